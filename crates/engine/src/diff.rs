@@ -1,0 +1,178 @@
+//! The difference between two moments, with contents.
+
+use std::collections::HashMap;
+
+use piton_host::{ScanError, scan};
+use piton_model::diff::{self, Counts};
+use piton_model::text::{self, Side, TextDiff};
+use piton_model::{Entry, ObjectId, Target, WorkspacePath};
+use piton_store::{CheckpointRow, StoreError};
+
+use crate::capture::CaptureError;
+use crate::sink::{FreshTrees, HashingSink, Trees};
+use crate::target::TargetError;
+use crate::view::{Diff, FileDiff};
+use crate::workspace::{Standing, Workspace};
+
+/// What to compare.
+#[derive(Clone, Debug, Default)]
+pub struct DiffOptions {
+    /// The earlier side; the newest checkpoint when not given.
+    pub from: Option<String>,
+    /// The later side; now when not given.
+    pub to: Option<String>,
+    /// Only these paths and what is beneath them.
+    pub paths: Vec<WorkspacePath>,
+    /// Equal lines around each difference.
+    pub context: u32,
+    /// Leave the contents alone: which paths differ is enough.
+    pub names_only: bool,
+}
+
+/// Why two moments cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// A side.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// Now could not be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// One side of a comparison.
+struct SideOf {
+    row: Option<CheckpointRow>,
+    tree: ObjectId,
+}
+
+/// What the workspace is now, without storing it.
+pub(crate) struct Now {
+    pub tree: ObjectId,
+    pub fresh: FreshTrees,
+    pub contents: HashMap<ObjectId, Vec<u8>>,
+    pub skipped: Vec<(WorkspacePath, piton_model::SkipReason)>,
+}
+
+impl Workspace {
+    /// Compares two moments.
+    pub fn diff(&self, options: &DiffOptions) -> Result<Diff, DiffError> {
+        let mut now = None;
+        let from = match &options.from {
+            Some(target) => self.side(target, &mut now)?,
+            None => {
+                let head = self.store.head(self.record.line)?.ok_or(TargetError::Empty)?;
+                SideOf { tree: head.checkpoint.root.tree, row: Some(head) }
+            }
+        };
+        let to = self.side(options.to.as_deref().unwrap_or("@"), &mut now)?;
+        let (fresh, contents) = now.map(|n| (n.fresh, n.contents)).unwrap_or_default();
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        Self::check_paths(&trees, [&from.tree, &to.tree], &options.paths)?;
+        let mut changes = diff::changes(&trees, Some(&from.tree), Some(&to.tree))?;
+        changes
+            .retain(|c| !c.implied && (options.paths.is_empty() || options.paths.iter().any(|p| c.path.is_within(p))));
+        let mut files = Vec::with_capacity(changes.len());
+        for change in &changes {
+            let mut file = FileDiff {
+                change: change.into(),
+                binary: false,
+                unavailable: false,
+                added: 0,
+                removed: 0,
+                hunks: Vec::new(),
+            };
+            if !options.names_only {
+                match self.contents(change, &contents) {
+                    Ok(Some((old, new))) => compare(&old, &new, options.context, &mut file),
+                    Ok(None) => {}
+                    Err(_) => file.unavailable = true,
+                }
+            }
+            files.push(file);
+        }
+        Ok(Diff {
+            from: from.row.as_ref().map(Into::into),
+            to: to.row.as_ref().map(Into::into),
+            changes: Counts::of(&changes),
+            files,
+        })
+    }
+
+    /// Reads the workspace as it is now, without storing anything.
+    pub(crate) fn now(&self, with_contents: bool) -> Result<Now, CaptureError> {
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) | Standing::Other(root) => root,
+            Standing::Missing => return Err(CaptureError::Missing(self.path.clone())),
+        };
+        let sink = if with_contents { HashingSink::with_contents() } else { HashingSink::default() };
+        let index = self.store.index();
+        let scan = scan(&root, self.scan_options(index.as_ref(), &[]), &sink).map_err(|e| match e {
+            ScanError::TooLarge(limit) => {
+                CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
+            }
+            ScanError::Root(source) => self.folder_error(source),
+            ScanError::Sink(never) => match never {},
+        })?;
+        let (fresh, contents) = sink.finish();
+        Ok(Now { tree: scan.root.tree, fresh, contents, skipped: scan.skipped })
+    }
+
+    fn side(&self, target: &str, now: &mut Option<Now>) -> Result<SideOf, DiffError> {
+        if target.parse::<Target>().map_err(TargetError::from)? == Target::Now {
+            let found = match now.take() {
+                Some(found) => found,
+                None => self.now(true)?,
+            };
+            let tree = found.tree;
+            *now = Some(found);
+            return Ok(SideOf { row: None, tree });
+        }
+        let row = self.resolve(target)?;
+        Ok(SideOf { tree: row.checkpoint.root.tree, row: Some(row) })
+    }
+
+    /// Both contents of a change; `None` where neither side has one to compare.
+    fn contents(
+        &self,
+        change: &diff::Change,
+        now: &HashMap<ObjectId, Vec<u8>>,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+        let bytes = |entry: &Option<Entry>| match entry {
+            // Too large to compare: a NUL byte makes it binary.
+            Some(Entry::File { size, .. }) if *size > 16 << 20 => Ok(Some(vec![0])),
+            Some(Entry::File { blob, .. }) => match now.get(blob) {
+                Some(bytes) => Ok(Some(bytes.clone())),
+                None => self.store.blob(blob).map(Some),
+            },
+            Some(Entry::Symlink { target }) => Ok(Some(target.clone())),
+            _ => Ok(None),
+        };
+        if same_content(&change.before, &change.after) {
+            return Ok(None);
+        }
+        match (bytes(&change.before)?, bytes(&change.after)?) {
+            (None, None) => Ok(None),
+            (old, new) => Ok(Some((old.unwrap_or_default(), new.unwrap_or_default()))),
+        }
+    }
+}
+
+/// Whether only the mode differs.
+fn same_content(before: &Option<Entry>, after: &Option<Entry>) -> bool {
+    matches!((before, after), (Some(Entry::File { blob: a, .. }), Some(Entry::File { blob: b, .. })) if a == b)
+}
+
+fn compare(old: &[u8], new: &[u8], context: u32, file: &mut FileDiff) {
+    match text::diff(old, new, context) {
+        TextDiff::Binary => file.binary = true,
+        TextDiff::Text { hunks } => {
+            let count = |side| hunks.iter().flat_map(|h| &h.lines).filter(|l| l.side == side).count() as u64;
+            (file.added, file.removed) = (count(Side::Added), count(Side::Removed));
+            file.hunks = hunks;
+        }
+    }
+}

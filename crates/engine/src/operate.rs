@@ -1,0 +1,751 @@
+//! Operations: what rewind, redo and recovery share. Capture now, record the plan, stage, swap, check, record the end.
+//!
+//! The order is the promise. Until the plan is recorded durably nothing of the user's is touched; until everything is
+//! staged and synced nothing is swapped; until what came out is known to be stored nothing is removed; and a crash at
+//! any point leaves a pending operation that [`crate::recover`] ends one way or the other.
+
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use piton_host::apply::{Applier, ApplyError, Content, make_root};
+use piton_host::fail::point;
+use piton_host::{Lock, Root, ScanError, clock, empty_tree, read_entry, scan};
+use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
+use piton_model::edit::{Edit, edit};
+use piton_model::plan::{self, Layered, RootState};
+use piton_model::{
+    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Record, Tree,
+    WorkspacePath,
+};
+use piton_store::{CheckpointRow, PATIENCE, Store, StoreError};
+
+use crate::capture::{CaptureError, Taken};
+use crate::recover::RecoverError;
+use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
+use crate::target::TargetError;
+use crate::view::{OperationOutcome, PathView, PlanView, SkippedView};
+use crate::workspace::{Standing, Workspace};
+
+/// What an operation would do. Only the engine makes one, and only a plan can be carried out.
+pub struct Plan {
+    pub(crate) request: Request,
+    pub(crate) plan: plan::Plan,
+    /// Paths that the rules leave out and that were looked at all the same.
+    pub(crate) forced: Vec<WorkspacePath>,
+    view: PlanView,
+}
+
+impl Plan {
+    /// What to show before asking.
+    pub fn view(&self) -> &PlanView {
+        &self.view
+    }
+}
+
+/// What is asked for.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub kind: OperationKind,
+    /// The checkpoint whose state comes back, and which the result follows.
+    pub target: CheckpointRow,
+    /// Only these paths.
+    pub paths: Vec<WorkspacePath>,
+    /// For a redo, the steps of the operation to take back, turned round.
+    pub steps: Option<plan::Plan>,
+    /// Go on though the target is of another folder that stood at the same path.
+    pub across: bool,
+}
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// The target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// Something changed since the plan was made.
+    #[error("`{}` changed after this plan was made; nothing was changed", path.display())]
+    Stale {
+        /// Where.
+        path: WorkspacePath,
+    },
+    /// A file must stand where there are things that are not captured.
+    #[error("`{}` holds things that are not captured, and a file would have to take its place; nothing was changed", paths[0].display())]
+    Conflict {
+        /// Where.
+        paths: Vec<WorkspacePath>,
+    },
+    /// Paths that the operation to take back had changed were changed again since.
+    #[error("{} changed since; taking the operation back would overwrite that; nothing was changed", list(paths))]
+    ChangedSince {
+        /// Which.
+        paths: Vec<WorkspacePath>,
+        /// The state that a redo would bring back, for `rewind`.
+        target: CheckpointId,
+    },
+    /// No operation is left to take back.
+    #[error("there is no rewind to take back")]
+    NothingToRedo,
+    /// The folder at this path is not the one that the target was captured in.
+    #[error("{} is another folder than the one that checkpoint was captured in; nothing was changed", .0.display())]
+    OtherFolder(PathBuf),
+    /// The system refused, and everything was put back.
+    #[error("{reason}; everything is as it was before")]
+    RolledBack {
+        /// Why.
+        reason: String,
+        /// Whether that was for want of space.
+        full_disk: bool,
+    },
+    /// The system refused both ways.
+    #[error("{reason}; and putting `{}` back failed: {back}", path.display())]
+    Stuck {
+        /// Why it could not go on.
+        reason: String,
+        /// Where it could not go back.
+        path: WorkspacePath,
+        /// Why not.
+        back: String,
+    },
+    /// The files are in place and the note of it is not.
+    #[error("the files are in place, but that could not be recorded: {0}")]
+    Unrecorded(StoreError),
+    /// The capture at the beginning.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// An earlier operation could not be ended.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn list(paths: &[WorkspacePath]) -> String {
+    match paths {
+        [one] => format!("`{}`", one.display()),
+        [one, rest @ ..] => format!("`{}` and {} more", one.display(), rest.len()),
+        [] => String::new(),
+    }
+}
+
+/// What the check after the swap found.
+#[derive(Default)]
+struct Checked {
+    /// Steps where something else came out than was captured.
+    rescued: Vec<usize>,
+    changed_again: Vec<WorkspacePath>,
+}
+
+impl Workspace {
+    /// Plans without any side effect: scans and hashes, stores nothing.
+    pub(crate) fn plan(&self, request: Request) -> Result<Plan, OperationError> {
+        let mut forced = Vec::new();
+        let missing_folder;
+        let (plan, now, fresh) = loop {
+            let (now, fresh, missing) = self.look(&request, &forced)?;
+            let trees = Trees { fresh: &fresh, store: &self.store };
+            let plan = self.draft(&trees, now, &request)?;
+            if !more_unknown(&plan, &mut forced) {
+                missing_folder = missing;
+                break (plan, now, fresh);
+            }
+        };
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let (result, new) = plan.result(&trees, now)?;
+        let changes = diff::changes(&Layered { over: &new, under: &trees }, Some(&now.tree), Some(&result.tree))?;
+        let of = |kind: ChangeKind| paths(&changes, kind);
+        let view = PlanView {
+            kind: request.kind.as_str().to_owned(),
+            target: (&request.target).into(),
+            paths: request.paths.iter().map(PathView::from).collect(),
+            created: of(ChangeKind::Created),
+            restored: of(ChangeKind::Modified),
+            deleted: of(ChangeKind::Deleted),
+            skipped: self.skipped_by(&plan, &request)?,
+            conflicts: plan.conflicts.iter().map(PathView::from).collect(),
+            other_folder: self.is_other_folder(&request),
+            missing_folder,
+        };
+        Ok(Plan { request, plan, forced, view })
+    }
+
+    /// Carries out a plan that was shown, or with no plan makes one under the lock.
+    pub(crate) fn operate(
+        &mut self,
+        request: Request,
+        shown: Option<(plan::Plan, Vec<WorkspacePath>)>,
+    ) -> Result<OperationOutcome, OperationError> {
+        let lock = self.store.lock(PATIENCE)?;
+        self.recover_locked(&lock)?;
+        if self.is_other_folder(&request) && !request.across {
+            return Err(OperationError::OtherFolder(self.path.clone()));
+        }
+        let root = self.root_to_rewind(&lock, &request)?;
+        let mut forced = shown.as_ref().map(|(_, forced)| forced.clone()).unwrap_or_default();
+        let (plan, taken) = loop {
+            let taken = self.take(&lock, &root, &forced)?;
+            let trees = Trees { fresh: &taken.fresh, store: &self.store };
+            let plan = match &shown {
+                Some((plan, _)) => {
+                    still_holds(&trees, taken.scan.root, plan)?;
+                    plan.clone()
+                }
+                None => self.draft(&trees, taken.scan.root, &request)?,
+            };
+            if shown.is_some() || !more_unknown(&plan, &mut forced) {
+                break (plan, taken);
+            }
+        };
+        if !plan.conflicts.is_empty() {
+            return Err(OperationError::Conflict { paths: plan.conflicts });
+        }
+        let skipped = self.skipped_by(&plan, &request)?;
+        if plan.is_empty() {
+            return Ok(OperationOutcome {
+                operation: None,
+                created: Vec::new(),
+                restored: Vec::new(),
+                deleted: Vec::new(),
+                skipped,
+                changed_again: Vec::new(),
+                rescued: Vec::new(),
+                verified: true,
+            });
+        }
+        let begun = self.begin(&root, &request, &plan, taken)?;
+        let checked = self.carry_out(&lock, &root, &begun)?;
+        let rescued: Vec<_> = checked.rescued.iter().map(|n| plan.steps[*n].path.clone()).collect();
+        self.end(&lock, &root, &begun, &checked)?;
+        let of = |kind: ChangeKind| paths(&begun.changes, kind);
+        let operation = self.store.operation_row(&begun.operation.id)?;
+        Ok(OperationOutcome {
+            operation: operation.as_ref().map(Into::into),
+            created: of(ChangeKind::Created),
+            restored: of(ChangeKind::Modified),
+            deleted: of(ChangeKind::Deleted),
+            skipped,
+            verified: checked.changed_again.is_empty(),
+            changed_again: checked.changed_again.iter().map(Into::into).collect(),
+            rescued: rescued.iter().map(Into::into).collect(),
+        })
+    }
+
+    /// The steps of a request, given the state now.
+    fn draft<S: TreeSource<Error = StoreError>>(
+        &self,
+        trees: &S,
+        now: RootState,
+        request: &Request,
+    ) -> Result<plan::Plan, OperationError> {
+        match &request.steps {
+            Some(steps) => {
+                let mut wanted = steps.clone();
+                let mut changed = Vec::new();
+                wanted.steps.retain(|step| match diff::lookup(trees, &now.tree, &step.path) {
+                    Ok(entry) if entry == step.after => false,
+                    Ok(entry) if entry == step.before => true,
+                    _ => {
+                        changed.push(step.path.clone());
+                        true
+                    }
+                });
+                if changed.is_empty() {
+                    Ok(wanted)
+                } else {
+                    let target = request.target.checkpoint.id.clone();
+                    Err(OperationError::ChangedSince { paths: changed, target })
+                }
+            }
+            None => {
+                let target = request.target.checkpoint.root;
+                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
+                Ok(plan::plan(trees, now, target, &request.paths)?)
+            }
+        }
+    }
+
+    /// Scans for a plan.
+    fn look(
+        &self,
+        request: &Request,
+        forced: &[WorkspacePath],
+    ) -> Result<(RootState, FreshTrees, bool), OperationError> {
+        let sink = HashingSink::default();
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) | Standing::Other(root) => root,
+            Standing::Missing => {
+                let (tree, encoded) = empty_tree();
+                piton_host::Sink::tree(&sink, tree, encoded).unwrap_or_else(|never: Infallible| match never {});
+                let mode = request.target.checkpoint.root.mode;
+                return Ok((RootState { tree, mode }, sink.finish().0, true));
+            }
+        };
+        let index = self.store.index();
+        let scan = scan(&root, self.scan_options(index.as_ref(), forced), &sink).map_err(|e| match e {
+            ScanError::TooLarge(limit) => {
+                CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
+            }
+            ScanError::Root(source) => self.folder_error(source),
+            ScanError::Sink(never) => match never {},
+        })?;
+        Ok((scan.root, sink.finish().0, false))
+    }
+
+    pub(crate) fn is_other_folder(&self, request: &Request) -> bool {
+        let replaced = matches!(self.standing(), Ok(Standing::Other(root)) if !root.is_empty().unwrap_or(false));
+        replaced || request.target.checkpoint.line != self.record.line
+    }
+
+    /// What the target did not capture within the scope, and what is kept for not being known now.
+    fn skipped_by(&self, plan: &plan::Plan, request: &Request) -> Result<Vec<SkippedView>, OperationError> {
+        let within = |path: &WorkspacePath| request.paths.is_empty() || request.paths.iter().any(|p| path.is_within(p));
+        let mut skipped = plan.kept.clone();
+        if request.steps.is_none() {
+            skipped.extend(diff::skipped(&self.store, &request.target.checkpoint.root.tree)?);
+        }
+        skipped.retain(|(path, _)| within(path));
+        skipped.sort();
+        skipped.dedup_by(|a, b| a.0 == b.0);
+        Ok(skipped.iter().map(Into::into).collect())
+    }
+
+    /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
+    fn root_to_rewind(&mut self, lock: &Lock, request: &Request) -> Result<Root, OperationError> {
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) => return Ok(root),
+            Standing::Other(root) if !root.is_empty().unwrap_or(false) => return Ok(self.root_to_capture(lock)?),
+            Standing::Other(root) => root,
+            Standing::Missing => {
+                make_root(&self.path, request.target.checkpoint.root.mode).map_err(|e| self.folder_error(e))?;
+                Root::open(&self.path).map_err(|e| self.folder_error(e))?
+            }
+        };
+        let change =
+            piton_model::Workspace { root: root.identity(), at: self.environment.clock.now(), ..self.record.clone() };
+        self.record_change(lock, change)?;
+        self.store.drop_index();
+        Ok(root)
+    }
+
+    /// Records the state before and the whole plan, durably.
+    fn begin(
+        &self,
+        root: &Root,
+        request: &Request,
+        plan: &plan::Plan,
+        taken: Taken<'_>,
+    ) -> Result<Begun, OperationError> {
+        let Taken { mut writer, scan, fresh } = taken;
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let (result, new) = plan.result(&trees, scan.root)?;
+        let layered = Layered { over: &new, under: &trees };
+        let changes = diff::changes(&layered, Some(&scan.root.tree), Some(&result.tree))?;
+        let since_target = diff::changes(&layered, Some(&request.target.checkpoint.root.tree), Some(&result.tree))?;
+        let skipped = diff::skipped(&layered, &result.tree)?.len() as u64;
+        for tree in new.values() {
+            writer.tree(tree)?;
+        }
+        let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
+        let parent = self.store.head(self.record.line)?;
+        let before = self.checkpoint(&scan, &fresh, parent.as_ref(), Cause::BeforeOperation, Some(id.clone()))?;
+        let operation = Operation {
+            id,
+            kind: request.kind.clone(),
+            began_at: self.environment.clock.now(),
+            before: before.id.clone(),
+            root: root.identity(),
+            steps: plan.steps.clone(),
+            folders: plan.folders.clone(),
+            result,
+        };
+        writer.record(Record::Checkpoint(before.clone()))?;
+        writer.record(Record::Operation(operation.clone()))?;
+        writer.commit(true, scan.index_changed)?;
+        point("operate:begun").map_err(|e| self.folder_error(e))?;
+        self.keep_index(scan);
+        Ok(Begun {
+            operation,
+            before,
+            changes,
+            since_target: Counts::of(&since_target),
+            skipped,
+            parent: request.target.checkpoint.id.clone(),
+        })
+    }
+
+    /// Stages, swaps and checks; on any failure everything is put back.
+    fn carry_out(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<Checked, OperationError> {
+        let applier = begun.applier(root);
+        let mut swapped = 0;
+        let result = applier
+            .open_folders()
+            .and_then(|()| applier.stage(&FromStore(&self.store)))
+            .and_then(|()| applier.sync_staged())
+            .and_then(|()| applier.swap(&mut swapped))
+            .and_then(|()| check(&applier))
+            .and_then(|checked| {
+                applier.close_folders(true)?;
+                applier.sync_swapped()?;
+                Ok(checked)
+            });
+        result.map_err(|error| {
+            let full_disk = match &error {
+                ApplyError::Path { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+                ApplyError::Content(error) => error.is_full_disk(),
+                _ => false,
+            };
+            let reason = describe(error);
+            match self.put_back(lock, &applier, swapped, &begun.before) {
+                Ok(()) => {
+                    // Whether or not this can be noted: the next command finds the old tree and ends the operation.
+                    let _ = self.note_end(lock, &begun.operation.id, Outcome::RolledBack { why: reason.clone() });
+                    OperationError::RolledBack { reason, full_disk }
+                }
+                Err(ApplyError::Path { path, source }) => {
+                    OperationError::Stuck { reason, path, back: source.to_string() }
+                }
+                Err(other) => OperationError::Stuck { reason, path: WorkspacePath::root(), back: describe(other) },
+            }
+        })
+    }
+
+    /// Puts the old tree back.
+    fn put_back(
+        &self,
+        lock: &Lock,
+        applier: &Applier<'_>,
+        swapped: usize,
+        before: &Checkpoint,
+    ) -> Result<(), ApplyError<StoreError>> {
+        for number in (0..swapped).rev() {
+            applier.swap_back(number)?;
+        }
+        self.clear_all(lock, applier, before)?;
+        applier.close_folders(false)
+    }
+
+    /// Removes what stands at the steps' own names, storing first what is not known. What cannot be stored stays.
+    ///
+    /// Returns the paths beside which something unknown stood.
+    pub(crate) fn clear_all(
+        &self,
+        lock: &Lock,
+        applier: &Applier<'_>,
+        before: &Checkpoint,
+    ) -> Result<Vec<WorkspacePath>, ApplyError<StoreError>> {
+        let mut unknown = Vec::new();
+        for (number, step) in applier.steps.iter().enumerate() {
+            let sink = HashingSink::default();
+            let left = read_entry(applier.root, &applier.staged_path(number), &sink)
+                .unwrap_or_else(|never| match never {})
+                .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+            let Some(left) = left.filter(|l| Some(l) != step.before.as_ref() && Some(l) != step.after.as_ref()) else {
+                continue;
+            };
+            let (fresh, _) = sink.finish();
+            let trees = Trees { fresh: &fresh, store: &self.store };
+            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&trees, &left, after)).transpose();
+            if unfinished.map_err(ApplyError::Content)? != Some(true) {
+                unknown.push(number);
+            }
+        }
+        if !unknown.is_empty() {
+            self.rescue(lock, applier, &unknown, before).map_err(ApplyError::Content)?;
+        }
+        for (number, step) in applier.steps.iter().enumerate() {
+            let left = if unknown.contains(&number) {
+                found_at(applier.root, &applier.staged_path(number), &step.path)?
+            } else {
+                None
+            };
+            if !left.is_some_and(|entry| entry.holds_skipped()) {
+                applier.clear(number)?;
+            }
+        }
+        Ok(unknown.into_iter().map(|n| applier.steps[n].path.clone()).collect())
+    }
+
+    /// Whether something can only be a beginning of what was to be staged: piton's own writing, cut short by a crash
+    /// or a full disk. Its content tells: a part of the wanted file from its first byte, or of the wanted folder.
+    fn is_unfinished<S: TreeSource<Error = StoreError>>(
+        &self,
+        trees: &S,
+        left: &Entry,
+        wanted: &Entry,
+    ) -> Result<bool, StoreError> {
+        match (left, wanted) {
+            (Entry::File { size, blob, .. }, Entry::File { size: full, blob: whole, .. }) if size <= full => {
+                let mut prefix = PrefixHash { left: *size, hasher: blake3::Hasher::new() };
+                let _ = self.store.write_blob(whole, &mut prefix)?;
+                Ok(prefix.hasher.finalize().as_bytes() == &blob.0)
+            }
+            (Entry::Folder { tree, .. }, Entry::Folder { tree: whole, .. }) => {
+                let whole = trees.tree(whole)?;
+                for (name, left) in trees.tree(tree)?.entries() {
+                    let Some(wanted) = whole.get(name.as_bytes()) else { return Ok(false) };
+                    if left != wanted && !self.is_unfinished(trees, left, wanted)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Entry::Symlink { target: a }, Entry::Symlink { target: b }) => Ok(a == b),
+            _ => Ok(false),
+        }
+    }
+
+    /// Stores what stands at some steps' own names, as a checkpoint of the state before with those paths as they
+    /// really were.
+    fn rescue(
+        &self,
+        lock: &Lock,
+        applier: &Applier<'_>,
+        steps: &[usize],
+        before: &Checkpoint,
+    ) -> Result<CheckpointId, StoreError> {
+        let sink = StoringSink::new(self.store.write(lock)?);
+        let mut edits = Vec::new();
+        for number in steps {
+            let found = read_entry(applier.root, &applier.staged_path(*number), &sink)?;
+            let path = applier.steps[*number].path.clone();
+            let entry = found.map_err(|source| StoreError::Io {
+                what: "cannot read",
+                path: path.as_path().to_owned(),
+                source,
+            })?;
+            edits.push((path, Edit::Put(entry)));
+        }
+        let (mut writer, fresh) = sink.finish();
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let (tree, new) = edit(&trees, &before.root.tree, &edits)?;
+        for tree in new.values() {
+            writer.tree(tree)?;
+        }
+        let layered = Layered { over: &new, under: &trees };
+        let changes = diff::changes(&layered, Some(&before.root.tree), Some(&tree))?;
+        let id = CheckpointId::from_random(clock::random().map_err(random_error)?);
+        writer.record(Record::Checkpoint(Checkpoint {
+            id: id.clone(),
+            parent: Some(before.id.clone()),
+            created_at: self.environment.clock.now(),
+            root: RootState { tree, mode: before.root.mode },
+            changes: Counts::of(&changes),
+            skipped: diff::skipped(&layered, &tree)?.len() as u64,
+            unsettled: Vec::new(),
+            ..before.clone()
+        }))?;
+        writer.commit(true, false)?;
+        Ok(id)
+    }
+
+    /// Removes what came out and records the result.
+    fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: &Checked) -> Result<(), OperationError> {
+        let applier = begun.applier(root);
+        let recorded = || -> Result<(), StoreError> {
+            let before = match &checked.rescued[..] {
+                [] => None,
+                steps => Some(self.rescue(lock, &applier, steps, &begun.before)?),
+            };
+            for number in 0..applier.steps.len() {
+                applier.clear(number).map_err(|e: ApplyError<Infallible>| StoreError::Io {
+                    what: "cannot clear up after",
+                    path: self.path.clone(),
+                    source: io::Error::other(e.to_string()),
+                })?;
+            }
+            point("operate:cleared").map_err(random_error)?;
+            self.note_done(lock, begun, before)
+        };
+        recorded().map_err(OperationError::Unrecorded)
+    }
+
+    fn note_done(&self, lock: &Lock, begun: &Begun, before: Option<CheckpointId>) -> Result<(), StoreError> {
+        let after = CheckpointId::from_random(clock::random().map_err(random_error)?);
+        let mut writer = self.store.write(lock)?;
+        writer.record(Record::Checkpoint(Checkpoint {
+            id: after.clone(),
+            parent: Some(begun.parent.clone()),
+            line: self.record.line,
+            created_at: self.environment.clock.now(),
+            cause: Cause::Operation,
+            root: begun.operation.result,
+            changes: begun.since_target,
+            skipped: begun.skipped,
+            unsettled: Vec::new(),
+            operation: Some(begun.operation.id.clone()),
+        }))?;
+        writer.record(Record::Ended {
+            operation: begun.operation.id.clone(),
+            outcome: Outcome::Done { after, before },
+            ended_at: self.environment.clock.now(),
+        })?;
+        writer.commit(true, false)
+    }
+
+    pub(crate) fn note_end(&self, lock: &Lock, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {
+        let mut writer = self.store.write(lock)?;
+        writer.record(Record::Ended { operation: id.clone(), outcome, ended_at: self.environment.clock.now() })?;
+        writer.commit(true, false)
+    }
+
+    /// Runs an operation of recovery: like any other, but the plan is given and nobody is asked.
+    pub(crate) fn operate_recovery(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        request: &Request,
+        plan: &plan::Plan,
+        taken: Taken<'_>,
+    ) -> Result<(), OperationError> {
+        let begun = self.begin(root, request, plan, taken)?;
+        let checked = self.carry_out(lock, root, &begun)?;
+        self.end(lock, root, &begun, &checked)
+    }
+
+    /// Ends a recovered operation whose result stands.
+    pub(crate) fn finish_recovered(
+        &self,
+        lock: &Lock,
+        operation: Operation,
+        before: Checkpoint,
+    ) -> Result<(), StoreError> {
+        let parent = match &operation.kind {
+            OperationKind::Rewind { target, .. } => target.clone(),
+            OperationKind::Redo { of } | OperationKind::Recover { of } => {
+                self.store.operation_row(of)?.map_or(before.id.clone(), |row| row.before)
+            }
+        };
+        let from = self.store.checkpoint(&parent)?.map(|row| row.checkpoint.root.tree);
+        let since_target = Counts::of(&diff::changes(&self.store, from.as_ref(), Some(&operation.result.tree))?);
+        let skipped = diff::skipped(&self.store, &operation.result.tree)?.len() as u64;
+        self.note_done(lock, &Begun { operation, before, changes: Vec::new(), since_target, skipped, parent }, None)
+    }
+}
+
+/// An operation that is recorded as pending.
+struct Begun {
+    operation: Operation,
+    before: Checkpoint,
+    /// What it changes, file by file.
+    changes: Vec<Change>,
+    since_target: Counts,
+    skipped: u64,
+    parent: CheckpointId,
+}
+
+impl Begun {
+    fn applier<'a>(&'a self, root: &'a Root) -> Applier<'a> {
+        Applier { root, operation: &self.operation.id, steps: &self.operation.steps, folders: &self.operation.folders }
+    }
+}
+
+/// Compares what came out with what was captured, and what went in with the plan.
+fn check(applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
+    let mut checked = Checked::default();
+    for (number, step) in applier.steps.iter().enumerate() {
+        point("operate:check").map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+        if step.before.is_some() {
+            let out = found_at(applier.root, &applier.staged_path(number), &step.path)?;
+            match out {
+                Some(entry) if Some(&entry) == step.before.as_ref() => {}
+                // It cannot be stored, so it must not go.
+                Some(entry) if entry.holds_skipped() => return Err(ApplyError::Stale { path: step.path.clone() }),
+                Some(_) => checked.rescued.push(number),
+                None => {}
+            }
+        }
+        if found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after {
+            checked.changed_again.push(step.path.clone());
+        }
+    }
+    Ok(checked)
+}
+
+/// What stands at a path, read whole.
+pub(crate) fn found_at<E>(root: &Root, path: &[u8], step: &WorkspacePath) -> Result<Option<Entry>, ApplyError<E>> {
+    let found = read_entry(root, path, &HashingSink::default()).unwrap_or_else(|never| match never {});
+    found.map_err(|source| ApplyError::Path { path: step.clone(), source })
+}
+
+fn still_holds<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    now: RootState,
+    plan: &plan::Plan,
+) -> Result<(), OperationError> {
+    for step in &plan.steps {
+        if diff::lookup(trees, &now.tree, &step.path)? != step.before {
+            return Err(OperationError::Stale { path: step.path.clone() });
+        }
+    }
+    for folder in &plan.folders {
+        let mode = match diff::lookup(trees, &now.tree, &folder.path)? {
+            _ if folder.path.is_root() => Some(now.mode),
+            Some(Entry::Folder { mode, .. }) => Some(mode),
+            _ => None,
+        };
+        if mode != Some(folder.before) {
+            return Err(OperationError::Stale { path: folder.path.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Adds what a plan asks for to the forced paths; whether there was anything new.
+fn more_unknown(plan: &plan::Plan, forced: &mut Vec<WorkspacePath>) -> bool {
+    let new: Vec<_> = plan.unknown.iter().filter(|p| !forced.contains(p)).cloned().collect();
+    let more = !new.is_empty();
+    forced.extend(new);
+    more
+}
+
+fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
+    changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
+}
+
+fn describe(error: ApplyError<StoreError>) -> String {
+    match error {
+        ApplyError::Path { path, source } => format!("`{}`: {source}", path.display()),
+        ApplyError::Stale { path } => format!("`{}` changed in the meantime", path.display()),
+        ApplyError::ReadBack { path } => format!("`{}` does not read back as it was written", path.display()),
+        ApplyError::Content(error) => error.to_string(),
+    }
+}
+
+fn random_error(source: io::Error) -> StoreError {
+    StoreError::Io { what: "cannot write", path: "the store".into(), source }
+}
+
+/// Hashes the first bytes that are written to it.
+struct PrefixHash {
+    left: u64,
+    hasher: blake3::Hasher,
+}
+
+impl Write for PrefixHash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.hasher.update(&bytes[..taken]);
+        self.left -= taken as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Content for staging, from the store.
+struct FromStore<'a>(&'a Store);
+
+impl Content for FromStore<'_> {
+    type Error = StoreError;
+
+    fn tree(&self, id: &ObjectId) -> Result<Tree, StoreError> {
+        self.0.tree(id)
+    }
+
+    fn write_blob(&self, id: &ObjectId, to: &mut dyn Write) -> Result<io::Result<()>, StoreError> {
+        self.0.write_blob(id, to)
+    }
+}

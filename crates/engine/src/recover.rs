@@ -1,0 +1,278 @@
+//! Recovery: ending what a crash cut off, so that the old or the new tree stands, and what anyone edited since is kept.
+//!
+//! Runs by itself when a workspace is opened. The paths of the operation go to one end, the same for all: forward when
+//! every one of them got there, back otherwise. A path that is neither as before nor as after was edited since; it is
+//! left alone, and named.
+
+use std::io;
+
+use piton_host::apply::{Applier, ApplyError, mode_of};
+use piton_host::fail::point;
+use piton_host::{Lock, Root};
+use piton_model::diff::lookup;
+use piton_model::edit::{Edit, NewTrees, edit};
+use piton_model::merge::merge_entry;
+use piton_model::plan::{self, Layered, RootState};
+use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, WorkspacePath};
+use piton_store::{CheckpointRow, OperationRow, PATIENCE, StoreError};
+
+use crate::capture::{CaptureError, Taken};
+use crate::operate::{OperationError, Request, found_at};
+use crate::sink::Trees;
+use crate::view::Recovered;
+use crate::workspace::{Standing, Workspace};
+
+/// Why an operation that was cut off cannot be ended now.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The system refuses both ways.
+    #[error("operation {} was cut off and cannot be ended: `{}`: {reason}", operation.short(), path.display())]
+    Refused {
+        /// Which.
+        operation: OperationId,
+        /// Where.
+        path: WorkspacePath,
+        /// Why.
+        reason: String,
+    },
+    /// What is there now could not be captured first.
+    #[error("operation {} was cut off and waits: {source}", operation.short())]
+    Capture {
+        /// Which.
+        operation: OperationId,
+        /// Why.
+        source: Box<CaptureError>,
+    },
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Where a step's path stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+    /// Edited since, and before that it was not swapped.
+    EditedBefore,
+    /// Edited since, and before that it was swapped.
+    EditedAfter,
+}
+
+impl Workspace {
+    /// Ends every operation that was cut off in this folder.
+    pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
+        if self.store.pending()?.is_empty() {
+            return Ok(());
+        }
+        // A process that is in the middle of an operation holds the lock; one that was cut off does not.
+        let lock = self.store.lock(PATIENCE)?;
+        self.recover_locked(&lock)
+    }
+
+    pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
+        for row in self.store.pending()? {
+            let operation = match self.store.operation(&row) {
+                Ok(operation) => operation,
+                Err(StoreError::DamagedRecord { .. }) => {
+                    let why = "its record is damaged".to_owned();
+                    self.note_end(lock, &row.id, Outcome::RolledBack { why })?;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            // In another folder, or in none, it waits: nobody asked for that folder to be touched.
+            let Ok(Standing::Same(root)) = self.standing() else { continue };
+            if !root.identity().is_same(&operation.root) {
+                continue;
+            }
+            let recovered = self.recover(lock, &root, &row, operation)?;
+            self.recovered.push(recovered);
+        }
+        Ok(())
+    }
+
+    fn recover(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        row: &OperationRow,
+        operation: Operation,
+    ) -> Result<Recovered, RecoverError> {
+        let refused = |error: ApplyError<StoreError>| match error {
+            ApplyError::Path { path, source } => {
+                RecoverError::Refused { operation: operation.id.clone(), path, reason: source.to_string() }
+            }
+            ApplyError::Content(error) => error.into(),
+            other => RecoverError::Refused {
+                operation: operation.id.clone(),
+                path: WorkspacePath::root(),
+                reason: other.to_string(),
+            },
+        };
+        let before = self.store.checkpoint(&row.before)?.ok_or(StoreError::DamagedRecord { seq: row.seq })?;
+        // Folders whose bits somebody changed since keep them.
+        let folders: Vec<_> = operation
+            .folders
+            .iter()
+            .filter(|f| mode_of(root, &f.path).is_ok_and(|m| m == f.before || m == f.after || m == f.open()))
+            .cloned()
+            .collect();
+        let applier = Applier { root, operation: &operation.id, steps: &operation.steps, folders: &folders };
+        applier.open_folders().map_err(refused)?;
+        for number in 0..operation.steps.len() {
+            applier.settle_exchange(number).map_err(refused)?;
+        }
+        self.capture_first(lock, root, &operation)?;
+        point("recover:captured").map_err(io_error)?;
+
+        let sides = operation
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(number, step)| side(&applier, number, step))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(refused)?;
+        let finished = !sides.is_empty() && sides.iter().all(|s| matches!(s, Side::After | Side::EditedAfter))
+            || sides.is_empty() && folders_are_done(root, &operation);
+        if !finished {
+            for (number, side) in sides.iter().enumerate() {
+                if *side == Side::After {
+                    self.swap_back_whole(&applier, number).map_err(refused)?;
+                }
+            }
+        }
+        self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
+        applier.close_folders(finished).map_err(refused)?;
+        applier.sync_swapped().map_err(refused)?;
+        point("recover:swapped").map_err(io_error)?;
+
+        let left_alone = if finished {
+            self.finish_recovered(lock, operation.clone(), before.checkpoint.clone())?;
+            edited(&operation, &sides)
+        } else {
+            self.merge_back(lock, root, &operation, &before)?
+        };
+        Ok(Recovered { operation: operation.id, finished, left_alone: left_alone.iter().map(Into::into).collect() })
+    }
+
+    /// Captures what is there now, every path of the operation included, so that nothing that follows can lose it.
+    fn capture_first(&self, lock: &Lock, root: &Root, operation: &Operation) -> Result<(), RecoverError> {
+        let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
+        let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
+        let Taken { mut writer, scan, fresh } = self.take(lock, root, &forced).map_err(waits)?;
+        let parent = self.store.head(self.record.line)?;
+        let cause = piton_model::Cause::BeforeOperation;
+        let checkpoint =
+            self.checkpoint(&scan, &fresh, parent.as_ref(), cause, Some(operation.id.clone())).map_err(waits)?;
+        // Nothing new to keep: a crash in the middle of a recovery must not add a checkpoint each time.
+        if parent.is_some_and(|p| p.checkpoint.root == checkpoint.root) {
+            return Ok(());
+        }
+        writer.record(piton_model::Record::Checkpoint(checkpoint))?;
+        writer.commit(true, false)?;
+        Ok(())
+    }
+
+    /// Swaps a step back where that is one rename; where what was there is not beside it any more, the merge that
+    /// follows brings it back from the store.
+    fn swap_back_whole(&self, applier: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        let step = &applier.steps[number];
+        let beside = found_at(applier.root, &applier.staged_path(number), &step.path)?;
+        if beside == step.before { applier.swap_back(number) } else { Ok(()) }
+    }
+
+    /// Drives what is still at the new end back from the store, path by path, and leaves what was edited; ends the
+    /// operation. Returns the edited paths.
+    fn merge_back(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        operation: &Operation,
+        before: &CheckpointRow,
+    ) -> Result<Vec<WorkspacePath>, RecoverError> {
+        let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
+        let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
+        let taken = self.take(lock, root, &forced).map_err(waits)?;
+        let trees = Trees { fresh: &taken.fresh, store: &self.store };
+        let now = taken.scan.root;
+        let mut new = NewTrees::new();
+        let mut edits = Vec::new();
+        let mut left_alone = Vec::new();
+        for step in &operation.steps {
+            let here = lookup(&trees, &now.tree, &step.path)?;
+            let (was, put) = (step.before.as_ref(), step.after.as_ref());
+            let wanted = merge_entry(&trees, put, here.as_ref(), was, &mut new)?;
+            if wanted != step.before {
+                left_alone.push(step.path.clone());
+            }
+            if wanted != here {
+                edits.push((step.path.clone(), Edit::Put(wanted)));
+            }
+        }
+        let ended = Outcome::RolledBack { why: "it was cut off".to_owned() };
+        if edits.is_empty() {
+            drop(taken);
+            self.note_end(lock, &operation.id, ended)?;
+            return Ok(left_alone);
+        }
+        let (tree, more) = edit(&Layered { over: &new, under: &trees }, &now.tree, &edits)?;
+        new.extend(more);
+        let layered = Layered { over: &new, under: &trees };
+        let mut plan = plan::plan(&layered, now, RootState { tree, mode: now.mode }, &[])?;
+        plan.new_trees.extend(new);
+        let request = Request {
+            kind: OperationKind::Recover { of: operation.id.clone() },
+            target: before.clone(),
+            paths: Vec::new(),
+            steps: None,
+            across: false,
+        };
+        let refused = |error: OperationError| RecoverError::Refused {
+            operation: operation.id.clone(),
+            path: WorkspacePath::root(),
+            reason: error.to_string(),
+        };
+        self.operate_recovery(lock, root, &request, &plan, taken).map_err(refused)?;
+        self.note_end(lock, &operation.id, ended)?;
+        Ok(left_alone)
+    }
+}
+
+/// Where a step's path stands; what is beside it tells where an edited one stood.
+fn side(applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, ApplyError<StoreError>> {
+    let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
+    if here == step.before {
+        return Ok(Side::Before);
+    }
+    if here == step.after {
+        return Ok(Side::After);
+    }
+    let beside = found_at(applier.root, &applier.staged_path(number), &step.path)?;
+    let is_folder = |e: &Option<Entry>| e.as_ref().is_some_and(Entry::is_folder);
+    Ok(match beside {
+        Some(_) if beside == step.before => Side::EditedAfter,
+        Some(_) if beside == step.after => Side::EditedBefore,
+        _ if is_folder(&here) && is_folder(&step.before) => Side::EditedBefore,
+        _ if is_folder(&here) && is_folder(&step.after) => Side::EditedAfter,
+        // A swap of a new path leaves nothing beside it; one that did not happen yet leaves what was staged.
+        None if step.before.is_none() => Side::EditedAfter,
+        // Everything was cleared, so everything was swapped.
+        None if step.after.is_some() => Side::EditedAfter,
+        _ => Side::EditedBefore,
+    })
+}
+
+fn edited(operation: &Operation, sides: &[Side]) -> Vec<WorkspacePath> {
+    let edited = sides.iter().enumerate().filter(|(_, s)| matches!(s, Side::EditedBefore | Side::EditedAfter));
+    edited.map(|(n, _)| operation.steps[n].path.clone()).collect()
+}
+
+/// For an operation that only changes folders' bits.
+fn folders_are_done(root: &Root, operation: &Operation) -> bool {
+    operation.folders.iter().all(|f| mode_of(root, &f.path).is_ok_and(|m| m == f.after))
+}
+
+fn io_error(source: io::Error) -> StoreError {
+    StoreError::Io { what: "cannot recover", path: "the workspace".into(), source }
+}

@@ -1,0 +1,161 @@
+//! Where scanned bytes go: into the store for a capture, only through the hash for a plan.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io::{self, Read};
+use std::sync::Mutex;
+
+use piton_host::Sink;
+use piton_model::diff::TreeSource;
+use piton_model::{ObjectId, Tree};
+use piton_store::{CHUNKED_FROM, Packed, Store, StoreError, Writer, pack_blob, pack_large, pack_tree};
+
+/// Stores what a scan reads. Hashing and packing happen outside the writer's lock, on the scan's own threads.
+pub(crate) struct StoringSink<'s> {
+    writer: Mutex<Writer<'s>>,
+    trees: Mutex<HashMap<ObjectId, Vec<u8>>>,
+}
+
+impl<'s> StoringSink<'s> {
+    pub(crate) fn new(writer: Writer<'s>) -> Self {
+        Self { writer: Mutex::new(writer), trees: Mutex::default() }
+    }
+
+    /// The writer, with all that was stored, and the trees that are not committed yet.
+    pub(crate) fn finish(self) -> (Writer<'s>, FreshTrees) {
+        let trees = self.trees.into_inner().unwrap_or_else(|e| e.into_inner());
+        (self.writer.into_inner().unwrap_or_else(|e| e.into_inner()), FreshTrees(trees))
+    }
+
+    fn contains(&self, id: &ObjectId) -> Result<bool, StoreError> {
+        self.writer.lock().unwrap_or_else(|e| e.into_inner()).contains(id)
+    }
+
+    fn append(&self, packed: io::Result<Packed>) -> Result<(), StoreError> {
+        let packed = packed.map_err(pack_error)?;
+        self.writer.lock().unwrap_or_else(|e| e.into_inner()).append(packed)
+    }
+}
+
+fn pack_error(source: io::Error) -> StoreError {
+    StoreError::Io { what: "cannot pack a file for", path: "the store".into(), source }
+}
+
+/// An error of the store that a stream's own error can become.
+struct Failure(StoreError);
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self(pack_error(error))
+    }
+}
+
+impl Sink for StoringSink<'_> {
+    type Error = StoreError;
+
+    fn large_from(&self) -> u64 {
+        CHUNKED_FROM
+    }
+
+    fn small(&self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
+        let id = ObjectId::of_blob(bytes);
+        if !self.contains(&id)? {
+            self.append(pack_blob(id, bytes))?;
+        }
+        Ok(id)
+    }
+
+    fn large(&self, bytes: &mut dyn Read) -> Result<(ObjectId, u64), StoreError> {
+        let chunk = |id: ObjectId, bytes: &[u8]| {
+            if !self.contains(&id).map_err(Failure)? {
+                self.append(pack_blob(id, bytes)).map_err(Failure)?;
+            }
+            Ok(())
+        };
+        let (id, length, list) = pack_large(bytes, chunk).map_err(|Failure(error)| error)?;
+        if !self.contains(&id)? {
+            self.append(Ok(list))?;
+        }
+        Ok((id, length))
+    }
+
+    fn tree(&self, id: ObjectId, encoded: Vec<u8>) -> Result<(), StoreError> {
+        if !self.contains(&id)? {
+            self.append(pack_tree(id, &encoded))?;
+        }
+        self.trees.lock().unwrap_or_else(|e| e.into_inner()).insert(id, encoded);
+        Ok(())
+    }
+}
+
+/// Hashes what a scan reads and keeps the trees; with `contents`, also the bytes of files, for a diff with now.
+#[derive(Default)]
+pub(crate) struct HashingSink {
+    trees: Mutex<HashMap<ObjectId, Vec<u8>>>,
+    contents: Option<Mutex<HashMap<ObjectId, Vec<u8>>>>,
+}
+
+impl HashingSink {
+    pub(crate) fn with_contents() -> Self {
+        Self { trees: Mutex::default(), contents: Some(Mutex::default()) }
+    }
+
+    pub(crate) fn finish(self) -> (FreshTrees, HashMap<ObjectId, Vec<u8>>) {
+        let contents = self.contents.map(|c| c.into_inner().unwrap_or_else(|e| e.into_inner()));
+        (FreshTrees(self.trees.into_inner().unwrap_or_else(|e| e.into_inner())), contents.unwrap_or_default())
+    }
+}
+
+impl Sink for HashingSink {
+    type Error = Infallible;
+
+    fn large_from(&self) -> u64 {
+        CHUNKED_FROM
+    }
+
+    fn small(&self, bytes: &[u8]) -> Result<ObjectId, Infallible> {
+        let id = ObjectId::of_blob(bytes);
+        if let Some(contents) = &self.contents {
+            contents.lock().unwrap_or_else(|e| e.into_inner()).insert(id, bytes.to_vec());
+        }
+        Ok(id)
+    }
+
+    fn large(&self, bytes: &mut dyn Read) -> Result<(ObjectId, u64), Infallible> {
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; 256 << 10];
+        let mut length = 0;
+        // The scan's streams end at an error and report it themselves.
+        while let Ok(n @ 1..) = bytes.read(&mut buffer) {
+            hasher.update(&buffer[..n]);
+            length += n as u64;
+        }
+        Ok((ObjectId(*hasher.finalize().as_bytes()), length))
+    }
+
+    fn tree(&self, id: ObjectId, encoded: Vec<u8>) -> Result<(), Infallible> {
+        self.trees.lock().unwrap_or_else(|e| e.into_inner()).insert(id, encoded);
+        Ok(())
+    }
+}
+
+/// Trees that a scan made and the store may not have.
+#[derive(Default)]
+pub(crate) struct FreshTrees(HashMap<ObjectId, Vec<u8>>);
+
+/// Fresh trees laid over the store.
+pub(crate) struct Trees<'a> {
+    pub fresh: &'a FreshTrees,
+    pub store: &'a Store,
+}
+
+impl TreeSource for Trees<'_> {
+    type Error = StoreError;
+
+    fn tree(&self, id: &ObjectId) -> Result<Tree, StoreError> {
+        match self.fresh.0.get(id) {
+            Some(encoded) => Tree::decode(encoded).map_err(|_| StoreError::Damaged(*id)),
+            None => self.store.tree(id),
+        }
+    }
+}

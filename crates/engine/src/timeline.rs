@@ -1,0 +1,80 @@
+//! Looking at what is remembered: the log, one checkpoint, how things stand.
+
+use piton_model::diff::{self, Counts};
+use piton_store::StoreError;
+
+use crate::capture::CaptureError;
+use crate::diff::DiffError;
+use crate::sink::Trees;
+use crate::target::TargetError;
+use crate::view::{CheckpointDetail, FolderState, Log, Shown, Status};
+use crate::workspace::{Standing, Workspace};
+
+/// Which checkpoints to list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOptions {
+    /// At most so many; all when not given.
+    pub limit: Option<u64>,
+}
+
+impl Workspace {
+    /// The checkpoints, newest first.
+    pub fn log(&self, options: LogOptions) -> Result<Log, StoreError> {
+        let rows = self.store.checkpoints(options.limit)?;
+        Ok(Log { checkpoints: rows.iter().map(Into::into).collect(), total: self.store.checkpoint_count()? })
+    }
+
+    /// One checkpoint: what changed in it and what it left out.
+    pub fn show(&self, target: &str) -> Result<Shown, TargetError> {
+        let row = self.resolve(target)?;
+        let tree = row.checkpoint.root.tree;
+        let parent = match &row.checkpoint.parent {
+            Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root.tree),
+            None => None,
+        };
+        let changes = diff::changes(&self.store, parent.as_ref(), Some(&tree))?;
+        Ok(Shown {
+            checkpoint: CheckpointDetail {
+                checkpoint: (&row).into(),
+                skipped: diff::skipped(&self.store, &tree)?.iter().map(Into::into).collect(),
+                unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
+            },
+            files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
+        })
+    }
+
+    /// How the workspace stands: its store, its newest checkpoint and what changed since.
+    pub fn status(&self) -> Result<Status, DiffError> {
+        let head = self.store.head(self.record.line)?;
+        let standing = self.standing().map_err(|e| self.folder_error(e))?;
+        let folder = match &standing {
+            Standing::Same(_) => FolderState::Same,
+            Standing::Other(_) => FolderState::Other,
+            Standing::Missing => FolderState::Missing,
+        };
+        let (changes, skipped) = match self.now(false) {
+            Ok(now) => {
+                let trees = Trees { fresh: &now.fresh, store: &self.store };
+                let from = head.as_ref().map(|h| h.checkpoint.root.tree);
+                let changes = diff::changes(&trees, from.as_ref(), Some(&now.tree))?;
+                (changes, now.skipped)
+            }
+            Err(CaptureError::Missing(_)) => (Vec::new(), Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Status {
+            id: self.record.id.clone(),
+            path: self.path.clone(),
+            folder,
+            store: self.store.folder().to_owned(),
+            size: self.store.size()?,
+            budget: self.record.budget,
+            checkpoints: self.store.checkpoint_count()?,
+            last: head.as_ref().map(Into::into),
+            changes: Counts::of(&changes),
+            files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
+            skipped: skipped.iter().map(Into::into).collect(),
+            pending: self.store.pending()?.iter().map(Into::into).collect(),
+        })
+    }
+}

@@ -1,0 +1,447 @@
+//! Plain values that every surface shows: the command line's `--json` and the HTTP API print these same types.
+
+use std::path::PathBuf;
+
+use piton_model::diff::{Change, ChangeKind, Counts};
+use piton_model::text::Hunk;
+use piton_model::{Cause, CheckpointId, Entry, OperationId, SkipReason, Timestamp, WorkspaceId, WorkspacePath};
+use piton_store::{CheckpointRow, OperationRow, OperationState};
+use serde::{Deserialize, Serialize};
+
+/// A path: readable, and in base64 as well where it is not UTF-8.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathView {
+    /// For people.
+    pub path: String,
+    /// The exact bytes, only where `path` cannot say them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_b64: Option<String>,
+}
+
+impl From<&WorkspacePath> for PathView {
+    fn from(path: &WorkspacePath) -> Self {
+        Self { path: path.display(), path_b64: path.base64() }
+    }
+}
+
+/// Something that was left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedView {
+    /// Where.
+    #[serde(flatten)]
+    pub path: PathView,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+impl From<&(WorkspacePath, SkipReason)> for SkippedView {
+    fn from((path, reason): &(WorkspacePath, SkipReason)) -> Self {
+        Self { path: path.into(), reason: *reason }
+    }
+}
+
+/// A checkpoint in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CheckpointView {
+    /// Its id.
+    pub id: CheckpointId,
+    /// What it is called.
+    pub name: Option<String>,
+    /// What is noted on it.
+    pub annotation: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Why it exists.
+    pub cause: Cause,
+    /// The checkpoint it follows.
+    pub parent: Option<CheckpointId>,
+    /// Counts the folders that stood at the workspace's path; checkpoints of one line are of one folder.
+    pub line: u32,
+    /// How it differs from its parent.
+    pub changes: Counts,
+    /// How many paths it skipped.
+    pub skipped_count: u64,
+    /// The operation it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
+}
+
+impl From<&CheckpointRow> for CheckpointView {
+    fn from(row: &CheckpointRow) -> Self {
+        let c = &row.checkpoint;
+        Self {
+            id: c.id.clone(),
+            name: row.names.first().cloned(),
+            annotation: row.annotation.clone(),
+            created_at: c.created_at,
+            cause: c.cause,
+            parent: c.parent.clone(),
+            line: c.line,
+            changes: c.changes,
+            skipped_count: c.skipped,
+            operation: c.operation.clone(),
+        }
+    }
+}
+
+/// A checkpoint with what it left out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CheckpointDetail {
+    /// What a list shows.
+    #[serde(flatten)]
+    pub checkpoint: CheckpointView,
+    /// What it skipped.
+    pub skipped: Vec<SkippedView>,
+    /// Files that changed at each reading; their last reading was kept.
+    pub unsettled: Vec<PathView>,
+}
+
+/// A capture.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Captured {
+    /// What it made.
+    pub checkpoint: CheckpointDetail,
+}
+
+/// A checkpoint and what changed in it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Shown {
+    /// Which.
+    pub checkpoint: CheckpointDetail,
+    /// What changed since its parent.
+    pub files: Vec<FileChange>,
+}
+
+/// One path's difference, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Where.
+    #[serde(flatten)]
+    pub path: PathView,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// What was there.
+    pub before: Option<EntryView>,
+    /// What is there.
+    pub after: Option<EntryView>,
+}
+
+impl From<&Change> for FileChange {
+    fn from(change: &Change) -> Self {
+        Self {
+            path: (&change.path).into(),
+            kind: change.kind(),
+            before: change.before.as_ref().map(EntryView::from),
+            after: change.after.as_ref().map(EntryView::from),
+        }
+    }
+}
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum EntryView {
+    /// A regular file.
+    File {
+        /// Permission bits in octal.
+        mode: String,
+        /// Bytes.
+        size: u64,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where it points; lossy where that is not UTF-8.
+        target: String,
+    },
+    /// A folder.
+    Folder {
+        /// Permission bits in octal.
+        mode: String,
+    },
+    /// Not captured.
+    Skipped {
+        /// Why.
+        reason: SkipReason,
+    },
+}
+
+impl From<&Entry> for EntryView {
+    fn from(entry: &Entry) -> Self {
+        let octal = |mode: &u16| format!("{mode:04o}");
+        match entry {
+            Entry::File { mode, size, .. } => Self::File { mode: octal(mode), size: *size },
+            Entry::Symlink { target } => Self::Symlink { target: String::from_utf8_lossy(target).into_owned() },
+            Entry::Folder { mode, .. } => Self::Folder { mode: octal(mode) },
+            Entry::Skipped { reason } => Self::Skipped { reason: *reason },
+        }
+    }
+}
+
+/// The difference between two moments.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Diff {
+    /// The earlier side; none where it is now.
+    pub from: Option<CheckpointView>,
+    /// The later side; none where it is now.
+    pub to: Option<CheckpointView>,
+    /// How many paths differ.
+    pub changes: Counts,
+    /// What differs.
+    pub files: Vec<FileDiff>,
+}
+
+/// One path's difference with its content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FileDiff {
+    /// What happened.
+    #[serde(flatten)]
+    pub change: FileChange,
+    /// Whether the content is not text, or too large to compare.
+    pub binary: bool,
+    /// Whether the content cannot be had: it was damaged in the store, or changed while it was compared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unavailable: bool,
+    /// Lines that are only on the later side.
+    pub added: u64,
+    /// Lines that are only on the earlier side.
+    pub removed: u64,
+    /// The places that differ.
+    pub hunks: Vec<Hunk>,
+}
+
+/// What a rewind or redo would do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlanView {
+    /// `rewind` or `redo`.
+    pub kind: String,
+    /// The checkpoint whose state comes back.
+    pub target: CheckpointView,
+    /// Only these paths; all when empty.
+    pub paths: Vec<PathView>,
+    /// Paths that come back.
+    pub created: Vec<PathView>,
+    /// Paths that become what they were.
+    pub restored: Vec<PathView>,
+    /// Paths that go.
+    pub deleted: Vec<PathView>,
+    /// Left alone, because what is or was there is not captured.
+    pub skipped: Vec<SkippedView>,
+    /// Paths that cannot become what they were without touching something unknown: nothing can be done while there are
+    /// any.
+    pub conflicts: Vec<PathView>,
+    /// Whether the target was captured in another folder that stood at the same path.
+    pub other_folder: bool,
+    /// Whether the workspace's folder is gone and would be made anew.
+    pub missing_folder: bool,
+}
+
+impl PlanView {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.created.is_empty() && self.restored.is_empty() && self.deleted.is_empty() && self.conflicts.is_empty()
+    }
+}
+
+/// What an operation did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OperationOutcome {
+    /// The operation; none where there was nothing to do.
+    pub operation: Option<OperationView>,
+    /// Paths that came back.
+    pub created: Vec<PathView>,
+    /// Paths that became what they were.
+    pub restored: Vec<PathView>,
+    /// Paths that went.
+    pub deleted: Vec<PathView>,
+    /// Left alone, because what is or was there is not captured.
+    pub skipped: Vec<SkippedView>,
+    /// Changed by another program after they were put in place.
+    pub changed_again: Vec<PathView>,
+    /// Written by another program between the capture and the swap: kept in the checkpoint `operation.before`.
+    pub rescued: Vec<PathView>,
+    /// Everything was read back and is what the plan says.
+    pub verified: bool,
+}
+
+/// An operation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OperationView {
+    /// Its id.
+    pub id: OperationId,
+    /// `rewind`, `redo`, `recover`.
+    pub kind: String,
+    /// The checkpoint or operation it is about.
+    pub target: Option<String>,
+    /// The state before it.
+    pub before: CheckpointId,
+    /// Its result.
+    pub after: Option<CheckpointId>,
+    /// How it stands.
+    pub state: OperationStatus,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// Why it was rolled back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Where an operation is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationStatus {
+    /// It began and did not end.
+    Pending,
+    /// Its result stands.
+    Done,
+    /// The state before it stands.
+    RolledBack,
+}
+
+impl From<&OperationRow> for OperationView {
+    fn from(row: &OperationRow) -> Self {
+        Self {
+            id: row.id.clone(),
+            kind: row.kind.clone(),
+            target: row.target.clone(),
+            before: row.before.clone(),
+            after: row.after.clone(),
+            state: match row.state {
+                OperationState::Pending => OperationStatus::Pending,
+                OperationState::Done => OperationStatus::Done,
+                OperationState::RolledBack => OperationStatus::RolledBack,
+            },
+            began_at: row.began_at,
+            why: row.why.clone(),
+        }
+    }
+}
+
+/// A recovery that the opening of a workspace did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Recovered {
+    /// The operation that was cut off.
+    pub operation: OperationId,
+    /// Whether its result stands; else the state before it does.
+    pub finished: bool,
+    /// Paths that somebody changed since: left as they are.
+    pub left_alone: Vec<PathView>,
+}
+
+/// Checkpoints, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Log {
+    /// Them.
+    pub checkpoints: Vec<CheckpointView>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// How a workspace stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether its folder is the one that was captured.
+    pub folder: FolderState,
+    /// Where its store is.
+    pub store: PathBuf,
+    /// Bytes that the store takes.
+    pub size: u64,
+    /// Bytes that it may take.
+    pub budget: u64,
+    /// How many checkpoints there are.
+    pub checkpoints: u64,
+    /// The newest.
+    pub last: Option<CheckpointView>,
+    /// What changed since the newest.
+    pub files: Vec<FileChange>,
+    /// The same, counted.
+    pub changes: Counts,
+    /// What a capture would leave out now.
+    pub skipped: Vec<SkippedView>,
+    /// Operations that were cut off and wait for their folder.
+    pub pending: Vec<OperationView>,
+}
+
+/// Whether a workspace's folder is the one that was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FolderState {
+    /// It is.
+    Same,
+    /// Another folder stands at its path.
+    Other,
+    /// Nothing stands at its path.
+    Missing,
+}
+
+/// A workspace that became known.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Initialized {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Where its store is.
+    pub store: PathBuf,
+    /// Bytes that the store may take.
+    pub budget: u64,
+    /// Whether it was known before.
+    pub already_known: bool,
+}
+
+/// What a check of the store found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Verification {
+    /// Whether all is well.
+    pub sound: bool,
+    /// Checkpoints that were looked at.
+    pub checkpoints: u64,
+    /// Objects that were compared with their ids.
+    pub objects: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// What is wrong.
+    pub damage: Vec<DamageView>,
+    /// Whether the database was made anew from the packs.
+    pub repaired: bool,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DamageView {
+    /// Bytes of a pack.
+    Pack {
+        /// Its number.
+        pack: u32,
+        /// From here.
+        from: u64,
+        /// To there.
+        to: u64,
+    },
+    /// A row of the database.
+    Row {
+        /// Its table.
+        table: String,
+        /// Its key.
+        key: String,
+    },
+    /// The database's file.
+    Database {
+        /// What SQLite says.
+        message: String,
+    },
+    /// What a checkpoint needs.
+    Needed {
+        /// The newest checkpoint that needs it.
+        checkpoint: CheckpointId,
+        /// Where it stands there.
+        #[serde(flatten)]
+        path: PathView,
+        /// The object.
+        object: String,
+    },
+}

@@ -1,0 +1,317 @@
+//! Finding and opening workspaces: which folder is protected, where its store is, and whether it is still that folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use piton_host::{Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock};
+use piton_model::{Record, SkipReason, WorkspaceId, path::encode_base64};
+use piton_store::{Home, Known, PATIENCE, Store, StoreError};
+
+use crate::recover::RecoverError;
+use crate::view;
+
+/// Bytes that a store may take unless its user says otherwise.
+pub const DEFAULT_BUDGET: u64 = 10 << 30;
+
+/// Roots over these are refused unless forced: what they hold is seldom one project.
+const LIMIT: Limit = Limit { files: 500_000, bytes: 20 << 30 };
+
+/// What the engine must know of its surroundings, which it never looks up itself.
+#[derive(Clone)]
+pub struct Environment {
+    /// The user's home folder: never a workspace unless forced.
+    pub home_folder: Option<PathBuf>,
+    /// Git's global excludes file.
+    pub global_excludes: Option<PathBuf>,
+    /// State folders of agents, which are never captured.
+    pub agent_state: Vec<PathBuf>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The largest root that is captured without being forced.
+    pub limit: Limit,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self {
+            home_folder: None,
+            global_excludes: None,
+            agent_state: Vec::new(),
+            clock: Arc::new(SystemClock),
+            limit: LIMIT,
+        }
+    }
+}
+
+/// The way in: knows where stores are.
+#[derive(Clone)]
+pub struct Engine {
+    home: Home,
+    environment: Environment,
+}
+
+/// How to make a workspace known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InitOptions {
+    /// Take `$HOME`, `/` and huge roots too.
+    pub force: bool,
+    /// Bytes that the store may take; what it was, or [`DEFAULT_BUDGET`].
+    pub budget: Option<u64>,
+}
+
+/// Why a workspace cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Nothing was ever captured here.
+    #[error("{} is not a workspace yet", .0.display())]
+    NotKnown(PathBuf),
+    /// It is not a folder.
+    #[error("{}: {source}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A root that is hardly one project.
+    #[error("{} is {what}, which is hardly one project", path.display())]
+    Refused {
+        /// Which.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An operation was cut off and cannot be ended.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+}
+
+/// A protected folder and its memory.
+pub struct Workspace {
+    pub(crate) store: Store,
+    pub(crate) home: Home,
+    pub(crate) environment: Environment,
+    pub(crate) record: piton_model::Workspace,
+    pub(crate) path: PathBuf,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) recovered: Vec<view::Recovered>,
+}
+
+/// How the folder at the workspace's path stands to the one that was captured.
+pub(crate) enum Standing {
+    Same(Root),
+    Other(Root),
+    Missing,
+}
+
+impl Engine {
+    /// An engine whose stores are under a home, which need not exist yet.
+    pub fn new(home: PathBuf, environment: Environment) -> Self {
+        let home = canonical(&home).unwrap_or(home);
+        Self { home: Home::new(home), environment }
+    }
+
+    /// The folder that is meant by a folder: the known workspace around it, else the git root, else the folder.
+    pub fn locate(&self, folder: &Path) -> Result<PathBuf, OpenError> {
+        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        if let Some(known) = self.home.around(&path) {
+            let moved = !known.path.exists() || !path.starts_with(&known.path);
+            if !moved {
+                return Ok(known.path);
+            }
+            let here = path.ancestors().find(|f| Root::open(f).is_ok_and(|r| r.identity().is_same(&known.root)));
+            return Ok(here.map_or(known.path, Path::to_path_buf));
+        }
+        let repository = path.ancestors().find(|folder| folder.join(".git").exists());
+        Ok(repository.map_or(path.clone(), Path::to_path_buf))
+    }
+
+    /// Opens the workspace at exactly this folder (as [`Engine::locate`] gives it), ending first what a crash cut off.
+    pub fn open(&self, folder: &Path) -> Result<Workspace, OpenError> {
+        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let mut workspace = self.load(&known.id, path)?;
+        workspace.follow_move()?;
+        workspace.recover_pending()?;
+        Ok(workspace)
+    }
+
+    /// Opens a workspace, making it known where it is not.
+    pub fn open_or_init(&self, folder: &Path) -> Result<Workspace, OpenError> {
+        match self.open(folder) {
+            Err(OpenError::NotKnown(_)) => {
+                self.init(folder, InitOptions::default())?;
+                self.open(folder)
+            }
+            result => result,
+        }
+    }
+
+    /// Makes a folder known, or changes the settings of one that is. Captures nothing.
+    pub fn init(&self, folder: &Path, options: InitOptions) -> Result<view::Initialized, OpenError> {
+        let failed = |source| OpenError::Folder { path: folder.to_owned(), source };
+        let path = canonical(folder).map_err(failed)?;
+        let root = Root::open(&path).map_err(failed)?;
+        if !options.force {
+            self.refuse(&path)?;
+        }
+        let already = self.known(&path);
+        let already_known = already.is_some();
+        let id = match already {
+            Some(known) => known.id,
+            None => WorkspaceId::from_random(clock::random().map_err(failed)?),
+        };
+        self.home.make()?;
+        let store = Store::create(&self.home.folder(&id))?;
+        let lock = store.lock(PATIENCE)?;
+        let before = store.workspace()?;
+        let record = piton_model::Workspace {
+            id,
+            path: path.to_string_lossy().into_owned(),
+            path_b64: path_b64(&path),
+            root: before.as_ref().map_or(root.identity(), |b| b.root),
+            line: before.as_ref().map_or(1, |b| b.line),
+            budget: options.budget.or(before.as_ref().map(|b| b.budget)).unwrap_or(DEFAULT_BUDGET),
+            forced: options.force || before.as_ref().is_some_and(|b| b.forced),
+            at: self.environment.clock.now(),
+        };
+        let same = before.as_ref().is_some_and(|b| piton_model::Workspace { at: b.at, ..record.clone() } == *b);
+        if !same {
+            let mut writer = store.write(&lock)?;
+            writer.record(Record::Workspace(record.clone()))?;
+            writer.commit(true, false)?;
+        }
+        self.home.note(&record)?;
+        Ok(view::Initialized {
+            id: record.id,
+            path,
+            store: store.folder().to_owned(),
+            budget: record.budget,
+            already_known,
+        })
+    }
+
+    /// Every known workspace.
+    pub fn workspaces(&self) -> Vec<PathBuf> {
+        self.home.all().into_iter().map(|known| known.path).collect()
+    }
+
+    fn known(&self, path: &Path) -> Option<Known> {
+        self.home.at(path).or_else(|| {
+            let identity = Root::open(path).ok()?.identity();
+            self.home.all().into_iter().find(|known| known.root.is_same(&identity))
+        })
+    }
+
+    fn refuse(&self, path: &Path) -> Result<(), OpenError> {
+        let is_home =
+            self.environment.home_folder.as_deref().and_then(|h| canonical(h).ok()).is_some_and(|h| h == path);
+        let what = match path {
+            _ if path.parent().is_none() => "the root of the file system",
+            _ if is_home => "your home folder",
+            _ => return Ok(()),
+        };
+        Err(OpenError::Refused { path: path.to_owned(), what })
+    }
+
+    fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
+        let store = self.home.open(id)?;
+        let record = store.workspace()?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        Ok(Workspace {
+            store,
+            home: self.home.clone(),
+            environment: self.environment.clone(),
+            record,
+            path,
+            progress: Arc::default(),
+            recovered: Vec::new(),
+        })
+    }
+}
+
+impl Workspace {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its store.
+    pub fn store_folder(&self) -> &Path {
+        self.store.folder()
+    }
+
+    /// How far the scan that runs now is; for a progress bar on another thread.
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// What opening it had to end or take back.
+    pub fn recovered(&self) -> &[view::Recovered] {
+        &self.recovered
+    }
+
+    pub(crate) fn standing(&self) -> io::Result<Standing> {
+        match Root::open(&self.path) {
+            Ok(root) if root.identity().is_same(&self.record.root) => Ok(Standing::Same(root)),
+            Ok(root) => Ok(Standing::Other(root)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Standing::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn rules(&self) -> RuleOptions {
+        let mut never = vec![(self.home.path().to_owned(), SkipReason::Store)];
+        never.extend(self.environment.agent_state.iter().map(|p| (p.clone(), SkipReason::AgentState)));
+        RuleOptions { global_excludes: self.environment.global_excludes.clone(), never, ..RuleOptions::default() }
+    }
+
+    pub(crate) fn limit(&self) -> Limit {
+        if self.record.forced { Limit::NONE } else { self.environment.limit }
+    }
+
+    /// Records that the workspace is another folder or at another path now.
+    pub(crate) fn record_change(&mut self, lock: &Lock, change: piton_model::Workspace) -> Result<(), StoreError> {
+        let mut writer = self.store.write(lock)?;
+        writer.record(Record::Workspace(change.clone()))?;
+        writer.commit(true, false)?;
+        self.home.note(&change)?;
+        self.record = change;
+        Ok(())
+    }
+
+    /// The same folder at another path: the store follows it.
+    fn follow_move(&mut self) -> Result<(), OpenError> {
+        let recorded = path_of(&self.record);
+        if recorded == self.path {
+            return Ok(());
+        }
+        // Two paths to one folder, such as a bind mount: it did not move.
+        if Root::open(&recorded).is_ok_and(|root| root.identity().is_same(&self.record.root)) {
+            return Ok(());
+        }
+        let lock = self.store.lock(PATIENCE)?;
+        let change = piton_model::Workspace {
+            path: self.path.to_string_lossy().into_owned(),
+            path_b64: path_b64(&self.path),
+            at: self.environment.clock.now(),
+            ..self.record.clone()
+        };
+        Ok(self.record_change(&lock, change)?)
+    }
+}
+
+fn path_b64(path: &Path) -> Option<String> {
+    path.to_str().is_none().then(|| encode_base64(path.as_os_str().as_encoded_bytes()))
+}
+
+fn path_of(record: &piton_model::Workspace) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    match record.path_b64.as_deref().and_then(|b64| piton_model::path::decode_base64(b64).ok()) {
+        Some(bytes) => PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)),
+        None => PathBuf::from(&record.path),
+    }
+}

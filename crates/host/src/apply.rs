@@ -1,0 +1,476 @@
+//! Applies a plan's steps to the workspace: stage, swap, check, clear; and the way back.
+//!
+//! Called only by the engine's operations and their recovery. Never decides *what* to change: if a step looks wrong
+//! here, the bug is in `model::plan`. Every path is resolved anew beneath the root's handle and through no symlink, so
+//! a folder that was swapped for a link between plan and apply ends the operation and nothing else.
+//!
+//! Step `n` of operation `op` owns the name `.piton-<op>-<n>` beside its path. Before the swap that name holds what is
+//! to come, after it what was there. Nothing is ever written into an existing inode.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fchown, fstat, mkdirat, openat, renameat_with, statat,
+    symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::fail::point;
+use crate::root::Root;
+use crate::rules::{join, parent_of};
+
+/// How the names of staged files begin.
+pub const STAGED: &str = ".piton-";
+
+/// More new files than this are synced by their filesystem as a whole, fewer one by one.
+const FEW: usize = 64;
+
+/// The operation that a name belongs to, if it looks like a staged file's.
+pub fn staged_by(name: &[u8]) -> Option<OperationId> {
+    let rest = std::str::from_utf8(name.strip_prefix(STAGED.as_bytes())?).ok()?;
+    let (operation, number) = rest.split_once('-')?;
+    let number = number.strip_suffix("o").unwrap_or(number);
+    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    operation.parse().ok().filter(|_| digits)
+}
+
+/// Where staged content comes from. What it writes is verified against its id.
+pub trait Content {
+    /// Why content cannot be had.
+    type Error;
+
+    /// A folder's listing.
+    fn tree(&self, id: &ObjectId) -> Result<Tree, Self::Error>;
+
+    /// Writes a file's bytes; the inner error is the writer's.
+    fn write_blob(&self, id: &ObjectId, to: &mut dyn Write) -> Result<io::Result<()>, Self::Error>;
+}
+
+/// Why a step could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError<E> {
+    /// The system refused.
+    #[error("{path:?}: {source}")]
+    Path {
+        /// Where.
+        path: WorkspacePath,
+        /// What it said.
+        source: io::Error,
+    },
+    /// Something stands where nothing was when the plan was made, or the other way round.
+    #[error("{path:?} is not as it was when the plan was made")]
+    Stale {
+        /// Where.
+        path: WorkspacePath,
+    },
+    /// A staged file does not read back as what was written.
+    #[error("{path:?} does not read back as it was written")]
+    ReadBack {
+        /// Where.
+        path: WorkspacePath,
+    },
+    /// The content could not be had.
+    #[error(transparent)]
+    Content(E),
+}
+
+/// One operation's steps on one root.
+pub struct Applier<'a> {
+    /// The workspace.
+    pub root: &'a Root,
+    /// Whose names are used.
+    pub operation: &'a OperationId,
+    /// What to do.
+    pub steps: &'a [Step],
+    /// Folders whose bits change or must be opened.
+    pub folders: &'a [FolderMode],
+}
+
+impl<'a> Applier<'a> {
+    /// The path of a step's own name, beside its path.
+    pub fn staged_path(&self, step: usize) -> Vec<u8> {
+        join(parent_of(self.steps[step].path.as_bytes()), &self.staged_name(step))
+    }
+
+    fn staged_name(&self, step: usize) -> Vec<u8> {
+        format!("{STAGED}{}-{step}", self.operation).into_bytes()
+    }
+
+    /// The name for what was there, used for an instant where a filesystem cannot exchange two names.
+    fn aside_name(&self, step: usize) -> Vec<u8> {
+        format!("{STAGED}{}-{step}o", self.operation).into_bytes()
+    }
+
+    /// Gives folders the bits they need while their entries are swapped.
+    pub fn open_folders<E>(&self) -> Result<(), ApplyError<E>> {
+        self.folders.iter().try_for_each(|f| {
+            point("apply:open-folder").and_then(|()| set_mode(self.root, &f.path, f.open())).map_err(at(&f.path))
+        })
+    }
+
+    /// Gives folders their bits at the end of the operation, or those from before it.
+    pub fn close_folders<E>(&self, to_after: bool) -> Result<(), ApplyError<E>> {
+        // Inner ones first: a folder that loses its bits may not be passed through any more.
+        self.folders.iter().rev().try_for_each(|f| {
+            let mode = if to_after { f.after } else { f.before };
+            point("apply:close-folder").and_then(|()| set_mode(self.root, &f.path, mode)).map_err(at(&f.path))
+        })
+    }
+
+    /// Writes everything that is to come beside its place and reads it back. No file of the user's has changed yet.
+    pub fn stage<C: Content>(&self, content: &C) -> Result<(), ApplyError<C::Error>> {
+        let mut parents = Parents::new(self.root);
+        for (number, step) in self.steps.iter().enumerate() {
+            let Some(after) = &step.after else { continue };
+            let error = at(&step.path);
+            point("apply:stage").map_err(&error)?;
+            let (parent, name) = parents.of(&step.path).map_err(&error)?;
+            let like = matches!(step.before, Some(Entry::File { .. })).then(|| open_old(parent, name).ok()).flatten();
+            make(parent, &self.staged_name(number), after, like.as_ref(), content).map_err(|e| match e {
+                MakeError::Io(source) => ApplyError::Path { path: step.path.clone(), source },
+                MakeError::ReadBack => ApplyError::ReadBack { path: step.path.clone() },
+                MakeError::Content(error) => ApplyError::Content(error),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes what is staged survive a power cut, so that a swap never puts an empty file in a full one's place.
+    pub fn sync_staged<E>(&self) -> Result<(), ApplyError<E>> {
+        let new: Vec<usize> = (0..self.steps.len()).filter(|n| self.steps[*n].after.is_some()).collect();
+        let folders = new.iter().any(|n| self.steps[*n].after.as_ref().is_some_and(Entry::is_folder));
+        point("apply:sync-staged").map_err(at(&WorkspacePath::root()))?;
+        if new.len() > FEW || folders {
+            return self.sync_all().map_err(at(&WorkspacePath::root()));
+        }
+        for number in new {
+            let path = &self.steps[number].path;
+            if matches!(self.steps[number].after, Some(Entry::File { .. })) {
+                let staged = self.staged_path(number);
+                let file = self.root.open_beneath(&staged, OFlags::RDONLY | OFlags::NONBLOCK);
+                // Mode 0 is a mode too; such a file is synced with all others.
+                match file {
+                    Ok(file) => rustix::fs::fsync(file).map_err(io::Error::from).map_err(at(path))?,
+                    Err(_) => return self.sync_all().map_err(at(path)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Swaps what is staged with what is there, step by step from `0`; `done` counts the steps that were swapped.
+    pub fn swap<E>(&self, done: &mut usize) -> Result<(), ApplyError<E>> {
+        let mut parents = Parents::new(self.root);
+        while *done < self.steps.len() {
+            let step = &self.steps[*done];
+            let error = at(&step.path);
+            point("apply:swap").map_err(&error)?;
+            let (parent, name) = parents.of(&step.path).map_err(&error)?;
+            let staged = self.staged_name(*done);
+            let result = match (&step.before, &step.after) {
+                (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(*done)),
+                (None, Some(_)) => renameat_with(parent, &staged[..], parent, name, RenameFlags::NOREPLACE),
+                (Some(_), None) => renameat_with(parent, name, parent, &staged[..], RenameFlags::NOREPLACE),
+                (None, None) => Ok(()),
+            };
+            result.map_err(|errno| match errno {
+                Errno::EXIST | Errno::NOENT => ApplyError::Stale { path: step.path.clone() },
+                errno => ApplyError::Path { path: step.path.clone(), source: errno.into() },
+            })?;
+            *done += 1;
+        }
+        Ok(())
+    }
+
+    /// Swaps one step back. Needs no space: it is the same rename.
+    pub fn swap_back<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
+        let step = &self.steps[number];
+        let error = at(&step.path);
+        point("apply:swap-back").map_err(&error)?;
+        let (parent, name) = self.root.parent(&step.path).map_err(&error)?;
+        let (parent, name, staged) = (parent.as_fd(), name.as_bytes(), self.staged_name(number));
+        match (&step.before, &step.after) {
+            (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(number)),
+            (None, Some(_)) => renameat_with(parent, name, parent, &staged[..], RenameFlags::NOREPLACE),
+            (Some(_), None) => renameat_with(parent, &staged[..], parent, name, RenameFlags::NOREPLACE),
+            (None, None) => Ok(()),
+        }
+        .map_err(io::Error::from)
+        .map_err(&error)
+    }
+
+    fn exchange(&self, parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
+        match renameat_with(parent, staged, parent, name, RenameFlags::EXCHANGE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                renameat_with(parent, name, parent, aside, RenameFlags::NOREPLACE)?;
+                renameat_with(parent, staged, parent, name, RenameFlags::NOREPLACE)?;
+                renameat_with(parent, aside, parent, staged, RenameFlags::NOREPLACE)
+            }
+            result => result,
+        }
+    }
+
+    /// Ends an exchange that a crash cut in three: afterwards it happened whole or not at all.
+    pub fn settle_exchange<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
+        let path = &self.steps[number].path;
+        let Ok((parent, name)) = self.root.parent(path) else { return Ok(()) };
+        let (aside, staged) = (self.aside_name(number), self.staged_name(number));
+        if statat(&parent, &aside[..], AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            return Ok(());
+        }
+        let to = match statat(&parent, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => name.as_bytes(),
+            _ => &staged,
+        };
+        renameat_with(&parent, &aside[..], &parent, to, RenameFlags::NOREPLACE)
+            .map_err(io::Error::from)
+            .map_err(at(path))
+    }
+
+    /// Makes the swaps survive a power cut.
+    pub fn sync_swapped<E>(&self) -> Result<(), ApplyError<E>> {
+        point("apply:sync-swapped").map_err(at(&WorkspacePath::root()))?;
+        let mut parents: Vec<&[u8]> = self.steps.iter().map(|s| parent_of(s.path.as_bytes())).collect();
+        parents.dedup();
+        if parents.len() > FEW {
+            return self.sync_all().map_err(at(&WorkspacePath::root()));
+        }
+        for parent in parents {
+            let synced = self
+                .root
+                .open_beneath(parent, OFlags::RDONLY | OFlags::DIRECTORY)
+                .and_then(|fd| rustix::fs::fsync(fd).map_err(io::Error::from));
+            synced.map_err(|source| ApplyError::Path { path: known(parent), source })?;
+        }
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        rustix::fs::syncfs(self.root.fd())?;
+        // Folders of other filesystems that are mounted in the workspace.
+        let device = fstat(self.root.fd())?.st_dev;
+        let mut synced = vec![device];
+        for step in self.steps {
+            let Ok((parent, _)) = self.root.parent(&step.path) else { continue };
+            let device = fstat(&parent)?.st_dev;
+            if !synced.contains(&device) {
+                rustix::fs::syncfs(&parent)?;
+                synced.push(device);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what stands at a step's own name. The caller has made sure that it is stored.
+    pub fn clear<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
+        let path = &self.steps[number].path;
+        point("apply:clear").map_err(at(path))?;
+        match self.root.parent(path) {
+            Ok((parent, _)) => remove(parent.as_fd(), &self.staged_name(number)).map_err(at(path)),
+            Err(error) if is_absent(&error) => Ok(()),
+            Err(error) => Err(error).map_err(at(path)),
+        }
+    }
+}
+
+/// The permission bits of a folder.
+pub fn mode_of(root: &Root, path: &WorkspacePath) -> io::Result<u16> {
+    let fd = root.open_beneath(path.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
+    Ok((fstat(&fd)?.st_mode & 0o7777) as u16)
+}
+
+/// Sets the permission bits of a folder.
+fn set_mode(root: &Root, path: &WorkspacePath, mode: u16) -> io::Result<()> {
+    let fd = root.open_beneath(path.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
+    if (fstat(&fd)?.st_mode & 0o7777) as u16 == mode {
+        return Ok(());
+    }
+    // A handle that needs no permission to read; the kernel's own link to it is how its bits are set.
+    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    rustix::fs::chmod(link, Mode::from_raw_mode(u32::from(mode)))?;
+    Ok(())
+}
+
+/// Makes a folder for a root that is not there, with all above it.
+pub fn make_root(path: &std::path::Path, mode: u16) -> io::Result<()> {
+    std::fs::create_dir_all(path)?;
+    rustix::fs::chmod(path, Mode::from_raw_mode(u32::from(mode)))?;
+    Ok(())
+}
+
+/// The canonical form of a path, which may end in names that do not exist (yet, or any more).
+pub fn canonical(path: &std::path::Path) -> io::Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    match absolute.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match (absolute.parent(), absolute.file_name()) {
+            (Some(parent), Some(name)) => Ok(canonical(parent)?.join(name)),
+            _ => Err(error),
+        },
+        result => result,
+    }
+}
+
+enum MakeError<E> {
+    Io(io::Error),
+    ReadBack,
+    Content(E),
+}
+
+impl<E> From<Errno> for MakeError<E> {
+    fn from(errno: Errno) -> Self {
+        Self::Io(errno.into())
+    }
+}
+
+impl<E> From<io::Error> for MakeError<E> {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Makes an entry under a new name; a file takes owner and attributes of the one it will replace, where permitted.
+fn make<C: Content>(
+    parent: BorrowedFd<'_>,
+    name: &[u8],
+    entry: &Entry,
+    like: Option<&File>,
+    content: &C,
+) -> Result<(), MakeError<C::Error>> {
+    match entry {
+        Entry::File { mode, size, blob } => {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file = File::from(openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?);
+            content.write_blob(blob, &mut file).map_err(MakeError::Content)??;
+            if let Some(like) = like {
+                resemble(&file, like);
+            }
+            fchmod(&file, Mode::from_raw_mode(u32::from(*mode)))?;
+            point("apply:staged-file")?;
+            file.rewind()?;
+            let (read, length) = hash(&mut file)?;
+            if read != *blob || length != *size {
+                return Err(MakeError::ReadBack);
+            }
+        }
+        Entry::Symlink { target } => symlinkat(&target[..], parent, name)?,
+        Entry::Folder { mode, tree, .. } => {
+            mkdirat(parent, name, Mode::RWXU)?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let folder = openat(parent, name, flags, Mode::empty())?;
+            for (name, entry) in content.tree(tree).map_err(MakeError::Content)?.entries() {
+                make(folder.as_fd(), name.as_bytes(), entry, None, content)?;
+            }
+            fchmod(&folder, Mode::from_raw_mode(u32::from(*mode)))?;
+        }
+        // A plan's `after` never has one.
+        Entry::Skipped { .. } => {}
+    }
+    Ok(())
+}
+
+fn hash(file: &mut File) -> io::Result<(ObjectId, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = [0; 64 << 10];
+    let mut length = 0;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((ObjectId(*hasher.finalize().as_bytes()), length)),
+            n => {
+                length += n as u64;
+                hasher.update(&buffer[..n]);
+            }
+        }
+    }
+}
+
+fn open_old(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(parent, name, flags, Mode::empty())?))
+}
+
+/// Gives a new file the owner and the extended attributes (access lists among them) of another. Best effort: piton
+/// does not capture them, and what may not be set is not worth failing for.
+fn resemble(new: &File, old: &File) {
+    let (Ok(mine), Ok(theirs)) = (fstat(new), fstat(old)) else { return };
+    if (mine.st_uid, mine.st_gid) != (theirs.st_uid, theirs.st_gid) {
+        let user = rustix::fs::Uid::from_raw(theirs.st_uid);
+        let group = rustix::fs::Gid::from_raw(theirs.st_gid);
+        if fchown(new, Some(user), Some(group)).is_err() {
+            let _ = fchown(new, None, Some(group));
+        }
+    }
+    let mut names = vec![0; 4096];
+    let Ok(length) = rustix::fs::flistxattr(old, &mut names[..]) else { return };
+    for name in names[..length].split(|b| *b == 0).filter(|n| !n.is_empty()) {
+        let mut value = vec![0; 65536];
+        if let Ok(length) = rustix::fs::fgetxattr(old, name, &mut value[..]) {
+            let _ = rustix::fs::fsetxattr(new, name, &value[..length], rustix::fs::XattrFlags::empty());
+        }
+    }
+}
+
+/// Removes a name and all that it holds; nothing where nothing is.
+fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
+        Ok(_) => return Ok(unlinkat(parent, name, AtFlags::empty())?),
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(errno.into()),
+    }
+    let open =
+        |flags| openat(parent, name, flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    let path = open(OFlags::PATH)?;
+    // It is on its way out, so its bits do not matter any more.
+    let _ = rustix::fs::chmod(format!("/proc/self/fd/{}", path.as_raw_fd()), Mode::RWXU);
+    let folder = open(OFlags::RDONLY)?;
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    let mut space = Vec::with_capacity(32 << 10);
+    let mut listing = rustix::fs::RawDir::new(&folder, space.spare_capacity_mut());
+    while let Some(entry) = listing.next() {
+        names.push(entry?.file_name().to_bytes().to_vec());
+    }
+    for name in names.iter().filter(|n| !matches!(&n[..], b"." | b"..")) {
+        remove(folder.as_fd(), name)?;
+    }
+    Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+}
+
+fn at<E>(path: &WorkspacePath) -> impl Fn(io::Error) -> ApplyError<E> + use<'_, E> {
+    |source| ApplyError::Path { path: path.clone(), source }
+}
+
+fn known(path: &[u8]) -> WorkspacePath {
+    WorkspacePath::new(path).unwrap_or_default()
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+}
+
+/// Handles on the folders of steps, which come in path order: most share their folder with the one before.
+struct Parents<'r> {
+    root: &'r Root,
+    last: Option<(WorkspacePath, OwnedFd)>,
+    name: Vec<u8>,
+}
+
+impl<'r> Parents<'r> {
+    fn new(root: &'r Root) -> Self {
+        Self { root, last: None, name: Vec::new() }
+    }
+
+    fn of(&mut self, path: &WorkspacePath) -> io::Result<(BorrowedFd<'_>, &[u8])> {
+        let (parent, name) = path.split().ok_or(io::ErrorKind::InvalidInput)?;
+        let fd = match self.last.take() {
+            Some((last, fd)) if last == parent => fd,
+            _ => self.root.folder(&parent)?,
+        };
+        self.name = name.as_bytes().to_vec();
+        let last = self.last.insert((parent, fd));
+        Ok((last.1.as_fd(), &self.name))
+    }
+}

@@ -1,0 +1,42 @@
+//! The clock and the dice, behind traits so that tests choose them.
+
+use piton_model::Timestamp;
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since 1970. May jump either way; nothing but labels and the young-file rule depends on it.
+    fn now_ns(&self) -> i64;
+
+    /// The same for people.
+    fn now(&self) -> Timestamp {
+        Timestamp(self.now_ns().div_euclid(1_000_000))
+    }
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ns(&self) -> i64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        now.tv_sec * 1_000_000_000 + now.tv_nsec
+    }
+}
+
+/// Eight bytes that nobody can guess, for a new id.
+pub fn random() -> std::io::Result<[u8; 8]> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(bytes)
+}
+
+/// What tells one run of the machine from the next: after a reboot, unsynced bytes may be gone.
+pub fn boot_id() -> String {
+    // Debug builds only: a test that simulates a power cut says here that the machine was started anew.
+    #[cfg(debug_assertions)]
+    if let Ok(id) = std::env::var("PITON_TEST_BOOT_ID") {
+        return id;
+    }
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+}

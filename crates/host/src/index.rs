@@ -1,0 +1,407 @@
+//! The stat cache: what each path looked like to `stat` when its content was last read, and what its content was.
+//!
+//! Kept as one flat run of bytes, a block a folder in path order, and read in place: a capture of an unchanged tree
+//! touches every entry, so nothing is allocated for one. A cache only: when it is lost, damaged or of another
+//! version, every file is read again.
+
+use std::collections::HashMap;
+
+use piton_model::tree::MODE_BITS;
+use piton_model::{ObjectId, SkipReason, path::compare_bytes};
+use rustix::fs::Stat;
+
+/// What `stat` says of a path; when none of it changed, neither did the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Signature {
+    pub size: u64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub inode: u64,
+    pub mode: u32,
+}
+
+impl Signature {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            size: stat.st_size as u64,
+            mtime: stat.st_mtime.wrapping_mul(1_000_000_000).wrapping_add(stat.st_mtime_nsec as i64),
+            ctime: stat.st_ctime.wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec as i64),
+            inode: stat.st_ino,
+            mode: stat.st_mode,
+        }
+    }
+
+    /// Permission bits.
+    pub(crate) fn bits(&self) -> u16 {
+        self.mode as u16 & MODE_BITS
+    }
+
+    /// A folder's size moves on some filesystems without its listing: leave it out.
+    pub(crate) fn of_folder(stat: &Stat) -> Self {
+        Self { size: 0, ..Self::of(stat) }
+    }
+}
+
+/// What the cache knows of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind<'a> {
+    File(ObjectId),
+    Symlink(&'a [u8]),
+    Folder,
+    Skipped(SkipReason),
+}
+
+/// One entry of a folder's block.
+#[derive(Clone, Debug)]
+pub(crate) struct EntryView<'a> {
+    pub name: &'a [u8],
+    pub kind: Kind<'a>,
+    /// As young as the capture that read it: its next write may not move its times.
+    pub young: bool,
+    pub signature: Signature,
+}
+
+/// One folder's block.
+#[derive(Clone, Copy)]
+pub(crate) struct FolderView<'a>(&'a [u8]);
+
+/// A folder's own line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FolderHead {
+    pub signature: Signature,
+    pub young: bool,
+    pub has_git: bool,
+    pub holds_skipped: bool,
+    /// When the repository's own exclude file changed last; 0 where there is none.
+    pub exclude_ctime: i64,
+    pub tree: ObjectId,
+}
+
+/// The whole cache.
+#[derive(Clone)]
+pub struct Index {
+    /// The file's bytes, with room for the prefix.
+    bytes: Vec<u8>,
+    /// Where each folder's block begins and ends.
+    folders: Vec<(u32, u32)>,
+    /// What the rules were that decided which paths are captured.
+    pub(crate) rules: [u8; 32],
+}
+
+const MAGIC: &[u8; 8] = b"PITONIX1";
+/// Magic, checksum, stamp, rules.
+const PREFIX: usize = 8 + 32 + 32 + 32;
+const HEAD: usize = 4 + 4 + 2 + 1 + 1 + 4 + 8 * 4 + 32;
+const ENTRY: usize = 1 + 1 + 2 + 2 + 2 + 4 + 8 * 4 + 32;
+/// Where a block keeps its tree's id and its flags, for patching.
+const TREE_AT: usize = HEAD - 32;
+const FLAGS_AT: usize = 10;
+
+const YOUNG: u8 = 1;
+const HAS_GIT: u8 = 2;
+const HOLDS_SKIPPED: u8 = 4;
+
+impl Index {
+    /// An empty cache for these rules.
+    pub(crate) fn new(rules: [u8; 32], capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(PREFIX + capacity);
+        bytes.resize(PREFIX, 0);
+        Self { bytes, folders: Vec::new(), rules }
+    }
+
+    /// Reads what [`Index::to_bytes`] wrote with the same stamp; anything else is no cache.
+    pub fn from_bytes(file: Vec<u8>, stamp: &[u8; 32]) -> Option<Self> {
+        if file.len() < PREFIX || file[..8] != *MAGIC || file[40..72] != *stamp || file[8..40] != checksum(&file[40..])
+        {
+            return None;
+        }
+        let mut rules = [0; 32];
+        rules.copy_from_slice(&file[72..PREFIX]);
+        let mut folders = Vec::new();
+        let mut at = PREFIX;
+        while at < file.len() {
+            let len = u32_at(&file, at)? as usize;
+            let block = file.get(at..at.checked_add(len)?)?;
+            FolderView(block).is_sound().then_some(())?;
+            folders.push((at as u32, (at + len) as u32));
+            at += len;
+        }
+        Some(Self { bytes: file, folders, rules })
+    }
+
+    /// The file's bytes. The stamp says which state of the store the cache belongs to.
+    pub fn to_bytes(&mut self, stamp: &[u8; 32]) -> &[u8] {
+        self.bytes[..8].copy_from_slice(MAGIC);
+        self.bytes[40..72].copy_from_slice(stamp);
+        self.bytes[72..PREFIX].copy_from_slice(&self.rules);
+        let sum = checksum(&self.bytes[40..]);
+        self.bytes[8..40].copy_from_slice(&sum);
+        &self.bytes
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How many folders it knows.
+    pub(crate) fn len(&self) -> usize {
+        self.folders.len()
+    }
+
+    pub(crate) fn folder(&self, at: usize) -> FolderView<'_> {
+        let (from, to) = self.folders[at];
+        FolderView(&self.bytes[from as usize..to as usize])
+    }
+
+    pub(crate) fn folders(&self) -> impl Iterator<Item = FolderView<'_>> {
+        (0..self.len()).map(|at| self.folder(at))
+    }
+
+    /// Finds a folder by its path; folders are in path order.
+    pub(crate) fn find(&self, path: &[u8]) -> Option<usize> {
+        self.folders
+            .binary_search_by(|(from, to)| {
+                compare_bytes(FolderView(&self.bytes[*from as usize..*to as usize]).path(), path)
+            })
+            .ok()
+    }
+
+    /// Every folder's place by its path, for a walk that looks most of them up.
+    pub(crate) fn by_path(&self) -> HashMap<&[u8], usize> {
+        (0..self.len()).map(|at| (self.folder(at).path(), at)).collect()
+    }
+
+    /// Forgets what is known of these folders' listings, so that the next scan lists them again.
+    pub fn invalidate<'a>(&mut self, paths: impl IntoIterator<Item = &'a [u8]>) {
+        for path in paths {
+            if let Some(at) = self.find(path) {
+                let from = self.folders[at].0 as usize;
+                self.bytes[from + FLAGS_AT] |= YOUNG;
+            }
+        }
+    }
+
+    /// Appends a block as it is.
+    pub(crate) fn push_block(&mut self, block: FolderView<'_>) {
+        let from = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(block.0);
+        self.folders.push((from, self.bytes.len() as u32));
+    }
+
+    /// Gives the last block another tree.
+    pub(crate) fn patch_last(&mut self, tree: &ObjectId, holds_skipped: bool) {
+        let Some((from, _)) = self.folders.last() else { return };
+        let from = *from as usize;
+        self.bytes[from + TREE_AT..from + TREE_AT + 32].copy_from_slice(&tree.0);
+        let flags = &mut self.bytes[from + FLAGS_AT];
+        *flags = if holds_skipped { *flags | HOLDS_SKIPPED } else { *flags & !HOLDS_SKIPPED };
+    }
+
+    /// Appends a folder; folders come in path order, entries in name order.
+    pub(crate) fn push<'e>(&mut self, path: &[u8], head: &FolderHead, entries: impl Iterator<Item = EntryView<'e>>) {
+        let from = self.bytes.len();
+        let out = &mut self.bytes;
+        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&(path.len() as u16).to_le_bytes());
+        let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+        out.push(flag(head.young, YOUNG) | flag(head.has_git, HAS_GIT) | flag(head.holds_skipped, HOLDS_SKIPPED));
+        out.push(0);
+        out.extend_from_slice(&head.signature.mode.to_le_bytes());
+        for number in
+            [head.signature.mtime as u64, head.signature.ctime as u64, head.signature.inode, head.exclude_ctime as u64]
+        {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&head.tree.0);
+        out.extend_from_slice(path);
+        let mut count = 0u32;
+        for entry in entries {
+            count += 1;
+            let (kind, code, extra, id): (u8, u8, &[u8], _) = match entry.kind {
+                Kind::File(id) => (1, 0, &[], id),
+                Kind::Symlink(target) => (2, 0, target, ObjectId([0; 32])),
+                Kind::Folder => (3, 0, &[], ObjectId([0; 32])),
+                Kind::Skipped(reason) => (4, reason as u8, &[], ObjectId([0; 32])),
+            };
+            out.push(kind);
+            out.push(flag(entry.young, YOUNG));
+            out.extend_from_slice(&(entry.name.len() as u16).to_le_bytes());
+            out.extend_from_slice(&(extra.len() as u16).to_le_bytes());
+            out.extend_from_slice(&[code, 0]);
+            out.extend_from_slice(&entry.signature.mode.to_le_bytes());
+            for number in [
+                entry.signature.size,
+                entry.signature.mtime as u64,
+                entry.signature.ctime as u64,
+                entry.signature.inode,
+            ] {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            out.extend_from_slice(&id.0);
+            out.extend_from_slice(entry.name);
+            out.extend_from_slice(extra);
+        }
+        let len = (out.len() - from) as u32;
+        out[from..from + 4].copy_from_slice(&len.to_le_bytes());
+        out[from + 4..from + 8].copy_from_slice(&count.to_le_bytes());
+        self.folders.push((from as u32, from as u32 + len));
+    }
+}
+
+impl<'a> FolderView<'a> {
+    pub(crate) fn path(&self) -> &'a [u8] {
+        let len = u16_at(self.0, 8) as usize;
+        &self.0[HEAD..HEAD + len]
+    }
+
+    pub(crate) fn head(&self) -> FolderHead {
+        let flags = self.0[FLAGS_AT];
+        let mut tree = [0; 32];
+        tree.copy_from_slice(&self.0[TREE_AT..TREE_AT + 32]);
+        FolderHead {
+            signature: Signature {
+                size: 0,
+                mode: u32_at(self.0, 12).unwrap_or(0),
+                mtime: u64_at(self.0, 16) as i64,
+                ctime: u64_at(self.0, 24) as i64,
+                inode: u64_at(self.0, 32),
+            },
+            exclude_ctime: u64_at(self.0, 40) as i64,
+            young: flags & YOUNG != 0,
+            has_git: flags & HAS_GIT != 0,
+            holds_skipped: flags & HOLDS_SKIPPED != 0,
+            tree: ObjectId(tree),
+        }
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = EntryView<'a>> + use<'a> {
+        let mut rest = &self.0[HEAD + u16_at(self.0, 8) as usize..];
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (name, extra) = (u16_at(rest, 2) as usize, u16_at(rest, 4) as usize);
+            let (fixed, tail) = rest.split_at(ENTRY);
+            rest = &tail[name + extra..];
+            let mut id = [0; 32];
+            id.copy_from_slice(&fixed[ENTRY - 32..]);
+            Some(EntryView {
+                name: &tail[..name],
+                kind: match fixed[0] {
+                    1 => Kind::File(ObjectId(id)),
+                    2 => Kind::Symlink(&tail[name..name + extra]),
+                    3 => Kind::Folder,
+                    _ => Kind::Skipped(SkipReason::from_code(fixed[6]).unwrap_or(SkipReason::Unreadable)),
+                },
+                young: fixed[1] & YOUNG != 0,
+                signature: Signature {
+                    mode: u32_at(fixed, 8).unwrap_or(0),
+                    size: u64_at(fixed, 12),
+                    mtime: u64_at(fixed, 20) as i64,
+                    ctime: u64_at(fixed, 28) as i64,
+                    inode: u64_at(fixed, 36),
+                },
+            })
+        })
+    }
+
+    /// Whether every length in the block fits, so that reading it in place cannot fail.
+    fn is_sound(&self) -> bool {
+        if self.0.len() < HEAD {
+            return false;
+        }
+        let Some(mut rest) = self.0.get(HEAD + u16_at(self.0, 8) as usize..) else { return false };
+        while !rest.is_empty() {
+            if rest.len() < ENTRY {
+                return false;
+            }
+            match rest.get(ENTRY + u16_at(rest, 2) as usize + u16_at(rest, 4) as usize..) {
+                Some(tail) => rest = tail,
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+/// The checksum guards against torn writes, not attackers.
+fn checksum(bytes: &[u8]) -> [u8; 32] {
+    *blake3::hash(bytes).as_bytes()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let four: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(u32::from_le_bytes(four))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(eight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Index {
+        let mut index = Index::new([7; 32], 0);
+        let signature = Signature { size: 5, mtime: -1, ctime: 2, inode: 3, mode: 0o100644 };
+        let head = FolderHead {
+            signature: Signature { size: 0, ..signature },
+            young: true,
+            has_git: true,
+            holds_skipped: false,
+            exclude_ctime: 9,
+            tree: ObjectId([1; 32]),
+        };
+        let entry = |name, kind| EntryView { name, kind, young: false, signature };
+        index.push(
+            b"",
+            &head,
+            [
+                entry(b"a", Kind::File(ObjectId([2; 32]))),
+                entry(b"l", Kind::Symlink(b"target")),
+                entry(b"s", Kind::Skipped(SkipReason::Special)),
+                entry(b"z", Kind::Folder),
+            ]
+            .into_iter(),
+        );
+        index.push(b"z", &FolderHead { young: false, ..head }, std::iter::empty());
+        index
+    }
+
+    #[test]
+    fn the_cache_reads_back_and_finds_folders_by_path() {
+        let stamp = [3; 32];
+        let index = Index::from_bytes(sample().to_bytes(&stamp).to_vec(), &stamp).unwrap();
+        assert_eq!(index.len(), 2);
+        assert_eq!(index.find(b"z"), Some(1));
+        assert_eq!(index.find(b"y"), None);
+        let root = index.folder(0);
+        assert!(root.head().young && root.head().has_git);
+        assert_eq!(root.head().exclude_ctime, 9);
+        let entries: Vec<_> = root.entries().collect();
+        assert_eq!(entries[1].kind, Kind::Symlink(b"target"));
+        assert_eq!(entries[2].kind, Kind::Skipped(SkipReason::Special));
+        assert_eq!(entries[0].signature.mtime, -1);
+    }
+
+    #[test]
+    fn any_flipped_bit_or_another_stamp_makes_it_no_cache() {
+        let stamp = [3; 32];
+        let bytes = sample().to_bytes(&stamp).to_vec();
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 4;
+            assert!(Index::from_bytes(bad, &stamp).is_none(), "byte {at}");
+        }
+        assert!(Index::from_bytes(bytes.clone(), &[4; 32]).is_none());
+        assert!(Index::from_bytes(bytes[..bytes.len() - 1].to_vec(), &stamp).is_none());
+    }
+}

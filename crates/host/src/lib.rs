@@ -1,0 +1,24 @@
+//! The only room that touches the workspace's files: scanning them, reading them, applying a plan; and what else is the
+//! machine's own: the clock, the dice, the lock.
+//!
+//! Never decides *what* to change. What is Linux's own is here and nowhere else.
+
+pub mod apply;
+pub mod clock;
+pub mod fail;
+mod index;
+mod lock;
+mod read;
+mod root;
+mod rules;
+mod scan;
+mod walk;
+
+pub use apply::{STAGED, canonical, staged_by};
+pub use clock::{Clock, SystemClock};
+pub use index::Index;
+pub use lock::Lock;
+pub use read::{Sink, empty_tree, read_entry};
+pub use root::Root;
+pub use rules::RuleOptions;
+pub use scan::{Limit, Progress, Scan, ScanError, ScanOptions, scan};

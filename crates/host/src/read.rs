@@ -1,0 +1,235 @@
+//! Reading one file, or one path with all that it holds, and handing the bytes on.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+
+use piton_model::tree::TreeEncoder;
+use piton_model::{Entry, ObjectId, SkipReason, Tree};
+use rustix::fs::{AtFlags, FileType, OFlags, statat};
+use rustix::io::Errno;
+
+use crate::index::Signature;
+use crate::root::Root;
+use crate::rules::{join, name_of, parent_of};
+
+/// Where read bytes go: into the store, or only through the hash.
+pub trait Sink: Sync {
+    /// Why bytes cannot be taken.
+    type Error: Send;
+
+    /// Files of at least this size are given to [`Sink::large`].
+    fn large_from(&self) -> u64;
+
+    /// Takes a whole small file.
+    fn small(&self, bytes: &[u8]) -> Result<ObjectId, Self::Error>;
+
+    /// Takes a large file as a stream, to its end; returns its id and how many bytes there were.
+    fn large(&self, bytes: &mut dyn Read) -> Result<(ObjectId, u64), Self::Error>;
+
+    /// Takes a tree's encoding.
+    fn tree(&self, id: ObjectId, encoded: Vec<u8>) -> Result<(), Self::Error>;
+}
+
+/// What came of reading a file.
+pub(crate) enum Reading {
+    /// Its content; `settled` is false where it changed at each of three readings.
+    Read { blob: ObjectId, signature: Signature, settled: bool },
+    /// It is there and may not be read.
+    Unreadable,
+    /// It is not there any more, or no longer a file.
+    Gone,
+}
+
+/// How often a file that changes while it is read is read again.
+const READINGS: usize = 3;
+
+/// Reads a file of the workspace until a reading is undisturbed. `buffer` is the caller's, so that many small files
+/// share one.
+pub(crate) fn read_file<S: Sink>(
+    root: &Root,
+    path: &[u8],
+    sink: &S,
+    buffer: &mut Vec<u8>,
+) -> Result<Reading, S::Error> {
+    let mut file = match open(root, path) {
+        Ok(file) => file,
+        Err(error) => return Ok(failure(&error)),
+    };
+    let status = |file: &File| rustix::fs::fstat(file).map_err(io::Error::from);
+    for reading in 1.. {
+        let before = match status(&file) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => Signature::of(&stat),
+            Ok(_) => return Ok(Reading::Gone),
+            Err(error) => return Ok(failure(&error)),
+        };
+        let (blob, length) = match read_once(&mut file, before.size, sink, buffer)? {
+            Ok(read) => read,
+            Err(error) => return Ok(failure(&error)),
+        };
+        let after = status(&file).map(|s| Signature::of(&s));
+        let settled = length == before.size && after.is_ok_and(|after| after == before);
+        if settled || reading == READINGS {
+            // The size that is recorded is that of the bytes that were read.
+            return Ok(Reading::Read { blob, signature: Signature { size: length, ..before }, settled });
+        }
+        if let Err(error) = file.rewind() {
+            return Ok(failure(&error));
+        }
+    }
+    unreachable!("the loop returns at the last reading")
+}
+
+type Once<E> = Result<io::Result<(ObjectId, u64)>, E>;
+
+fn read_once<S: Sink>(file: &mut File, size: u64, sink: &S, buffer: &mut Vec<u8>) -> Once<S::Error> {
+    let large_from = sink.large_from();
+    if size < large_from {
+        buffer.clear();
+        buffer.reserve(size as usize + 1);
+        // One byte more than a small file has: reaching it means that it grew into a large one.
+        if let Err(error) = file.by_ref().take(large_from).read_to_end(buffer) {
+            return Ok(Err(error));
+        }
+        if (buffer.len() as u64) < large_from {
+            return Ok(Ok((sink.small(buffer)?, buffer.len() as u64)));
+        }
+        if let Err(error) = file.rewind() {
+            return Ok(Err(error));
+        }
+    }
+    let mut stream = Watched { file, error: None };
+    let taken = sink.large(&mut stream)?;
+    Ok(match stream.error {
+        Some(error) => Err(error),
+        None => Ok(taken),
+    })
+}
+
+/// A stream that keeps its error to itself and ends there, so that a sink's own errors stay apart from the file's.
+struct Watched<'a> {
+    file: &'a mut File,
+    error: Option<io::Error>,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.file.read(buffer) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                self.error = Some(error);
+                Ok(0)
+            }
+            result => result,
+        }
+    }
+}
+
+/// Opens a file without moving its access time where that is allowed, and without waiting for a pipe's other end.
+fn open(root: &Root, path: &[u8]) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    match root.open_beneath(path, flags | OFlags::NOATIME) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => {
+            root.open_beneath(path, flags).map(File::from)
+        }
+        result => result.map(File::from),
+    }
+}
+
+fn failure(error: &io::Error) -> Reading {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR | Errno::NXIO | Errno::STALE) => Reading::Gone,
+        _ => Reading::Unreadable,
+    }
+}
+
+/// What stands at a path, all of it read, whatever the rules say; `None` where nothing does.
+///
+/// For checking what an operation put in or took out. The path may be one that no tree could hold, such as a staged
+/// file's. What may not be read comes back as skipped.
+pub fn read_entry<S: Sink>(root: &Root, path: &[u8], sink: &S) -> Result<io::Result<Option<Entry>>, S::Error> {
+    let mut buffer = Vec::new();
+    entry(root, path, sink, &mut buffer)
+}
+
+fn entry<S: Sink>(
+    root: &Root,
+    path: &[u8],
+    sink: &S,
+    buffer: &mut Vec<u8>,
+) -> Result<io::Result<Option<Entry>>, S::Error> {
+    let skipped = |reason| Ok(Ok(Some(Entry::Skipped { reason })));
+    let parent = match root.open_beneath(parent_of(path), OFlags::PATH | OFlags::DIRECTORY) {
+        Ok(parent) => parent,
+        Err(error) if absent(&error) => return Ok(Ok(None)),
+        Err(error) => return Ok(Err(error)),
+    };
+    let name = name_of(path);
+    let stat = match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(Ok(None)),
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let mode = Signature::of(&stat).bits();
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => match read_file(root, path, sink, buffer)? {
+            Reading::Read { blob, signature, .. } => {
+                Ok(Ok(Some(Entry::File { mode: signature.bits(), size: signature.size, blob })))
+            }
+            Reading::Unreadable => skipped(SkipReason::Unreadable),
+            Reading::Gone => Ok(Ok(None)),
+        },
+        FileType::Symlink => match rustix::fs::readlinkat(&parent, name, Vec::new()) {
+            Ok(target) => Ok(Ok(Some(Entry::Symlink { target: target.into_bytes() }))),
+            Err(error) => Ok(Err(error.into())),
+        },
+        FileType::Directory => {
+            let names = match list(root, path) {
+                Ok(names) => names,
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => {
+                    return skipped(SkipReason::Unreadable);
+                }
+                Err(error) => return Ok(Err(error)),
+            };
+            let mut tree = Tree::default();
+            for name in names {
+                let Ok(name) = piton_model::EntryName::new(name) else {
+                    tree.has_git = true;
+                    continue;
+                };
+                match entry(root, &join(path, name.as_bytes()), sink, buffer)? {
+                    Ok(found) => tree.set(name, found),
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            let encoded = tree.encode();
+            let id = ObjectId::of_tree(&encoded);
+            sink.tree(id, encoded)?;
+            Ok(Ok(Some(Entry::Folder { mode, tree: id, holds_skipped: tree.holds_skipped() })))
+        }
+        _ => skipped(SkipReason::Special),
+    }
+}
+
+fn absent(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+}
+
+/// The names in a folder, `.` and `..` left out.
+pub(crate) fn list(root: &Root, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    let fd = root.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut space = Vec::with_capacity(32 << 10);
+    let mut entries = rustix::fs::RawDir::new(fd, space.spare_capacity_mut());
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// The empty tree's encoding, for a root that is not there.
+pub fn empty_tree() -> (ObjectId, Vec<u8>) {
+    let encoded = TreeEncoder::new(false).finish();
+    (ObjectId::of_tree(&encoded), encoded)
+}

@@ -1,0 +1,362 @@
+//! Which paths are captured: `.gitignore` and its kin, `.pitonignore`, sizes, and what is never captured.
+//!
+//! Git's own semantics for git's own files; a nested repository begins its own chain of them. An ignored folder is
+//! skipped, an ignored single file (`.env`) is captured up to a size. `.pitonignore` decides over both.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use piton_model::{SkipReason, WorkspacePath};
+use rustix::fs::OFlags;
+
+use crate::root::Root;
+
+/// What the caller may choose.
+#[derive(Clone, Debug)]
+pub struct RuleOptions {
+    /// Git's global excludes file of the user.
+    pub global_excludes: Option<PathBuf>,
+    /// Absolute paths that are never captured, and why.
+    pub never: Vec<(PathBuf, SkipReason)>,
+    /// Files over this are skipped.
+    pub largest_file: u64,
+    /// Ignored single files over this are skipped.
+    pub largest_ignored_file: u64,
+    /// Paths that are captured whatever the rules say, because an operation is about to write there. A folder on the
+    /// way to one is listed, and what else is in it stays skipped.
+    pub forced: BTreeSet<WorkspacePath>,
+}
+
+impl Default for RuleOptions {
+    fn default() -> Self {
+        Self {
+            global_excludes: None,
+            never: Vec::new(),
+            largest_file: 2 << 30,
+            largest_ignored_file: 1 << 20,
+            forced: BTreeSet::new(),
+        }
+    }
+}
+
+/// The rules of one workspace.
+pub(crate) struct Rules {
+    options: RuleOptions,
+    never: HashMap<Vec<u8>, SkipReason>,
+    global: Gitignore,
+    base: Arc<Level>,
+    known: Mutex<HashMap<Vec<u8>, Arc<Level>>>,
+    pub(crate) fingerprint: [u8; 32],
+}
+
+/// The rules that begin to hold in one folder; folders without rules of their own share their parent's.
+pub(crate) struct Level {
+    parent: Option<Arc<Level>>,
+    place: Place,
+    git: Option<Gitignore>,
+    piton: Option<Gitignore>,
+    /// The repository's own excludes, where a repository begins here.
+    repository: Option<Gitignore>,
+}
+
+/// How a path of the workspace is told to a level's rules.
+enum Place {
+    /// The level is this folder of the workspace.
+    Inside(Vec<u8>),
+    /// The level is a folder above the workspace, which is here in it.
+    Above(Vec<u8>),
+}
+
+/// What to do with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Capture,
+    Skip(SkipReason),
+    /// List the folder, but skip in it what is not forced.
+    Partly,
+}
+
+impl Rules {
+    /// Loads what holds at the root: the user's global excludes and the folders of the repository above.
+    pub(crate) fn load(root: &Root, options: RuleOptions) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        // Another user can read other files, so what one could not read says nothing about the other.
+        hasher.update(&rustix::process::geteuid().as_raw().to_le_bytes());
+        hasher.update(&options.largest_file.to_le_bytes());
+        hasher.update(&options.largest_ignored_file.to_le_bytes());
+        let mut read = |path: &Path| {
+            let bytes = std::fs::read(path).ok();
+            hasher.update(path.as_os_str().as_bytes());
+            hasher.update(&[0, bytes.is_some() as u8]);
+            hasher.update(bytes.as_deref().unwrap_or_default());
+            hasher.update(&[0]);
+            bytes
+        };
+
+        let global = options.global_excludes.as_deref().and_then(&mut read);
+        let mut above = Vec::new();
+        if !root.path().join(".git").exists() {
+            // A workspace inside a repository: the rules above it hold as well.
+            let parents = root.path().ancestors().skip(1);
+            let to_repository: Vec<&Path> = parents.collect();
+            if let Some(top) = to_repository.iter().position(|p| p.join(".git").exists()) {
+                for folder in to_repository[..=top].iter().rev() {
+                    let git = read(&folder.join(".gitignore"));
+                    let exclude = folder
+                        .join(".git")
+                        .exists()
+                        .then(|| exclude_file(&folder.join(".git")))
+                        .flatten()
+                        .and_then(|file| read(&file));
+                    above.push((folder.to_path_buf(), git, exclude));
+                }
+            }
+        }
+
+        let mut base = Arc::new(Level {
+            parent: None,
+            place: Place::Inside(Vec::new()),
+            git: None,
+            piton: None,
+            repository: None,
+        });
+        for (folder, git, exclude) in above {
+            let Ok(inner) = root.path().strip_prefix(&folder) else { continue };
+            let repository = folder.join(".git").exists().then(|| parse(exclude.as_deref().unwrap_or_default()));
+            base = Arc::new(Level {
+                parent: Some(base),
+                place: Place::Above(inner.as_os_str().as_bytes().to_vec()),
+                git: git.as_deref().map(parse),
+                piton: None,
+                repository,
+            });
+        }
+        let mut never = HashMap::new();
+        for (path, reason) in &options.never {
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if let Ok(inner) = path.strip_prefix(root.path()) {
+                hasher.update(inner.as_os_str().as_bytes());
+                hasher.update(&[0, *reason as u8]);
+                never.insert(inner.as_os_str().as_bytes().to_vec(), *reason);
+            }
+        }
+        Self {
+            never,
+            global: global.as_deref().map_or_else(Gitignore::empty, parse),
+            base,
+            known: Mutex::default(),
+            fingerprint: *hasher.finalize().as_bytes(),
+            options,
+        }
+    }
+
+    /// Paths that are captured whatever the rules say.
+    pub(crate) fn forced(&self) -> &BTreeSet<WorkspacePath> {
+        &self.options.forced
+    }
+
+    /// The rules of a folder whose parent's rules and names are known.
+    pub(crate) fn enter(&self, root: &Root, parent: &Arc<Level>, path: &[u8], names: FolderRules) -> Arc<Level> {
+        if names == FolderRules::default() {
+            return parent.clone();
+        }
+        let read = |name: &[u8]| {
+            let mut bytes = Vec::new();
+            let fd = root.open_beneath(&join(path, name), OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+            std::fs::File::from(fd).take(4 << 20).read_to_end(&mut bytes).ok()?;
+            Some(parse(&bytes))
+        };
+        let repository = names.has_git.then(|| {
+            let git = root.path().join(OsStr::from_bytes(path)).join(".git");
+            let exclude = exclude_file(&git).and_then(|file| std::fs::read(file).ok());
+            parse(exclude.as_deref().unwrap_or_default())
+        });
+        Arc::new(Level {
+            parent: Some(parent.clone()),
+            place: Place::Inside(path.to_vec()),
+            git: if names.has_gitignore { read(b".gitignore") } else { None },
+            piton: if names.has_pitonignore { read(b".pitonignore") } else { None },
+            repository,
+        })
+    }
+
+    /// The rules above the root.
+    pub(crate) fn base(&self) -> Arc<Level> {
+        self.base.clone()
+    }
+
+    /// The rules that hold in the folder above a path, found by looking into every folder on the way.
+    pub(crate) fn level_above(&self, root: &Root, path: &[u8]) -> Arc<Level> {
+        if path.is_empty() {
+            return self.base();
+        }
+        let parent = parent_of(path);
+        if let Some(level) = self.known.lock().unwrap_or_else(|e| e.into_inner()).get(parent) {
+            return level.clone();
+        }
+        let above = self.level_above(root, parent);
+        let has = |name: &[u8]| std::ffi::CString::new(join(parent, name)).is_ok_and(|path| root.peek(&path).is_ok());
+        let names = FolderRules {
+            has_git: has(b".git"),
+            has_gitignore: has(b".gitignore"),
+            has_pitonignore: has(b".pitonignore"),
+        };
+        let level = self.enter(root, &above, parent, names);
+        self.known.lock().unwrap_or_else(|e| e.into_inner()).insert(parent.to_vec(), level.clone());
+        level
+    }
+
+    /// What to do with a path in a folder with these rules. `partly`: the folder itself is skipped by a rule.
+    pub(crate) fn decide(&self, level: &Level, partly: bool, path: &[u8], what: What) -> Decision {
+        if let Some(reason) = self.never.get(path) {
+            return Decision::Skip(*reason);
+        }
+        let skipped = if partly { Some(SkipReason::Ignored) } else { self.skips(level, path, what) };
+        match skipped {
+            None => Decision::Capture,
+            Some(_) if self.is_forced(path) => match what {
+                What::Folder => Decision::Partly,
+                What::File(_) | What::Symlink => Decision::Capture,
+            },
+            Some(reason) => Decision::Skip(reason),
+        }
+    }
+
+    fn skips(&self, level: &Level, path: &[u8], what: What) -> Option<SkipReason> {
+        let is_folder = what == What::Folder;
+        match level.piton_match(path, is_folder) {
+            Some(true) => return Some(SkipReason::Excluded),
+            Some(false) => {}
+            None => {
+                let ignored = level.git_match(path, is_folder, &self.global);
+                match what {
+                    What::Folder if ignored => return Some(SkipReason::Ignored),
+                    What::File(size) if ignored && size > self.options.largest_ignored_file => {
+                        return Some(SkipReason::Ignored);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        match what {
+            What::File(size) if size > self.options.largest_file => Some(SkipReason::TooLarge),
+            _ => None,
+        }
+    }
+
+    /// Whether a path is forced or on the way to one that is.
+    fn is_forced(&self, path: &[u8]) -> bool {
+        let Ok(path) = WorkspacePath::new(path) else { return false };
+        self.options.forced.range(path.clone()..).next().is_some_and(|f| f.is_within(&path))
+    }
+}
+
+/// What a decision is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Folder,
+    File(u64),
+    Symlink,
+}
+
+/// Which names of a folder bring rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FolderRules {
+    pub has_git: bool,
+    pub has_gitignore: bool,
+    pub has_pitonignore: bool,
+}
+
+impl Level {
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        std::iter::successors(Some(self), |level| level.parent.as_deref())
+    }
+
+    /// The path as this level's rules are told it.
+    fn relative(&self, path: &[u8]) -> PathBuf {
+        let bytes = match &self.place {
+            Place::Inside(folder) if folder.is_empty() => path.to_vec(),
+            Place::Inside(folder) => path[folder.len() + 1..].to_vec(),
+            Place::Above(inner) => join(inner, path),
+        };
+        PathBuf::from(std::ffi::OsString::from_vec(bytes))
+    }
+
+    /// What the nearest `.pitonignore` that speaks of the path says: leave it out, or take it in.
+    fn piton_match(&self, path: &[u8], is_folder: bool) -> Option<bool> {
+        self.levels().find_map(|level| says(level.piton.as_ref()?.matched(level.relative(path), is_folder)))
+    }
+
+    /// Whether git would ignore the path.
+    fn git_match(&self, path: &[u8], is_folder: bool, global: &Gitignore) -> bool {
+        for level in self.levels() {
+            let matched = |rules: &Gitignore| says(rules.matched(level.relative(path), is_folder));
+            if let Some(ignored) = level.git.as_ref().and_then(matched) {
+                return ignored;
+            }
+            if let Some(repository) = &level.repository {
+                // An outer repository has no say beyond this one's root.
+                return matched(repository).or_else(|| matched(global)).unwrap_or(false);
+            }
+        }
+        says(global.matched(Path::new(OsStr::from_bytes(path)), is_folder)).unwrap_or(false)
+    }
+}
+
+fn says<T>(matched: Match<T>) -> Option<bool> {
+    match matched {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    }
+}
+
+/// Reads an ignore file; a line that is no pattern is passed over, as git does.
+fn parse(bytes: &[u8]) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    for line in bytes.split(|b| *b == b'\n') {
+        let _ = builder.add_line(None, &String::from_utf8_lossy(line));
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+/// The exclude file of a repository, given its `.git`: a folder, or in worktrees and submodules a file that names one.
+pub(crate) fn exclude_file(git: &Path) -> Option<PathBuf> {
+    let folder = if git.is_dir() {
+        git.to_path_buf()
+    } else {
+        let text = std::fs::read_to_string(git).ok()?;
+        git.parent()?.join(text.strip_prefix("gitdir:")?.trim())
+    };
+    // A worktree shares the excludes of its main repository.
+    let common = std::fs::read_to_string(folder.join("commondir")).ok().map(|c| folder.join(c.trim()));
+    Some(common.unwrap_or(folder).join("info/exclude"))
+}
+
+/// A path's parent; the root's is the root.
+pub(crate) fn parent_of(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|b| *b == b'/').map_or(&[], |at| &path[..at])
+}
+
+/// A path's last name.
+pub(crate) fn name_of(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'/').next().unwrap_or_default()
+}
+
+/// The path of a name in a folder.
+pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    path.extend_from_slice(folder);
+    if !folder.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}

@@ -1,0 +1,625 @@
+//! A scan: what the workspace looks like now, reading only the files that may have changed.
+//!
+//! In four passes: ask `stat` about everything that the index knows ([`suspects`]); list the folders where something
+//! is not as it was ([`crate::walk`]); read the files that are new to the index; make the trees of the folders that
+//! changed and of the ones above them ([`assemble`]).
+
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use piton_model::path::compare_bytes;
+use piton_model::plan::RootState;
+use piton_model::tree::TreeEncoder;
+use piton_model::{ObjectId, SkipReason, WorkspacePath};
+
+use crate::index::{EntryView, FolderHead, FolderView, Index, Kind, Signature};
+use crate::read::{Reading, Sink, read_file};
+use crate::root::Root;
+use crate::rules::{RuleOptions, Rules, join, name_of, parent_of};
+use crate::walk::{FolderNode, Found, Node, NodeKind, Task, Walk, exclude_ctime, is_young};
+
+/// How a scan is done.
+pub struct ScanOptions<'a> {
+    /// What an earlier scan knew.
+    pub index: Option<&'a Index>,
+    /// What is captured.
+    pub rules: RuleOptions,
+    /// The clock when the scan was asked for.
+    pub now_ns: i64,
+    /// Whether a name belongs to a known operation's staged files, which are never captured.
+    pub is_staged: Box<dyn Fn(&[u8]) -> bool + Sync + 'a>,
+    /// Refuse to go on over these.
+    pub limit: Limit,
+    /// Counts, for whoever shows progress.
+    pub progress: &'a Progress,
+}
+
+/// The largest root that is captured without being forced.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// Files at most.
+    pub files: u64,
+    /// Bytes at most.
+    pub bytes: u64,
+}
+
+impl Limit {
+    /// No limit.
+    pub const NONE: Self = Self { files: u64::MAX, bytes: u64::MAX };
+}
+
+/// How far a scan is; read it from another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Files to read, as far as they are known.
+    pub files: AtomicU64,
+    /// Files that were read.
+    pub files_read: AtomicU64,
+    /// Bytes to read.
+    pub bytes: AtomicU64,
+    /// Bytes that were read.
+    pub bytes_read: AtomicU64,
+}
+
+/// What a scan found.
+pub struct Scan {
+    /// The root.
+    pub root: RootState,
+    /// What to give to the next scan.
+    pub index: Index,
+    /// Whether the index is another than the one that was given.
+    pub index_changed: bool,
+    /// What was left out, and why.
+    pub skipped: Vec<(WorkspacePath, SkipReason)>,
+    /// Files that changed at each reading.
+    pub unsettled: Vec<WorkspacePath>,
+    /// Files that were read.
+    pub read: u64,
+}
+
+/// Why a scan gave up.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError<E> {
+    /// The workspace is over the limit.
+    #[error("the folder holds more than {} files or {} bytes", .0.files, .0.bytes)]
+    TooLarge(Limit),
+    /// The root cannot be listed.
+    #[error(transparent)]
+    Root(io::Error),
+    /// The sink would not take the bytes.
+    #[error(transparent)]
+    Sink(E),
+}
+
+/// Scans the workspace.
+pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<Scan, ScanError<S::Error>> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
+    let rules = Rules::load(root, options.rules.clone());
+    // The rules decided which paths the index knows: with other rules it still saves reading, not listing.
+    let listed_anew =
+        options.index.is_none_or(|i| i.rules != rules.fingerprint || i.len() == 0) || !root.trusts_folder_times();
+    let mut walk = Walk {
+        root,
+        rules: &rules,
+        index: options.index,
+        known_too: listed_anew,
+        young_from: options.now_ns,
+        is_staged: &options.is_staged,
+        most_files: options.limit.files,
+        threads,
+    };
+    let everything = |rules: &Rules| vec![Task { path: Vec::new(), level: rules.base(), partly: false }];
+
+    let mut found = match options.index {
+        Some(index) if !listed_anew => {
+            let mut suspects = suspects(root, index, threads);
+            for forced in rules.forced() {
+                let mut path = forced.as_bytes();
+                while !path.is_empty() {
+                    path = parent_of(path);
+                    suspects.extend(index.find(path));
+                }
+            }
+            suspects.sort_unstable();
+            suspects.dedup();
+            let tasks = suspects
+                .iter()
+                .map(|at| {
+                    let path = index.folder(*at).path().to_vec();
+                    Task { level: rules.level_above(root, &path), path, partly: false }
+                })
+                .collect();
+            walk.run(tasks)
+        }
+        _ => walk.run(everything(&rules)),
+    };
+    if found.rules_changed && !walk.known_too {
+        walk.known_too = true;
+        found = walk.run(everything(&rules));
+    }
+    if let Some((path, _)) = found.failed.iter().find(|(path, _)| path.is_empty()) {
+        debug_assert!(path.is_empty());
+        let error = root.open_beneath(b"", rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY);
+        return Err(ScanError::Root(error.err().unwrap_or_else(|| io::ErrorKind::NotFound.into())));
+    }
+    if found.too_many {
+        return Err(ScanError::TooLarge(options.limit));
+    }
+
+    let old = options.index.filter(|_| !walk.known_too);
+    let mut slots = merge(old, found);
+    let to_read = to_read(&slots);
+    let bytes: u64 = to_read.iter().map(|r| r.size).sum();
+    if bytes > options.limit.bytes {
+        return Err(ScanError::TooLarge(options.limit));
+    }
+    options.progress.files.store(to_read.len() as u64, Ordering::Relaxed);
+    options.progress.bytes.store(bytes, Ordering::Relaxed);
+    let read = to_read.len() as u64;
+    let unsettled = read_all(root, to_read, &mut slots, options.now_ns, threads, sink, options.progress)
+        .map_err(ScanError::Sink)?;
+    // Nothing was listed anew: everything is as the index has it.
+    let index_changed = old.is_none() || slots.iter().any(|s| matches!(s, Slot::Listed(_)));
+    let skipped = skipped(&slots);
+    let (state, index) =
+        assemble(&slots, rules.fingerprint, old.map_or(0, Index::size), sink).map_err(ScanError::Sink)?;
+    Ok(Scan { root: state, index, index_changed, skipped, unsettled, read })
+}
+
+/// The folders of the index where something may not be as it was.
+fn suspects(root: &Root, index: &Index, threads: usize) -> Vec<usize> {
+    /// Folders that a thread takes at a time.
+    const SHARE: usize = 32;
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    let work = || {
+        let mut mine = Vec::new();
+        let mut path = Vec::new();
+        loop {
+            let from = next.fetch_add(SHARE, Ordering::Relaxed);
+            if from >= index.len() {
+                break;
+            }
+            let share = from..(from + SHARE).min(index.len());
+            mine.extend(share.filter(|at| is_suspect(root, index.folder(*at), &mut path)));
+        }
+        found.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(index.len() / SHARE + 1) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    found.into_inner().unwrap_or_else(|e| e.into_inner())
+}
+
+fn is_suspect(root: &Root, folder: FolderView<'_>, path: &mut Vec<u8>) -> bool {
+    let head = folder.head();
+    if head.young {
+        return true;
+    }
+    path.clear();
+    path.extend_from_slice(folder.path());
+    let stat = |path: &mut Vec<u8>| {
+        path.push(0);
+        let stat = std::ffi::CStr::from_bytes_with_nul(path).ok().and_then(|p| root.peek(p).ok());
+        path.pop();
+        stat
+    };
+    if stat(path).is_none_or(|s| Signature::of_folder(&s) != head.signature) {
+        return true;
+    }
+    if head.has_git && exclude_ctime(root, folder.path()) != head.exclude_ctime {
+        return true;
+    }
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    let base = path.len();
+    folder.entries().any(|entry| {
+        let is_folder = entry.signature.mode & 0o170_000 == 0o040_000;
+        match entry.kind {
+            // A folder has a block of its own; what is in an ignored one does not matter.
+            Kind::Folder | Kind::Skipped(SkipReason::Ignored | SkipReason::Excluded) if is_folder => return false,
+            Kind::Skipped(SkipReason::Store | SkipReason::AgentState) => return false,
+            _ => {}
+        }
+        if entry.young {
+            return true;
+        }
+        path.truncate(base);
+        path.extend_from_slice(entry.name);
+        let signature = |s| if is_folder { Signature::of_folder(&s) } else { Signature::of(&s) };
+        stat(path).is_none_or(|s| signature(s) != entry.signature)
+    })
+}
+
+/// A folder of the new state: as the index has it, or as it was listed.
+enum Slot<'i> {
+    Known(FolderView<'i>),
+    Listed(FolderNode),
+}
+
+impl Slot<'_> {
+    fn path(&self) -> &[u8] {
+        match self {
+            Self::Known(view) => view.path(),
+            Self::Listed(node) => &node.path,
+        }
+    }
+}
+
+/// Lays what was listed over what the index knows, in path order, and leaves out what is no longer there.
+fn merge<'i>(old: Option<&'i Index>, found: Found) -> Vec<Slot<'i>> {
+    let mut listed = found.folders;
+    listed.sort_unstable_by(|a, b| compare_bytes(&a.path, &b.path));
+    let mut slots: Vec<Slot<'i>> = Vec::with_capacity(old.map_or(0, Index::len) + listed.len());
+    let mut listed = listed.into_iter().peekable();
+    for view in old.into_iter().flat_map(Index::folders) {
+        while let Some(node) = listed.next_if(|n| compare_bytes(&n.path, view.path()).is_lt()) {
+            slots.push(Slot::Listed(node));
+        }
+        match listed.next_if(|n| n.path == view.path()) {
+            Some(node) => slots.push(Slot::Listed(node)),
+            None => slots.push(Slot::Known(view)),
+        }
+    }
+    slots.extend(listed.map(Slot::Listed));
+    for (path, gone) in found.failed {
+        mend_parent(&mut slots, &path, gone);
+    }
+    drop_orphans(slots)
+}
+
+/// A folder that could not be listed is skipped in the one above it, or taken out where it is gone.
+fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], gone: bool) {
+    let Ok(at) = slots.binary_search_by(|s| compare_bytes(s.path(), parent_of(path))) else { return };
+    if let Slot::Known(view) = &slots[at] {
+        slots[at] = Slot::Listed(to_node(view));
+    }
+    let Slot::Listed(node) = &mut slots[at] else { return };
+    let name = name_of(path);
+    // Where the listing found something else than a folder there, that is what stands there now.
+    let Some(at) = node.entries.iter().position(|e| e.name == name && matches!(e.kind, NodeKind::Folder)) else {
+        return;
+    };
+    if gone {
+        // It went between the listing above it and its own: something else may stand there by now.
+        node.young = true;
+        node.entries.remove(at);
+    } else {
+        node.entries[at].kind = NodeKind::Skipped(SkipReason::Unreadable);
+    }
+}
+
+fn to_node(view: &FolderView<'_>) -> FolderNode {
+    let head = view.head();
+    let entries = view
+        .entries()
+        .map(|e| Node {
+            name: e.name.to_vec(),
+            kind: match e.kind {
+                Kind::File(id) => NodeKind::File(Some(id)),
+                Kind::Symlink(target) => NodeKind::Symlink(target.to_vec()),
+                Kind::Folder => NodeKind::Folder,
+                Kind::Skipped(reason) => NodeKind::Skipped(reason),
+            },
+            young: e.young,
+            signature: e.signature,
+        })
+        .collect();
+    FolderNode {
+        path: view.path().to_vec(),
+        signature: head.signature,
+        young: head.young,
+        has_git: head.has_git,
+        exclude_ctime: head.exclude_ctime,
+        entries,
+    }
+}
+
+/// Leaves out folders whose parent does not list them any more. Parents come first, so one pass is enough.
+fn drop_orphans(slots: Vec<Slot<'_>>) -> Vec<Slot<'_>> {
+    let mut kept: Vec<Slot<'_>> = Vec::with_capacity(slots.len());
+    // The folders on the way to the last kept one, as places in `kept`.
+    let mut above: Vec<usize> = Vec::new();
+    for slot in slots {
+        let path = slot.path();
+        if path.is_empty() {
+            above = vec![kept.len()];
+            kept.push(slot);
+            continue;
+        }
+        let parent = parent_of(path);
+        while above.last().is_some_and(|at| !is_beneath(path, kept[*at].path())) {
+            above.pop();
+        }
+        let name = name_of(path);
+        let above_it = above.last().filter(|at| kept[**at].path() == parent);
+        let is_listed = above_it.is_some_and(|at| match &kept[*at] {
+            // The index is sound: a folder that it knows is in its parent's block.
+            Slot::Known(_) => true,
+            Slot::Listed(node) => node
+                .entries
+                .binary_search_by(|e| e.name[..].cmp(name))
+                .is_ok_and(|at| matches!(node.entries[at].kind, NodeKind::Folder)),
+        });
+        if is_listed {
+            above.push(kept.len());
+            kept.push(slot);
+        }
+    }
+    kept
+}
+
+fn is_beneath(path: &[u8], folder: &[u8]) -> bool {
+    folder.is_empty() || (path.starts_with(folder) && path.get(folder.len()) == Some(&b'/'))
+}
+
+/// A file whose content is still to be read.
+struct ToRead {
+    slot: usize,
+    entry: usize,
+    path: Vec<u8>,
+    size: u64,
+}
+
+fn to_read(slots: &[Slot<'_>]) -> Vec<ToRead> {
+    let mut out = Vec::new();
+    for (slot, node) in slots.iter().enumerate() {
+        let Slot::Listed(node) = node else { continue };
+        for (entry, child) in node.entries.iter().enumerate() {
+            if matches!(child.kind, NodeKind::File(None)) {
+                out.push(ToRead { slot, entry, path: join(&node.path, &child.name), size: child.signature.size });
+            }
+        }
+    }
+    out
+}
+
+/// Reads files, several at once, and puts what came of it into their folders.
+fn read_all<S: Sink>(
+    root: &Root,
+    files: Vec<ToRead>,
+    slots: &mut [Slot<'_>],
+    young_from: i64,
+    threads: usize,
+    sink: &S,
+    progress: &Progress,
+) -> Result<Vec<WorkspacePath>, S::Error> {
+    /// Files that a thread takes at a time.
+    const SHARE: usize = 8;
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(files.len()));
+    let failure = Mutex::new(None);
+    let work = || {
+        let mut buffer = Vec::new();
+        let mut mine = Vec::new();
+        'all: loop {
+            let from = next.fetch_add(SHARE, Ordering::Relaxed);
+            if from >= files.len() {
+                break;
+            }
+            for (at, file) in files.iter().enumerate().skip(from).take(SHARE) {
+                match read_file(root, &file.path, sink, &mut buffer) {
+                    Ok(reading) => mine.push((at, reading)),
+                    Err(error) => {
+                        // The first failure ends the scan for all threads.
+                        next.store(files.len(), Ordering::Relaxed);
+                        failure.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
+                        break 'all;
+                    }
+                }
+                progress.files_read.fetch_add(1, Ordering::Relaxed);
+                progress.bytes_read.fetch_add(file.size, Ordering::Relaxed);
+            }
+        }
+        results.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(files.len().div_ceil(SHARE)).max(1) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        return Err(error);
+    }
+
+    let mut unsettled = Vec::new();
+    let mut results = results.into_inner().unwrap_or_else(|e| e.into_inner());
+    // From the back, so that taking an entry out leaves the places of the others as they are.
+    results.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
+    for (at, reading) in results {
+        let file = &files[at];
+        let Slot::Listed(node) = &mut slots[file.slot] else { continue };
+        match reading {
+            Reading::Read { blob, signature, settled } => {
+                let entry = &mut node.entries[file.entry];
+                entry.kind = NodeKind::File(Some(blob));
+                entry.signature = signature;
+                entry.young = !settled || is_young(&signature, young_from);
+                if !settled {
+                    unsettled.extend(WorkspacePath::new(file.path.clone()));
+                }
+            }
+            Reading::Unreadable => node.entries[file.entry].kind = NodeKind::Skipped(SkipReason::Unreadable),
+            Reading::Gone => {
+                // Something may stand there now that was not listed.
+                node.young = true;
+                node.entries.remove(file.entry);
+            }
+        }
+    }
+    unsettled.sort_unstable();
+    Ok(unsettled)
+}
+
+fn skipped(slots: &[Slot<'_>]) -> Vec<(WorkspacePath, SkipReason)> {
+    let mut out = Vec::new();
+    let mut add = |folder: &[u8], name: &[u8], reason| {
+        out.extend(WorkspacePath::new(join(folder, name)).map(|path| (path, reason)));
+    };
+    for slot in slots {
+        match slot {
+            Slot::Known(view) if !view.head().holds_skipped => {}
+            Slot::Known(view) => {
+                for entry in view.entries() {
+                    if let Kind::Skipped(reason) = entry.kind {
+                        add(view.path(), entry.name, reason);
+                    }
+                }
+            }
+            Slot::Listed(node) => {
+                for entry in &node.entries {
+                    if let NodeKind::Skipped(reason) = entry.kind {
+                        add(&node.path, &entry.name, reason);
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A folder's tree in the new state.
+#[derive(Clone, Copy)]
+struct Made {
+    tree: ObjectId,
+    mode: u16,
+    holds_skipped: bool,
+}
+
+/// Makes the trees of folders that were listed and of all above them, and the new index.
+fn assemble<S: Sink>(
+    slots: &[Slot<'_>],
+    rules: [u8; 32],
+    size: usize,
+    sink: &S,
+) -> Result<(RootState, Index), S::Error> {
+    // `end[i]`: the first folder after `i` that is not beneath it. Children are `i + 1`, `end[i + 1]`, and so on.
+    let mut parent = vec![usize::MAX; slots.len()];
+    let mut end = vec![slots.len(); slots.len()];
+    let mut above: Vec<usize> = Vec::new();
+    for (at, slot) in slots.iter().enumerate() {
+        if at > 0 {
+            let wanted = parent_of(slot.path());
+            while above.last().is_some_and(|a| slots[*a].path() != wanted) {
+                above.pop().into_iter().for_each(|a| end[a] = at);
+            }
+            parent[at] = above.last().copied().unwrap_or(usize::MAX);
+        }
+        above.push(at);
+    }
+    let mut changed: Vec<bool> = slots.iter().map(|s| matches!(s, Slot::Listed(_))).collect();
+    for at in (1..slots.len()).rev() {
+        if changed[at] && parent[at] != usize::MAX {
+            changed[parent[at]] = true;
+        }
+    }
+
+    let mut made: Vec<Option<Made>> = vec![None; slots.len()];
+    for at in (0..slots.len()).rev() {
+        made[at] = Some(match &slots[at] {
+            Slot::Known(view) if !changed[at] => {
+                let head = view.head();
+                Made { tree: head.tree, mode: head.signature.bits(), holds_skipped: head.holds_skipped }
+            }
+            slot => {
+                let mut children = std::iter::successors(Some(at + 1), |c| end.get(*c).copied())
+                    .take_while(|c| *c < end[at])
+                    .peekable();
+                let child = |name: &[u8]| {
+                    let at = children.next_if(|c| name_of(slots[*c].path()) == name)?;
+                    made[at]
+                };
+                make(slot, child, sink)?
+            }
+        });
+    }
+
+    let mut index = Index::new(rules, size + size / 16);
+    for (at, slot) in slots.iter().enumerate() {
+        let Some(made) = &made[at] else { continue };
+        match slot {
+            Slot::Known(view) => {
+                index.push_block(*view);
+                if changed[at] {
+                    index.patch_last(&made.tree, made.holds_skipped);
+                }
+            }
+            Slot::Listed(node) => {
+                let head = FolderHead {
+                    signature: node.signature,
+                    young: node.young,
+                    has_git: node.has_git,
+                    holds_skipped: made.holds_skipped,
+                    exclude_ctime: node.exclude_ctime,
+                    tree: made.tree,
+                };
+                index.push(&node.path, &head, node.entries.iter().map(Node::view));
+            }
+        }
+    }
+    let root = made.first().copied().flatten();
+    let root = root.map(|m| RootState { tree: m.tree, mode: m.mode });
+    Ok((root.unwrap_or(RootState { tree: crate::read::empty_tree().0, mode: 0o755 }), index))
+}
+
+/// Makes one folder's tree and hands it on; `child` gives its folders' trees in name order.
+fn make<S: Sink>(slot: &Slot<'_>, mut child: impl FnMut(&[u8]) -> Option<Made>, sink: &S) -> Result<Made, S::Error> {
+    let mut holds_skipped;
+    let (mode, encoded) = match slot {
+        Slot::Known(view) => {
+            let head = view.head();
+            holds_skipped = head.has_git;
+            let mut out = TreeEncoder::new(head.has_git);
+            for entry in view.entries() {
+                encode(&mut out, entry, &mut child, &mut holds_skipped);
+            }
+            (head.signature.bits(), out.finish())
+        }
+        Slot::Listed(node) => {
+            holds_skipped = node.has_git;
+            let mut out = TreeEncoder::new(node.has_git);
+            for e in &node.entries {
+                encode(&mut out, e.view(), &mut child, &mut holds_skipped);
+            }
+            (node.signature.bits(), out.finish())
+        }
+    };
+    let tree = ObjectId::of_tree(&encoded);
+    sink.tree(tree, encoded)?;
+    Ok(Made { tree, mode, holds_skipped })
+}
+
+fn encode(
+    out: &mut TreeEncoder,
+    entry: EntryView<'_>,
+    child: &mut impl FnMut(&[u8]) -> Option<Made>,
+    holds_skipped: &mut bool,
+) {
+    match entry.kind {
+        Kind::File(blob) => out.file(entry.name, entry.signature.bits(), entry.signature.size, &blob),
+        Kind::Symlink(target) => out.symlink(entry.name, target),
+        Kind::Skipped(reason) => {
+            *holds_skipped = true;
+            out.skipped(entry.name, reason);
+        }
+        Kind::Folder => {
+            // Each folder that is listed has a slot; one that had none would be unknown, not absent.
+            match child(entry.name) {
+                Some(made) => {
+                    *holds_skipped |= made.holds_skipped;
+                    out.folder(entry.name, made.mode, &made.tree, made.holds_skipped);
+                }
+                None => {
+                    *holds_skipped = true;
+                    out.skipped(entry.name, SkipReason::Unreadable);
+                }
+            }
+        }
+    }
+}

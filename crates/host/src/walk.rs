@@ -1,0 +1,327 @@
+//! Lists folders, several at once: what is in each, what `stat` says of it, and what the rules make of it.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use piton_model::path::is_git;
+use piton_model::{ObjectId, SkipReason};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, statat};
+use rustix::io::Errno;
+
+use crate::index::{EntryView, FolderView, Index, Kind, Signature};
+use crate::root::Root;
+use crate::rules::{Decision, FolderRules, Level, Rules, What, exclude_file, join};
+
+/// A folder as it was listed just now.
+pub(crate) struct FolderNode {
+    pub path: Vec<u8>,
+    pub signature: Signature,
+    pub young: bool,
+    pub has_git: bool,
+    pub exclude_ctime: i64,
+    /// In name order.
+    pub entries: Vec<Node>,
+}
+
+/// One name in a listed folder.
+pub(crate) struct Node {
+    pub name: Vec<u8>,
+    pub kind: NodeKind,
+    pub young: bool,
+    pub signature: Signature,
+}
+
+pub(crate) enum NodeKind {
+    /// With no id, its content is still to be read.
+    File(Option<ObjectId>),
+    Symlink(Vec<u8>),
+    Folder,
+    Skipped(SkipReason),
+}
+
+impl Node {
+    /// The same as the index has it.
+    pub(crate) fn view(&self) -> EntryView<'_> {
+        let kind = match &self.kind {
+            // A file that was not read is taken out before anybody looks at it as an entry.
+            NodeKind::File(id) => Kind::File(id.unwrap_or(ObjectId([0; 32]))),
+            NodeKind::Symlink(target) => Kind::Symlink(target),
+            NodeKind::Folder => Kind::Folder,
+            NodeKind::Skipped(reason) => Kind::Skipped(*reason),
+        };
+        EntryView { name: &self.name, kind, young: self.young, signature: self.signature }
+    }
+}
+
+/// A folder to list.
+pub(crate) struct Task {
+    pub path: Vec<u8>,
+    /// The rules of the folder above it.
+    pub level: Arc<Level>,
+    /// Skipped by a rule, and listed only for the forced paths in it.
+    pub partly: bool,
+}
+
+/// How a walk is done.
+pub(crate) struct Walk<'a> {
+    pub root: &'a Root,
+    pub rules: &'a Rules,
+    pub index: Option<&'a Index>,
+    /// Whether folders that the index knows are listed again too, or only those it does not know.
+    pub known_too: bool,
+    /// Times from here on are as young as this scan.
+    pub young_from: i64,
+    pub is_staged: &'a (dyn Fn(&[u8]) -> bool + Sync),
+    /// Stop when more files than this are found.
+    pub most_files: u64,
+    pub threads: usize,
+}
+
+/// What a walk found.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub folders: Vec<FolderNode>,
+    /// Folders that could not be listed, and whether that is because they are gone.
+    pub failed: Vec<(Vec<u8>, bool)>,
+    /// An ignore file changed, so that decisions about other folders may not hold.
+    pub rules_changed: bool,
+    pub too_many: bool,
+}
+
+impl Walk<'_> {
+    /// Lists these folders and the ones beneath them.
+    pub(crate) fn run(&self, tasks: Vec<Task>) -> Found {
+        let threads = self.threads.min(tasks.len().max(if self.known_too || self.index.is_none() { 8 } else { 1 }));
+        let known = if self.known_too { self.index.map(Index::by_path).unwrap_or_default() } else { HashMap::new() };
+        let queue = Queue { state: Mutex::new(QueueState { tasks, working: 0 }), wake: Condvar::new() };
+        let rules_changed = AtomicBool::new(false);
+        let files = AtomicU64::new(0);
+        let found = Mutex::new(Found::default());
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| self.work(&queue, &known, &rules_changed, &files, &found));
+            }
+            self.work(&queue, &known, &rules_changed, &files, &found);
+        });
+        let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
+        found.rules_changed = rules_changed.into_inner();
+        found.too_many = files.into_inner() > self.most_files;
+        found
+    }
+
+    fn work(
+        &self,
+        queue: &Queue,
+        known: &HashMap<&[u8], usize>,
+        rules_changed: &AtomicBool,
+        files: &AtomicU64,
+        found: &Mutex<Found>,
+    ) {
+        let mut space = Vec::with_capacity(64 << 10);
+        let mut folders = Vec::new();
+        let mut failed = Vec::new();
+        while let Some(task) = queue.take() {
+            if files.load(Ordering::Relaxed) > self.most_files {
+                queue.done(Vec::new());
+                continue;
+            }
+            let old = match self.index {
+                Some(index) if self.known_too => known.get(&task.path[..]).map(|at| index.folder(*at)),
+                Some(index) => index.find(&task.path).map(|at| index.folder(at)),
+                None => None,
+            };
+            let mut deeper = Vec::new();
+            match self.list(&task, old, &mut space, &mut deeper) {
+                Ok((node, changed)) => {
+                    if changed {
+                        rules_changed.store(true, Ordering::Relaxed);
+                    }
+                    let count = node.entries.iter().filter(|n| matches!(n.kind, NodeKind::File(_))).count();
+                    files.fetch_add(count as u64, Ordering::Relaxed);
+                    folders.push(node);
+                }
+                Err(error) => {
+                    let gone = matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP));
+                    failed.push((task.path, gone));
+                }
+            }
+            queue.done(deeper);
+        }
+        let mut found = found.lock().unwrap_or_else(|e| e.into_inner());
+        found.folders.append(&mut folders);
+        found.failed.append(&mut failed);
+    }
+
+    /// Lists one folder; the flag says that its rules are not those that the index was made with.
+    fn list(
+        &self,
+        task: &Task,
+        old: Option<FolderView<'_>>,
+        space: &mut Vec<u8>,
+        deeper: &mut Vec<Task>,
+    ) -> io::Result<(FolderNode, bool)> {
+        let fd = self.root.open_beneath(&task.path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        // Before the listing: what changes in the meantime then shows at the next scan.
+        let signature = Signature::of_folder(&rustix::fs::fstat(&fd)?);
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut rules = FolderRules::default();
+        let mut listing = RawDir::new(&fd, space.spare_capacity_mut());
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            match name {
+                b"." | b".." => continue,
+                b".gitignore" => rules.has_gitignore = true,
+                b".pitonignore" => rules.has_pitonignore = true,
+                _ if is_git(name) => {
+                    rules.has_git = true;
+                    continue;
+                }
+                _ if self.is_staged(name) => continue,
+                _ => {}
+            }
+            names.push(name.to_vec());
+        }
+        names.sort_unstable();
+        let level = self.rules.enter(self.root, &task.level, &task.path, rules);
+
+        let mut old_entries = old.map(|o| o.entries()).into_iter().flatten().peekable();
+        let mut entries = Vec::with_capacity(names.len());
+        let mut rules_changed = false;
+        for name in names {
+            let stat = match statat(&fd, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                // A folder that may be listed and not entered: its entries have names and nothing else.
+                Err(_) => {
+                    let kind = NodeKind::Skipped(SkipReason::Unreadable);
+                    entries.push(Node { name, kind, young: true, signature: Signature::default() });
+                    continue;
+                }
+            };
+            while old_entries.peek().is_some_and(|o| o.name < &name[..]) {
+                old_entries.next();
+            }
+            let before = old_entries.next_if(|o| o.name == &name[..]);
+            let kind_of = FileType::from_raw_mode(stat.st_mode);
+            let signature =
+                if kind_of == FileType::Directory { Signature::of_folder(&stat) } else { Signature::of(&stat) };
+            let same = before.as_ref().filter(|b| !b.young && b.signature == signature);
+            if matches!(&name[..], b".gitignore" | b".pitonignore") && same.is_none() {
+                rules_changed = true;
+            }
+            let path = join(&task.path, &name);
+            let what = match kind_of {
+                FileType::Directory => What::Folder,
+                FileType::Symlink => What::Symlink,
+                _ => What::File(signature.size),
+            };
+            let mut young = self.is_young(&signature);
+            let kind = match (kind_of, self.rules.decide(&level, task.partly, &path, what)) {
+                (FileType::RegularFile | FileType::Directory | FileType::Symlink, Decision::Skip(reason)) => {
+                    NodeKind::Skipped(reason)
+                }
+                (FileType::Directory, decision) => {
+                    let is_known = before.as_ref().is_some_and(|b| b.kind == Kind::Folder);
+                    if self.known_too || !is_known || self.index.is_none() {
+                        deeper.push(Task { path, level: level.clone(), partly: decision == Decision::Partly });
+                    }
+                    NodeKind::Folder
+                }
+                (FileType::Symlink, _) => match rustix::fs::readlinkat(&fd, &name[..], Vec::new()) {
+                    Ok(target) => NodeKind::Symlink(target.into_bytes()),
+                    Err(Errno::NOENT | Errno::INVAL) => continue,
+                    Err(_) => NodeKind::Skipped(SkipReason::Unreadable),
+                },
+                (FileType::RegularFile, _) => match same.map(|b| &b.kind) {
+                    Some(Kind::File(id)) => {
+                        young = false;
+                        NodeKind::File(Some(*id))
+                    }
+                    _ => NodeKind::File(None),
+                },
+                _ => NodeKind::Skipped(SkipReason::Special),
+            };
+            entries.push(Node { name, kind, young, signature });
+        }
+        let exclude_ctime = if rules.has_git { exclude_ctime(self.root, &task.path) } else { 0 };
+        if let Some(old) = old {
+            let head = old.head();
+            let had = |name: &[u8]| old.entries().any(|e| e.name == name);
+            rules_changed |= head.has_git != rules.has_git
+                || head.exclude_ctime != exclude_ctime
+                || had(b".gitignore") != rules.has_gitignore
+                || had(b".pitonignore") != rules.has_pitonignore;
+        }
+        let young = self.is_young(&signature);
+        let node =
+            FolderNode { path: task.path.clone(), signature, young, has_git: rules.has_git, exclude_ctime, entries };
+        Ok((node, rules_changed))
+    }
+
+    fn is_staged(&self, name: &[u8]) -> bool {
+        name.starts_with(crate::STAGED.as_bytes()) && (self.is_staged)(name)
+    }
+
+    /// Whether a later write could leave the times as they are.
+    pub(crate) fn is_young(&self, signature: &Signature) -> bool {
+        is_young(signature, self.young_from)
+    }
+}
+
+/// Whether times are as young as a scan that began at `from`, on a filesystem whose clock ticks coarsely.
+pub(crate) fn is_young(signature: &Signature, from: i64) -> bool {
+    /// A kernel's clock tick is 10 ms at most; some filesystems keep whole seconds, or even two.
+    const TICK: i64 = 20_000_000;
+    const WHOLE_SECONDS: i64 = 2_000_000_000;
+    let newest = signature.mtime.max(signature.ctime);
+    let slack = if signature.ctime % 1_000_000_000 == 0 { WHOLE_SECONDS } else { TICK };
+    newest >= from.saturating_sub(slack)
+}
+
+/// When the exclude file of the repository in a folder changed last; 0 where there is none.
+pub(crate) fn exclude_ctime(root: &Root, folder: &[u8]) -> i64 {
+    use std::os::unix::ffi::OsStrExt;
+    let git = root.path().join(std::ffi::OsStr::from_bytes(folder)).join(".git");
+    exclude_file(&git).and_then(|file| rustix::fs::stat(&file).ok()).map_or(0, |stat| Signature::of(&stat).ctime)
+}
+
+/// Folders to list, shared by the threads; empty only when nobody can add to it any more.
+struct Queue {
+    state: Mutex<QueueState>,
+    wake: Condvar,
+}
+
+struct QueueState {
+    tasks: Vec<Task>,
+    working: usize,
+}
+
+impl Queue {
+    fn take(&self) -> Option<Task> {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        loop {
+            if let Some(task) = state.tasks.pop() {
+                state.working += 1;
+                return Some(task);
+            }
+            if state.working == 0 {
+                return None;
+            }
+            state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    fn done(&self, mut deeper: Vec<Task>) {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        state.working -= 1;
+        let wake = !deeper.is_empty() || state.working == 0;
+        state.tasks.append(&mut deeper);
+        drop(state);
+        if wake {
+            self.wake.notify_all();
+        }
+    }
+}

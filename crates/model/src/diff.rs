@@ -1,0 +1,275 @@
+//! What differs between two trees, path by path.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ObjectId;
+use crate::path::{EntryName, WorkspacePath};
+use crate::tree::{Entry, Tree};
+
+/// Where trees come from: the store, or values in memory.
+pub trait TreeSource {
+    /// Why a tree cannot be had.
+    type Error;
+
+    /// The tree of an id.
+    fn tree(&self, id: &ObjectId) -> Result<Tree, Self::Error>;
+}
+
+impl TreeSource for HashMap<ObjectId, Tree> {
+    type Error = ObjectId;
+
+    fn tree(&self, id: &ObjectId) -> Result<Tree, ObjectId> {
+        self.get(id).cloned().ok_or(*id)
+    }
+}
+
+/// One path's difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Where.
+    pub path: WorkspacePath,
+    /// What was there.
+    pub before: Option<Entry>,
+    /// What is there.
+    pub after: Option<Entry>,
+    /// A folder that appears or goes together with what it holds: not worth a line of its own.
+    pub implied: bool,
+}
+
+/// What happened to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// It was not there.
+    Created,
+    /// It is another: content, mode or kind.
+    Modified,
+    /// It is no longer there.
+    Deleted,
+}
+
+impl Change {
+    /// What happened.
+    pub fn kind(&self) -> ChangeKind {
+        match (&self.before, &self.after) {
+            (None, _) => ChangeKind::Created,
+            (_, None) => ChangeKind::Deleted,
+            _ => ChangeKind::Modified,
+        }
+    }
+}
+
+/// How many paths were created, modified and deleted; folders count only where they are empty or change their mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Paths that were not there before.
+    pub created: u64,
+    /// Paths that are another.
+    pub modified: u64,
+    /// Paths that are gone.
+    pub deleted: u64,
+}
+
+impl Counts {
+    /// Counts the changes that are worth a line.
+    pub fn of<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Self {
+        let mut counts = Self::default();
+        for change in changes.into_iter().filter(|c| !c.implied) {
+            match change.kind() {
+                ChangeKind::Created => counts.created += 1,
+                ChangeKind::Modified => counts.modified += 1,
+                ChangeKind::Deleted => counts.deleted += 1,
+            }
+        }
+        counts
+    }
+
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// All that differs from one tree to another, in path order; walks only folders whose ids differ.
+///
+/// Skipped entries are unknown, so a path that is skipped on either side is not a change. `None` is an absent root.
+pub fn changes<S: TreeSource>(
+    source: &S,
+    from: Option<&ObjectId>,
+    to: Option<&ObjectId>,
+) -> Result<Vec<Change>, S::Error> {
+    let mut out = Vec::new();
+    walk(source, &WorkspacePath::root(), from, to, &mut out)?;
+    Ok(out)
+}
+
+/// As [`changes`], for one entry on each side.
+fn entry_changes<S: TreeSource>(
+    source: &S,
+    path: WorkspacePath,
+    before: Option<&Entry>,
+    after: Option<&Entry>,
+    out: &mut Vec<Change>,
+) -> Result<(), S::Error> {
+    if before == after || before.is_some_and(Entry::is_skipped) || after.is_some_and(Entry::is_skipped) {
+        return Ok(());
+    }
+    let listing = |e: Option<&Entry>| match e {
+        Some(Entry::Folder { tree, .. }) => Some(*tree),
+        _ => None,
+    };
+    let (from, to) = (listing(before), listing(after));
+    let own = out.len();
+    // Two folders that differ only in what they hold are no change of their own.
+    let same_folder = matches!(
+        (before, after),
+        (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) if a == b
+    );
+    if !same_folder {
+        out.push(Change { path: path.clone(), before: before.cloned(), after: after.cloned(), implied: false });
+    }
+    if from != to {
+        walk(source, &path, from.as_ref(), to.as_ref(), out)?;
+    }
+    if !same_folder && (before.is_none() || after.is_none()) && out.len() > own + 1 {
+        out[own].implied = true;
+    }
+    Ok(())
+}
+
+fn walk<S: TreeSource>(
+    source: &S,
+    path: &WorkspacePath,
+    from: Option<&ObjectId>,
+    to: Option<&ObjectId>,
+    out: &mut Vec<Change>,
+) -> Result<(), S::Error> {
+    if from == to {
+        return Ok(());
+    }
+    let load = |id: Option<&ObjectId>| id.map(|id| source.tree(id)).transpose().map(Option::unwrap_or_default);
+    let (before, after) = (load(from)?, load(to)?);
+    for (name, old, new) in pairs(&before, &after) {
+        entry_changes(source, path.join(name), old, new, out)?;
+    }
+    Ok(())
+}
+
+/// The names of two trees in order, each with its entry on both sides.
+pub fn pairs<'a>(
+    a: &'a Tree,
+    b: &'a Tree,
+) -> impl Iterator<Item = (&'a EntryName, Option<&'a Entry>, Option<&'a Entry>)> {
+    let (mut left, mut right) = (a.entries().iter().peekable(), b.entries().iter().peekable());
+    std::iter::from_fn(move || {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let order = match (left.peek(), right.peek()) {
+            (Some((l, _)), Some((r, _))) => l.cmp(r),
+            (Some(_), None) => Less,
+            (None, Some(_)) => Greater,
+            (None, None) => return None,
+        };
+        let old = if order != Greater { left.next() } else { None };
+        let new = if order != Less { right.next() } else { None };
+        debug_assert!(order != Equal || (old.is_some() && new.is_some()));
+        let name = &old.or(new)?.0;
+        Some((name, old.map(|(_, e)| e), new.map(|(_, e)| e)))
+    })
+}
+
+/// The entry at a path; the root counts as a folder that is not an entry and gives none.
+pub fn lookup<S: TreeSource>(source: &S, root: &ObjectId, path: &WorkspacePath) -> Result<Option<Entry>, S::Error> {
+    let mut tree = source.tree(root)?;
+    let mut names = path.names().peekable();
+    while let Some(name) = names.next() {
+        match tree.get(name) {
+            Some(entry) if names.peek().is_none() => return Ok(Some(entry.clone())),
+            Some(Entry::Folder { tree: id, .. }) => tree = source.tree(id)?,
+            // Beneath something that was not captured everything is unknown as well.
+            Some(Entry::Skipped { reason }) => return Ok(Some(Entry::Skipped { reason: *reason })),
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Everything that a tree skipped, with its path.
+pub fn skipped<S: TreeSource>(
+    source: &S,
+    root: &ObjectId,
+) -> Result<Vec<(WorkspacePath, crate::SkipReason)>, S::Error> {
+    fn go<S: TreeSource>(
+        source: &S,
+        path: &WorkspacePath,
+        id: &ObjectId,
+        out: &mut Vec<(WorkspacePath, crate::SkipReason)>,
+    ) -> Result<(), S::Error> {
+        for (name, entry) in source.tree(id)?.entries() {
+            match entry {
+                Entry::Skipped { reason } => out.push((path.join(name), *reason)),
+                Entry::Folder { tree, holds_skipped: true, .. } => go(source, &path.join(name), tree, out)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+    let mut out = Vec::new();
+    go(source, &WorkspacePath::root(), root, &mut out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::literal::{Forest, file, folder, skipped};
+
+    /// Checks what a change from one tree to another looks like: `+ path`, `~ path`, `- path`, implied ones in brackets.
+    fn check(from: &[(&str, crate::tree::literal::Lit)], to: &[(&str, crate::tree::literal::Lit)], expected: &[&str]) {
+        let mut forest = Forest::default();
+        let (from, to) = (forest.plant(from), forest.plant(to));
+        let found: Vec<String> = changes(&forest.0, Some(&from), Some(&to))
+            .unwrap()
+            .iter()
+            .map(|c| {
+                let sign = match c.kind() {
+                    ChangeKind::Created => '+',
+                    ChangeKind::Modified => '~',
+                    ChangeKind::Deleted => '-',
+                };
+                let text = format!("{sign} {}", c.path.display());
+                if c.implied { format!("({text})") } else { text }
+            })
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn created_modified_and_deleted_files_are_found() {
+        check(
+            &[("a", file("1")), ("b", file("1")), ("c", file("1"))],
+            &[("a", file("1")), ("b", file("2")), ("d", file("1"))],
+            &["~ b", "- c", "+ d"],
+        );
+    }
+
+    #[test]
+    fn a_folder_counts_only_where_it_is_empty_or_changes_its_mode() {
+        check(&[], &[("d/f", file("1")), ("e", folder(0o755))], &["(+ d)", "+ d/f", "+ e"]);
+        check(&[("e", folder(0o755))], &[("e", folder(0o700))], &["~ e"]);
+    }
+
+    #[test]
+    fn a_file_that_becomes_a_folder_is_a_change_of_kind() {
+        check(&[("x", file("1"))], &[("x/y", file("1"))], &["~ x", "+ x/y"]);
+        check(&[("x/y", file("1"))], &[("x", file("1"))], &["~ x", "- x/y"]);
+    }
+
+    #[test]
+    fn what_is_skipped_on_either_side_is_unknown_and_no_change() {
+        check(&[("x", skipped())], &[("x", file("1"))], &[]);
+        check(&[("x", file("1"))], &[("x", skipped())], &[]);
+        check(&[("x", skipped())], &[], &[]);
+    }
+}

@@ -1,0 +1,109 @@
+//! A tree with some paths put otherwise: what a plan leaves behind, computed and not scanned.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::diff::TreeSource;
+use crate::id::ObjectId;
+use crate::path::{EntryName, WorkspacePath};
+use crate::tree::{Entry, Tree};
+
+/// Trees that are not in the store yet.
+pub type NewTrees = HashMap<ObjectId, Tree>;
+
+/// What to do at one path of a tree.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// Put this entry there; `None` takes it out.
+    Put(Option<Entry>),
+    /// Give the folder there these permission bits.
+    Mode(u16),
+}
+
+/// Applies edits to a tree and returns the new root's id with every tree that is new.
+///
+/// Edits apply in order of their paths; one whose parent folder is not there is dropped, since there is nothing to
+/// hold it.
+pub fn edit<S: TreeSource>(
+    source: &S,
+    root: &ObjectId,
+    edits: &[(WorkspacePath, Edit)],
+) -> Result<(ObjectId, NewTrees), S::Error> {
+    let mut new = NewTrees::new();
+    let edits: Vec<(Vec<&[u8]>, &Edit)> = edits.iter().map(|(p, e)| (p.names().collect(), e)).collect();
+    let (id, _) = folder(source, root, &edits, 0, &mut new)?;
+    Ok((id, new))
+}
+
+fn folder<S: TreeSource>(
+    source: &S,
+    id: &ObjectId,
+    edits: &[(Vec<&[u8]>, &Edit)],
+    depth: usize,
+    new: &mut NewTrees,
+) -> Result<(ObjectId, bool), S::Error> {
+    let mut tree = match new.get(id) {
+        Some(tree) => tree.clone(),
+        None => source.tree(id)?,
+    };
+    let mut by_name: BTreeMap<&[u8], Vec<(Vec<&[u8]>, &Edit)>> = BTreeMap::new();
+    for (names, edit) in edits {
+        if let Some(name) = names.get(depth) {
+            by_name.entry(name).or_default().push((names.clone(), edit));
+        }
+    }
+    for (name, edits) in by_name {
+        let Ok(entry_name) = EntryName::new(name) else { continue };
+        let (here, below): (Vec<_>, Vec<_>) = edits.into_iter().partition(|(names, _)| names.len() == depth + 1);
+        let mut entry = tree.get(name).cloned();
+        for (_, edit) in here {
+            match (edit, &mut entry) {
+                (Edit::Put(put), _) => entry = put.clone(),
+                (Edit::Mode(to), Some(Entry::Folder { mode, .. })) => *mode = *to,
+                (Edit::Mode(_), _) => {}
+            }
+        }
+        if let (Some(Entry::Folder { tree, holds_skipped, .. }), false) = (&mut entry, below.is_empty()) {
+            (*tree, *holds_skipped) = folder(source, tree, &below, depth + 1, new)?;
+        }
+        tree.set(entry_name, entry);
+    }
+    Ok((keep(&tree, new), tree.holds_skipped()))
+}
+
+/// Adds a tree to the new ones and returns its id.
+pub fn keep(tree: &Tree, new: &mut NewTrees) -> ObjectId {
+    let id = ObjectId::of_tree(&tree.encode());
+    new.entry(id).or_insert_with(|| tree.clone());
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::literal::{Forest, Lit, file, folder};
+
+    #[test]
+    fn edits_give_the_tree_that_a_scan_would_give() {
+        let mut forest = Forest::default();
+        let before = forest.plant(&[("a/b/c", file("1")), ("a/x", file("1")), ("z", file("1"))]);
+        let after = forest.plant(&[("a/b/c", file("2")), ("a/b", folder(0o700)), ("n", file("3"))]);
+        let put = |lit: Lit| match lit {
+            Lit::Entry(entry) => Edit::Put(Some(entry)),
+            _ => unreachable!(),
+        };
+        let path = |p: &str| WorkspacePath::new(p).unwrap();
+        let (id, _) = edit(
+            &forest.0,
+            &before,
+            &[
+                (path("a/b"), Edit::Mode(0o700)),
+                (path("a/b/c"), put(file("2"))),
+                (path("a/x"), Edit::Put(None)),
+                (path("n"), put(file("3"))),
+                (path("z"), Edit::Put(None)),
+            ],
+        )
+        .unwrap();
+        assert_eq!(id, after);
+    }
+}

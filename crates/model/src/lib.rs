@@ -1,0 +1,25 @@
+//! The pure values of piton: ids, workspace paths, trees, changes, plans, records, text diff.
+//!
+//! Every other room speaks in these. Nothing here does I/O, reads a clock or draws a random number: the same input
+//! gives the same output, so each rule of piton can be tested with a few lines of values.
+
+pub mod diff;
+pub mod edit;
+pub mod id;
+pub mod merge;
+pub mod path;
+pub mod plan;
+pub mod record;
+pub mod target;
+pub mod text;
+pub mod time;
+pub mod tree;
+
+pub use diff::{Change, ChangeKind, Counts, TreeSource};
+pub use id::{CheckpointId, ObjectId, OperationId, WorkspaceId};
+pub use path::{BadPath, EntryName, WorkspacePath};
+pub use plan::{FolderMode, Plan, Step};
+pub use record::{Cause, Checkpoint, Operation, OperationKind, Outcome, Record, RootIdentity, Workspace};
+pub use target::Target;
+pub use time::Timestamp;
+pub use tree::{Entry, SkipReason, Tree};

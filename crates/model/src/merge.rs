@@ -1,0 +1,106 @@
+//! Going back where others went on: a three-way merge of whole entries.
+
+use crate::diff::{TreeSource, pairs};
+use crate::edit::{NewTrees, keep};
+use crate::id::ObjectId;
+use crate::tree::{Entry, Tree};
+
+/// What should stand at a path so that everything still as in `base` becomes as in `theirs`, and everything else stays
+/// as in `ours`.
+///
+/// Recovery uses it with `base` as what an operation put there, `ours` as what is there now and `theirs` as what was
+/// there before.
+pub fn merge_entry<S: TreeSource>(
+    source: &S,
+    base: Option<&Entry>,
+    ours: Option<&Entry>,
+    theirs: Option<&Entry>,
+    new: &mut NewTrees,
+) -> Result<Option<Entry>, S::Error> {
+    if ours == theirs || base == theirs {
+        return Ok(ours.cloned());
+    }
+    if ours == base {
+        return Ok(theirs.cloned());
+    }
+    let Some(Entry::Folder { mode, tree, .. }) = ours else { return Ok(ours.cloned()) };
+    let listing = |entry: Option<&Entry>| match entry {
+        Some(Entry::Folder { tree, mode, .. }) => Ok((Some(*mode), load(source, new, tree)?)),
+        _ => Ok((None, Tree::default())),
+    };
+    let ((base_mode, base), (their_mode, theirs_tree)) = (listing(base)?, listing(theirs)?);
+    let ours_tree = load(source, new, tree)?;
+    let mut merged = ours_tree.clone();
+    let mut names: Vec<_> = pairs(&ours_tree, &theirs_tree).map(|(name, _, _)| name.clone()).collect();
+    names.dedup();
+    for name in names {
+        let at = name.as_bytes();
+        let entry = merge_entry(source, base.get(at), ours_tree.get(at), theirs_tree.get(at), new)?;
+        merged.set(name, entry);
+    }
+    if their_mode.is_none() && merged.entries().is_empty() && !merged.has_git {
+        return Ok(theirs.cloned());
+    }
+    let mode = match their_mode {
+        Some(theirs) if base_mode == Some(*mode) => theirs,
+        _ => *mode,
+    };
+    let holds_skipped = merged.holds_skipped();
+    Ok(Some(Entry::Folder { mode, tree: keep(&merged, new), holds_skipped }))
+}
+
+fn load<S: TreeSource>(source: &S, new: &NewTrees, id: &ObjectId) -> Result<Tree, S::Error> {
+    match new.get(id) {
+        Some(tree) => Ok(tree.clone()),
+        None => source.tree(id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::lookup;
+    use crate::path::WorkspacePath;
+    use crate::plan::Layered;
+    use crate::tree::literal::{Forest, Lit, file};
+
+    /// Merges what stands at `x` in three trees and lists the files of the result with their first bytes.
+    fn check(base: &[(&str, Lit)], ours: &[(&str, Lit)], theirs: &[(&str, Lit)], expected: &[(&str, Lit)]) {
+        let mut forest = Forest::default();
+        let x = WorkspacePath::new("x").unwrap();
+        let mut at_x = |paths: &[(&str, Lit)]| {
+            let root = forest.plant(paths);
+            lookup(&forest.0, &root, &x).unwrap()
+        };
+        let (base, ours, theirs, expected) = (at_x(base), at_x(ours), at_x(theirs), at_x(expected));
+        let mut new = NewTrees::new();
+        let merged = merge_entry(&forest.0, base.as_ref(), ours.as_ref(), theirs.as_ref(), &mut new).unwrap();
+        assert_eq!(merged, expected);
+        if let Some(Entry::Folder { tree, .. }) = merged {
+            Layered { over: &new, under: &forest.0 }.tree(&tree).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_nobody_touched_goes_back_and_what_somebody_edited_stays() {
+        check(&[("x", file("new"))], &[("x", file("new"))], &[("x", file("old"))], &[("x", file("old"))]);
+        check(&[("x", file("new"))], &[("x", file("edit"))], &[("x", file("old"))], &[("x", file("edit"))]);
+        check(&[("x", file("new"))], &[], &[("x", file("old"))], &[]);
+    }
+
+    #[test]
+    fn in_a_folder_that_was_made_only_the_edited_file_stays() {
+        check(
+            &[("x/a", file("1")), ("x/b", file("1")), ("x/d/c", file("1"))],
+            &[("x/a", file("1")), ("x/b", file("edit")), ("x/d/c", file("1"))],
+            &[],
+            &[("x/b", file("edit"))],
+        );
+        check(
+            &[("x/a", file("1"))],
+            &[("x/a", file("1")), ("x/n", file("added"))],
+            &[("x", file("a file once"))],
+            &[("x/n", file("added"))],
+        );
+    }
+}

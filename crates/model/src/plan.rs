@@ -1,0 +1,405 @@
+//! What a rewind would do, path by path; made without side effects, shown as the preview, applied as it is.
+//!
+//! The rules about skipped things live here and nowhere else:
+//! - what the target skipped is unknown, so whatever is there now stays;
+//! - what is skipped now is never deleted, and a folder that holds it stays;
+//! - where the target has something and a rule skipped what is there now, the plan asks for it to be captured first
+//!   ([`Plan::unknown`]); where it cannot be captured, it stays and is listed ([`Plan::kept`]);
+//! - where a file must stand and a folder with skipped things is in its place, that is a conflict.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::diff::{TreeSource, pairs};
+use crate::edit::{Edit, NewTrees, edit, keep};
+use crate::id::ObjectId;
+use crate::path::WorkspacePath;
+use crate::tree::{Entry, SkipReason, Tree};
+
+/// A root as a checkpoint keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootState {
+    /// Its listing.
+    pub tree: ObjectId,
+    /// Its permission bits.
+    pub mode: u16,
+}
+
+/// One path to change, as a whole: nothing beneath a step's path is a step of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Where.
+    pub path: WorkspacePath,
+    /// What must be there for the plan to hold.
+    pub before: Option<Entry>,
+    /// What will be there. A folder has no skipped entries here: they cannot be made.
+    pub after: Option<Entry>,
+}
+
+/// A folder that stays and whose permission bits matter: they change, or they must be opened while it is written to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderMode {
+    /// Where; the root is the empty path.
+    pub path: WorkspacePath,
+    /// Its permission bits now.
+    pub before: u16,
+    /// Its permission bits at the end.
+    pub after: u16,
+}
+
+impl FolderMode {
+    /// The bits it has while its entries are swapped.
+    pub fn open(&self) -> u16 {
+        self.before | 0o700
+    }
+}
+
+/// What a rewind would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The paths to change, in order, none beneath another.
+    pub steps: Vec<Step>,
+    /// Folders whose bits change or must be opened.
+    pub folders: Vec<FolderMode>,
+    /// Left alone because what is there, or what was there, is unknown.
+    pub kept: Vec<(WorkspacePath, SkipReason)>,
+    /// Paths where a rule left out what is there now: capture them and plan again.
+    pub unknown: Vec<WorkspacePath>,
+    /// Paths that cannot become what the target has without touching something unknown.
+    pub conflicts: Vec<WorkspacePath>,
+    /// Trees that the steps name and no checkpoint has.
+    pub new_trees: NewTrees,
+}
+
+impl Plan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.folders.iter().all(|f| f.before == f.after)
+    }
+
+    /// The root after the plan, given the root before it.
+    pub fn result<S: TreeSource>(&self, source: &S, now: RootState) -> Result<(RootState, NewTrees), S::Error> {
+        let layered = Layered { over: &self.new_trees, under: source };
+        let mut edits: Vec<(WorkspacePath, Edit)> = Vec::new();
+        let mut mode = now.mode;
+        for folder in &self.folders {
+            if folder.path.is_root() {
+                mode = folder.after;
+            } else {
+                edits.push((folder.path.clone(), Edit::Mode(folder.after)));
+            }
+        }
+        edits.extend(self.steps.iter().map(|s| (s.path.clone(), Edit::Put(s.after.clone()))));
+        let (tree, mut new) = edit(&layered, &now.tree, &edits)?;
+        new.extend(self.new_trees.iter().map(|(id, tree)| (*id, tree.clone())));
+        Ok((RootState { tree, mode }, new))
+    }
+}
+
+/// Plans the way from `now` to `target`, for the paths within `scope` (all when it is empty).
+pub fn plan<S: TreeSource>(
+    source: &S,
+    now: RootState,
+    target: RootState,
+    scope: &[WorkspacePath],
+) -> Result<Plan, S::Error> {
+    let mut planner = Planner { source, scope, plan: Plan::default(), folders: BTreeMap::new() };
+    let root = WorkspacePath::root();
+    if planner.reach(&root) == Reach::Within && now.mode != target.mode {
+        planner.folder_mode(&root, now.mode, target.mode);
+    }
+    planner.folder(&root, now.mode, Some(&now.tree), Some(&target.tree))?;
+    planner.plan.folders = planner.folders.into_values().collect();
+    Ok(planner.plan)
+}
+
+/// Trees in memory laid over another source.
+pub struct Layered<'a, S> {
+    /// Looked at first.
+    pub over: &'a NewTrees,
+    /// Asked for the rest.
+    pub under: &'a S,
+}
+
+impl<S: TreeSource> TreeSource for Layered<'_, S> {
+    type Error = S::Error;
+
+    fn tree(&self, id: &ObjectId) -> Result<Tree, S::Error> {
+        match self.over.get(id) {
+            Some(tree) => Ok(tree.clone()),
+            None => self.under.tree(id),
+        }
+    }
+}
+
+/// How a path lies to the scope.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Within,
+    Above,
+    Outside,
+}
+
+struct Planner<'a, S> {
+    source: &'a S,
+    scope: &'a [WorkspacePath],
+    plan: Plan,
+    folders: BTreeMap<WorkspacePath, FolderMode>,
+}
+
+impl<S: TreeSource> Planner<'_, S> {
+    fn reach(&self, path: &WorkspacePath) -> Reach {
+        if self.scope.is_empty() || self.scope.iter().any(|s| path.is_within(s)) {
+            Reach::Within
+        } else if self.scope.iter().any(|s| s.is_within(path)) {
+            Reach::Above
+        } else {
+            Reach::Outside
+        }
+    }
+
+    fn load(&self, id: Option<&ObjectId>) -> Result<Tree, S::Error> {
+        id.map(|id| self.source.tree(id)).transpose().map(Option::unwrap_or_default)
+    }
+
+    /// Plans one folder that is there now and stays.
+    fn folder(
+        &mut self,
+        path: &WorkspacePath,
+        mode: u16,
+        now: Option<&ObjectId>,
+        target: Option<&ObjectId>,
+    ) -> Result<(), S::Error> {
+        if now == target {
+            return Ok(());
+        }
+        let (now, target) = (self.load(now)?, self.load(target)?);
+        let steps = self.plan.steps.len();
+        for (name, have, want) in pairs(&now, &target) {
+            if have != want {
+                self.entry(path.join(name), have, want)?;
+            }
+        }
+        let own_steps = self.plan.steps[steps..].iter().any(|s| s.path.split().is_some_and(|(p, _)| p == *path));
+        if own_steps && mode & 0o700 != 0o700 {
+            self.folder_mode(path, mode, mode);
+        }
+        Ok(())
+    }
+
+    fn folder_mode(&mut self, path: &WorkspacePath, before: u16, after: u16) {
+        // A folder whose mode changes is noted before its entries are looked at; keep that one.
+        self.folders.entry(path.clone()).or_insert(FolderMode { path: path.clone(), before, after });
+    }
+
+    fn entry(&mut self, path: WorkspacePath, have: Option<&Entry>, want: Option<&Entry>) -> Result<(), S::Error> {
+        let reach = self.reach(&path);
+        if reach == Reach::Outside {
+            return Ok(());
+        }
+        match (have, want) {
+            (None, None) | (Some(Entry::Skipped { .. }), None) | (None, Some(Entry::Skipped { .. })) => {}
+            (Some(_), Some(Entry::Skipped { reason })) => self.plan.kept.push((path, *reason)),
+            (Some(Entry::Skipped { reason }), Some(want)) => {
+                if reason.is_by_rule() {
+                    self.ask_for(&path, want)?;
+                }
+                self.plan.kept.push((path, *reason));
+            }
+            (Some(Entry::Folder { mode, tree, .. }), Some(Entry::Folder { mode: to, tree: want, .. })) => {
+                if mode != to && reach == Reach::Within {
+                    self.folder_mode(&path, *mode, *to);
+                }
+                self.folder(&path, *mode, Some(tree), Some(want))?;
+            }
+            (Some(Entry::Folder { mode, tree, holds_skipped }), None) if *holds_skipped || reach == Reach::Above => {
+                self.folder(&path, *mode, Some(tree), None)?;
+            }
+            // What is asked for lies in a folder that the target does not have, so there it is absent.
+            (Some(Entry::Folder { mode, tree, .. }), Some(_)) if reach == Reach::Above => {
+                self.folder(&path, *mode, Some(tree), None)?;
+            }
+            (Some(Entry::Folder { holds_skipped: true, .. }), Some(_)) => self.plan.conflicts.push(path),
+            (Some(_), Some(Entry::Folder { .. })) if reach == Reach::Above => self.plan.conflicts.push(path),
+            (Some(_), _) if reach == Reach::Above => {}
+            (have, want) => {
+                let after = match want {
+                    Some(want) => self.makeable(&path, want)?,
+                    None => None,
+                };
+                // A folder of which nothing is asked for, or nothing can be made, need not be there.
+                if have.is_some() || after.is_some() {
+                    self.plan.steps.push(Step { path, before: have.cloned(), after });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What of an entry can be made and lies in the scope; `None` where that is nothing.
+    fn makeable(&mut self, path: &WorkspacePath, want: &Entry) -> Result<Option<Entry>, S::Error> {
+        let reach = self.reach(path);
+        match want {
+            Entry::Skipped { .. } => Ok(None),
+            _ if reach == Reach::Outside => Ok(None),
+            Entry::Folder { mode, tree, holds_skipped } if *holds_skipped || reach == Reach::Above => {
+                let mut made = Vec::new();
+                for (name, entry) in self.source.tree(tree)?.entries() {
+                    if let Some(entry) = self.makeable(&path.join(name), entry)? {
+                        made.push((name.clone(), entry));
+                    }
+                }
+                if reach == Reach::Above && made.is_empty() {
+                    return Ok(None);
+                }
+                let tree = keep(&Tree::new(false, made), &mut self.plan.new_trees);
+                Ok(Some(Entry::Folder { mode: *mode, tree, holds_skipped: false }))
+            }
+            _ if reach == Reach::Above => Ok(None),
+            _ => Ok(Some(want.clone())),
+        }
+    }
+
+    /// Asks for every path that the target has here to be captured, whatever the rules say.
+    fn ask_for(&mut self, path: &WorkspacePath, want: &Entry) -> Result<(), S::Error> {
+        if self.reach(path) == Reach::Outside || want.is_skipped() {
+            return Ok(());
+        }
+        self.plan.unknown.push(path.clone());
+        if let Entry::Folder { tree, .. } = want {
+            for (name, entry) in self.source.tree(tree)?.entries() {
+                self.ask_for(&path.join(name), entry)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::literal::{Forest, Lit, executable, file, folder, link, skipped, special};
+
+    fn path(p: &str) -> WorkspacePath {
+        WorkspacePath::new(p).unwrap()
+    }
+
+    /// Checks a plan: `+ a` creates, `= a` replaces, `- a` deletes, `m a` changes or opens a folder's bits,
+    /// `k a` keeps, `? a` asks for, `! a` is a conflict.
+    fn check(now: &[(&str, Lit)], target: &[(&str, Lit)], scope: &[&str], expected: &[&str]) {
+        let mut forest = Forest::default();
+        let state = |tree| RootState { tree, mode: 0o755 };
+        let (now, target) = (state(forest.plant(now)), state(forest.plant(target)));
+        let scope: Vec<_> = scope.iter().map(|p| path(p)).collect();
+        let plan = plan(&forest.0, now, target, &scope).unwrap();
+        let mut found: Vec<String> = Vec::new();
+        for step in &plan.steps {
+            let sign = match (&step.before, &step.after) {
+                (None, _) => '+',
+                (_, None) => '-',
+                _ => '=',
+            };
+            found.push(format!("{sign} {}", step.path.display()));
+        }
+        found.extend(plan.folders.iter().map(|f| format!("m {}", f.path.display())));
+        found.extend(plan.kept.iter().map(|(p, _)| format!("k {}", p.display())));
+        found.extend(plan.unknown.iter().map(|p| format!("? {}", p.display())));
+        found.extend(plan.conflicts.iter().map(|p| format!("! {}", p.display())));
+        assert_eq!(found, expected);
+        if plan.kept.is_empty() && plan.conflicts.is_empty() && scope.is_empty() && !plan_holds_skipped(&forest, now) {
+            let (result, _) = plan.result(&forest.0, now).unwrap();
+            let made = Forest(forest.0.clone()).0;
+            let again = crate::diff::changes(
+                &Layered { over: &plan.result(&made, now).unwrap().1, under: &made },
+                Some(&result.tree),
+                Some(&target.tree),
+            )
+            .unwrap();
+            assert!(again.is_empty(), "the result differs from the target: {again:?}");
+        }
+    }
+
+    fn plan_holds_skipped(forest: &Forest, now: RootState) -> bool {
+        forest.0[&now.tree].holds_skipped()
+    }
+
+    #[test]
+    fn files_are_created_replaced_and_deleted() {
+        check(
+            &[("a", file("1")), ("b", file("2")), ("d/e", file("1"))],
+            &[("a", file("1")), ("b", file("1")), ("c", file("1"))],
+            &[],
+            &["= b", "+ c", "- d"],
+        );
+        check(&[("a", file("1"))], &[("a", executable("1", 0o755))], &[], &["= a"]);
+    }
+
+    #[test]
+    fn a_change_of_kind_is_one_step() {
+        for (a, b) in [
+            (vec![("x", file("1"))], vec![("x/y", file("1"))]),
+            (vec![("x", link("t"))], vec![("x/y", file("1"))]),
+            (vec![("x", link("t"))], vec![("x", file("1"))]),
+        ] {
+            check(&a, &b, &[], &["= x"]);
+            check(&b, &a, &[], &["= x"]);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_holds_skipped_things_is_emptied_and_kept() {
+        check(&[("d/f", file("1")), ("d/node_modules", skipped())], &[], &[], &["- d/f"]);
+        check(&[("repo/f", file("1")), ("repo/", Lit::Git)], &[], &[], &["- repo/f"]);
+    }
+
+    #[test]
+    fn a_file_where_skipped_things_are_is_a_conflict() {
+        check(&[("d/x", skipped())], &[("d", file("1"))], &[], &["! d"]);
+    }
+
+    #[test]
+    fn what_the_target_skipped_stays() {
+        check(&[("x", file("1"))], &[("x", skipped())], &[], &["k x"]);
+        check(&[], &[("x", skipped())], &[], &[]);
+    }
+
+    #[test]
+    fn what_a_rule_skips_now_is_asked_for_and_what_cannot_be_read_is_left_alone() {
+        check(&[("x", skipped())], &[("x/y", file("1"))], &[], &["k x", "? x", "? x/y"]);
+        check(&[("x", special())], &[("x", file("1"))], &[], &["k x"]);
+    }
+
+    #[test]
+    fn a_new_folder_is_made_without_what_was_skipped_in_it() {
+        check(&[], &[("d/f", file("1")), ("d/x", skipped())], &[], &["+ d"]);
+    }
+
+    #[test]
+    fn a_read_only_folder_is_opened_for_the_swap() {
+        check(
+            &[("d", folder(0o555)), ("d/f", file("1")), ("d/e/g", file("1"))],
+            &[("d", folder(0o555)), ("d/f", file("2")), ("d/e/g", file("1"))],
+            &[],
+            &["= d/f", "m d"],
+        );
+        // Only what lies deeper changes, so the read-only folder itself is not opened.
+        check(
+            &[("d", folder(0o555)), ("d/e/g", file("1"))],
+            &[("d", folder(0o555)), ("d/e/g", file("2"))],
+            &[],
+            &["= d/e/g"],
+        );
+    }
+
+    #[test]
+    fn a_scope_limits_the_plan_to_its_paths() {
+        let now = [("a/x", file("1")), ("a/y", file("1")), ("b", file("1"))];
+        let target = [("a/x", file("2")), ("a/y", file("2")), ("b", file("2"))];
+        check(&now, &target, &["a/x"], &["= a/x"]);
+        check(&now, &target, &["a"], &["= a/x", "= a/y"]);
+        check(&[], &target, &["a/x"], &["+ a"]);
+        check(&now, &[], &["a/x"], &["- a/x"]);
+        check(&[("a", file("1"))], &target, &["a/x"], &["! a"]);
+    }
+}

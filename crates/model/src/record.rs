@@ -1,0 +1,255 @@
+//! Records of the timeline: what piton remembers beside trees and blobs.
+//!
+//! Each is written once to a pack and never changed; what is true now follows from all of them in order of their
+//! sequence numbers. They are JSON, so that a later piton can add a field and an earlier one still reads the rest.
+
+use serde::{Deserialize, Serialize};
+
+use crate::diff::Counts;
+use crate::id::{CheckpointId, OperationId, WorkspaceId};
+use crate::path::WorkspacePath;
+use crate::plan::{FolderMode, RootState, Step};
+use crate::time::Timestamp;
+
+/// One record, with its place in the order of all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Numbered {
+    /// Its place; unique in a store, ever growing.
+    pub seq: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub record: Record,
+}
+
+/// What can happen on a timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "kebab-case")]
+pub enum Record {
+    /// The workspace became known, moved, was replaced, or its settings changed; the last one holds.
+    Workspace(Workspace),
+    /// A capture.
+    Checkpoint(Checkpoint),
+    /// A person named a checkpoint; a later record with the same name moves it.
+    Name {
+        /// What is named.
+        checkpoint: CheckpointId,
+        /// What it is called.
+        name: String,
+    },
+    /// A person noted something on a checkpoint; the last one holds.
+    Annotation {
+        /// What is noted on.
+        checkpoint: CheckpointId,
+        /// The note.
+        text: String,
+    },
+    /// An operation is about to change files. From here on it is pending.
+    Operation(Operation),
+    /// An operation came to an end.
+    Ended {
+        /// Which.
+        operation: OperationId,
+        /// How.
+        outcome: Outcome,
+        /// When.
+        ended_at: Timestamp,
+    },
+}
+
+/// A protected folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    /// Its id, whatever path it is at.
+    pub id: WorkspaceId,
+    /// Where it is: the canonical path's bytes, as text or base64.
+    pub path: String,
+    /// Set where the path is not UTF-8: its bytes in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_b64: Option<String>,
+    /// Which folder it is.
+    pub root: RootIdentity,
+    /// Counts the folders that stood at this path: checkpoints of different lines are of different folders.
+    pub line: u32,
+    /// Bytes that the store may take at most.
+    pub budget: u64,
+    /// Whether the user insisted on a root that piton refuses.
+    pub forced: bool,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What tells one folder from another that stands at the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RootIdentity {
+    /// The device.
+    pub device: u64,
+    /// The inode on it.
+    pub inode: u64,
+    /// When the inode was made, in nanoseconds since 1970, where the filesystem tells.
+    pub born: Option<i64>,
+}
+
+impl RootIdentity {
+    /// Whether two identities are of one folder.
+    ///
+    /// A device number may be another after a reboot; an inode born at the same nanosecond is the same one.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.inode == other.inode
+            && match (self.born, other.born) {
+                (Some(a), Some(b)) => a == b,
+                _ => self.device == other.device,
+            }
+    }
+}
+
+/// A moment to return to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Its id.
+    pub id: CheckpointId,
+    /// The checkpoint it follows: after a rewind that is the rewind's target.
+    pub parent: Option<CheckpointId>,
+    /// The line it belongs to.
+    pub line: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Why it exists.
+    pub cause: Cause,
+    /// The root.
+    pub root: RootState,
+    /// How it differs from its parent.
+    pub changes: Counts,
+    /// How many paths it skipped.
+    pub skipped: u64,
+    /// Files that kept changing while they were read: their last reading is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsettled: Vec<WorkspacePath>,
+    /// The operation that it is the result or the beginning of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
+}
+
+/// Why a checkpoint exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A person asked for it.
+    Manual,
+    /// An operation was about to begin.
+    BeforeOperation,
+    /// An operation's result.
+    Operation,
+}
+
+impl Cause {
+    /// The word in every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::BeforeOperation => "before-operation",
+            Self::Operation => "operation",
+        }
+    }
+}
+
+/// An act on the workspace, with all that is needed to finish it or to take it back after a crash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its id.
+    pub id: OperationId,
+    /// What it is.
+    pub kind: OperationKind,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// The capture that it began with.
+    pub before: CheckpointId,
+    /// The root that it was planned for.
+    pub root: RootIdentity,
+    /// The paths it changes.
+    pub steps: Vec<Step>,
+    /// The folders whose bits it changes or opens.
+    pub folders: Vec<FolderMode>,
+    /// The root when all is done.
+    pub result: RootState,
+}
+
+/// What an operation does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum OperationKind {
+    /// Makes the files equal to a checkpoint.
+    Rewind {
+        /// Which.
+        target: CheckpointId,
+        /// Only these paths; all when empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<WorkspacePath>,
+    },
+    /// Takes back an earlier operation.
+    Redo {
+        /// Which.
+        of: OperationId,
+    },
+    /// Finishes what a crash and later edits left of an earlier operation.
+    Recover {
+        /// Which.
+        of: OperationId,
+    },
+}
+
+impl OperationKind {
+    /// The word in every surface.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Rewind { .. } => "rewind",
+            Self::Redo { .. } => "redo",
+            Self::Recover { .. } => "recover",
+        }
+    }
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Its result stands.
+    Done {
+        /// The checkpoint of the result.
+        after: CheckpointId,
+        /// What was there before, where the check found that it was not what the capture had read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<CheckpointId>,
+    },
+    /// The old tree stands.
+    RolledBack {
+        /// Why.
+        why: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_inode_is_another_folder_when_it_was_born_at_another_time() {
+        let root = RootIdentity { device: 1, inode: 2, born: Some(3) };
+        assert!(root.is_same(&RootIdentity { device: 9, ..root }));
+        assert!(!root.is_same(&RootIdentity { born: Some(4), ..root }));
+        assert!(!root.is_same(&RootIdentity { inode: 5, ..root }));
+        let old = RootIdentity { born: None, ..root };
+        assert!(!old.is_same(&RootIdentity { device: 9, ..root }));
+    }
+
+    #[test]
+    fn a_record_reads_back_and_ignores_fields_of_a_later_piton() {
+        let record = Numbered {
+            seq: 7,
+            record: Record::Name { checkpoint: CheckpointId::from_random([1; 8]), name: "a".into() },
+        };
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Numbered>(&json).unwrap(), record);
+        let later = json.replacen('{', "{\"later\":1,", 1);
+        assert_eq!(serde_json::from_str::<Numbered>(&later).unwrap(), record);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a person types to mean a moment.
+
+use std::str::FromStr;
+
+use crate::id::is_id_prefix;
+
+/// A moment to return to, as it was typed; the engine finds the checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `@`: the workspace as it is now.
+    Now,
+    /// `start`: the first checkpoint of the current line.
+    Start,
+    /// Letters from k to z: the beginning of a checkpoint's id, or a whole name made of those letters.
+    Id(String),
+    /// A whole name.
+    Name(String),
+    /// `90s`, `10m`, `2h`, `3d`: the last checkpoint at least that old, in milliseconds.
+    Age(i64),
+    /// `t5`, `t5.2`, `t5.end`: a place in a session.
+    Turn {
+        /// The turn's number, from 1.
+        turn: u32,
+        /// Where in the turn.
+        place: TurnPlace,
+    },
+}
+
+/// Where in a turn a target points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnPlace {
+    /// Just before the turn was acted on.
+    Before,
+    /// Just before one of its steps.
+    Step(u32),
+    /// After all of it.
+    End,
+}
+
+/// Why a text is not a target or not a name.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BadTarget {
+    /// Nothing was typed.
+    #[error("a target is not empty")]
+    Empty,
+    /// A name must not be taken for something else.
+    #[error("a name may not look like {0}")]
+    Taken(&'static str),
+    /// A name that cannot be typed or shown.
+    #[error("a name has at most 100 characters, no control characters, no `:` and no space at its ends")]
+    Shape,
+}
+
+impl FromStr for Target {
+    type Err = BadTarget;
+
+    fn from_str(text: &str) -> Result<Self, BadTarget> {
+        if text.is_empty() {
+            return Err(BadTarget::Empty);
+        }
+        Ok(match text {
+            "@" => Self::Now,
+            "start" => Self::Start,
+            _ => match (age(text), turn(text)) {
+                (Some(ms), _) => Self::Age(ms),
+                (_, Some(turn)) => turn,
+                _ if is_id_prefix(text) => Self::Id(text.into()),
+                _ => Self::Name(text.into()),
+            },
+        })
+    }
+}
+
+/// Checks that a name cannot be taken for another form of target.
+pub fn check_name(name: &str) -> Result<(), BadTarget> {
+    let shape = !name.is_empty()
+        && name.chars().count() <= 100
+        && !name.chars().any(|c| c.is_control() || c == ':')
+        && name.trim() == name;
+    if !shape {
+        return Err(BadTarget::Shape);
+    }
+    match name.parse()? {
+        Target::Now | Target::Start => Err(BadTarget::Taken("`@` or `start`, which are targets of their own")),
+        Target::Age(_) => Err(BadTarget::Taken("an age such as `10m`")),
+        Target::Turn { .. } => Err(BadTarget::Taken("a turn such as `t5`")),
+        Target::Id(_) => Err(BadTarget::Taken("an id, which is made of letters from k to z only")),
+        Target::Name(_) if name.starts_with('-') => Err(BadTarget::Taken("an option")),
+        Target::Name(_) => Ok(()),
+    }
+}
+
+fn age(text: &str) -> Option<i64> {
+    let unit = match text.bytes().last()? {
+        b's' => 1000,
+        b'm' => 60_000,
+        b'h' => 3_600_000,
+        b'd' => 86_400_000,
+        _ => return None,
+    };
+    let digits = &text[..text.len() - 1];
+    let number: i64 = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
+    number.checked_mul(unit)
+}
+
+fn turn(text: &str) -> Option<Target> {
+    let number = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse::<u32>().ok()).flatten();
+    let (turn, place) = match text.strip_prefix('t')?.split_once('.') {
+        None => (&text[1..], TurnPlace::Before),
+        Some((turn, "end")) => (turn, TurnPlace::End),
+        Some((turn, step)) => (turn, TurnPlace::Step(number(step)?)),
+    };
+    Some(Target::Turn { turn: number(turn)?, place })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_is_known_by_its_look() {
+        for (text, expected) in [
+            ("@", Target::Now),
+            ("start", Target::Start),
+            ("kmz", Target::Id("kmz".into())),
+            ("before-refactor", Target::Name("before-refactor".into())),
+            ("10m", Target::Age(600_000)),
+            ("2h", Target::Age(7_200_000)),
+            ("t5", Target::Turn { turn: 5, place: TurnPlace::Before }),
+            ("t5.2", Target::Turn { turn: 5, place: TurnPlace::Step(2) }),
+            ("t5.end", Target::Turn { turn: 5, place: TurnPlace::End }),
+            ("t5.x", Target::Name("t5.x".into())),
+            ("99999999999999999999m", Target::Name("99999999999999999999m".into())),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        assert_eq!("".parse::<Target>(), Err(BadTarget::Empty));
+    }
+
+    #[test]
+    fn a_name_may_not_look_like_another_form() {
+        for bad in ["@", "start", "kmz", "10m", "t5", "t5.end", "-x", "a:b", " a", "a\nb", ""] {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+        for good in ["before refactor", "v1.0", "größer", "tests green", "start2"] {
+            assert_eq!(check_name(good), Ok(()), "{good:?}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The difference between two files, line by line.
+
+use imara_diff::{Algorithm, Diff, InternedInput};
+use serde::{Deserialize, Serialize};
+
+/// How the contents of a path differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "content", rename_all = "kebab-case")]
+pub enum TextDiff {
+    /// Both sides are text (a missing side is empty).
+    Text {
+        /// The places that differ, each with the lines around it.
+        hunks: Vec<Hunk>,
+    },
+    /// A side has a NUL byte near its beginning, or is too large to compare.
+    Binary,
+}
+
+/// One place that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hunk {
+    /// The first line of the old side, from 1; 0 where the old side is empty.
+    pub old_start: u32,
+    /// How many lines of the old side.
+    pub old_lines: u32,
+    /// The first line of the new side.
+    pub new_start: u32,
+    /// How many lines of the new side.
+    pub new_lines: u32,
+    /// The lines, in order.
+    pub lines: Vec<Line>,
+}
+
+/// One line of a hunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Which side it is on.
+    pub side: Side,
+    /// Its text without the end of line; bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// Whether the file ends here without an end of line.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_newline: bool,
+}
+
+/// The side of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// On both.
+    Context,
+    /// Only on the old side.
+    Removed,
+    /// Only on the new side.
+    Added,
+}
+
+/// Files over this are not compared line by line.
+const LARGEST: usize = 16 << 20;
+/// How far a NUL byte is looked for, as git does.
+const SNIFF: usize = 8000;
+
+/// Whether bytes are shown as binary.
+pub fn is_binary(bytes: &[u8]) -> bool {
+    bytes.len() > LARGEST || bytes[..bytes.len().min(SNIFF)].contains(&0)
+}
+
+/// Compares two contents, with up to `context` equal lines around each difference.
+pub fn diff(old: &[u8], new: &[u8], context: u32) -> TextDiff {
+    if is_binary(old) || is_binary(new) {
+        return TextDiff::Binary;
+    }
+    let (old_lines, new_lines) = (lines(old), lines(new));
+    let mut input = InternedInput::default();
+    input.update_before(old_lines.iter().copied());
+    input.update_after(new_lines.iter().copied());
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_no_heuristic(&input);
+    let changes: Vec<_> = diff.hunks().collect();
+
+    let mut hunks: Vec<Hunk> = Vec::new();
+    let mut rest = &changes[..];
+    while let Some(first) = rest.first() {
+        // Differences whose surroundings touch share a hunk.
+        let near = rest.windows(2).take_while(|w| w[1].before.start - w[0].before.end <= context * 2).count() + 1;
+        let (group, later) = rest.split_at(near);
+        let last = &group[near - 1];
+        rest = later;
+        let lead = context.min(first.before.start);
+        let trail = context.min(old_lines.len() as u32 - last.before.end);
+        let (old_from, new_from) = (first.before.start - lead, first.after.start - lead);
+        let (old_to, new_to) = (last.before.end + trail, last.after.end + trail);
+        let mut out = Vec::new();
+        let mut at = old_from;
+        for change in group {
+            push(&mut out, Side::Context, &old_lines[at as usize..change.before.start as usize]);
+            push(&mut out, Side::Removed, &old_lines[change.before.start as usize..change.before.end as usize]);
+            push(&mut out, Side::Added, &new_lines[change.after.start as usize..change.after.end as usize]);
+            at = change.before.end;
+        }
+        push(&mut out, Side::Context, &old_lines[at as usize..old_to as usize]);
+        let start = |from: u32, to: u32| if from == to { from } else { from + 1 };
+        hunks.push(Hunk {
+            old_start: start(old_from, old_to),
+            old_lines: old_to - old_from,
+            new_start: start(new_from, new_to),
+            new_lines: new_to - new_from,
+            lines: out,
+        });
+    }
+    TextDiff::Text { hunks }
+}
+
+/// Lines with their ends, so that a missing last end of line is a difference.
+fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    bytes.split_inclusive(|b| *b == b'\n').collect()
+}
+
+fn push(out: &mut Vec<Line>, side: Side, lines: &[&[u8]]) {
+    out.extend(lines.iter().map(|line| {
+        let (text, no_newline) = match line.strip_suffix(b"\n") {
+            Some(text) => (text, false),
+            None => (*line, true),
+        };
+        Line { side, text: String::from_utf8_lossy(text).into_owned(), no_newline }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks a diff in the unified form, one line of context.
+    fn check(old: &str, new: &str, expected: &str) {
+        let TextDiff::Text { hunks } = diff(old.as_bytes(), new.as_bytes(), 1) else { panic!("binary") };
+        let mut found = String::new();
+        for h in hunks {
+            found += &format!("@@ -{},{} +{},{} @@\n", h.old_start, h.old_lines, h.new_start, h.new_lines);
+            for line in h.lines {
+                let sign = match line.side {
+                    Side::Context => ' ',
+                    Side::Removed => '-',
+                    Side::Added => '+',
+                };
+                found += &format!("{sign}{}{}\n", line.text, if line.no_newline { "$" } else { "" });
+            }
+        }
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_changed_line_comes_with_its_surroundings() {
+        check("a\nb\nc\nd\n", "a\nb\nX\nd\n", "@@ -2,3 +2,3 @@\n b\n-c\n+X\n d\n");
+    }
+
+    #[test]
+    fn far_changes_are_hunks_of_their_own_and_near_ones_are_not() {
+        check(
+            "1\n2\n3\n4\n5\n6\n7\n",
+            "X\n2\n3\n4\n5\n6\nY\n",
+            "@@ -1,2 +1,2 @@\n-1\n+X\n 2\n@@ -6,2 +6,2 @@\n 6\n-7\n+Y\n",
+        );
+        check("1\n2\n3\n", "X\n2\nY\n", "@@ -1,3 +1,3 @@\n-1\n+X\n 2\n-3\n+Y\n");
+    }
+
+    #[test]
+    fn an_empty_side_begins_at_line_0() {
+        check("", "a\n", "@@ -0,0 +1,1 @@\n+a\n");
+        check("a\n", "", "@@ -1,1 +0,0 @@\n-a\n");
+    }
+
+    #[test]
+    fn a_missing_last_end_of_line_is_a_difference() {
+        check("a", "a\n", "@@ -1,1 +1,1 @@\n-a$\n+a\n");
+    }
+
+    #[test]
+    fn a_nul_byte_means_binary() {
+        assert_eq!(diff(b"a\0b", b"", 3), TextDiff::Binary);
+    }
+}

@@ -1,0 +1,44 @@
+//! Moments of the host's clock. For people only: order is a sequence number, never the clock.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Milliseconds since 1970-01-01 UTC; RFC 3339 in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(pub i64);
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A clock can be wrong by more than a calendar holds; that must not stop a capture.
+        let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
+        write!(f, "{time:.3}")
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        let time: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        Ok(Self(time.as_millisecond()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_as_rfc_3339_and_reads_back() {
+        for (ms, text) in [(0, "\"1970-01-01T00:00:00.000Z\""), (1_794_772_991_042, "\"2026-11-15T20:03:11.042Z\"")] {
+            assert_eq!(serde_json::to_string(&Timestamp(ms)).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Timestamp>(text).unwrap(), Timestamp(ms));
+        }
+    }
+}

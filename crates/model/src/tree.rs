@@ -1,0 +1,518 @@
+//! Trees: a folder's listing, one line an entry, addressed by the hash of its encoding.
+//!
+//! The encoding is part of the on-disk format (`docs/format.md`). It is canonical: one listing has one encoding, so
+//! equal folders have equal ids and comparing two checkpoints walks only what differs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ObjectId;
+use crate::path::{BadPath, EntryName};
+
+/// Permission bits that an entry keeps: read, write, execute, set-id and sticky.
+pub const MODE_BITS: u16 = 0o7777;
+
+/// A folder's listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// Whether the folder holds a `.git`, which is never captured: such a folder is never removed.
+    pub has_git: bool,
+    entries: Vec<(EntryName, Entry)>,
+}
+
+/// One line of a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Entry {
+    /// A regular file.
+    File {
+        /// Permission bits.
+        mode: u16,
+        /// Length in bytes.
+        size: u64,
+        /// Its content.
+        blob: ObjectId,
+    },
+    /// A symbolic link; its target is bytes and never followed.
+    Symlink {
+        /// Where it points, as it is written in the link.
+        #[serde(with = "bytes_form")]
+        target: Vec<u8>,
+    },
+    /// A folder.
+    Folder {
+        /// Permission bits.
+        mode: u16,
+        /// Its listing.
+        tree: ObjectId,
+        /// Whether anything in it, at any depth, is not captured: a skipped entry or a `.git`. Such a folder is never
+        /// removed or replaced as a whole.
+        holds_skipped: bool,
+    },
+    /// Something that is there and was not captured: unknown, never absent.
+    Skipped {
+        /// Why.
+        reason: SkipReason,
+    },
+}
+
+/// Why something was left out of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum SkipReason {
+    /// A folder that an ignore rule names, or a single ignored file over the size that is captured all the same.
+    Ignored = 1,
+    /// Named in `.pitonignore`.
+    Excluded = 2,
+    /// Piton may not read it.
+    Unreadable = 3,
+    /// A socket, pipe or device.
+    Special = 4,
+    /// Over the size rule.
+    TooLarge = 5,
+    /// Piton's own store.
+    Store = 6,
+    /// An agent's own state folder.
+    AgentState = 7,
+}
+
+impl SkipReason {
+    /// Whether the thing could be read if the rules were set aside: an operation that is about to replace it does so.
+    pub fn is_by_rule(self) -> bool {
+        matches!(self, Self::Ignored | Self::Excluded | Self::TooLarge)
+    }
+
+    /// The words a person reads.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Ignored => "ignored",
+            Self::Excluded => "in .pitonignore",
+            Self::Unreadable => "unreadable",
+            Self::Special => "socket, pipe or device",
+            Self::TooLarge => "over the size limit",
+            Self::Store => "piton's own store",
+            Self::AgentState => "an agent's own state",
+        }
+    }
+
+    /// The reason for a code of the encoding.
+    pub fn from_code(code: u8) -> Option<Self> {
+        [Self::Ignored, Self::Excluded, Self::Unreadable, Self::Special, Self::TooLarge, Self::Store, Self::AgentState]
+            .into_iter()
+            .find(|r| *r as u8 == code)
+    }
+}
+
+impl Entry {
+    /// Whether this is a folder.
+    pub fn is_folder(&self) -> bool {
+        matches!(self, Self::Folder { .. })
+    }
+
+    /// Whether this is unknown rather than captured.
+    pub fn is_skipped(&self) -> bool {
+        matches!(self, Self::Skipped { .. })
+    }
+
+    /// Whether this, or anything in it, is not captured.
+    pub fn holds_skipped(&self) -> bool {
+        match self {
+            Self::Folder { holds_skipped, .. } => *holds_skipped,
+            Self::Skipped { .. } => true,
+            Self::File { .. } | Self::Symlink { .. } => false,
+        }
+    }
+}
+
+/// Why bytes are not a tree.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BadTree {
+    /// It ends in the middle of an entry.
+    #[error("the tree is cut short")]
+    Short,
+    /// A version, kind or reason that this piton does not know.
+    #[error("unknown code {0} in a tree")]
+    Code(u8),
+    /// Names out of order, or the same name twice.
+    #[error("the names of a tree are not in order")]
+    Order,
+    /// A name that no entry may have.
+    #[error(transparent)]
+    Name(#[from] BadPath),
+}
+
+const VERSION: u8 = 1;
+const FILE: u8 = 1;
+const SYMLINK: u8 = 2;
+const FOLDER: u8 = 3;
+const SKIPPED: u8 = 4;
+
+impl Tree {
+    /// A tree of these entries, which it sorts.
+    ///
+    /// # Panics
+    /// When a name comes twice: a filesystem cannot say that, so the caller is wrong.
+    pub fn new(has_git: bool, mut entries: Vec<(EntryName, Entry)>) -> Self {
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        assert!(entries.windows(2).all(|w| w[0].0 != w[1].0), "a name comes twice in one folder");
+        Self { has_git, entries }
+    }
+
+    /// The entries in order of their names.
+    pub fn entries(&self) -> &[(EntryName, Entry)] {
+        &self.entries
+    }
+
+    /// The entry of a name.
+    pub fn get(&self, name: &[u8]) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|(n, _)| n.as_bytes().cmp(name)).ok()?;
+        Some(&self.entries[at].1)
+    }
+
+    /// Puts, replaces or (with `None`) takes out one entry.
+    pub fn set(&mut self, name: EntryName, entry: Option<Entry>) {
+        match (self.entries.binary_search_by(|(n, _)| n.cmp(&name)), entry) {
+            (Ok(at), Some(entry)) => self.entries[at].1 = entry,
+            (Ok(at), None) => drop(self.entries.remove(at)),
+            (Err(at), Some(entry)) => self.entries.insert(at, (name, entry)),
+            (Err(_), None) => {}
+        }
+    }
+
+    /// Whether anything in this folder, at any depth, is not captured.
+    pub fn holds_skipped(&self) -> bool {
+        self.has_git || self.entries.iter().any(|(_, e)| e.holds_skipped())
+    }
+
+    /// The canonical encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = TreeEncoder::new(self.has_git);
+        for (name, entry) in &self.entries {
+            match entry {
+                Entry::File { mode, size, blob } => out.file(name.as_bytes(), *mode, *size, blob),
+                Entry::Symlink { target } => out.symlink(name.as_bytes(), target),
+                Entry::Folder { mode, tree, holds_skipped } => out.folder(name.as_bytes(), *mode, tree, *holds_skipped),
+                Entry::Skipped { reason } => out.skipped(name.as_bytes(), *reason),
+            }
+        }
+        out.finish()
+    }
+
+    /// Reads an encoding; takes only what [`Tree::encode`] could have written.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadTree> {
+        let mut input = Input(bytes);
+        match input.byte()? {
+            VERSION => {}
+            other => return Err(BadTree::Code(other)),
+        }
+        let has_git = input.flag()?;
+        let mut entries: Vec<(EntryName, Entry)> = Vec::new();
+        while !input.0.is_empty() {
+            let kind = input.byte()?;
+            let len = input.varint()? as usize;
+            let name = EntryName::new(input.take(len)?)?;
+            if entries.last().is_some_and(|(last, _)| *last >= name) {
+                return Err(BadTree::Order);
+            }
+            let entry = match kind {
+                FILE => Entry::File { mode: input.mode()?, size: input.varint()?, blob: input.id()? },
+                SYMLINK => {
+                    let len = input.varint()? as usize;
+                    Entry::Symlink { target: input.take(len)?.to_vec() }
+                }
+                FOLDER => Entry::Folder { mode: input.mode()?, tree: input.id()?, holds_skipped: input.flag()? },
+                SKIPPED => {
+                    let code = input.byte()?;
+                    Entry::Skipped { reason: SkipReason::from_code(code).ok_or(BadTree::Code(code))? }
+                }
+                other => return Err(BadTree::Code(other)),
+            };
+            entries.push((name, entry));
+        }
+        Ok(Self { has_git, entries })
+    }
+}
+
+/// Writes a tree's encoding entry by entry, for a caller that has the entries in order and no [`Tree`].
+pub struct TreeEncoder(Vec<u8>);
+
+impl TreeEncoder {
+    /// Begins a tree.
+    pub fn new(has_git: bool) -> Self {
+        Self(vec![VERSION, has_git as u8])
+    }
+
+    /// Appends a file; like all of these, in order of the names.
+    pub fn file(&mut self, name: &[u8], mode: u16, size: u64, blob: &ObjectId) {
+        self.name(FILE, name);
+        self.0.extend_from_slice(&mode.to_le_bytes());
+        self.varint(size);
+        self.0.extend_from_slice(&blob.0);
+    }
+
+    /// Appends a symlink.
+    pub fn symlink(&mut self, name: &[u8], target: &[u8]) {
+        self.name(SYMLINK, name);
+        self.varint(target.len() as u64);
+        self.0.extend_from_slice(target);
+    }
+
+    /// Appends a folder.
+    pub fn folder(&mut self, name: &[u8], mode: u16, tree: &ObjectId, holds_skipped: bool) {
+        self.name(FOLDER, name);
+        self.0.extend_from_slice(&mode.to_le_bytes());
+        self.0.extend_from_slice(&tree.0);
+        self.0.push(holds_skipped as u8);
+    }
+
+    /// Appends a skipped entry.
+    pub fn skipped(&mut self, name: &[u8], reason: SkipReason) {
+        self.name(SKIPPED, name);
+        self.0.push(reason as u8);
+    }
+
+    /// The encoding.
+    pub fn finish(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn name(&mut self, kind: u8, name: &[u8]) {
+        self.0.push(kind);
+        self.varint(name.len() as u64);
+        self.0.extend_from_slice(name);
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+}
+
+/// What is left to read of an encoding.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], BadTree> {
+        let (head, rest) = self.0.split_at_checked(len).ok_or(BadTree::Short)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn byte(&mut self) -> Result<u8, BadTree> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn flag(&mut self) -> Result<bool, BadTree> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(BadTree::Code(other)),
+        }
+    }
+
+    fn mode(&mut self) -> Result<u16, BadTree> {
+        let bytes = self.take(2)?;
+        let mode = u16::from_le_bytes([bytes[0], bytes[1]]);
+        if mode & !MODE_BITS == 0 { Ok(mode) } else { Err(BadTree::Code(bytes[1])) }
+    }
+
+    fn id(&mut self) -> Result<ObjectId, BadTree> {
+        let mut id = [0; 32];
+        id.copy_from_slice(self.take(32)?);
+        Ok(ObjectId(id))
+    }
+
+    fn varint(&mut self) -> Result<u64, BadTree> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            // Neither bits that fall off the end nor a padded form: each number has one encoding.
+            if bits.checked_shl(shift).map(|v| v >> shift) != Some(bits) || (byte == 0 && shift > 0) {
+                return Err(BadTree::Code(byte));
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(BadTree::Short)
+    }
+}
+
+/// Bytes in records: text where they are UTF-8, base64 where not.
+mod bytes_form {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(String),
+        Bytes { b64: String },
+    }
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => s.serialize_str(text),
+            Err(_) => Form::Bytes { b64: BASE64.encode(bytes) }.serialize(s),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+        match Form::deserialize(d)? {
+            Form::Text(text) => Ok(text.into_bytes()),
+            Form::Bytes { b64 } => BASE64.decode(b64).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> EntryName {
+        EntryName::new(text.as_bytes()).unwrap()
+    }
+
+    fn sample() -> Tree {
+        let blob = ObjectId::of_blob(b"x");
+        Tree::new(
+            true,
+            vec![
+                (name("z"), Entry::Skipped { reason: SkipReason::Special }),
+                (name("a"), Entry::File { mode: 0o755, size: 300, blob }),
+                (name("link"), Entry::Symlink { target: b"\xff/../..".to_vec() }),
+                (name("dir"), Entry::Folder { mode: 0o2755, tree: blob, holds_skipped: true }),
+            ],
+        )
+    }
+
+    #[test]
+    fn a_tree_reads_back_as_it_was_written() {
+        let tree = sample();
+        assert_eq!(Tree::decode(&tree.encode()), Ok(tree));
+    }
+
+    #[test]
+    fn every_cut_and_every_hostile_name_is_refused() {
+        let bytes = sample().encode();
+        for len in 0..bytes.len() {
+            let cut = Tree::decode(&bytes[..len]);
+            assert!(cut != Ok(sample()), "cut at {len}");
+        }
+        for bad in ["..", ".git", ".GiT", "a/b", ""] {
+            let mut out = TreeEncoder::new(false);
+            out.symlink(bad.as_bytes(), b"t");
+            assert!(matches!(Tree::decode(&out.finish()), Err(BadTree::Name(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn names_out_of_order_or_twice_are_refused() {
+        for names in [["b", "a"], ["a", "a"]] {
+            let mut out = TreeEncoder::new(false);
+            names.iter().for_each(|n| out.symlink(n.as_bytes(), b"t"));
+            assert_eq!(Tree::decode(&out.finish()), Err(BadTree::Order));
+        }
+    }
+
+    #[test]
+    fn a_number_has_one_encoding_only() {
+        let padded = [VERSION, 0, SYMLINK, 1, b'a', 0x81, 0x00, b't'];
+        assert!(Tree::decode(&padded).is_err());
+    }
+
+    #[test]
+    fn a_folder_with_git_or_a_skipped_entry_at_any_depth_holds_skipped_things() {
+        assert!(Tree::new(true, vec![]).holds_skipped());
+        assert!(!Tree::new(false, vec![]).holds_skipped());
+        let folder = Entry::Folder { mode: 0o755, tree: ObjectId::of_tree(b""), holds_skipped: true };
+        assert!(Tree::new(false, vec![(name("d"), folder)]).holds_skipped());
+    }
+}
+
+/// Tiny tree literals for tests.
+#[cfg(test)]
+pub(crate) mod literal {
+    use std::collections::{BTreeMap, HashMap};
+
+    use super::*;
+
+    /// What stands at a path of a literal; folders above it come by themselves.
+    #[derive(Clone)]
+    pub enum Lit {
+        Entry(Entry),
+        Folder(u16),
+        Git,
+    }
+
+    pub fn file(content: &str) -> Lit {
+        executable(content, 0o644)
+    }
+
+    pub fn executable(content: &str, mode: u16) -> Lit {
+        Lit::Entry(Entry::File { mode, size: content.len() as u64, blob: ObjectId::of_blob(content.as_bytes()) })
+    }
+
+    pub fn link(target: &str) -> Lit {
+        Lit::Entry(Entry::Symlink { target: target.into() })
+    }
+
+    pub fn folder(mode: u16) -> Lit {
+        Lit::Folder(mode)
+    }
+
+    pub fn skipped() -> Lit {
+        Lit::Entry(Entry::Skipped { reason: SkipReason::Ignored })
+    }
+
+    pub fn special() -> Lit {
+        Lit::Entry(Entry::Skipped { reason: SkipReason::Special })
+    }
+
+    /// Trees in memory.
+    #[derive(Default)]
+    pub struct Forest(pub HashMap<ObjectId, Tree>);
+
+    impl Forest {
+        /// Makes a tree of paths; `("d", folder(0o700))` sets a folder's mode, `("d", Lit::Git)` puts a `.git` in it.
+        pub fn plant(&mut self, paths: &[(&str, Lit)]) -> ObjectId {
+            let mut here: BTreeMap<String, Vec<(&str, Lit)>> = BTreeMap::new();
+            let mut has_git = false;
+            for (path, lit) in paths {
+                match path.split_once('/') {
+                    _ if path.is_empty() => has_git = true,
+                    Some((head, rest)) => here.entry(head.into()).or_default().push((rest, lit.clone())),
+                    None => here.entry((*path).into()).or_default().push(("", lit.clone())),
+                }
+            }
+            let mut entries = Vec::new();
+            for (name, inside) in here {
+                let mut mode = 0o755;
+                let mut leaf = None;
+                let mut rest = Vec::new();
+                for (path, lit) in inside {
+                    match (path, lit) {
+                        ("", Lit::Entry(entry)) => leaf = Some(entry),
+                        ("", Lit::Folder(m)) => mode = m,
+                        (path, lit) => rest.push((path, lit)),
+                    }
+                }
+                let entry = leaf.unwrap_or_else(|| {
+                    let tree = self.plant(&rest);
+                    Entry::Folder { mode, tree, holds_skipped: self.0[&tree].holds_skipped() }
+                });
+                entries.push((EntryName::new(name.as_bytes()).unwrap(), entry));
+            }
+            let tree = Tree::new(has_git, entries);
+            let id = ObjectId::of_tree(&tree.encode());
+            self.0.insert(id, tree);
+            id
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The SQLite view of the packs: one function, [`apply`], turns a record into rows, live and on rebuild alike.
+
+use std::path::Path;
+use std::time::Duration;
+
+use piton_model::record::Numbered;
+use piton_model::{ObjectId, Outcome, Record};
+use rusqlite::{Connection, OpenFlags, params};
+
+use crate::error::StoreError;
+use crate::pack::{Kind, Place};
+
+/// The version of the rows; the packs have their own.
+pub(crate) const VERSION: i64 = 1;
+
+/// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
+pub(crate) const VIEW: [(&str, &str); 7] = [
+    ("objects", "id, kind, pack, offset, length"),
+    ("records", "seq, kind, pack, offset, length"),
+    ("workspaces", "seq, json"),
+    (
+        "checkpoints",
+        "seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, skipped, unsettled, operation",
+    ),
+    ("names", "name, checkpoint, seq"),
+    ("annotations", "checkpoint, text, seq"),
+    ("operations", "id, seq, kind, target, began_at, before, state, after, why, ended_at"),
+];
+
+const SCHEMA: &str = "
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE packs(pack INTEGER PRIMARY KEY, length INTEGER NOT NULL, synced INTEGER NOT NULL);
+CREATE TABLE objects(
+  id BLOB PRIMARY KEY, kind INTEGER NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE records(
+  seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL
+);
+CREATE TABLE workspaces(seq INTEGER PRIMARY KEY, json TEXT NOT NULL);
+CREATE TABLE checkpoints(
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, parent TEXT, line INTEGER NOT NULL, created_at INTEGER NOT NULL,
+  cause TEXT NOT NULL, tree BLOB NOT NULL, mode INTEGER NOT NULL, created INTEGER NOT NULL, modified INTEGER NOT NULL,
+  deleted INTEGER NOT NULL, skipped INTEGER NOT NULL, unsettled TEXT NOT NULL, operation TEXT
+);
+CREATE TABLE names(name TEXT PRIMARY KEY, checkpoint TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX names_of ON names(checkpoint);
+CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE operations(
+  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT, began_at INTEGER NOT NULL,
+  before TEXT NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
+) WITHOUT ROWID;
+CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
+";
+
+/// Opens the database of a store, making it where there is none.
+pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    prepare(&db)?;
+    Ok(db)
+}
+
+/// An empty view in memory, for `verify`.
+pub(crate) fn in_memory() -> Result<Connection, StoreError> {
+    let db = Connection::open_in_memory()?;
+    db.execute_batch(SCHEMA)?;
+    Ok(db)
+}
+
+fn prepare(db: &Connection) -> Result<(), StoreError> {
+    use rusqlite::config::DbConfig;
+    db.busy_timeout(Duration::from_secs(10))?;
+    // Checkpoints of the WAL are piton's own business: packs are synced first.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;")?;
+    let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
+    if found > VERSION {
+        return Err(StoreError::Newer { found, known: VERSION });
+    }
+    if found == 0 {
+        // WAL mode is kept in the file. The schema and its version come in one transaction: two processes that open a
+        // new store at once both see either nothing or all of it.
+        db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0))?;
+        db.execute_batch("BEGIN IMMEDIATE")?;
+        let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
+        if found == 0 {
+            db.execute_batch(SCHEMA)?;
+            db.pragma_update(None, "user_version", VERSION)?;
+        }
+        db.execute_batch("COMMIT")?;
+    }
+    Ok(())
+}
+
+/// Makes the row of an object.
+pub(crate) fn apply_object(db: &Connection, kind: Kind, id: &ObjectId, place: &Place) -> Result<(), StoreError> {
+    db.prepare_cached("INSERT OR REPLACE INTO objects(id, kind, pack, offset, length) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![&id.0[..], kind as u8, place.pack, place.offset as i64, place.length])?;
+    Ok(())
+}
+
+/// Makes the rows of a record of the timeline. Records come in order of their numbers.
+pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Result<(), StoreError> {
+    let seq = numbered.seq as i64;
+    let kind = match &numbered.record {
+        Record::Workspace(_) => "workspace",
+        Record::Checkpoint(_) => "checkpoint",
+        Record::Name { .. } => "name",
+        Record::Annotation { .. } => "annotation",
+        Record::Operation(_) => "operation",
+        Record::Ended { .. } => "ended",
+    };
+    db.prepare_cached("INSERT OR REPLACE INTO records(seq, kind, pack, offset, length) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![seq, kind, place.pack, place.offset as i64, place.length])?;
+    match &numbered.record {
+        Record::Workspace(workspace) => {
+            let json = serde_json::to_string(workspace).map_err(to_sql)?;
+            db.prepare_cached("INSERT OR REPLACE INTO workspaces(seq, json) VALUES (?1, ?2)")?
+                .execute(params![seq, json])?;
+        }
+        Record::Checkpoint(c) => {
+            let unsettled = serde_json::to_string(&c.unsettled).map_err(to_sql)?;
+            db.prepare_cached(
+                "INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            )?
+            .execute(params![
+                seq,
+                c.id.as_str(),
+                c.parent.as_ref().map(|p| p.as_str()),
+                c.line,
+                c.created_at.0,
+                c.cause.as_str(),
+                &c.root.tree.0[..],
+                c.root.mode,
+                c.changes.created as i64,
+                c.changes.modified as i64,
+                c.changes.deleted as i64,
+                c.skipped as i64,
+                unsettled,
+                c.operation.as_ref().map(|o| o.as_str()),
+            ])?;
+        }
+        Record::Name { checkpoint, name } => {
+            db.prepare_cached("INSERT OR REPLACE INTO names VALUES (?1, ?2, ?3)")?.execute(params![
+                name,
+                checkpoint.as_str(),
+                seq
+            ])?;
+        }
+        Record::Annotation { checkpoint, text } => {
+            db.prepare_cached("INSERT OR REPLACE INTO annotations VALUES (?1, ?2, ?3)")?.execute(params![
+                checkpoint.as_str(),
+                text,
+                seq
+            ])?;
+        }
+        Record::Operation(o) => {
+            use piton_model::OperationKind as K;
+            let target = match &o.kind {
+                K::Rewind { target, .. } => target.as_str(),
+                K::Redo { of } | K::Recover { of } => of.as_str(),
+            };
+            db.prepare_cached(
+                "INSERT OR REPLACE INTO operations(id, seq, kind, target, began_at, before, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending')",
+            )?
+            .execute(params![
+                o.id.as_str(),
+                seq,
+                o.kind.as_str(),
+                target,
+                o.began_at.0,
+                o.before.as_str()
+            ])?;
+        }
+        Record::Ended { operation, outcome, ended_at } => {
+            let (state, after, before, why) = match outcome {
+                Outcome::Done { after, before } => {
+                    ("done", Some(after.as_str()), before.as_ref().map(|b| b.as_str()), None)
+                }
+                Outcome::RolledBack { why } => ("rolled-back", None, None, Some(why.as_str())),
+            };
+            db.prepare_cached(
+                "UPDATE operations SET state = ?2, after = ?3, before = coalesce(?4, before), why = ?5, ended_at = ?6
+                 WHERE id = ?1",
+            )?
+            .execute(params![operation.as_str(), state, after, before, why, ended_at.0])?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn to_sql(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
+pub(crate) fn from_sql(error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+}

@@ -1,0 +1,89 @@
+//! What can go wrong with the store.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use piton_model::ObjectId;
+
+/// Why the store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk or the system refused.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The database refused.
+    #[error("the store's database: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// An object is there and not what it was.
+    #[error("object {} is damaged in the store", &.0.to_hex()[..12])]
+    Damaged(ObjectId),
+    /// An object is not there.
+    #[error("object {} is missing from the store", &.0.to_hex()[..12])]
+    Missing(ObjectId),
+    /// A record of the timeline cannot be read.
+    #[error("record {seq} of the timeline is damaged in the store")]
+    DamagedRecord {
+        /// Its number.
+        seq: u64,
+    },
+    /// Made by a later piton.
+    #[error("the store has format {found}; this piton knows formats up to {known}")]
+    Newer {
+        /// The store's.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// The workspace's disk budget is used up.
+    #[error("the store would take {needed} bytes, over its budget of {budget}")]
+    OverBudget {
+        /// What it would take.
+        needed: u64,
+        /// What it may take.
+        budget: u64,
+    },
+    /// Another process holds the workspace's lock.
+    #[error("another piton is at work in this workspace")]
+    Busy,
+}
+
+impl StoreError {
+    /// Wraps a system error with what was tried.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, path: path.to_owned(), source }
+    }
+
+    /// Whether the disk is full.
+    pub fn is_full_disk(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            Self::Database(rusqlite::Error::SqliteFailure(error, _)) => error.code == rusqlite::ErrorCode::DiskFull,
+            _ => false,
+        }
+    }
+
+    /// Whether the database itself is broken, so that only a rebuild from the packs helps.
+    pub fn is_damaged_database(&self) -> bool {
+        match self {
+            Self::Database(rusqlite::Error::SqliteFailure(error, _)) => {
+                matches!(error.code, rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
+            }
+            // A value of another type or a missing table: no piton wrote that.
+            Self::Database(
+                rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::SqlInputError { .. }
+                | rusqlite::Error::QueryReturnedNoRows,
+            ) => true,
+            _ => false,
+        }
+    }
+}

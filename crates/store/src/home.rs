@@ -1,0 +1,129 @@
+//! Where stores are: one folder a workspace under piton's home, outside any workspace.
+//!
+//! `paths/<hash of the path>` names the workspace that is (or was last seen) at a path, so that finding it costs one
+//! look per folder on the way up; `workspaces/<id>/workspace.json` says where that workspace is and which folder it
+//! is. Both only help finding: the truth is the workspace's own record.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use piton_host::Root;
+use piton_model::{RootIdentity, Workspace, WorkspaceId};
+
+use crate::Store;
+use crate::error::StoreError;
+
+/// Piton's home.
+#[derive(Clone, Debug)]
+pub struct Home {
+    path: PathBuf,
+}
+
+/// A workspace that piton knows.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Where it was last.
+    pub path: PathBuf,
+    /// Which folder it was.
+    pub root: RootIdentity,
+}
+
+impl Home {
+    /// A home at a path, which need not exist yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the home's folders, for the user alone.
+    pub fn make(&self) -> Result<(), StoreError> {
+        use std::os::unix::fs::DirBuilderExt;
+        for folder in ["paths", "workspaces"] {
+            let folder = self.path.join(folder);
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            made.map_err(StoreError::io("cannot make", &folder))?;
+        }
+        Ok(())
+    }
+
+    /// The folder of a workspace's store.
+    pub fn folder(&self, id: &WorkspaceId) -> PathBuf {
+        self.path.join("workspaces").join(id.as_str())
+    }
+
+    /// Opens the store of a known workspace.
+    pub fn open(&self, id: &WorkspaceId) -> Result<Store, StoreError> {
+        Store::open(&self.folder(id))
+    }
+
+    /// The workspace that was last seen at exactly this canonical path.
+    pub fn at(&self, path: &Path) -> Option<Known> {
+        let id = std::fs::read_to_string(self.pointer(path)).ok()?;
+        self.known(&id.trim().parse().ok()?).filter(|known| known.path == path)
+    }
+
+    /// The innermost known workspace around a canonical path: by its path, or because it moved there.
+    pub fn around(&self, path: &Path) -> Option<Known> {
+        if let Some(known) = path.ancestors().find_map(|folder| self.at(folder)) {
+            return Some(known);
+        }
+        let all = self.all();
+        path.ancestors().find_map(|folder| {
+            let identity = Root::open(folder).ok()?.identity();
+            all.iter().find(|known| known.root.is_same(&identity)).cloned()
+        })
+    }
+
+    /// Every known workspace.
+    pub fn all(&self) -> Vec<Known> {
+        let Ok(folders) = std::fs::read_dir(self.path.join("workspaces")) else { return Vec::new() };
+        let mut all: Vec<Known> =
+            folders.filter_map(|entry| self.known(&entry.ok()?.file_name().to_str()?.parse().ok()?)).collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all
+    }
+
+    /// Notes where a workspace is.
+    pub fn note(&self, workspace: &Workspace) -> Result<(), StoreError> {
+        let file = self.folder(&workspace.id).join("workspace.json");
+        let json = serde_json::to_vec(workspace).map_err(crate::database::to_sql)?;
+        replace(&file, &json)?;
+        replace(&self.pointer(&workspace_path(workspace)), workspace.id.as_str().as_bytes())
+    }
+
+    fn known(&self, id: &WorkspaceId) -> Option<Known> {
+        let folder = self.folder(id);
+        let noted = std::fs::read(folder.join("workspace.json")).ok();
+        let workspace: Workspace = match noted.and_then(|json| serde_json::from_slice(&json).ok()) {
+            Some(workspace) => workspace,
+            // Lost or torn: the store itself knows.
+            None => Store::open(&folder).ok()?.workspace().ok()??,
+        };
+        Some(Known { id: id.clone(), path: workspace_path(&workspace), root: workspace.root })
+    }
+
+    fn pointer(&self, path: &Path) -> PathBuf {
+        let hash = blake3::hash(path.as_os_str().as_bytes()).to_hex();
+        self.path.join("paths").join(&hash[..32])
+    }
+}
+
+/// The path of a workspace's record.
+pub(crate) fn workspace_path(workspace: &Workspace) -> PathBuf {
+    let bytes = workspace.path_b64.as_deref().and_then(|b64| piton_model::path::decode_base64(b64).ok());
+    match bytes {
+        Some(bytes) => PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)),
+        None => PathBuf::from(&workspace.path),
+    }
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path)).map_err(StoreError::io("cannot write", path))
+}

@@ -1,0 +1,237 @@
+//! Piton's durable memory: the log of records in pack files, and the SQLite view of it.
+//!
+//! The packs are the truth; the database is made from them by one function and can be made again. Never reads or
+//! writes the workspace. `docs/format.md` says what is on the disk, in which order it is written, and what is assumed
+//! of the disk.
+
+mod database;
+mod error;
+mod home;
+mod objects;
+mod pack;
+mod query;
+mod rebuild;
+mod verify;
+mod write;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use piton_host::{Index, Lock, clock};
+use rusqlite::{Connection, OptionalExtension, params};
+
+pub use error::StoreError;
+pub use home::{Home, Known};
+pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
+pub use query::{CheckpointRow, OperationRow, OperationState};
+pub use verify::{Damage, Verified};
+pub use write::Writer;
+
+/// One workspace's memory.
+pub struct Store {
+    folder: PathBuf,
+    /// Reentrant, so that a question may be asked in the middle of a transaction of the same thread.
+    db: ReentrantMutex<Connection>,
+    packs: Mutex<HashMap<u32, Arc<File>>>,
+}
+
+/// How long a command waits for another one to finish.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+const DATABASE: &str = "piton.db";
+const LOCK: &str = "lock";
+const PACKS: &str = "packs";
+const INDEX: &str = "index";
+
+impl Store {
+    /// Makes the folders of a new store.
+    pub fn create(folder: &Path) -> Result<Self, StoreError> {
+        use std::os::unix::fs::DirBuilderExt;
+        let packs = folder.join(PACKS);
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
+        made.map_err(StoreError::io("cannot make", &packs))?;
+        Self::open(folder)
+    }
+
+    /// Opens a store; rebuilds its database where that is lost or damaged, and checks what a power cut may have taken.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(DATABASE);
+        let has_packs = folder.join(PACKS).join(pack_name(1)).exists();
+        if has_packs && !path.exists() {
+            rebuild::rebuild(folder)?;
+        }
+        let opened = Self::open_database(folder).and_then(|store| {
+            store.check_after_power_cut()?;
+            Ok(store)
+        });
+        match opened {
+            Err(error) if error.is_damaged_database() => {
+                rebuild::rebuild(folder)?;
+                Self::open_database(folder)
+            }
+            Ok(store) if has_packs && store.packs()?.is_empty() => {
+                // A database without a single row beside packs: it was lost and made anew.
+                drop(store);
+                rebuild::rebuild(folder)?;
+                Self::open_database(folder)
+            }
+            result => result,
+        }
+    }
+
+    pub(crate) fn open_database(folder: &Path) -> Result<Self, StoreError> {
+        let db = database::open(&folder.join(DATABASE))?;
+        Ok(Self { folder: folder.to_owned(), db: ReentrantMutex::new(db), packs: Mutex::default() })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Takes the workspace's lock.
+    pub fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
+        take_lock(&self.folder, patience)
+    }
+
+    /// Begins to write. Only whoever holds the lock may.
+    pub fn write<'s>(&'s self, _lock: &'s Lock) -> Result<Writer<'s>, StoreError> {
+        Writer::new(self)
+    }
+
+    /// The stat cache, where there is one that belongs to what the store has now.
+    pub fn index(&self) -> Option<Index> {
+        let stamp = stamp(&self.meta("index").ok()??)?;
+        Index::from_bytes(std::fs::read(self.folder.join(INDEX)).ok()?, &stamp)
+    }
+
+    /// Keeps the stat cache. It is only a cache: what goes wrong here costs time at the next capture and no more.
+    pub fn keep_index(&self, index: &mut Index) {
+        let Some(stamp) = self.meta("index").ok().flatten().and_then(|text| stamp(&text)) else { return };
+        let new = self.folder.join("index.new");
+        let kept =
+            std::fs::write(&new, index.to_bytes(&stamp)).and_then(|()| std::fs::rename(&new, self.folder.join(INDEX)));
+        if kept.is_err() {
+            let _ = std::fs::remove_file(&new);
+        }
+    }
+
+    /// Forgets the stat cache, so that the next capture reads every file.
+    pub fn drop_index(&self) {
+        let _ = std::fs::remove_file(self.folder.join(INDEX));
+    }
+
+    pub(crate) fn db(&self) -> ReentrantMutexGuard<'_, Connection> {
+        self.db.lock()
+    }
+
+    pub(crate) fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let value = self
+            .db()
+            .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+            .query_row([key], |r| r.get(0))
+            .optional()?;
+        Ok(value)
+    }
+
+    /// Every pack with its committed and its synced length.
+    pub(crate) fn packs(&self) -> Result<Vec<(u32, u64, u64)>, StoreError> {
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT pack, length, synced FROM packs ORDER BY pack")?;
+        let rows = query.query_map([], |r| Ok((r.get(0)?, r.get::<_, i64>(1)? as u64, r.get::<_, i64>(2)? as u64)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    pub(crate) fn pack_path(&self, pack: u32) -> PathBuf {
+        self.folder.join(PACKS).join(pack_name(pack))
+    }
+
+    pub(crate) fn pack_file(&self, pack: u32) -> Result<Arc<File>, StoreError> {
+        let mut packs = self.packs.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(file) = packs.get(&pack) {
+            return Ok(file.clone());
+        }
+        let path = self.pack_path(pack);
+        let file = Arc::new(File::open(&path).map_err(StoreError::io("cannot open", &path))?);
+        packs.insert(pack, file.clone());
+        Ok(file)
+    }
+
+    /// Bytes in all packs.
+    pub fn size(&self) -> Result<u64, StoreError> {
+        Ok(self.packs()?.iter().map(|(_, length, _)| length).sum())
+    }
+
+    /// Syncs every pack's unsynced tail and notes it; then the WAL may be folded into the database.
+    pub fn sync(&self, _lock: &Lock) -> Result<(), StoreError> {
+        self.sync_packs()?;
+        self.fold_wal()
+    }
+
+    pub(crate) fn sync_packs(&self) -> Result<(), StoreError> {
+        let unsynced: Vec<_> = self.packs()?.into_iter().filter(|(_, length, synced)| synced < length).collect();
+        for (pack, length, synced) in unsynced {
+            self.sync_pack(pack, synced == 0)?;
+            self.db().execute("UPDATE packs SET synced = ?2 WHERE pack = ?1", params![pack, length as i64])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn sync_pack(&self, pack: u32, is_new: bool) -> Result<(), StoreError> {
+        let path = self.pack_path(pack);
+        piton_host::fail::point("store:sync-pack").map_err(StoreError::io("cannot sync", &path))?;
+        self.pack_file(pack)?.sync_data().map_err(StoreError::io("cannot sync", &path))?;
+        if is_new {
+            let folder = self.folder.join(PACKS);
+            File::open(&folder).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &folder))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn fold_wal(&self) -> Result<(), StoreError> {
+        // Readers of other processes may hold it up; the next writer tries again.
+        self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// After a reboot, records that were not synced may be gone or wrong while their rows survived.
+    fn check_after_power_cut(&self) -> Result<(), StoreError> {
+        let packs = self.packs()?;
+        let is_short =
+            |pack: u32, length: u64| std::fs::metadata(self.pack_path(pack)).map_or(true, |found| found.len() < length);
+        let rebooted = self.meta("boot")?.is_some_and(|boot| boot != clock::boot_id());
+        let suspects: Vec<_> = packs
+            .iter()
+            .filter(|(pack, length, synced)| (rebooted && synced < length) || is_short(*pack, *length))
+            .collect();
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let _lock = self.lock(PATIENCE)?;
+        for (pack, length, synced) in suspects {
+            if !rebuild::is_sound(self, *pack, *synced, *length)? {
+                return Err(StoreError::Database(rusqlite::Error::QueryReturnedNoRows));
+            }
+        }
+        self.sync_packs()?;
+        self.db().execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
+        Ok(())
+    }
+}
+
+pub(crate) fn take_lock(folder: &Path, patience: Duration) -> Result<Lock, StoreError> {
+    let path = folder.join(LOCK);
+    Lock::take(&path, patience).map_err(StoreError::io("cannot lock", &path))?.ok_or(StoreError::Busy)
+}
+
+pub(crate) fn pack_name(pack: u32) -> String {
+    format!("{pack:06}.pack")
+}
+
+fn stamp(text: &str) -> Option<[u8; 32]> {
+    Some(*blake3::hash(text.as_bytes()).as_bytes()).filter(|_| !text.is_empty())
+}

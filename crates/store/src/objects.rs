@@ -1,0 +1,162 @@
+//! Blobs and trees: taking them in, giving them out. What is given out is what was taken in, or an error.
+
+use std::io::{self, Read, Write};
+
+use piton_model::diff::TreeSource;
+use piton_model::{ObjectId, Tree};
+use rusqlite::OptionalExtension;
+
+use crate::error::StoreError;
+use crate::pack::{self, Kind, Place};
+use crate::write::Writer;
+use crate::{Store, pack::Sound};
+
+/// Files of this size and more are kept in chunks that their content decides, so that a small edit of a large file
+/// stores a few chunks and not the file.
+pub const CHUNKED_FROM: u64 = 1 << 20;
+
+const CHUNK_MIN: usize = 64 << 10;
+const CHUNK_AVERAGE: usize = 256 << 10;
+const CHUNK_MAX: usize = 1 << 20;
+
+/// An object ready to be written. Made outside any lock, since that is where the work is.
+pub struct Packed(pub(crate) pack::Packed);
+
+/// Packs a small file.
+pub fn pack_blob(id: ObjectId, bytes: &[u8]) -> io::Result<Packed> {
+    pack::pack(Kind::Blob, id, bytes).map(Packed)
+}
+
+/// Packs a tree.
+pub fn pack_tree(id: ObjectId, encoded: &[u8]) -> io::Result<Packed> {
+    pack::pack(Kind::Tree, id, encoded).map(Packed)
+}
+
+/// Splits a stream into chunks, gives each to `chunk`, and returns the id and length of the whole with its list of
+/// chunks packed.
+pub fn pack_large<E: From<io::Error>>(
+    bytes: &mut dyn Read,
+    mut chunk: impl FnMut(ObjectId, &[u8]) -> Result<(), E>,
+) -> Result<(ObjectId, u64, Packed), E> {
+    let mut whole = blake3::Hasher::new();
+    let mut list = Vec::new();
+    let mut length = 0;
+    for piece in fastcdc::v2020::StreamCDC::new(bytes, CHUNK_MIN, CHUNK_AVERAGE, CHUNK_MAX) {
+        let piece = piece.map_err(|e| io::Error::other(e.to_string()))?;
+        whole.update(&piece.data);
+        let id = ObjectId::of_blob(&piece.data);
+        list.extend_from_slice(&id.0);
+        list.extend_from_slice(&(piece.data.len() as u32).to_le_bytes());
+        length += piece.data.len() as u64;
+        chunk(id, &piece.data)?;
+    }
+    let id = ObjectId(*whole.finalize().as_bytes());
+    Ok((id, length, Packed(pack::pack(Kind::Chunks, id, &list)?)))
+}
+
+impl Writer<'_> {
+    /// Takes in a whole blob.
+    pub fn blob(&mut self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
+        let id = ObjectId::of_blob(bytes);
+        if !self.contains(&id)? {
+            self.append(pack_blob(id, bytes).map_err(StoreError::io("cannot pack", self.folder()))?)?;
+        }
+        Ok(id)
+    }
+
+    /// Takes in a tree.
+    pub fn tree(&mut self, tree: &Tree) -> Result<ObjectId, StoreError> {
+        let encoded = tree.encode();
+        let id = ObjectId::of_tree(&encoded);
+        if !self.contains(&id)? {
+            self.append(pack_tree(id, &encoded).map_err(StoreError::io("cannot pack", self.folder()))?)?;
+        }
+        Ok(id)
+    }
+}
+
+impl Store {
+    /// Whether an object is there, as far as the rows tell.
+    pub fn contains(&self, id: &ObjectId) -> Result<bool, StoreError> {
+        Ok(self.place(id)?.is_some())
+    }
+
+    pub(crate) fn place(&self, id: &ObjectId) -> Result<Option<Place>, StoreError> {
+        let place = self
+            .db()
+            .prepare_cached("SELECT pack, offset, length FROM objects WHERE id = ?1")?
+            .query_row([&id.0[..]], |r| {
+                Ok(Place { pack: r.get(0)?, offset: r.get::<_, i64>(1)? as u64, length: r.get(2)? })
+            })
+            .optional()?;
+        Ok(place)
+    }
+
+    fn object(&self, id: &ObjectId) -> Result<Sound, StoreError> {
+        let place = self.place(id)?.ok_or(StoreError::Missing(*id))?;
+        let file = self.pack_file(place.pack)?;
+        let sound = pack::read(&file, &place).map_err(StoreError::io("cannot read", &self.pack_path(place.pack)))?;
+        sound.filter(|s| s.id == *id).ok_or(StoreError::Damaged(*id))
+    }
+
+    /// Writes a blob's bytes; the inner error is the writer's. Nothing wrong is ever written whole: a damaged blob
+    /// ends in an error.
+    pub fn write_blob(&self, id: &ObjectId, to: &mut dyn Write) -> Result<io::Result<()>, StoreError> {
+        let sound = self.object(id)?;
+        match sound.kind {
+            Kind::Blob => Ok(to.write_all(&sound.raw)),
+            Kind::Chunks => {
+                let mut whole = blake3::Hasher::new();
+                for chunk in chunks(&sound.raw).ok_or(StoreError::Damaged(*id))? {
+                    let piece = self.object(&chunk)?;
+                    if piece.kind != Kind::Blob {
+                        return Err(StoreError::Damaged(*id));
+                    }
+                    whole.update(&piece.raw);
+                    if let Err(error) = to.write_all(&piece.raw) {
+                        return Ok(Err(error));
+                    }
+                }
+                if whole.finalize().as_bytes() != &id.0 {
+                    return Err(StoreError::Damaged(*id));
+                }
+                Ok(Ok(()))
+            }
+            Kind::Tree | Kind::Timeline => Err(StoreError::Damaged(*id)),
+        }
+    }
+
+    /// A blob's bytes.
+    pub fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        self.write_blob(id, &mut bytes)?.map_err(StoreError::io("cannot read", &self.folder))?;
+        Ok(bytes)
+    }
+}
+
+/// The chunks of a large file.
+pub(crate) fn chunks(list: &[u8]) -> Option<Vec<ObjectId>> {
+    let (entries, rest) = list.as_chunks::<36>();
+    rest.is_empty().then(|| {
+        entries
+            .iter()
+            .map(|entry| {
+                let mut id = [0; 32];
+                id.copy_from_slice(&entry[..32]);
+                ObjectId(id)
+            })
+            .collect()
+    })
+}
+
+impl TreeSource for Store {
+    type Error = StoreError;
+
+    fn tree(&self, id: &ObjectId) -> Result<Tree, StoreError> {
+        let sound = self.object(id)?;
+        if sound.kind != Kind::Tree {
+            return Err(StoreError::Damaged(*id));
+        }
+        Tree::decode(&sound.raw).map_err(|_| StoreError::Damaged(*id))
+    }
+}

@@ -1,0 +1,228 @@
+//! Questions to the view.
+
+use piton_model::diff::Counts;
+use piton_model::plan::RootState;
+use piton_model::record::Numbered;
+use piton_model::{Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Record, Timestamp, Workspace};
+use rusqlite::{OptionalExtension, Params, Row};
+
+use crate::Store;
+use crate::database::from_sql;
+use crate::error::StoreError;
+use crate::pack::{self, Place};
+
+/// A checkpoint with what people said of it.
+#[derive(Clone, Debug)]
+pub struct CheckpointRow {
+    /// Its place in the order.
+    pub seq: u64,
+    /// What was captured.
+    pub checkpoint: Checkpoint,
+    /// What it is called.
+    pub names: Vec<String>,
+    /// What is noted on it.
+    pub annotation: Option<String>,
+}
+
+/// Where an operation is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationState {
+    /// It began and did not end: it runs, or it was cut off.
+    Pending,
+    /// Its result stands.
+    Done,
+    /// The old tree stands.
+    RolledBack,
+}
+
+/// An operation without its steps.
+#[derive(Clone, Debug)]
+pub struct OperationRow {
+    /// Its id.
+    pub id: OperationId,
+    /// Its place in the order.
+    pub seq: u64,
+    /// `rewind`, `redo`, `recover`.
+    pub kind: String,
+    /// The checkpoint or operation it is about.
+    pub target: Option<String>,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// The checkpoint of the state before it.
+    pub before: CheckpointId,
+    /// How it stands.
+    pub state: OperationState,
+    /// The checkpoint of its result.
+    pub after: Option<CheckpointId>,
+    /// Why it was rolled back.
+    pub why: Option<String>,
+}
+
+const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, \
+                          skipped, unsettled, operation, \
+                          (SELECT json_group_array(name) FROM names WHERE checkpoint = c.id), \
+                          (SELECT text FROM annotations WHERE checkpoint = c.id) FROM checkpoints c";
+
+const OPERATION: &str = "SELECT id, seq, kind, target, began_at, before, state, after, why FROM operations";
+
+impl Store {
+    /// The workspace as it was last recorded.
+    pub fn workspace(&self) -> Result<Option<Workspace>, StoreError> {
+        let json: Option<String> = self
+            .db()
+            .prepare_cached("SELECT json FROM workspaces ORDER BY seq DESC LIMIT 1")?
+            .query_row([], |r| r.get(0))
+            .optional()?;
+        Ok(json.map(|json| serde_json::from_str(&json)).transpose().map_err(from_sql)?)
+    }
+
+    /// The newest checkpoint of a line.
+    pub fn head(&self, line: u32) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where("WHERE line = ?1 ORDER BY seq DESC LIMIT 1", [line])
+    }
+
+    /// The oldest checkpoint of a line.
+    pub fn first(&self, line: u32) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where("WHERE line = ?1 ORDER BY seq LIMIT 1", [line])
+    }
+
+    /// The newest checkpoint of a line that is not younger than a moment.
+    pub fn not_after(&self, line: u32, moment: Timestamp) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where(
+            "WHERE line = ?1 AND created_at <= ?2 ORDER BY seq DESC LIMIT 1",
+            rusqlite::params![line, moment.0],
+        )
+    }
+
+    /// One checkpoint.
+    pub fn checkpoint(&self, id: &CheckpointId) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where("WHERE id = ?1", [id.as_str()])
+    }
+
+    /// The checkpoint of a name.
+    pub fn named(&self, name: &str) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where("WHERE id = (SELECT checkpoint FROM names WHERE name = ?1)", [name])
+    }
+
+    /// Checkpoints whose ids begin with these letters, at most ten.
+    pub fn with_prefix(&self, prefix: &str) -> Result<Vec<CheckpointRow>, StoreError> {
+        // `{` follows `z`, the highest letter of an id.
+        self.checkpoints_where("WHERE id >= ?1 AND id < ?1 || '{' ORDER BY seq DESC LIMIT 10", [prefix])
+    }
+
+    /// Checkpoints, newest first.
+    pub fn checkpoints(&self, limit: Option<u64>) -> Result<Vec<CheckpointRow>, StoreError> {
+        self.checkpoints_where("ORDER BY seq DESC LIMIT ?1", [limit.map_or(-1, |n| n as i64)])
+    }
+
+    /// How many checkpoints there are.
+    pub fn checkpoint_count(&self) -> Result<u64, StoreError> {
+        Ok(self.db().query_row("SELECT count(*) FROM checkpoints", [], |r| r.get::<_, i64>(0))? as u64)
+    }
+
+    /// Operations that began and did not end, oldest first.
+    pub fn pending(&self) -> Result<Vec<OperationRow>, StoreError> {
+        self.operations_where("WHERE state = 'pending' ORDER BY seq", [])
+    }
+
+    /// Every operation, newest first.
+    pub fn operations(&self) -> Result<Vec<OperationRow>, StoreError> {
+        self.operations_where("ORDER BY seq DESC", [])
+    }
+
+    /// One operation.
+    pub fn operation_row(&self, id: &OperationId) -> Result<Option<OperationRow>, StoreError> {
+        Ok(self.operations_where("WHERE id = ?1", [id.as_str()])?.pop())
+    }
+
+    /// Whether there ever was an operation of this id.
+    pub fn knows_operation(&self, id: &OperationId) -> bool {
+        self.operation_row(id).is_ok_and(|row| row.is_some())
+    }
+
+    /// An operation with all its steps, from its record.
+    pub fn operation(&self, row: &OperationRow) -> Result<Operation, StoreError> {
+        let damaged = || StoreError::DamagedRecord { seq: row.seq };
+        let place =
+            self.db().query_row("SELECT pack, offset, length FROM records WHERE seq = ?1", [row.seq as i64], |r| {
+                Ok(Place { pack: r.get(0)?, offset: r.get::<_, i64>(1)? as u64, length: r.get(2)? })
+            })?;
+        let file = self.pack_file(place.pack)?;
+        let sound = pack::read(&file, &place)
+            .map_err(StoreError::io("cannot read", &self.pack_path(place.pack)))?
+            .ok_or_else(damaged)?;
+        match serde_json::from_slice::<Numbered>(&sound.raw) {
+            Ok(Numbered { record: Record::Operation(operation), .. }) if operation.id == row.id => Ok(operation),
+            _ => Err(damaged()),
+        }
+    }
+
+    fn checkpoint_where(&self, clause: &str, params: impl Params) -> Result<Option<CheckpointRow>, StoreError> {
+        Ok(self.checkpoints_where(clause, params)?.into_iter().next())
+    }
+
+    fn checkpoints_where(&self, clause: &str, params: impl Params) -> Result<Vec<CheckpointRow>, StoreError> {
+        let db = self.db();
+        let mut query = db.prepare_cached(&format!("{CHECKPOINT} {clause}"))?;
+        let rows = query.query_map(params, checkpoint)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn operations_where(&self, clause: &str, params: impl Params) -> Result<Vec<OperationRow>, StoreError> {
+        let db = self.db();
+        let mut query = db.prepare_cached(&format!("{OPERATION} {clause}"))?;
+        let rows = query.query_map(params, operation)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
+    let tree: [u8; 32] = row.get(6)?;
+    let names: String = row.get(14)?;
+    let unsettled: String = row.get(12)?;
+    let cause: String = row.get(5)?;
+    Ok(CheckpointRow {
+        seq: row.get::<_, i64>(0)? as u64,
+        checkpoint: Checkpoint {
+            id: parsed(row, 1)?,
+            parent: row.get::<_, Option<String>>(2)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
+            line: row.get(3)?,
+            created_at: Timestamp(row.get(4)?),
+            cause: serde_json::from_value::<Cause>(cause.into()).map_err(from_sql)?,
+            root: RootState { tree: ObjectId(tree), mode: row.get(7)? },
+            changes: Counts {
+                created: row.get::<_, i64>(8)? as u64,
+                modified: row.get::<_, i64>(9)? as u64,
+                deleted: row.get::<_, i64>(10)? as u64,
+            },
+            skipped: row.get::<_, i64>(11)? as u64,
+            unsettled: serde_json::from_str(&unsettled).map_err(from_sql)?,
+            operation: row.get::<_, Option<String>>(13)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
+        },
+        names: serde_json::from_str(&names).map_err(from_sql)?,
+        annotation: row.get(15)?,
+    })
+}
+
+fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
+    let state: String = row.get(6)?;
+    Ok(OperationRow {
+        id: parsed(row, 0)?,
+        seq: row.get::<_, i64>(1)? as u64,
+        kind: row.get(2)?,
+        target: row.get(3)?,
+        began_at: Timestamp(row.get(4)?),
+        before: parsed(row, 5)?,
+        state: match &state[..] {
+            "done" => OperationState::Done,
+            "rolled-back" => OperationState::RolledBack,
+            _ => OperationState::Pending,
+        },
+        after: row.get::<_, Option<String>>(7)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
+        why: row.get(8)?,
+    })
+}
+
+fn parsed<T: std::str::FromStr<Err = piton_model::id::BadId>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    row.get::<_, String>(column)?.parse().map_err(from_sql)
+}

@@ -1,0 +1,229 @@
+//! Writing: pack bytes first, then their rows in one transaction. Only a committed row makes data reachable.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use piton_host::clock;
+use piton_host::fail::point;
+use piton_model::record::Numbered;
+use piton_model::{ObjectId, Record};
+use rusqlite::params;
+
+use crate::database::{apply, apply_object, to_sql};
+use crate::error::StoreError;
+use crate::objects::Packed;
+use crate::pack::{self, Kind, PACK_HEAD, Place};
+use crate::{Store, pack_name};
+
+/// A new pack begins when one is over this.
+const PACK_LIMIT: u64 = 256 << 20;
+/// Records are gathered up to this before they are written.
+const GATHER: usize = 4 << 20;
+/// The WAL is folded into the database when it is over this: every process that opens the store reads all of it.
+const WAL_LIMIT: u64 = 1 << 20;
+
+/// What is being written. Dropped without [`Writer::commit`], nothing of it counts.
+pub struct Writer<'s> {
+    store: &'s Store,
+    pack: u32,
+    file: Arc<File>,
+    /// Where the gathered bytes go.
+    written: u64,
+    gathered: Vec<u8>,
+    /// Lengths of the packs that were filled on the way.
+    filled: Vec<(u32, u64)>,
+    objects: Vec<(Kind, ObjectId, Place)>,
+    new: HashSet<ObjectId>,
+    timeline: Vec<(Numbered, Place)>,
+    next_seq: u64,
+    /// A store without objects need not be asked for any.
+    is_fresh: bool,
+    /// Bytes that objects may still take.
+    room: u64,
+    budget: u64,
+}
+
+impl<'s> Writer<'s> {
+    pub(crate) fn new(store: &'s Store) -> Result<Self, StoreError> {
+        let packs = store.packs()?;
+        let (pack, length) = packs.last().map_or((1, 0), |(pack, length, _)| (*pack, *length));
+        let next_seq: i64 = store.db().query_row("SELECT coalesce(max(seq), 0) + 1 FROM records", [], |r| r.get(0))?;
+        let is_fresh: bool = store.db().query_row("SELECT NOT EXISTS (SELECT 1 FROM objects)", [], |r| r.get(0))?;
+        let used: u64 = packs.iter().map(|(_, length, _)| length).sum();
+        let budget = store.workspace()?.map_or(u64::MAX, |w| w.budget);
+        let mut writer = Self {
+            store,
+            pack,
+            file: open_pack(store, pack)?,
+            written: length,
+            gathered: Vec::new(),
+            filled: Vec::new(),
+            objects: Vec::new(),
+            new: HashSet::new(),
+            timeline: Vec::new(),
+            next_seq: next_seq as u64,
+            is_fresh,
+            room: budget.saturating_sub(used),
+            budget,
+        };
+        // Bytes after the last committed record are of somebody who did not get to the end.
+        writer.file.set_len(length).map_err(StoreError::io("cannot shorten", &store.pack_path(pack)))?;
+        if length == 0 {
+            writer.gathered.extend_from_slice(PACK_HEAD);
+        }
+        Ok(writer)
+    }
+
+    /// The store, as it was before this began.
+    pub fn store(&self) -> &'s Store {
+        self.store
+    }
+
+    pub(crate) fn folder(&self) -> &'s Path {
+        self.store.folder()
+    }
+
+    /// Whether an object is there or has just been added.
+    pub fn contains(&self, id: &ObjectId) -> Result<bool, StoreError> {
+        Ok(self.new.contains(id) || (!self.is_fresh && self.store.contains(id)?))
+    }
+
+    /// Adds an object, unless it has just been added.
+    pub fn append(&mut self, packed: Packed) -> Result<(), StoreError> {
+        let pack::Packed { kind, id, bytes } = packed.0;
+        if !self.new.insert(id) {
+            return Ok(());
+        }
+        let Some(room) = self.room.checked_sub(bytes.len() as u64) else {
+            let needed = self.budget + bytes.len() as u64 - self.room;
+            return Err(StoreError::OverBudget { needed, budget: self.budget });
+        };
+        self.room = room;
+        let place = self.put(&bytes)?;
+        self.objects.push((kind, id, place));
+        Ok(())
+    }
+
+    /// Adds a record of the timeline.
+    pub fn record(&mut self, record: Record) -> Result<u64, StoreError> {
+        let seq = self.next_seq;
+        let numbered = Numbered { seq, record };
+        let json = serde_json::to_vec(&numbered).map_err(to_sql)?;
+        let packed = pack::pack(Kind::Timeline, ObjectId::of_blob(&json), &json)
+            .map_err(StoreError::io("cannot pack", self.folder()))?;
+        let place = self.put(&packed.bytes)?;
+        self.timeline.push((numbered, place));
+        self.next_seq += 1;
+        Ok(seq)
+    }
+
+    /// Makes all of it count. `durable`: when this returns, it survives a power cut.
+    ///
+    /// `new_index`: the stat cache of before does not belong to what is written now.
+    pub fn commit(mut self, durable: bool, new_index: bool) -> Result<(), StoreError> {
+        self.flush()?;
+        let fail = |what| move |e| StoreError::io("cannot write", Path::new(what))(e);
+        if durable {
+            for (pack, _) in self.filled.iter().copied().chain([(self.pack, 0)]) {
+                self.store.sync_pack(pack, true)?;
+            }
+            self.store.sync_packs()?;
+        }
+        point("store:begin").map_err(fail("the database"))?;
+        let db = &*self.store.db();
+        db.execute_batch(if durable { "PRAGMA synchronous=FULL" } else { "PRAGMA synchronous=NORMAL" })?;
+        let transaction = rusqlite::Transaction::new_unchecked(db, rusqlite::TransactionBehavior::Immediate)?;
+        // In order of their ids: rows then go into the tree of the table one after the other.
+        self.objects.sort_unstable_by_key(|(_, id, _)| *id);
+        for (kind, id, place) in &self.objects {
+            apply_object(db, *kind, id, place)?;
+        }
+        for (numbered, place) in &self.timeline {
+            apply(db, numbered, place)?;
+        }
+        let lengths = self.filled.iter().copied().chain([(self.pack, self.written)]);
+        for (pack, length) in lengths {
+            let synced = if durable { length as i64 } else { 0 };
+            db.prepare_cached(
+                "INSERT INTO packs VALUES (?1, ?2, ?3)
+                 ON CONFLICT(pack) DO UPDATE SET length = ?2, synced = max(synced, ?3)",
+            )?
+            .execute(params![pack, length as i64, synced])?;
+        }
+        let boot = clock::boot_id();
+        db.prepare_cached(
+            "INSERT INTO meta VALUES ('boot', ?1) ON CONFLICT(key) DO UPDATE SET value = ?1 WHERE value <> ?1",
+        )?
+        .execute([boot])?;
+        if new_index {
+            let random = clock::random().map_err(fail("the database"))?;
+            let stamp = format!("{} {}", self.next_seq, u64::from_le_bytes(random));
+            db.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('index', ?1)")?.execute([stamp])?;
+        }
+        point("store:commit").map_err(fail("the database"))?;
+        transaction.commit()?;
+        point("store:committed").map_err(fail("the database"))?;
+        let wal = self.folder().join(format!("{}-wal", crate::DATABASE));
+        if std::fs::metadata(&wal).is_ok_and(|found| found.len() > WAL_LIMIT) {
+            self.store.sync_packs()?;
+            self.store.fold_wal()?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<Place, StoreError> {
+        if self.written + self.gathered.len() as u64 > PACK_LIMIT {
+            self.flush()?;
+            self.filled.push((self.pack, self.written));
+            self.pack += 1;
+            self.file = open_pack(self.store, self.pack)?;
+            self.file.set_len(0).map_err(StoreError::io("cannot shorten", &self.store.pack_path(self.pack)))?;
+            self.written = 0;
+            self.gathered.extend_from_slice(PACK_HEAD);
+        }
+        let offset = self.written + self.gathered.len() as u64;
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() > GATHER {
+            self.flush()?;
+        }
+        Ok(Place { pack: self.pack, offset, length: bytes.len() as u32 })
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let path = self.store.pack_path(self.pack);
+        point("store:write-pack").map_err(StoreError::io("cannot write", &path))?;
+        let half = self.gathered.len() / 2;
+        // In two halves where a test may cut between them.
+        let (first, second) =
+            if cfg!(debug_assertions) { self.gathered.split_at(half) } else { (&self.gathered[..], &[][..]) };
+        self.file.write_all_at(first, self.written).map_err(StoreError::io("cannot write", &path))?;
+        if !second.is_empty() {
+            point("store:half-written").map_err(StoreError::io("cannot write", &path))?;
+            let at = self.written + first.len() as u64;
+            self.file.write_all_at(second, at).map_err(StoreError::io("cannot write", &path))?;
+        }
+        self.written += self.gathered.len() as u64;
+        self.gathered.clear();
+        Ok(())
+    }
+}
+
+fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = store.folder().join(crate::PACKS).join(pack_name(pack));
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(StoreError::io("cannot open", &path))?;
+    Ok(Arc::new(file))
+}

@@ -1,0 +1,176 @@
+//! A workspace, a store and the engine over them, in a scratch folder.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use piton_engine::view::{Captured, OperationOutcome};
+use piton_engine::{CaptureOptions, Engine, Environment, RewindOptions, Workspace};
+
+use crate::snapshot::{Snapshot, snapshot};
+
+/// A scratch folder with a workspace `ws` and a home `home`.
+pub struct World {
+    scratch: Option<tempfile::TempDir>,
+    base: PathBuf,
+    /// The engine.
+    pub engine: Engine,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl World {
+    /// An empty workspace.
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// An empty workspace with other surroundings.
+    pub fn with(change: impl FnOnce(&mut Environment)) -> Self {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let mut world = Self::at(scratch.path(), change);
+        world.scratch = Some(scratch);
+        world
+    }
+
+    /// The same in a folder that the caller keeps.
+    pub fn at(base: &Path, change: impl FnOnce(&mut Environment)) -> Self {
+        let base = base.canonicalize().expect("a scratch folder has a path");
+        std::fs::create_dir_all(base.join("ws")).expect("a workspace can be made");
+        let mut environment = Environment::default();
+        change(&mut environment);
+        Self { scratch: None, engine: Engine::new(base.join("home"), environment), base }
+    }
+
+    /// The scratch folder.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// The workspace's folder.
+    pub fn ws(&self) -> PathBuf {
+        self.base.join("ws")
+    }
+
+    /// A path in the workspace.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.ws().join(path)
+    }
+
+    /// Writes a file, with the folders above it. A new file takes the place of the old one, as editors do.
+    pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
+        std::fs::write(&path, content).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        self
+    }
+
+    /// Removes a path, whatever it is.
+    pub fn remove(&self, path: impl AsRef<Path>) -> &Self {
+        let path = self.path(path);
+        let is_folder = std::fs::symlink_metadata(&path).expect("what is removed is there").is_dir();
+        if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) }.expect("it goes");
+        self
+    }
+
+    /// Makes a folder, with those above it.
+    pub fn folder(&self, path: impl AsRef<Path>) -> &Self {
+        std::fs::create_dir_all(self.path(path)).expect("a folder can be made");
+        self
+    }
+
+    /// Makes a symlink.
+    pub fn link(&self, path: impl AsRef<Path>, target: impl AsRef<Path>) -> &Self {
+        std::os::unix::fs::symlink(target, self.path(path)).expect("a link can be made");
+        self
+    }
+
+    /// Sets permission bits.
+    pub fn mode(&self, path: impl AsRef<Path>, mode: u32) -> &Self {
+        let bits = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(self.path(path), bits).expect("bits can be set");
+        self
+    }
+
+    /// Moves a path.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> &Self {
+        std::fs::rename(self.path(from), self.path(to)).expect("it moves");
+        self
+    }
+
+    /// What is in the workspace.
+    pub fn snapshot(&self) -> Snapshot {
+        snapshot(&self.ws())
+    }
+
+    /// Opens the workspace, making it known.
+    pub fn open(&self) -> Workspace {
+        self.engine.open_or_init(&self.ws()).unwrap_or_else(|e| panic!("the workspace opens: {e}"))
+    }
+
+    /// Captures, and returns the checkpoint's id.
+    pub fn capture(&self) -> String {
+        self.captured().checkpoint.checkpoint.id.to_string()
+    }
+
+    /// Captures, and returns all that is told of it.
+    pub fn captured(&self) -> Captured {
+        self.open().capture(&CaptureOptions::default()).unwrap_or_else(|e| panic!("a capture works: {e}"))
+    }
+
+    /// Rewinds everything.
+    pub fn rewind(&self, target: &str) -> OperationOutcome {
+        let outcome = self.open().rewind_now(target, &RewindOptions::default());
+        outcome.unwrap_or_else(|e| panic!("a rewind works: {e}"))
+    }
+
+    /// Takes back the last rewind.
+    pub fn redo(&self) -> OperationOutcome {
+        self.open().redo_now().unwrap_or_else(|e| panic!("a redo works: {e}"))
+    }
+
+    /// Fails unless the store is sound in every bit.
+    pub fn assert_sound(&self) {
+        let found = self.open().verify(false).expect("the store can be checked");
+        assert!(found.sound, "{:#?}", found.damage);
+    }
+
+    /// Fails unless the workspace is exactly this.
+    #[track_caller]
+    pub fn assert_is(&self, expected: &Snapshot) {
+        let now = self.snapshot();
+        assert!(now == *expected, "is | should be\n{}", now.differences(expected).join("\n"));
+    }
+
+    /// Captures, lets something happen, rewinds, redoes; everything must be as it was each time. `except` names what
+    /// piton leaves alone.
+    #[track_caller]
+    pub fn assert_comes_back(&self, except: &[&str], happen: impl FnOnce(&Self)) {
+        let cut = |mut s: Snapshot| {
+            for path in except {
+                s = s.without(path);
+            }
+            s
+        };
+        let same = |is: Snapshot, should_be: &Snapshot, when: &str| {
+            assert!(is == *should_be, "{when}: is | should be\n{}", is.differences(should_be).join("\n"));
+        };
+        let before = cut(self.snapshot());
+        let id = self.capture();
+        happen(self);
+        let after = cut(self.snapshot());
+        let outcome = self.rewind(&id);
+        assert!(outcome.verified, "{outcome:?}");
+        same(cut(self.snapshot()), &before, "after the rewind");
+        if outcome.operation.is_some() {
+            self.redo();
+            same(cut(self.snapshot()), &after, "after the redo");
+            self.rewind(&id);
+            same(cut(self.snapshot()), &before, "after the second rewind");
+        }
+        self.assert_sound();
+    }
+}
