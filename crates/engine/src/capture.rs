@@ -21,6 +21,9 @@ pub struct CaptureOptions {
     pub name: Option<String>,
     /// A note on it.
     pub annotation: Option<String>,
+    /// Do not wait for the disk: the checkpoint survives a crash of any program, and a power cut only once something
+    /// durable followed it. For captures at every tool call.
+    pub unsynced: bool,
 }
 
 /// Why nothing was captured.
@@ -79,7 +82,7 @@ pub(crate) struct Taken<'s> {
 }
 
 impl Workspace {
-    /// Captures the workspace as a checkpoint that survives a power cut.
+    /// Captures the workspace. When this returns, the checkpoint survives a power cut (unless it is `unsynced`).
     pub fn capture(&mut self, options: &CaptureOptions) -> Result<Captured, CaptureError> {
         if let Some(name) = &options.name {
             check_name(name).map_err(|source| CaptureError::Name { name: name.clone(), source })?;
@@ -103,7 +106,7 @@ impl Workspace {
         if let Some(text) = &options.annotation {
             writer.record(Record::Annotation { checkpoint: id, text: text.clone() })?;
         }
-        writer.commit(true, scan.index_changed)?;
+        writer.commit(!options.unsynced, scan.index_changed)?;
         point("capture:committed").map_err(|e| self.folder_error(e))?;
         let row = CheckpointRow {
             seq: 0,

@@ -475,10 +475,15 @@ impl Workspace {
         wanted: &Entry,
     ) -> Result<bool, StoreError> {
         match (left, wanted) {
+            (Entry::File { size: 0, .. }, Entry::File { .. }) => Ok(true),
             (Entry::File { size, blob, .. }, Entry::File { size: full, blob: whole, .. }) if size <= full => {
                 let mut prefix = PrefixHash { left: *size, hasher: blake3::Hasher::new() };
-                let _ = self.store.write_blob(whole, &mut prefix)?;
-                Ok(prefix.hasher.finalize().as_bytes() == &blob.0)
+                match self.store.write_blob(whole, &mut prefix) {
+                    Ok(_) => Ok(prefix.hasher.finalize().as_bytes() == &blob.0),
+                    // What it should be cannot be told any more: better to keep it than to guess.
+                    Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(false),
+                    Err(error) => Err(error),
+                }
             }
             (Entry::Folder { tree, .. }, Entry::Folder { tree: whole, .. }) => {
                 let whole = trees.tree(whole)?;

@@ -66,6 +66,9 @@ impl Workspace {
             }
             Target::Turn { .. } => Err(TargetError::NoSession(text.to_owned())),
             Target::Id(prefix) => {
+                if let Some(row) = self.store.named(&prefix)? {
+                    return Ok(row);
+                }
                 let mut rows = self.store.with_prefix(&prefix)?;
                 match rows.len() {
                     0 => Err(TargetError::Unknown(prefix)),

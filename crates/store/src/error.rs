@@ -73,9 +73,15 @@ impl StoreError {
     pub fn is_damaged_database(&self) -> bool {
         match self {
             Self::Database(rusqlite::Error::SqliteFailure(error, _)) => {
-                matches!(error.code, rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
+                // The last is SQLite's word for a table or column that is not there.
+                matches!(
+                    error.code,
+                    rusqlite::ErrorCode::DatabaseCorrupt
+                        | rusqlite::ErrorCode::NotADatabase
+                        | rusqlite::ErrorCode::Unknown
+                )
             }
-            // A value of another type or a missing table: no piton wrote that.
+            // A value of another type: no piton wrote that.
             Self::Database(
                 rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::FromSqlConversionFailure(..)

@@ -65,21 +65,17 @@ impl Store {
             rebuild::rebuild(folder)?;
         }
         let opened = Self::open_database(folder).and_then(|store| {
-            store.check_after_power_cut()?;
-            Ok(store)
+            // A database without a single row beside packs was lost and made anew.
+            let is_whole = !(has_packs && store.packs()?.is_empty()) && store.survived_power_cut()?;
+            Ok(is_whole.then_some(store))
         });
         match opened {
-            Err(error) if error.is_damaged_database() => {
+            Ok(Some(store)) => Ok(store),
+            Err(error) if !error.is_damaged_database() => Err(error),
+            Ok(None) | Err(_) => {
                 rebuild::rebuild(folder)?;
                 Self::open_database(folder)
             }
-            Ok(store) if has_packs && store.packs()?.is_empty() => {
-                // A database without a single row beside packs: it was lost and made anew.
-                drop(store);
-                rebuild::rebuild(folder)?;
-                Self::open_database(folder)
-            }
-            result => result,
         }
     }
 
@@ -198,28 +194,26 @@ impl Store {
         Ok(())
     }
 
-    /// After a reboot, records that were not synced may be gone or wrong while their rows survived.
-    fn check_after_power_cut(&self) -> Result<(), StoreError> {
-        let packs = self.packs()?;
-        let is_short =
-            |pack: u32, length: u64| std::fs::metadata(self.pack_path(pack)).map_or(true, |found| found.len() < length);
+    /// Whether what the rows say is there. After a reboot, records that were not synced may be gone or wrong while
+    /// their rows survived.
+    fn survived_power_cut(&self) -> Result<bool, StoreError> {
         let rebooted = self.meta("boot")?.is_some_and(|boot| boot != clock::boot_id());
-        let suspects: Vec<_> = packs
-            .iter()
-            .filter(|(pack, length, synced)| (rebooted && synced < length) || is_short(*pack, *length))
-            .collect();
-        if suspects.is_empty() {
-            return Ok(());
+        let is_suspect = |(pack, length, synced): &(u32, u64, u64)| {
+            (rebooted && synced < length)
+                || std::fs::metadata(self.pack_path(*pack)).map_or(true, |found| found.len() < *length)
+        };
+        if !self.packs()?.iter().any(is_suspect) {
+            return Ok(true);
         }
         let _lock = self.lock(PATIENCE)?;
-        for (pack, length, synced) in suspects {
+        for (pack, length, synced) in self.packs()?.iter().filter(|p| is_suspect(p)) {
             if !rebuild::is_sound(self, *pack, *synced, *length)? {
-                return Err(StoreError::Database(rusqlite::Error::QueryReturnedNoRows));
+                return Ok(false);
             }
         }
         self.sync_packs()?;
         self.db().execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -1,0 +1,240 @@
+//! The process dies at every step of every verb; the next one finds the old or the new tree and ends what was begun.
+//!
+//! These die by unwinding, in one process and fast; `crates/cli/tests/faults.rs` kills real processes the same way.
+
+use piton_engine::view::OperationStatus;
+use piton_engine::{CaptureOptions, RewindOptions};
+use piton_host::fail;
+use piton_testkit::{Snapshot, World};
+
+/// A project, a checkpoint of it, and then everything that can happen to it.
+fn after_the_agent() -> (World, String) {
+    let world = World::new();
+    world.write("same.txt", "same").write("edited.txt", "before").write("deleted.txt", "deleted");
+    world.write("dir/x", "x").write("dir/sub/y", "y").write("thing", "a file").write("mode.sh", "#!").mode("mode.sh", 0o755);
+    world.write("closed/f", "before").mode("closed", 0o555).link("link", "same.txt").folder("empty");
+    let id = world.capture();
+    world.write("edited.txt", "after").remove("deleted.txt").remove("dir").mode("mode.sh", 0o644);
+    world.write("added/p", "p").write("added/deep/q", "q").write("new.txt", "new");
+    world.remove("thing").write("thing/inside", "a folder").remove("link").link("link", "edited.txt").remove("empty");
+    world.mode("closed", 0o755).write("closed/f", "after").mode("closed", 0o555);
+    (world, id)
+}
+
+/// Runs `act` once for each of its steps in a fresh world, dying there; then `check`s what the next command finds.
+fn at_every_step(
+    make: impl Fn() -> (World, String),
+    act: impl Fn(&World, &str),
+    mut check: impl FnMut(&World, &str, u64, &Snapshot),
+) -> u64 {
+    for step in 1.. {
+        let (world, id) = make();
+        let old = world.snapshot();
+        if fail::with(step, || act(&world, &id)).is_some() {
+            return step - 1;
+        }
+        check(&world, &id, step, &old);
+    }
+    unreachable!()
+}
+
+#[track_caller]
+fn assert_old_or_new(world: &World, step: u64, old: &Snapshot, new: &Snapshot) {
+    let now = world.snapshot();
+    assert!(
+        now == *old || now == *new,
+        "died at step {step}: neither. is | old\n{}\nis | new\n{}",
+        now.differences(old).join("\n"),
+        now.differences(new).join("\n")
+    );
+}
+
+fn assert_nothing_pending(world: &World) {
+    let status = world.open().status().unwrap();
+    assert!(status.pending.is_empty());
+    assert!(status.pending.iter().all(|o| o.state != OperationStatus::Pending));
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_rewind_leaves_the_old_or_the_new_tree_never_a_mix() {
+    let (world, id) = after_the_agent();
+    world.rewind(&id);
+    let new = world.snapshot();
+    let (mut olds, mut news) = (0, 0);
+    let steps = at_every_step(
+        after_the_agent,
+        |world, id| drop(world.rewind(id)),
+        |world, id, step, old| {
+            drop(world.open());
+            assert_old_or_new(world, step, old, &new);
+            if world.snapshot() == new { news += 1 } else { olds += 1 }
+            assert_nothing_pending(world);
+            world.assert_sound();
+            // And the way is free again.
+            world.rewind(id);
+            world.assert_is(&new);
+        },
+    );
+    assert!(steps > 50, "only {steps} steps: are the failpoints there?");
+    assert!(olds > 10 && news > 1, "{olds} old, {news} new");
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_redo_leaves_the_old_or_the_new_tree() {
+    let rewound = || {
+        let (world, id) = after_the_agent();
+        world.rewind(&id);
+        (world, id)
+    };
+    let (world, _) = rewound();
+    world.redo();
+    let new = world.snapshot();
+    let steps = at_every_step(
+        rewound,
+        |world, _| drop(world.redo()),
+        |world, _, step, old| {
+            drop(world.open());
+            assert_old_or_new(world, step, old, &new);
+            assert_nothing_pending(world);
+            world.assert_sound();
+        },
+    );
+    assert!(steps > 50);
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_capture_costs_that_capture_and_no_more() {
+    let steps = at_every_step(
+        after_the_agent,
+        |world, _| drop(world.capture()),
+        |world, id, step, old| {
+            world.assert_is(old);
+            world.assert_sound();
+            let again = world.capture();
+            let log = world.open().log(Default::default()).unwrap();
+            assert!(log.checkpoints.iter().any(|c| c.id.as_str() == id) && log.checkpoints.len() <= 3, "step {step}");
+            world.write("edited.txt", "still later");
+            world.rewind(&again);
+            world.assert_is(old);
+        },
+    );
+    assert!(steps >= 5, "{steps}");
+}
+
+#[test]
+fn a_crash_in_the_middle_of_a_recovery_is_recovered_from() {
+    let (world, id) = after_the_agent();
+    world.rewind(&id);
+    let new = world.snapshot();
+    let total = at_every_step(after_the_agent, |world, id| drop(world.rewind(id)), |_, _, _, _| {});
+    // Die in the rewind at a few places along the swap, and then at each step of what follows.
+    for first in [total / 3, total / 2, total * 2 / 3, total - 5] {
+        at_every_step(
+            || {
+                let (world, id) = after_the_agent();
+                assert!(fail::with(first, || world.rewind(&id)).is_none());
+                (world, id)
+            },
+            |world, _| drop(world.open()),
+            |world, _, step, _| {
+                drop(world.open());
+                let (untouched, _) = after_the_agent();
+                assert_old_or_new(world, step, &untouched.snapshot(), &new);
+                assert_nothing_pending(world);
+                world.assert_sound();
+            },
+        );
+    }
+}
+
+#[test]
+fn what_anyone_edits_adds_and_deletes_after_a_crash_is_kept() {
+    at_every_step(
+        after_the_agent,
+        |world, id| drop(world.rewind(id)),
+        |world, id, step, _| {
+            // In the plan: a file that is replaced, folders that come and go, a path that changes its kind.
+            let mut edits: Vec<&str> = vec!["edited.txt", "same.txt", "outside/new"];
+            world.write("edited.txt", "edit of edited.txt").write("same.txt", "edit of same.txt");
+            world.write("outside/new", "edit of outside/new");
+            for (folder, file) in [("added", "added/p"), ("dir", "dir/x"), ("added", "added/extra"), ("dir", "dir/extra")] {
+                if world.path(folder).is_dir() {
+                    world.write(file, format!("edit of {file}"));
+                    edits.push(file);
+                }
+            }
+            let thing = if world.path("thing").is_dir() { "thing/inside" } else { "thing" };
+            world.write(thing, format!("edit of {thing}"));
+            edits.push(thing);
+            if world.path("new.txt").exists() {
+                world.remove("new.txt");
+            }
+            let before = world.snapshot();
+            drop(world.open());
+            let now = world.snapshot();
+            for path in edits {
+                assert_eq!(
+                    now.bytes(path).map(String::from_utf8_lossy),
+                    Some(format!("edit of {path}").into()),
+                    "died at step {step}, {path}; before the recovery\n{before:?}\nnow\n{now:?}"
+                );
+            }
+            assert_nothing_pending(world);
+            world.assert_sound();
+            // Nothing of the edits is lost by going back either: the operation captures them first.
+            let edited = world.snapshot();
+            let outcome = world.rewind(id);
+            world.rewind(outcome.operation.unwrap().before.as_str());
+            world.assert_is(&edited);
+        },
+    );
+}
+
+#[test]
+fn recovery_names_what_it_left_alone() {
+    let (world, id) = after_the_agent();
+    let total = at_every_step(after_the_agent, |world, id| drop(world.rewind(id)), |_, _, _, _| {});
+    assert!(fail::with(total / 2, || world.rewind(&id)).is_none());
+    world.write("edited.txt", "mine");
+    let workspace = world.open();
+    let [recovered] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+    assert!(recovered.left_alone.iter().any(|p| p.path == "edited.txt"), "{recovered:?}");
+}
+
+#[test]
+fn a_pending_operation_of_another_folder_waits_and_touches_nothing() {
+    let (world, id) = after_the_agent();
+    let total = at_every_step(after_the_agent, |world, id| drop(world.rewind(id)), |_, _, _, _| {});
+    assert!(fail::with(total / 2, || world.rewind(&id)).is_none());
+    std::fs::rename(world.ws(), world.base().join("aside")).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    world.write("edited.txt", "another folder's");
+    let other = world.snapshot();
+    let workspace = world.open();
+    assert_eq!(workspace.status().unwrap().pending.len(), 1);
+    drop(workspace);
+    world.assert_is(&other);
+    // The folder comes back, and so does its tree.
+    std::fs::rename(world.ws(), world.base().join("other")).unwrap();
+    std::fs::rename(world.base().join("aside"), world.ws()).unwrap();
+    assert_eq!(world.open().recovered().len(), 1);
+    assert_nothing_pending(&world);
+}
+
+#[test]
+fn a_capture_after_a_crash_reads_every_file_again_rather_than_trust_a_torn_cache() {
+    let world = World::new();
+    world.write("f", "1");
+    world.capture();
+    for step in 1.. {
+        world.write("f", format!("content of step {step}"));
+        let done = fail::with(step, || world.open().capture(&CaptureOptions::default()).unwrap());
+        let id = world.capture();
+        world.write("f", "x");
+        world.open().rewind_now(&id, &RewindOptions::default()).unwrap();
+        assert_eq!(world.snapshot().bytes("f"), Some(format!("content of step {step}").as_bytes()));
+        if done.is_some() {
+            break;
+        }
+    }
+}
