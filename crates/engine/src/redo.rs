@@ -28,7 +28,7 @@ impl Workspace {
     }
 
     fn redo_request(&self) -> Result<Request, OperationError> {
-        let row = self.last_standing()?.ok_or(OperationError::NothingToRedo)?;
+        let row = self.standing_rewinds()?.into_iter().next().ok_or(OperationError::NothingToRedo)?;
         let operation = self.store.operation(&row)?;
         // The row's: where the check found something else than the capture had read, it is the corrected one.
         let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
@@ -53,20 +53,18 @@ impl Workspace {
         })
     }
 
-    /// The newest rewind that was done and not taken back.
-    fn last_standing(&self) -> Result<Option<OperationRow>, StoreError> {
-        let operations = self.store.operations()?;
-        let done = |row: &&OperationRow| row.state == OperationState::Done;
-        let taken_back: Vec<&str> = operations
-            .iter()
-            .filter(done)
-            .filter(|row| row.kind == "redo")
-            .filter_map(|row| row.target.as_deref())
-            .collect();
-        Ok(operations
-            .iter()
-            .filter(done)
-            .find(|row| row.kind == "rewind" && !taken_back.contains(&row.id.as_str()))
-            .cloned())
+    /// How many rewinds could be taken back, one after the other.
+    pub fn rewinds_standing(&self) -> Result<usize, StoreError> {
+        Ok(self.standing_rewinds()?.len())
+    }
+
+    /// Rewinds that were done and not taken back, newest first.
+    fn standing_rewinds(&self) -> Result<Vec<OperationRow>, StoreError> {
+        let mut operations = self.store.operations()?;
+        operations.retain(|row| row.state == OperationState::Done);
+        let taken_back: Vec<String> =
+            operations.iter().filter(|row| row.kind == "redo").filter_map(|row| row.target.clone()).collect();
+        operations.retain(|row| row.kind == "rewind" && !taken_back.iter().any(|id| id == row.id.as_str()));
+        Ok(operations)
     }
 }
