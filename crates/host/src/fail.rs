@@ -1,8 +1,9 @@
 //! Failpoints: named places where a test makes piton die, fail or wait. Compiled to nothing in a release build.
 //!
 //! A test counts the points that a command passes (`PITON_FAIL_TRACE=FILE` writes one name a line) and then runs the
-//! command once for each, with `PITON_FAIL=kill:N` (the process ends at the Nth point, as by a power cut to it),
-//! `error:N` (the Nth point fails as a full disk does), or `wait:NAME:FILE` (at that point, until the file is there).
+//! command once for each, with `PITON_FAIL=kill=N` (the process ends at the Nth point, as by a power cut to it),
+//! `error=N` (the Nth point fails as a full disk does), or `wait=NAME=FILE` (at the first such point, until the file is
+//! there; `FILE` with the ending `.reached` says that it waits).
 
 use std::io;
 
@@ -40,7 +41,7 @@ mod debug {
         static SETTINGS: OnceLock<Settings> = OnceLock::new();
         SETTINGS.get_or_init(|| {
             let text = std::env::var("PITON_FAIL").unwrap_or_default();
-            let mut parts = text.splitn(3, ':');
+            let mut parts = text.splitn(3, '=');
             let action = match (parts.next(), parts.next(), parts.next()) {
                 (Some("kill"), Some(n), _) => n.parse().ok().map(Action::Kill),
                 (Some("error"), Some(n), _) => n.parse().ok().map(Action::Error),
@@ -90,7 +91,7 @@ mod debug {
                 Ok(())
             }
             Some(Action::Wait(at, file)) => {
-                if at == name {
+                if at == name && PASSED.fetch_add(1, Ordering::SeqCst) == 0 {
                     std::fs::write(file.with_extension("reached"), name)?;
                     while !file.exists() {
                         std::thread::sleep(std::time::Duration::from_millis(2));
