@@ -38,7 +38,7 @@ pub use recover::RecoverError;
 pub use rewind::RewindOptions;
 pub use target::TargetError;
 pub use timeline::LogOptions;
-pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, OpenError, Workspace};
+pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BUDGET, OpenError, Workspace};
 
 pub use piton_host::{Clock, Progress, SystemClock};
 pub use piton_model as model;

@@ -418,6 +418,8 @@ impl Workspace {
         swapped: usize,
         before: &Checkpoint,
     ) -> Result<(), ApplyError<StoreError>> {
+        // The refusal may have come when some of them were closed already.
+        applier.reopen_folders();
         for number in (0..swapped).rev() {
             applier.swap_back(number)?;
         }
@@ -552,13 +554,11 @@ impl Workspace {
                 [] => None,
                 steps => Some(self.rescue(lock, &applier, steps, &begun.before)?),
             };
-            for number in 0..applier.steps.len() {
-                applier.clear(number).map_err(|e: ApplyError<Infallible>| StoreError::Io {
-                    what: "cannot clear up after",
-                    path: self.path.clone(),
-                    source: io::Error::other(e.to_string()),
-                })?;
-            }
+            applier.clear_all().map_err(|e: ApplyError<Infallible>| StoreError::Io {
+                what: "cannot clear up after",
+                path: self.path.clone(),
+                source: io::Error::other(e.to_string()),
+            })?;
             point("operate:cleared").map_err(random_error)?;
             self.note_done(lock, begun, before)
         };
@@ -659,6 +659,7 @@ fn check(applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
                 Some(_) => checked.rescued.push(number),
                 None => {}
             }
+            applier.check_removable(number)?;
         }
         if found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after {
             checked.changed_again.push(step.path.clone());

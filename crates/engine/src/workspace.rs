@@ -14,6 +14,9 @@ use crate::view;
 /// Bytes that a store may take unless its user says otherwise.
 pub const DEFAULT_BUDGET: u64 = 10 << 30;
 
+/// Less than this is no budget: the database alone may take some of it.
+pub const MINIMUM_BUDGET: u64 = 8 << 20;
+
 /// Roots over these are refused unless forced: what they hold is seldom one project.
 const LIMIT: Limit = Limit { files: 500_000, bytes: 20 << 30 };
 
@@ -82,6 +85,9 @@ pub enum OpenError {
         /// What it is.
         what: &'static str,
     },
+    /// A budget that nothing fits in.
+    #[error("a budget of {0} bytes is too small; {MINIMUM_BUDGET} is the least")]
+    Budget(u64),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -158,6 +164,9 @@ impl Engine {
         let root = Root::open(&path).map_err(failed)?;
         if !options.force {
             self.refuse(&path)?;
+        }
+        if let Some(budget) = options.budget.filter(|b| *b < MINIMUM_BUDGET) {
+            return Err(OpenError::Budget(budget));
         }
         let already = self.known(&path);
         let already_known = already.is_some();

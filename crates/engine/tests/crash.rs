@@ -11,7 +11,12 @@ use piton_testkit::{Snapshot, World};
 fn after_the_agent() -> (World, String) {
     let world = World::new();
     world.write("same.txt", "same").write("edited.txt", "before").write("deleted.txt", "deleted");
-    world.write("dir/x", "x").write("dir/sub/y", "y").write("thing", "a file").write("mode.sh", "#!").mode("mode.sh", 0o755);
+    world
+        .write("dir/x", "x")
+        .write("dir/sub/y", "y")
+        .write("thing", "a file")
+        .write("mode.sh", "#!")
+        .mode("mode.sh", 0o755);
     world.write("closed/f", "before").mode("closed", 0o555).link("link", "same.txt").folder("empty");
     let id = world.capture();
     world.write("edited.txt", "after").remove("deleted.txt").remove("dir").mode("mode.sh", 0o644);
@@ -67,7 +72,11 @@ fn a_crash_at_any_step_of_a_rewind_leaves_the_old_or_the_new_tree_never_a_mix() 
         |world, id, step, old| {
             drop(world.open());
             assert_old_or_new(world, step, old, &new);
-            if world.snapshot() == new { news += 1 } else { olds += 1 }
+            if world.snapshot() == new {
+                news += 1
+            } else {
+                olds += 1
+            }
             assert_nothing_pending(world);
             world.assert_sound();
             // And the way is free again.
@@ -157,7 +166,9 @@ fn what_anyone_edits_adds_and_deletes_after_a_crash_is_kept() {
             let mut edits: Vec<&str> = vec!["edited.txt", "same.txt", "outside/new"];
             world.write("edited.txt", "edit of edited.txt").write("same.txt", "edit of same.txt");
             world.write("outside/new", "edit of outside/new");
-            for (folder, file) in [("added", "added/p"), ("dir", "dir/x"), ("added", "added/extra"), ("dir", "dir/extra")] {
+            for (folder, file) in
+                [("added", "added/p"), ("dir", "dir/x"), ("added", "added/extra"), ("dir", "dir/extra")]
+            {
                 if world.path(folder).is_dir() {
                     world.write(file, format!("edit of {file}"));
                     edits.push(file);

@@ -59,7 +59,8 @@ fn a_flipped_bit_in_any_live_record_of_a_pack_is_found() {
         std::fs::write(&pack, &bad).unwrap();
         let found = workspace.verify(false).unwrap();
         assert!(!found.sound, "byte {at} of {}", bytes.len());
-        let near = |d: &DamageView| matches!(d, DamageView::Pack { from, to, .. } if (*from..*to).contains(&(at as u64)));
+        let near =
+            |d: &DamageView| matches!(d, DamageView::Pack { from, to, .. } if (*from..*to).contains(&(at as u64)));
         assert!(found.damage.iter().any(near), "byte {at} is not named: {:?}", found.damage);
     }
     std::fs::write(&pack, &bytes).unwrap();
@@ -71,7 +72,8 @@ fn a_changed_value_in_any_row_is_found() {
     let (world, _) = full();
     let workspace = world.open();
     let db = database(&world);
-    let tables = ["objects", "records", "workspaces", "checkpoints", "names", "annotations", "operations", "packs", "meta"];
+    let tables =
+        ["objects", "records", "workspaces", "checkpoints", "names", "annotations", "operations", "packs", "meta"];
     let mut tried = 0;
     for table in tables {
         let columns: Vec<String> = db

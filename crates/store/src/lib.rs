@@ -157,9 +157,16 @@ impl Store {
         Ok(file)
     }
 
-    /// Bytes in all packs.
+    /// Bytes that the store takes: packs, database and index.
     pub fn size(&self) -> Result<u64, StoreError> {
-        Ok(self.packs()?.iter().map(|(_, length, _)| length).sum())
+        let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();
+        let beside = [DATABASE, "piton.db-wal", INDEX];
+        let beside: u64 = beside
+            .iter()
+            .filter_map(|name| std::fs::metadata(self.folder.join(name)).ok())
+            .map(|found| found.len())
+            .sum();
+        Ok(packs + beside)
     }
 
     /// Syncs every pack's unsynced tail and notes it; then the WAL may be folded into the database.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use piton_host::clock;
 use piton_host::fail::point;
 use piton_model::record::Numbered;
-use piton_model::{ObjectId, Record};
+use piton_model::{Cause, ObjectId, Record};
 use rusqlite::params;
 
 use crate::database::{apply, apply_object, to_sql};
@@ -30,6 +30,8 @@ pub struct Writer<'s> {
     store: &'s Store,
     pack: u32,
     file: Arc<File>,
+    /// The committed length of the pack that this began with.
+    began: (u32, u64),
     /// Where the gathered bytes go.
     written: u64,
     gathered: Vec<u8>,
@@ -44,6 +46,28 @@ pub struct Writer<'s> {
     /// Bytes that objects may still take.
     room: u64,
     budget: u64,
+    is_committed: bool,
+}
+
+/// A row for an object takes about this much of the database and of the index.
+const ROW: u64 = 200;
+/// Kept free of objects, so that the database's log, and above all the end of an operation, always find room.
+const RESERVE: u64 = 2 << 20;
+
+impl Drop for Writer<'_> {
+    /// Gives back the space of what does not count, best effort: the next writer would cut it off as well.
+    fn drop(&mut self) {
+        if self.is_committed {
+            return;
+        }
+        let (first, length) = self.began;
+        for pack in (first + 1)..=self.pack {
+            let _ = std::fs::remove_file(self.store.pack_path(pack));
+        }
+        if let Ok(file) = open_pack(self.store, first) {
+            let _ = file.set_len(length);
+        }
+    }
 }
 
 impl<'s> Writer<'s> {
@@ -52,12 +76,13 @@ impl<'s> Writer<'s> {
         let (pack, length) = packs.last().map_or((1, 0), |(pack, length, _)| (*pack, *length));
         let next_seq: i64 = store.db().query_row("SELECT coalesce(max(seq), 0) + 1 FROM records", [], |r| r.get(0))?;
         let is_fresh: bool = store.db().query_row("SELECT NOT EXISTS (SELECT 1 FROM objects)", [], |r| r.get(0))?;
-        let used: u64 = packs.iter().map(|(_, length, _)| length).sum();
+        let used = store.size()?;
         let budget = store.workspace()?.map_or(u64::MAX, |w| w.budget);
         let mut writer = Self {
             store,
             pack,
             file: open_pack(store, pack)?,
+            began: (pack, length),
             written: length,
             gathered: Vec::new(),
             filled: Vec::new(),
@@ -66,8 +91,9 @@ impl<'s> Writer<'s> {
             timeline: Vec::new(),
             next_seq: next_seq as u64,
             is_fresh,
-            room: budget.saturating_sub(used),
+            room: budget.saturating_sub(used + RESERVE),
             budget,
+            is_committed: false,
         };
         // Bytes after the last committed record are of somebody who did not get to the end.
         writer.file.set_len(length).map_err(StoreError::io("cannot shorten", &store.pack_path(pack)))?;
@@ -97,14 +123,23 @@ impl<'s> Writer<'s> {
         if !self.new.insert(id) {
             return Ok(());
         }
-        let Some(room) = self.room.checked_sub(bytes.len() as u64) else {
-            let needed = self.budget + bytes.len() as u64 - self.room;
-            return Err(StoreError::OverBudget { needed, budget: self.budget });
-        };
-        self.room = room;
+        self.spend(bytes.len() as u64 + ROW)?;
         let place = self.put(&bytes)?;
         self.objects.push((kind, id, place));
         Ok(())
+    }
+
+    fn spend(&mut self, bytes: u64) -> Result<(), StoreError> {
+        match self.room.checked_sub(bytes) {
+            Some(room) => {
+                self.room = room;
+                Ok(())
+            }
+            None => {
+                let needed = self.budget.saturating_add(bytes - self.room);
+                Err(StoreError::OverBudget { needed, budget: self.budget })
+            }
+        }
     }
 
     /// Adds a record of the timeline.
@@ -114,6 +149,10 @@ impl<'s> Writer<'s> {
         let json = serde_json::to_vec(&numbered).map_err(to_sql)?;
         let packed = pack::pack(Kind::Timeline, ObjectId::of_blob(&json), &json)
             .map_err(StoreError::io("cannot pack", self.folder()))?;
+        // What an operation records is never refused: it would leave the operation pending.
+        if matches!(&numbered.record, Record::Checkpoint(c) if c.cause == Cause::Manual) {
+            self.spend(packed.bytes.len() as u64 + 2 * ROW)?;
+        }
         let place = self.put(&packed.bytes)?;
         self.timeline.push((numbered, place));
         self.next_seq += 1;
@@ -165,6 +204,7 @@ impl<'s> Writer<'s> {
         }
         point("store:commit").map_err(fail("the database"))?;
         transaction.commit()?;
+        self.is_committed = true;
         point("store:committed").map_err(fail("the database"))?;
         let wal = self.folder().join(format!("{}-wal", crate::DATABASE));
         if std::fs::metadata(&wal).is_ok_and(|found| found.len() > WAL_LIMIT) {

@@ -1,0 +1,419 @@
+//! What piton cannot or may not read is skipped, listed with its reason, and never touched.
+//!
+//! Permissions mean nothing to root, so these tests run as an ordinary user wherever they are about permissions.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use piton_engine::model::SkipReason::{self, Special, Unreadable};
+use piton_engine::view::SkippedView;
+use piton_engine::{OperationError, RewindOptions};
+use piton_testkit::{World, as_ordinary_user, is_root};
+
+const NOBODY: u32 = 65_534;
+
+fn listed(skipped: &[SkippedView]) -> Vec<(String, SkipReason)> {
+    skipped.iter().map(|s| (s.path.path.clone(), s.reason)).collect()
+}
+
+fn skipped(world: &World) -> Vec<(String, SkipReason)> {
+    listed(&world.captured().checkpoint.skipped)
+}
+
+fn all<const N: usize>(paths: [&str; N], reason: SkipReason) -> Vec<(String, SkipReason)> {
+    paths.map(|p| (p.to_owned(), reason)).into()
+}
+
+fn inode(path: impl AsRef<Path>) -> u64 {
+    std::fs::symlink_metadata(path).unwrap().ino()
+}
+
+fn run(program: &str, arguments: &[&str], at: &Path) {
+    let done = Command::new(program).args(arguments).arg(at).status().unwrap();
+    assert!(done.success(), "{program} {arguments:?} {}", at.display());
+}
+
+fn rewind_error(world: &World, target: &str) -> OperationError {
+    match world.open().rewind_now(target, &RewindOptions::default()) {
+        Ok(outcome) => panic!("it should be refused: {outcome:?}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn sockets_pipes_and_devices_are_skipped_listed_and_never_touched() {
+    let world = World::new();
+    world.write("f", "1").write("run/g", "1");
+    let empty = world.capture();
+    let _socket = UnixListener::bind(world.path("socket")).unwrap();
+    let _inner = UnixListener::bind(world.path("run/socket")).unwrap();
+    run("mkfifo", &[], &world.path("pipe"));
+    let mut expected = all(["pipe", "run/socket", "socket"], Special);
+    if is_root() {
+        let made = Command::new("mknod").arg(world.path("device")).args(["c", "1", "3"]).status().unwrap();
+        assert!(made.success());
+        expected.insert(0, ("device".into(), Special));
+    }
+    let specials: Vec<_> = expected.iter().map(|(p, _)| (world.path(p), inode(world.path(p)))).collect();
+    let untouched = || specials.iter().all(|(path, was)| inode(path) == *was);
+
+    assert_eq!(skipped(&world), expected);
+    // The same when the answer comes from the cache, and when the checkpoint is looked at later.
+    assert_eq!(skipped(&world), expected);
+    let id = world.capture();
+    assert_eq!(listed(&world.open().show(&id).unwrap().checkpoint.skipped), expected);
+
+    world.assert_comes_back(&[], |w| {
+        w.write("f", "2").remove("run/g").write("run/new", "n");
+    });
+    assert!(untouched());
+    // Neither does a checkpoint from before they existed take them away.
+    world.write("f", "3");
+    let outcome = world.rewind(&empty);
+    assert!(outcome.verified && untouched());
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_skipped_thing_that_went_away_is_not_made_anew_and_is_listed() {
+    let world = World::new();
+    world.write("run/g", "1");
+    drop(UnixListener::bind(world.path("run/socket")).unwrap());
+    let id = world.capture();
+    world.remove("run");
+    let outcome = world.rewind(&id);
+    assert_eq!(listed(&outcome.skipped), all(["run/socket"], Special));
+    assert!(outcome.verified && world.path("run/g").exists() && !world.path("run/socket").exists());
+}
+
+#[test]
+fn a_pipe_in_a_files_place_stays_and_is_listed() {
+    let world = World::new();
+    world.write("f", "1").write("other", "1");
+    let id = world.capture();
+    world.remove("f").write("other", "2");
+    run("mkfifo", &[], &world.path("f"));
+    let pipe = inode(world.path("f"));
+    let outcome = world.rewind(&id);
+    assert_eq!(listed(&outcome.skipped), all(["f"], Special));
+    assert_eq!(inode(world.path("f")), pipe);
+    assert_eq!(world.snapshot().bytes("other"), Some(&b"1"[..]));
+}
+
+#[test]
+fn unreadable_files_and_folders_are_skipped_listed_and_never_touched() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1").write("secret", "s").write("closed/deep/inner", "i").write("dir/secret", "s");
+        let closed = ["secret", "closed", "dir/secret"];
+        let close = |mode: [u32; 3]| {
+            for (path, mode) in closed.iter().zip(mode) {
+                world.mode(path, mode);
+            }
+        };
+        let open = [0o644, 0o755, 0o644];
+        let inodes = || closed.map(|path| inode(world.path(path)));
+        let readable = world.snapshot();
+        let before = inodes();
+        close([0; 3]);
+        let expected = all(["closed", "dir/secret", "secret"], Unreadable);
+        assert_eq!(skipped(&world), expected);
+        assert_eq!(skipped(&world), expected);
+
+        let id = world.capture();
+        world.write("f", "2").write("dir/new", "n");
+        let outcome = world.rewind(&id);
+        assert!(outcome.verified);
+        assert_eq!(listed(&outcome.skipped), expected);
+        close(open);
+        world.assert_is(&readable);
+        // As soon as they can be read they are captured: opening them changes no content and no listing.
+        assert_eq!(skipped(&world), []);
+        assert_eq!(inodes(), before);
+    });
+}
+
+#[test]
+fn what_became_unreadable_after_the_checkpoint_stays_as_it_is() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1").write("secret", "1").write("dir/inner", "1").write("half/inner", "1");
+        let id = world.capture();
+        world.write("f", "2").write("secret", "2").write("dir/inner", "2").write("half/inner", "2");
+        // A folder that may be listed and not entered shows names and nothing else.
+        world.mode("secret", 0).mode("dir", 0).mode("half", 0o444);
+        assert_eq!(skipped(&world), all(["dir", "half/inner", "secret"], Unreadable));
+        let outcome = world.rewind(&id);
+        assert_eq!(listed(&outcome.skipped), all(["dir", "half/inner", "secret"], Unreadable));
+        world.mode("secret", 0o644).mode("dir", 0o755).mode("half", 0o755);
+        let now = world.snapshot();
+        assert_eq!(now.bytes("f"), Some(&b"1"[..]));
+        for path in ["secret", "dir/inner", "half/inner"] {
+            assert_eq!(now.bytes(path), Some(&b"2"[..]), "{path} was not captured and must not be overwritten");
+        }
+        // With the bits back it is a rewind like any other.
+        world.rewind(&id);
+        assert_eq!(world.snapshot().bytes("dir/inner"), Some(&b"1"[..]));
+    });
+}
+
+/// Lets somebody work in read-only folders: opens them, works, closes them again.
+fn behind_closed_doors(world: &World, folders: &[&str], work: impl FnOnce(&World)) {
+    for folder in folders {
+        world.mode(folder, 0o755);
+    }
+    work(world);
+    for folder in folders.iter().rev() {
+        world.mode(folder, 0o555);
+    }
+}
+
+#[test]
+fn a_read_only_folder_is_opened_for_the_swap_and_closed_again() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("fixed/changed", "1").write("fixed/deleted", "1").write("fixed/sub/deep", "1").mode("fixed", 0o555);
+        world.assert_comes_back(&[], |w| {
+            behind_closed_doors(w, &["fixed"], |w| {
+                w.write("fixed/changed", "2").remove("fixed/deleted").write("fixed/created", "2");
+                w.write("fixed/sub/deep", "2").write("fixed/tree/of/files", "2");
+            });
+        });
+        world.mode("fixed", 0o755);
+    });
+}
+
+#[test]
+fn nested_read_only_folders_are_opened_and_closed_again() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        let folders = ["a", "a/b", "a/b/c"];
+        world.write("a/f", "1").write("a/b/f", "1").write("a/b/c/f", "1").write("a/b/c/g", "1");
+        behind_closed_doors(&world, &folders, |_| {});
+        world.assert_comes_back(&[], |w| {
+            behind_closed_doors(w, &folders, |w| {
+                w.write("a/f", "2").write("a/b/c/f", "2").remove("a/b/c/g").write("a/b/c/new", "2");
+            });
+        });
+        world.assert_comes_back(&[], |w| {
+            behind_closed_doors(w, &folders, |w| {
+                w.write("a/b/c/f", "3");
+            });
+        });
+        for folder in folders {
+            world.mode(folder, 0o755);
+        }
+    });
+}
+
+#[test]
+fn read_only_folders_go_and_come_back_whole() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        let folders = ["a", "a/b"];
+        world.write("a/f", "1").write("a/b/g", "1").mode("a/b", 0o555).mode("a", 0o555);
+        world.assert_comes_back(&[], |w| {
+            w.mode("a", 0o755).mode("a/b", 0o755).remove("a");
+            w.write("new/f", "1").write("new/b/g", "1").mode("new/b", 0o555).mode("new", 0o555);
+        });
+        for folder in folders {
+            world.mode(folder, 0o755);
+        }
+    });
+}
+
+#[test]
+fn a_folder_that_becomes_read_only_or_writable_comes_back_with_what_is_in_it() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("closes/f", "1").write("opens/f", "1").mode("opens", 0o555);
+        world.assert_comes_back(&[], |w| {
+            w.mode("opens", 0o755).write("opens/f", "2").write("opens/new", "2");
+            w.write("closes/f", "2").write("closes/new", "2").mode("closes", 0o500);
+        });
+        world.mode("opens", 0o755);
+    });
+}
+
+#[test]
+fn a_read_only_root_is_opened_and_closed_again() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1").write("gone", "1").mode("", 0o555);
+        let mode = || std::fs::metadata(world.ws()).unwrap().permissions().mode() & 0o7777;
+        world.assert_comes_back(&[], |w| {
+            behind_closed_doors(w, &[""], |w| {
+                w.write("f", "2").remove("gone").write("new", "2");
+            });
+        });
+        assert_eq!(mode(), 0o555);
+        world.mode("", 0o755);
+    });
+}
+
+#[test]
+fn a_folder_to_delete_that_holds_skipped_things_is_kept_with_just_those() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    world.write("new/a", "2").write("new/deep/b", "2").write("new/plain/c", "2").folder("new/empty");
+    drop(UnixListener::bind(world.path("new/deep/socket")).unwrap());
+    let outcome = world.rewind(&id);
+    assert!(outcome.verified);
+    assert!(outcome.deleted.iter().any(|p| p.path == "new/a"), "{outcome:?}");
+    let now = world.snapshot();
+    assert!(now.has("f") && now.has("new/deep/socket"));
+    assert_eq!(now.len(), 4, "only `f`, `new`, `new/deep` and the socket are left: {now:?}");
+    world.redo();
+    assert_eq!(world.snapshot().bytes("new/deep/b"), Some(&b"2"[..]));
+}
+
+#[test]
+fn a_file_that_must_stand_where_skipped_things_are_is_a_conflict_and_nothing_is_written() {
+    type Change = fn(&World);
+    let changes: [Change; 2] = [
+        |w| {
+            w.write("thing", "a file").write("other", "1");
+        },
+        |w| {
+            w.link("thing", "other").write("other", "1");
+        },
+    ];
+    for make in changes {
+        let world = World::new();
+        make(&world);
+        let id = world.capture();
+        world.remove("thing").write("thing/inner", "2").write("other", "2").write("another", "2");
+        drop(UnixListener::bind(world.path("thing/socket")).unwrap());
+        let before = world.snapshot();
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        assert_eq!(plan.view().conflicts.iter().map(|p| &p.path[..]).collect::<Vec<_>>(), ["thing"]);
+        let error = rewind_error(&world, &id);
+        assert!(matches!(&error, OperationError::Conflict { paths } if paths[0].display() == "thing"), "{error}");
+        let error = world.open().rewind(plan).unwrap_err();
+        assert!(matches!(error, OperationError::Conflict { .. }), "{error}");
+        world.assert_is(&before);
+        // With the socket out of the way it is a rewind like any other.
+        world.remove("thing/socket");
+        world.rewind(&id);
+        assert_eq!(world.snapshot().bytes("other"), Some(&b"1"[..]));
+    }
+}
+
+#[test]
+fn what_the_target_skipped_stays_whatever_it_is_now() {
+    let world = World::new();
+    world.write(".pitonignore", "left-out\nfolder\n").write("left-out", "1").write("folder/f", "1").write("f", "1");
+    drop(UnixListener::bind(world.path("socket")).unwrap());
+    let id = world.capture();
+    // They are captured from now on, but what they were is unknown.
+    world.write(".pitonignore", "").write("left-out", "2").write("folder/f", "2").write("folder/new", "2");
+    world.remove("socket").write("socket", "a file now").write("f", "2");
+    world.capture();
+    let outcome = world.rewind(&id);
+    let kept: Vec<_> = outcome.skipped.iter().map(|s| &s.path.path[..]).collect();
+    assert_eq!(kept, ["folder", "left-out", "socket"]);
+    let now = world.snapshot();
+    assert_eq!(now.bytes("f"), Some(&b"1"[..]));
+    for (path, content) in [("left-out", "2"), ("folder/f", "2"), ("folder/new", "2"), ("socket", "a file now")] {
+        assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");
+    }
+}
+
+/// A workspace of an ordinary user in which `owned` is root's: its files can be read and not changed.
+fn with_a_folder_of_roots(fill: impl Fn(&World)) -> (tempfile::TempDir, World) {
+    assert!(is_root(), "only root can make a folder that an ordinary user may not write to (try: sudo)");
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |_| {});
+    for path in [base.path().to_owned(), world.ws()] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    fill(&world);
+    (base, world)
+}
+
+fn assert_refused_and_put_back(world: &World, target: &str, path: &str, why: &str) {
+    let before = world.snapshot();
+    as_ordinary_user(|| {
+        let error = rewind_error(world, target);
+        let clear = |reason: &str| reason.contains(&format!("`{path}`")) && reason.contains(why);
+        assert!(matches!(&error, OperationError::RolledBack { reason, full_disk: false } if clear(reason)), "{error}");
+        world.assert_is(&before);
+        // Nothing is left behind that the next command would stumble over.
+        assert!(world.open().recovered().is_empty());
+        world.capture();
+        world.assert_sound();
+    });
+}
+
+#[test]
+fn a_file_that_may_not_be_replaced_ends_the_rewind_with_the_old_tree() {
+    let (_base, world) = with_a_folder_of_roots(|w| {
+        w.write("owned/f", "1");
+    });
+    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
+    world.write("owned/f", "2");
+    as_ordinary_user(|| {
+        world.write("a", "2").write("z", "2");
+    });
+    assert_refused_and_put_back(&world, &id, "owned/f", "Permission denied");
+}
+
+#[test]
+fn a_file_that_may_not_be_deleted_ends_the_rewind_with_the_old_tree() {
+    let (_base, world) = with_a_folder_of_roots(|w| {
+        w.write("owned/f", "1");
+    });
+    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
+    world.write("owned/new", "2");
+    as_ordinary_user(|| {
+        world.write("a", "2").write("z", "2");
+    });
+    assert_refused_and_put_back(&world, &id, "owned/new", "Permission denied");
+}
+
+#[test]
+fn a_folder_that_may_not_be_emptied_ends_the_rewind_with_the_old_tree() {
+    // The folder itself can be moved aside, since it is in a folder of the user's: only emptying it is refused.
+    let (_base, world) = with_a_folder_of_roots(|_| {});
+    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
+    world.write("owned/deep/f", "2");
+    as_ordinary_user(|| {
+        world.write("a", "2").write("z", "2");
+    });
+    assert_refused_and_put_back(&world, &id, "owned", "Permission denied");
+}
+
+#[test]
+fn bits_of_a_folder_that_may_not_be_set_end_the_rewind_with_the_old_tree() {
+    let (_base, world) = with_a_folder_of_roots(|w| {
+        w.write("owned/f", "1");
+    });
+    // Folders are closed from the last to the first: this one is closed when the other one is refused.
+    let id = as_ordinary_user(|| world.write("a", "1").write("z/f", "1").mode("z", 0o555).capture());
+    world.mode("owned", 0o775);
+    as_ordinary_user(|| {
+        world.write("a", "2").mode("z", 0o755).write("z/f", "2");
+    });
+    assert_refused_and_put_back(&world, &id, "owned", "not permitted");
+}
+
+#[test]
+fn a_folder_to_delete_in_which_a_disk_is_mounted_ends_the_rewind_with_the_old_tree() {
+    assert!(is_root(), "mounting a disk needs root (try: sudo, or unshare -Urm)");
+    let world = World::new();
+    let id = world.write("a", "1").capture();
+    world.write("a", "2").folder("new/disk");
+    run("mount", &["-t", "tmpfs", "tmpfs"], &world.path("new/disk"));
+    world.write("new/disk/f", "2");
+    let before = world.snapshot();
+    let error = rewind_error(&world, &id);
+    let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("`new`"));
+    let is_back = world.snapshot() == before;
+    run("umount", &["-l"], &world.path("new/disk"));
+    assert!(is_clear && is_back, "{error}");
+    world.rewind(&id);
+    assert_eq!(world.snapshot().len(), 1);
+}
