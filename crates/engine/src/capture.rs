@@ -106,7 +106,7 @@ impl Workspace {
         if let Some(text) = &options.annotation {
             writer.record(Record::Annotation { checkpoint: id, text: text.clone() })?;
         }
-        writer.commit(!options.unsynced, scan.index_changed)?;
+        writer.commit(!options.unsynced, scan.index.is_some())?;
         point("capture:committed").map_err(|e| self.folder_error(e))?;
         let row = CheckpointRow {
             seq: 0,
@@ -164,7 +164,9 @@ impl Workspace {
         })?;
         point("capture:scanned").map_err(|e| self.folder_error(e))?;
         let (writer, fresh) = sink.finish();
-        scan.index_changed &= forced.is_empty();
+        if !forced.is_empty() {
+            scan.index = None;
+        }
         Ok(Taken { writer, scan, fresh })
     }
 
@@ -213,9 +215,9 @@ impl Workspace {
     }
 
     /// Keeps a scan's index for the next one.
-    pub(crate) fn keep_index(&self, mut scan: Scan) {
-        if scan.index_changed {
-            self.store.keep_index(&mut scan.index);
+    pub(crate) fn keep_index(&self, scan: Scan) {
+        if let Some(mut index) = scan.index {
+            self.store.keep_index(&mut index);
         }
     }
 

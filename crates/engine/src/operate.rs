@@ -96,6 +96,8 @@ pub enum OperationError {
         reason: String,
         /// Whether that was for want of space.
         full_disk: bool,
+        /// Whether that was because what the store has is damaged.
+        damaged: bool,
     },
     /// The system refused both ways.
     #[error("{reason}; and putting `{}` back failed: {back}", path.display())]
@@ -145,7 +147,7 @@ impl Workspace {
         let (plan, now, fresh) = loop {
             let (now, fresh, missing) = self.look(&request, &forced)?;
             let trees = Trees { fresh: &fresh, store: &self.store };
-            let plan = self.draft(&trees, now, &request)?;
+            let plan = self.draft(&trees, now, &request, &forced)?;
             if !more_unknown(&plan, &mut forced) {
                 missing_folder = missing;
                 break (plan, now, fresh);
@@ -191,7 +193,7 @@ impl Workspace {
                     still_holds(&trees, taken.scan.root, plan)?;
                     plan.clone()
                 }
-                None => self.draft(&trees, taken.scan.root, &request)?,
+                None => self.draft(&trees, taken.scan.root, &request, &forced)?,
             };
             if shown.is_some() || !more_unknown(&plan, &mut forced) {
                 break (plan, taken);
@@ -231,25 +233,36 @@ impl Workspace {
         })
     }
 
-    /// The steps of a request, given the state now.
+    /// The steps of a request, given the state now. `forced` are the paths that were looked at whatever the rules say.
     fn draft<S: TreeSource<Error = StoreError>>(
         &self,
         trees: &S,
         now: RootState,
         request: &Request,
+        forced: &[WorkspacePath],
     ) -> Result<plan::Plan, OperationError> {
         match &request.steps {
             Some(steps) => {
-                let mut wanted = steps.clone();
+                let mut wanted = plan::Plan { steps: Vec::new(), ..steps.clone() };
                 let mut changed = Vec::new();
-                wanted.steps.retain(|step| match diff::lookup(trees, &now.tree, &step.path) {
-                    Ok(entry) if entry == step.after => false,
-                    Ok(entry) if entry == step.before => true,
-                    _ => {
-                        changed.push(step.path.clone());
-                        true
+                for step in &steps.steps {
+                    let entry = diff::lookup(trees, &now.tree, &step.path)?;
+                    if entry == step.after {
+                        continue;
                     }
-                });
+                    wanted.steps.push(step.clone());
+                    match entry {
+                        entry if entry == step.before => {}
+                        // A rule leaves it out by now: unknown until it is looked at all the same.
+                        Some(Entry::Skipped { reason }) if reason.is_by_rule() && !forced.contains(&step.path) => {
+                            wanted.unknown.push(step.path.clone());
+                            if let Some(before) = &step.before {
+                                wanted.unknown.append(&mut plan::captured_paths(trees, &step.path, before)?);
+                            }
+                        }
+                        _ => changed.push(step.path.clone()),
+                    }
+                }
                 if changed.is_empty() {
                     Ok(wanted)
                 } else {
@@ -361,7 +374,7 @@ impl Workspace {
         };
         writer.record(Record::Checkpoint(before.clone()))?;
         writer.record(Record::Operation(operation.clone()))?;
-        writer.commit(true, scan.index_changed)?;
+        writer.commit(true, scan.index.is_some())?;
         point("operate:begun").map_err(|e| self.folder_error(e))?;
         self.keep_index(scan);
         Ok(Begun {
@@ -395,12 +408,16 @@ impl Workspace {
                 ApplyError::Content(error) => error.is_full_disk(),
                 _ => false,
             };
+            let damaged = matches!(
+                &error,
+                ApplyError::Content(StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. })
+            );
             let reason = describe(error);
             match self.put_back(lock, &applier, swapped, &begun.before) {
                 Ok(()) => {
                     // Whether or not this can be noted: the next command finds the old tree and ends the operation.
                     let _ = self.note_end(lock, &begun.operation.id, Outcome::RolledBack { why: reason.clone() });
-                    OperationError::RolledBack { reason, full_disk }
+                    OperationError::RolledBack { reason, full_disk, damaged }
                 }
                 Err(ApplyError::Path { path, source }) => {
                     OperationError::Stuck { reason, path, back: source.to_string() }

@@ -1,12 +1,12 @@
 //! Plain values that every surface shows: the command line's `--json` and the HTTP API print these same types.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piton_model::diff::{Change, ChangeKind, Counts};
 use piton_model::text::Hunk;
 use piton_model::{Cause, CheckpointId, Entry, OperationId, SkipReason, Timestamp, WorkspaceId, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A path: readable, and in base64 as well where it is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,11 @@ impl From<&WorkspacePath> for PathView {
     fn from(path: &WorkspacePath) -> Self {
         Self { path: path.display(), path_b64: path.base64() }
     }
+}
+
+/// A path of the system, for people: a folder whose name is not UTF-8 must not keep a document from being written.
+fn readable<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
 }
 
 /// Something that was left out, and why.
@@ -342,10 +347,12 @@ pub struct Status {
     /// Its id.
     pub id: WorkspaceId,
     /// Where it is.
+    #[serde(serialize_with = "readable")]
     pub path: PathBuf,
     /// Whether its folder is the one that was captured.
     pub folder: FolderState,
     /// Where its store is.
+    #[serde(serialize_with = "readable")]
     pub store: PathBuf,
     /// Bytes that the store takes.
     pub size: u64,
@@ -383,8 +390,10 @@ pub struct Initialized {
     /// Its id.
     pub id: WorkspaceId,
     /// Where it is.
+    #[serde(serialize_with = "readable")]
     pub path: PathBuf,
     /// Where its store is.
+    #[serde(serialize_with = "readable")]
     pub store: PathBuf,
     /// Bytes that the store may take.
     pub budget: u64,

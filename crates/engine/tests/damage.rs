@@ -1,5 +1,7 @@
 //! A damaged store: what is wrong is found and named, it costs only what needs it, and nothing wrong is ever served.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+
 use std::path::PathBuf;
 
 use piton_engine::view::DamageView;

@@ -3,6 +3,8 @@
 //! Three of them need real processes and are in `crates/cli/tests/faults.rs` as well: old or new, verified, and several
 //! processes at once.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use piton_engine::model::{SkipReason, WorkspacePath};

@@ -2,6 +2,8 @@
 //!
 //! Permissions mean nothing to root, so these tests run as an ordinary user wherever they are about permissions.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -339,7 +341,7 @@ fn assert_refused_and_put_back(world: &World, target: &str, path: &str, why: &st
     as_ordinary_user(|| {
         let error = rewind_error(world, target);
         let clear = |reason: &str| reason.contains(&format!("`{path}`")) && reason.contains(why);
-        assert!(matches!(&error, OperationError::RolledBack { reason, full_disk: false } if clear(reason)), "{error}");
+        assert!(matches!(&error, OperationError::RolledBack { reason, full_disk: false, .. } if clear(reason)), "{error}");
         world.assert_is(&before);
         // Nothing is left behind that the next command would stumble over.
         assert!(world.open().recovered().is_empty());

@@ -112,6 +112,11 @@ impl<'a> Applier<'a> {
         })
     }
 
+    /// The same for the way back: as many as possible, since one that may not be opened must not keep others closed.
+    pub fn reopen_folders(&self) {
+        self.folders.iter().for_each(|f| drop(set_mode(self.root, &f.path, f.open())));
+    }
+
     /// Gives folders their bits at the end of the operation, or those from before it.
     pub fn close_folders<E>(&self, to_after: bool) -> Result<(), ApplyError<E>> {
         // Inner ones first: a folder that loses its bits may not be passed through any more.
@@ -261,6 +266,26 @@ impl<'a> Applier<'a> {
                 rustix::fs::syncfs(&parent)?;
                 synced.push(device);
             }
+        }
+        Ok(())
+    }
+
+    /// Asks whether what came out at a step can be removed, while there is still a way back.
+    pub fn check_removable<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
+        let path = &self.steps[number].path;
+        let (parent, _) = self.root.parent(path).map_err(at(path))?;
+        may_remove(parent.as_fd(), &self.staged_name(number)).map_err(at(path))
+    }
+
+    /// Removes what stands at every step's own name. The caller has made sure that it is stored.
+    pub fn clear_all<E>(&self) -> Result<(), ApplyError<E>> {
+        // A folder that ends without its owner's bits lets nothing be removed from it: it is opened once more.
+        let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
+        closed.iter().try_for_each(|f| set_mode(self.root, &f.path, f.open()).map_err(at(&f.path)))?;
+        (0..self.steps.len()).try_for_each(|number| self.clear(number))?;
+        if !closed.is_empty() {
+            self.close_folders(true)?;
+            self.sync_swapped()?;
         }
         Ok(())
     }
@@ -427,16 +452,47 @@ fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     // It is on its way out, so its bits do not matter any more.
     let _ = rustix::fs::chmod(format!("/proc/self/fd/{}", path.as_raw_fd()), Mode::RWXU);
     let folder = open(OFlags::RDONLY)?;
-    let mut names: Vec<Vec<u8>> = Vec::new();
-    let mut space = Vec::with_capacity(32 << 10);
-    let mut listing = rustix::fs::RawDir::new(&folder, space.spare_capacity_mut());
-    while let Some(entry) = listing.next() {
-        names.push(entry?.file_name().to_bytes().to_vec());
-    }
-    for name in names.iter().filter(|n| !matches!(&n[..], b"." | b"..")) {
-        remove(folder.as_fd(), name)?;
+    for name in names_in(folder.as_fd())? {
+        remove(folder.as_fd(), &name)?;
     }
     Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Whether [`remove`] would get to its end: every folder with something in it can be opened or is open, and none is a
+/// mount point.
+fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    let found = rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, rustix::fs::StatxFlags::TYPE)?;
+    if FileType::from_raw_mode(found.stx_mode.into()) != FileType::Directory {
+        return Ok(());
+    }
+    if found.stx_attributes.contains(rustix::fs::StatxAttributes::MOUNT_ROOT) {
+        return Err(Errno::BUSY.into());
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(parent, name, flags, Mode::empty())?;
+    let names = names_in(folder.as_fd())?;
+    // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it
+    // is, and only the kernel knows whether they are.
+    if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(found.stx_mode.into())).is_err() {
+        let probe = format!("{STAGED}probe");
+        mkdirat(&folder, &probe[..], Mode::RWXU)?;
+        unlinkat(&folder, &probe[..], AtFlags::REMOVEDIR)?;
+    }
+    names.iter().try_for_each(|name| may_remove(folder.as_fd(), name))
+}
+
+/// The names in an open folder, `.` and `..` left out.
+fn names_in(folder: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
+    let mut names = Vec::new();
+    let mut space = Vec::with_capacity(32 << 10);
+    let mut listing = rustix::fs::RawDir::new(folder, space.spare_capacity_mut());
+    while let Some(entry) = listing.next() {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if !matches!(&name[..], b"." | b"..") {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 fn at<E>(path: &WorkspacePath) -> impl Fn(io::Error) -> ApplyError<E> + use<'_, E> {

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod fail;
 mod index;
 mod lock;
+mod pattern;
 mod read;
 mod root;
 mod rules;

@@ -15,6 +15,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use piton_model::{SkipReason, WorkspacePath};
 use rustix::fs::OFlags;
 
+use crate::pattern::translate;
 use crate::root::Root;
 
 /// What the caller may choose.
@@ -322,7 +323,9 @@ fn parse(bytes: &[u8]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for line in bytes.split(|b| *b == b'\n') {
-        let _ = builder.add_line(None, &String::from_utf8_lossy(line));
+        if let Some(line) = translate(&String::from_utf8_lossy(line)) {
+            let _ = builder.add_line(None, &line);
+        }
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }

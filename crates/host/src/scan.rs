@@ -66,10 +66,8 @@ pub struct Progress {
 pub struct Scan {
     /// The root.
     pub root: RootState,
-    /// What to give to the next scan.
-    pub index: Index,
-    /// Whether the index is another than the one that was given.
-    pub index_changed: bool,
+    /// What to give to the next scan; none where that is the index that was given.
+    pub index: Option<Index>,
     /// What was left out, and why.
     pub skipped: Vec<(WorkspacePath, SkipReason)>,
     /// Files that changed at each reading.
@@ -159,12 +157,20 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
     let read = to_read.len() as u64;
     let unsettled = read_all(root, to_read, &mut slots, options.now_ns, threads, sink, options.progress)
         .map_err(ScanError::Sink)?;
-    // Nothing was listed anew: everything is as the index has it.
-    let index_changed = old.is_none() || slots.iter().any(|s| matches!(s, Slot::Listed(_)));
     let skipped = skipped(&slots);
-    let (state, index) =
-        assemble(&slots, rules.fingerprint, old.map_or(0, Index::size), sink).map_err(ScanError::Sink)?;
-    Ok(Scan { root: state, index, index_changed, skipped, unsettled, read })
+    let (root, index) = match (old, &slots[..]) {
+        // Nothing was listed anew: everything is as the index has it.
+        (Some(_), [Slot::Known(root), ..]) if slots.iter().all(|s| matches!(s, Slot::Known(_))) => {
+            let head = root.head();
+            (RootState { tree: head.tree, mode: head.signature.bits() }, None)
+        }
+        _ => {
+            let size = old.map_or(0, Index::size);
+            let (root, index) = assemble(&slots, rules.fingerprint, size, sink).map_err(ScanError::Sink)?;
+            (root, Some(index))
+        }
+    };
+    Ok(Scan { root, index, skipped, unsettled, read })
 }
 
 /// The folders of the index where something may not be as it was.
@@ -481,6 +487,8 @@ fn skipped(slots: &[Slot<'_>]) -> Vec<(WorkspacePath, SkipReason)> {
             }
         }
     }
+    // Folders come before what is in them, and a list of paths is in path order wherever it is shown.
+    out.sort_unstable();
     out
 }
 

@@ -185,6 +185,8 @@ impl Walk<'_> {
             names.push(name.to_vec());
         }
         names.sort_unstable();
+        // Before the rules are read, for the same reason.
+        let exclude_ctime = if rules.has_git { exclude_ctime(self.root, &task.path) } else { 0 };
         let level = self.rules.enter(self.root, &task.level, &task.path, rules);
 
         let mut old_entries = old.map(|o| o.entries()).into_iter().flatten().peekable();
@@ -246,7 +248,6 @@ impl Walk<'_> {
             };
             entries.push(Node { name, kind, young, signature });
         }
-        let exclude_ctime = if rules.has_git { exclude_ctime(self.root, &task.path) } else { 0 };
         if let Some(old) = old {
             let head = old.head();
             let had = |name: &[u8]| old.entries().any(|e| e.name == name);
@@ -256,6 +257,9 @@ impl Walk<'_> {
                 || had(b".pitonignore") != rules.has_pitonignore;
         }
         let young = self.is_young(&signature);
+        // As young as this scan, its next edit may leave the time as it is: then no time will do.
+        let is_young = self.is_young(&Signature { ctime: exclude_ctime, ..Signature::default() });
+        let exclude_ctime = if is_young { i64::MIN } else { exclude_ctime };
         let node =
             FolderNode { path: task.path.clone(), signature, young, has_git: rules.has_git, exclude_ctime, entries };
         Ok((node, rules_changed))

@@ -263,17 +263,29 @@ impl<S: TreeSource> Planner<'_, S> {
 
     /// Asks for every path that the target has here to be captured, whatever the rules say.
     fn ask_for(&mut self, path: &WorkspacePath, want: &Entry) -> Result<(), S::Error> {
-        if self.reach(path) == Reach::Outside || want.is_skipped() {
-            return Ok(());
-        }
-        self.plan.unknown.push(path.clone());
-        if let Entry::Folder { tree, .. } = want {
-            for (name, entry) in self.source.tree(tree)?.entries() {
-                self.ask_for(&path.join(name), entry)?;
-            }
-        }
+        let mut paths = captured_paths(self.source, path, want)?;
+        paths.retain(|path| self.reach(path) != Reach::Outside);
+        self.plan.unknown.append(&mut paths);
         Ok(())
     }
+}
+
+/// A path and all beneath it that an entry has captured.
+pub fn captured_paths<S: TreeSource>(
+    source: &S,
+    path: &WorkspacePath,
+    entry: &Entry,
+) -> Result<Vec<WorkspacePath>, S::Error> {
+    if entry.is_skipped() {
+        return Ok(Vec::new());
+    }
+    let mut paths = vec![path.clone()];
+    if let Entry::Folder { tree, .. } = entry {
+        for (name, entry) in source.tree(tree)?.entries() {
+            paths.append(&mut captured_paths(source, &path.join(name), entry)?);
+        }
+    }
+    Ok(paths)
 }
 
 #[cfg(test)]

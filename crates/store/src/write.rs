@@ -166,10 +166,10 @@ impl<'s> Writer<'s> {
         self.flush()?;
         let fail = |what| move |e| StoreError::io("cannot write", Path::new(what))(e);
         if durable {
-            for (pack, _) in self.filled.iter().copied().chain([(self.pack, 0)]) {
-                self.store.sync_pack(pack, true)?;
-            }
             self.store.sync_packs()?;
+            for (pack, _) in self.filled.iter().copied().chain([(self.pack, 0)]) {
+                self.store.sync_pack(pack, pack != self.began.0 || self.began.1 == 0)?;
+            }
         }
         point("store:begin").map_err(fail("the database"))?;
         let db = &*self.store.db();

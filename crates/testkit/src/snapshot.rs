@@ -62,6 +62,12 @@ impl Snapshot {
         self
     }
 
+    /// The same without what an operation staged at the root and has not cleared yet.
+    pub fn without_staged(mut self) -> Self {
+        self.0.retain(|p, _| !p.starts_with(b".piton-"));
+        self
+    }
+
     /// Whether a path is there.
     pub fn has(&self, path: &str) -> bool {
         self.0.contains_key(path.as_bytes())

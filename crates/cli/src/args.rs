@@ -1,0 +1,116 @@
+//! What every command understands, and what is done with arguments that none does.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, ValueEnum, ValueHint};
+
+use crate::commands::Command;
+use crate::console::Console;
+use crate::error::Failure;
+
+/// Checkpoints and rewinds the folder that an AI coding agent works in.
+///
+/// Piton captures every file of a folder as a checkpoint, outside the folder and without touching its git history, and
+/// makes the folder equal to any checkpoint again. Every rewind begins with a capture, so it can always be taken back.
+#[derive(Debug, Parser)]
+#[command(name = "piton", version, arg_required_else_help = true, max_term_width = 100, after_help = BEGIN)]
+#[command(after_long_help = LONG)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, clap::Args)]
+pub struct Global {
+    /// The workspace's folder [default: the one around the current folder]
+    ///
+    /// Without it, the workspace is the known one around the current folder, else the root of the git repository
+    /// around it, else the current folder itself.
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Everywhere")]
+    pub workspace: Option<PathBuf>,
+    /// Print one JSON document
+    ///
+    /// Exactly one document goes to stdout, whatever happens. An error is `{"error":{"message":"…","hints":["…"]}}`
+    /// there, and in words on stderr as always.
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub json: bool,
+    /// When to use colour; NO_COLOR and CLICOLOR_FORCE are honoured
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    #[arg(hide_default_value = true, help_heading = "Everywhere", help = "Use colour: auto, always or never")]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+const BEGIN: &str = "\
+Begin:
+  piton demo                       see it work in a scratch folder, in ten seconds
+  piton checkpoint before-agent    capture this project
+  piton rewind before-agent        make it equal to that checkpoint again
+  piton redo                       take the rewind back
+
+`piton help COMMAND` says more about each command.";
+
+const LONG: &str = "\
+Begin:
+  piton demo                       see it work in a scratch folder, in ten seconds
+  piton checkpoint before-agent    capture this project
+  piton rewind before-agent        make it equal to that checkpoint again
+  piton redo                       take the rewind back
+
+Targets, wherever a command takes one:
+  kmzq                the beginning of a checkpoint's id; ids have the letters k to z only
+  before-agent        a name, whole
+  10m, 2h, 3d         the last checkpoint that is at least that old
+  start               the first checkpoint
+  @                   the workspace as it is now (for `piton diff`)
+
+Exit codes:
+  0  done
+  1  not done, and you can do something about it: the hint says what
+  2  not done, and it is piton's own fault or its store is damaged
+
+Environment:
+  PITON_HOME          where checkpoints are kept [default: piton in your data folder]
+  NO_COLOR            no colour
+  CLICOLOR_FORCE      colour though the output is no terminal
+
+`piton help COMMAND` says more about each command.";
+
+/// Arguments that are not understood, or that ask for help: clap has the words for both.
+pub struct Refused(clap::Error);
+
+/// Reads the process's arguments.
+pub fn read() -> Result<Cli, Refused> {
+    Cli::try_parse().map_err(Refused)
+}
+
+impl Refused {
+    /// Shows them. Help is what was asked for; everything else is the user's to fix, which is exit code 1 here and 2 in
+    /// clap.
+    pub fn show(self) -> ExitCode {
+        // A closed pipe is no reason to say more.
+        let _ = self.0.print();
+        if matches!(self.0.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+            return ExitCode::SUCCESS;
+        }
+        if std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json") {
+            let rendered = self.0.render().to_string();
+            let message = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let failure = Failure::user(message).hint("`piton --help` lists what there is");
+            return failure.report_json(&mut Console::new(true, Color::Never));
+        }
+        ExitCode::from(1)
+    }
+}

@@ -1,0 +1,37 @@
+//! `piton completions`: what a shell needs to complete piton's words.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use serde::Serialize;
+
+use crate::args::Cli;
+use crate::console::Console;
+use crate::error::Failure;
+
+/// Print what a shell needs to complete piton's words
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton completions bash > ~/.local/share/bash-completion/completions/piton
+  piton completions zsh > \"${fpath[1]}/_piton\"
+  piton completions fish > ~/.config/fish/completions/piton.fish";
+
+#[derive(Serialize)]
+struct Completions {
+    shell: String,
+    script: String,
+}
+
+pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "piton", &mut script);
+    let made = Completions { shell: args.shell.to_string(), script: String::from_utf8_lossy(&script).into_owned() };
+    console.print(&made, |out, _| out.write_all(&script))
+}

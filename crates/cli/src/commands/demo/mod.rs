@@ -1,0 +1,199 @@
+//! `piton demo`: the whole of piton in ten seconds, in a scratch folder, with the real engine.
+
+mod scratch;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use piton_engine::{CaptureOptions, DiffOptions, Engine, Environment, LogOptions, RewindOptions};
+use serde::Serialize;
+
+use self::scratch::Snapshot;
+use super::{checkpoint, diff, log, redo, rewind};
+use crate::console::{Console, Look};
+use crate::error::Failure;
+use crate::escape::escape_path;
+use crate::patch;
+use crate::words::{plural, size};
+
+/// See it work in a scratch folder
+///
+/// A small project appears, an agent spoils it, and a rewind brings it back, byte for byte. Your own files and your own
+/// checkpoints are not touched.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Keep the scratch folder, to look around in it
+    #[arg(long)]
+    keep: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Summary {
+    /// Whether the files were what they had been, after the rewind and after the redo.
+    proved: bool,
+    files: usize,
+    bytes: usize,
+    restored: usize,
+    created: usize,
+    deleted: usize,
+    capture_ms: f64,
+    rewind_ms: f64,
+    redo_ms: f64,
+    /// The scratch folder, where it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
+    let scratch = tempfile::Builder::new().prefix("piton-demo-").tempdir().map_err(no_scratch)?;
+    let mut story = Vec::new();
+    let told = tell(scratch.path(), &mut story, &console.look);
+    let kept = args.keep.then(|| scratch.keep());
+    if told.is_err() {
+        // How far it came helps to see why.
+        console.say(String::from_utf8_lossy(&story));
+    }
+    let summary = Summary { kept, ..told? };
+    console.print(&summary, |out, look| {
+        out.write_all(&story)?;
+        if let Some(folder) = &summary.kept {
+            let (project, home) = (folder.join("shop"), folder.join("store"));
+            writeln!(out, "\nKept: cd {} && export PITON_HOME={}", escape_path(&project), escape_path(&home))?;
+        }
+        writeln!(out, "\n{}", look.paint.bold("Now yours"))?;
+        writeln!(out, "  cd YOUR/PROJECT && piton checkpoint before-agent")?;
+        writeln!(out, "  piton --help")
+    })?;
+    if summary.proved { Ok(()) } else { Err(Failure::bug("the files are not what they were")) }
+}
+
+/// Tells the story while it happens.
+fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failure> {
+    let paint = look.paint;
+    let (project, home) = (scratch.join("shop"), scratch.join("store"));
+    scratch::make_folder(&project).map_err(no_scratch)?;
+    scratch::make_project(&project).map_err(no_scratch)?;
+    let before = Snapshot::of(&project).map_err(no_scratch)?;
+    let engine = Engine::new(home, Environment::default());
+    let mut story = Story { out, look };
+
+    let place = paint.dim(format!("(in {}; your files are not touched)", escape_path(scratch)));
+    story.heading(&format!("A small project {place}"))?;
+    story.line("README.md  price -> src/price.py  run.sh  src/cart.py  src/price.py  tests/…")?;
+
+    story.heading("Drive in a piton")?;
+    story.command("piton checkpoint before-agent")?;
+    let mut workspace = engine.open_or_init(&project)?;
+    let options = CaptureOptions { name: Some("before-agent".into()), ..CaptureOptions::default() };
+    let (captured, capture_time) = timed(|| workspace.capture(&options));
+    let captured = captured?;
+    story.show(|out, look| checkpoint::write(out, look, &captured))?;
+
+    story.heading("An agent gets to work")?;
+    story.command("sed -i 's/0.19/0.0  # TODO/; s/ \\* (1 + TAX)//' src/price.py")?;
+    story.command("printf '…' > src/discount.py && chmod -x run.sh && rm -rf tests")?;
+    scratch::spoil(&project).map_err(no_scratch)?;
+    let spoiled = Snapshot::of(&project).map_err(no_scratch)?;
+
+    story.heading("What did it do?")?;
+    story.command("piton diff --stat")?;
+    let compared = workspace.diff(&DiffOptions::default())?;
+    story.show(|out, look| diff::write_stat(out, look, &compared))?;
+    story.command("piton diff -U0 src/price.py")?;
+    let price = compared.files.iter().find(|file| file.change.path.path == "src/price.py");
+    story.show(|out, look| price.map_or(Ok(()), |file| patch::write(out, look, file)))?;
+
+    story.heading("Fall, and fall only to the last piton")?;
+    story.command("piton rewind before-agent --yes")?;
+    let (rewound, rewind_time) = timed(|| workspace.rewind_now("before-agent", &RewindOptions::default()));
+    let rewound = rewound?;
+    let target = rewind::target_of(&workspace, &rewound, "before-agent")?;
+    story.show(|out, look| rewind::write(out, look, &rewound, &target))?;
+    let after = Snapshot::of(&project).map_err(no_scratch)?;
+    let is_back = story.proof(&before, &after, "what they were")?;
+
+    story.heading("And if the agent was right after all?")?;
+    story.command("piton redo --yes")?;
+    let (redone, redo_time) = timed(|| workspace.redo_now());
+    let redone = redone?;
+    story.show(|out, look| redo::write(out, look, &redone))?;
+    let again = Snapshot::of(&project).map_err(no_scratch)?;
+    let is_again = story.proof(&spoiled, &again, "what the agent made")?;
+
+    story.heading("Every state is kept")?;
+    story.command("piton log")?;
+    let (timeline, operations) = (workspace.log(LogOptions::default())?, workspace.operations()?);
+    story.show(|out, look| log::write(out, look, &timeline, &operations))?;
+
+    let ms = |time: Duration| (time.as_secs_f64() * 10_000.0).round() / 10.0;
+    let (capture_ms, rewind_ms, redo_ms) = (ms(capture_time), ms(rewind_time), ms(redo_time));
+    story.heading(&format!("Capture {capture_ms} ms, rewind {rewind_ms} ms, redo {redo_ms} ms"))?;
+    Ok(Summary {
+        proved: is_back && is_again,
+        files: before.files(),
+        bytes: before.bytes(),
+        restored: rewound.restored.len(),
+        created: rewound.created.len(),
+        deleted: rewound.deleted.len(),
+        capture_ms,
+        rewind_ms,
+        redo_ms,
+        kept: None,
+    })
+}
+
+/// The lines of the story.
+struct Story<'a> {
+    out: &'a mut Vec<u8>,
+    look: &'a Look,
+}
+
+impl Story<'_> {
+    fn heading(&mut self, text: &str) -> Result<(), Failure> {
+        let gap = if self.out.is_empty() { "" } else { "\n" };
+        writeln!(self.out, "{gap}{}", self.look.paint.bold(text)).map_err(Failure::stdout)
+    }
+
+    fn command(&mut self, text: &str) -> Result<(), Failure> {
+        self.line(&format!("{} {text}", self.look.paint.id("$")))
+    }
+
+    fn line(&mut self, text: &str) -> Result<(), Failure> {
+        writeln!(self.out, "  {text}").map_err(Failure::stdout)
+    }
+
+    /// What a command prints, set in.
+    fn show(&mut self, write: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>) -> Result<(), Failure> {
+        let mut text = Vec::new();
+        write(&mut text, self.look).map_err(Failure::stdout)?;
+        String::from_utf8_lossy(&text).lines().try_for_each(|line| self.line(line))
+    }
+
+    /// Compares every path with what it should be.
+    fn proof(&mut self, expected: &Snapshot, found: &Snapshot, what: &str) -> Result<bool, Failure> {
+        let paint = self.look.paint;
+        let wrong = expected.differing(found);
+        if wrong.is_empty() {
+            let read = format!("{}, {}", plural(found.files() as u64, "file"), size(found.bytes() as u64));
+            let text =
+                format!("proof: read again without piton's code: {read}, byte for byte {what}, modes and links too");
+            self.line(&paint.good(text))?;
+        }
+        for path in &wrong {
+            self.line(&paint.bad(format!("not as it should be: {}", escape_path(path))))?;
+        }
+        Ok(wrong.is_empty())
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let begin = Instant::now();
+    let result = work();
+    (result, begin.elapsed())
+}
+
+fn no_scratch(error: io::Error) -> Failure {
+    Failure::user(format!("the scratch folder: {error}")).hint("TMPDIR chooses where it is made")
+}

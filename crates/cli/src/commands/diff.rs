@@ -1,0 +1,215 @@
+//! `piton diff`: what differs between two moments.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+
+use piton_engine::model::WorkspacePath;
+use piton_engine::view::{Diff, FileDiff};
+use piton_engine::{DiffError, DiffOptions, TargetError, Workspace};
+use unicode_width::UnicodeWidthStr;
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{bytes_of, escape_path, escape_view};
+use crate::paths::{PathArgs, resolve};
+use crate::progress::with_progress;
+use crate::words::{changes, grouped, label, plural};
+use crate::{columns, files, patch};
+
+/// Show what differs between two checkpoints, or a checkpoint and now
+///
+/// FROM is the newest checkpoint and TO is now (`@`) unless given. A word that is a target is taken as FROM or TO; the
+/// first word that is none, and all that follow, are paths, and so is everything after `--`. A word that is both is a
+/// target: write `-- WORD` or `./WORD` for the path.
+///
+/// Into a file or pipe the unified form is a patch that `git apply` and `patch` read: contents are written as they are.
+/// On a terminal, or with colour, control characters in them are escaped. Text that is not UTF-8 is shown with
+/// replacement characters, so a patch of such a file does not apply; and git's patches have no empty folders.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "piton diff [OPTIONS] [FROM [TO]] [PATH]... [-- PATH...]", after_help = EXAMPLES)]
+pub struct Args {
+    /// FROM and TO, where they are given; then the paths to compare
+    #[arg(value_name = "TARGET|PATH", value_hint = clap::ValueHint::AnyPath)]
+    words: Vec<OsString>,
+    /// Paths, whatever they look like
+    #[arg(last = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath, hide = true)]
+    after: Vec<OsString>,
+    #[command(flatten)]
+    paths: PathArgs,
+    /// Count the lines that differ, file by file
+    #[arg(long, group = "form")]
+    stat: bool,
+    /// Only the paths that differ
+    #[arg(long, group = "form")]
+    name_only: bool,
+    /// End each path with a NUL byte, and write it as it is
+    #[arg(short = 'z', requires = "name_only")]
+    nul: bool,
+    /// Two columns: how it was and how it became
+    #[arg(long, group = "form")]
+    side_by_side: bool,
+    /// Equal lines around each difference
+    #[arg(short = 'U', long = "context", value_name = "N", default_value_t = 3)]
+    context: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton diff                                   since the newest checkpoint
+  piton diff before-refactor --stat
+  piton diff 2h @ src/auth.rs --side-by-side
+  piton diff start before-refactor -- docs
+  piton diff before-refactor > work.patch && git apply -R work.patch
+  piton diff --name-only -z | xargs -0 ls -l";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let workspace = surroundings.open(console)?;
+    let asked = Asked::read(args, &workspace, &surroundings.here, console)?;
+    let options = DiffOptions {
+        from: asked.from,
+        to: asked.to,
+        paths: asked.paths,
+        context: args.context,
+        names_only: args.name_only,
+    };
+    let progress = workspace.progress();
+    let result = with_progress(console, &progress, "Comparing", || workspace.diff(&options));
+    let diff = result.map_err(|error| explain(error, &asked.guessed))?;
+    console.print(&diff, |out, look| {
+        if args.name_only {
+            write_names(out, &diff, args.nul)
+        } else if args.stat {
+            write_stat(out, look, &diff)
+        } else if args.side_by_side {
+            diff.files.iter().try_for_each(|file| columns::write(out, look, file))
+        } else {
+            diff.files.iter().try_for_each(|file| patch::write(out, look, file))
+        }
+    })?;
+    if diff.files.is_empty() {
+        let paint = console.talk.paint;
+        let side = |side: &Option<_>| side.as_ref().map_or("now".to_owned(), |checkpoint| label(checkpoint, paint));
+        console.advise(format!("no differences between {} and {}", side(&diff.from), side(&diff.to)));
+    }
+    Ok(())
+}
+
+/// The words, sorted into targets and paths.
+struct Asked {
+    from: Option<String>,
+    to: Option<String>,
+    paths: Vec<WorkspacePath>,
+    /// Words that are no targets and nothing else says that they are paths.
+    guessed: Vec<(WorkspacePath, OsString)>,
+}
+
+impl Asked {
+    fn read(args: &Args, workspace: &Workspace, here: &Path, console: &mut Console) -> Result<Self, Failure> {
+        let mut targets = Vec::new();
+        let mut words = args.words.iter().peekable();
+        while targets.len() < 2
+            && let Some(word) = words.peek()
+            && let Some(target) = as_target(workspace, here, word)?
+        {
+            if here.join(word).symlink_metadata().is_ok() {
+                let word = escape_path(Path::new(word));
+                console.advise(format!("note: `{word}` is taken as a checkpoint; `./{word}` is the path"));
+            }
+            targets.push(target);
+            words.next();
+        }
+        let mut guessed = Vec::new();
+        let mut paths = args.paths.resolve(workspace.path(), here)?;
+        for word in words {
+            let path = resolve(workspace.path(), here, word)?;
+            guessed.push((path.clone(), word.clone()));
+            paths.push(path);
+        }
+        for word in &args.after {
+            paths.push(resolve(workspace.path(), here, word)?);
+        }
+        let mut targets = targets.into_iter();
+        Ok(Self { from: targets.next(), to: targets.next(), paths, guessed })
+    }
+}
+
+/// A word as a target, if it is one. A word that looks like one and is not is an error, unless there is such a path.
+fn as_target(workspace: &Workspace, here: &Path, word: &OsString) -> Result<Option<String>, Failure> {
+    let Some(text) = word.to_str().filter(|text| !text.starts_with('/') && !text.starts_with('.')) else {
+        return Ok(None);
+    };
+    match workspace.resolve(text) {
+        Ok(_) | Err(TargetError::Now) => Ok(Some(text.to_owned())),
+        Err(TargetError::Unknown(_) | TargetError::Bad(_)) => Ok(None),
+        Err(TargetError::Store(error)) => Err(error.into()),
+        Err(_) if here.join(word).symlink_metadata().is_ok() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A word that is nothing at all may have been meant either way.
+fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)]) -> Failure {
+    let word = match &error {
+        DiffError::Target(TargetError::NoPath(path)) => guessed.iter().find(|(guess, _)| guess == path),
+        _ => None,
+    };
+    match word {
+        Some((_, word)) => {
+            Failure::user(format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))))
+                .hint("`piton log` lists the checkpoints; `piton diff --name-only` lists the paths that differ")
+        }
+        None => error.into(),
+    }
+}
+
+fn write_names(out: &mut dyn Write, diff: &Diff, nul: bool) -> io::Result<()> {
+    for file in &diff.files {
+        if nul {
+            out.write_all(&bytes_of(&file.change.path))?;
+            out.write_all(b"\0")?;
+        } else {
+            writeln!(out, "{}", escape_view(&file.change.path))?;
+        }
+    }
+    Ok(())
+}
+
+/// One line for each file, and their sum.
+pub fn write_stat(out: &mut dyn Write, look: &Look, diff: &Diff) -> io::Result<()> {
+    let rows: Vec<(String, String, &FileDiff)> = diff
+        .files
+        .iter()
+        .map(|file| {
+            let name = format!("{} {}", files::sign(file.change.kind), escape_view(&file.change.path));
+            let remarks = [files::content_remark(file), files::remark(&file.change)];
+            let count = match file.added + file.removed {
+                0 => remarks.into_iter().find(|remark| !remark.is_empty()).unwrap_or("0".to_owned()),
+                lines => grouped(lines),
+            };
+            (name, count, file)
+        })
+        .collect();
+    let names = rows.iter().map(|(name, ..)| name.width()).max().unwrap_or(0);
+    // Remarks instead of numbers do not push the numbers away.
+    let counts = rows.iter().filter(|(.., file)| file.added + file.removed > 0).map(|(_, count, _)| count.len());
+    let counts = counts.max().unwrap_or(0);
+    let most = diff.files.iter().map(|file| file.added + file.removed).max().unwrap_or(0);
+    let room = (look.width.saturating_sub(names + counts + 4) as u64).clamp(10, 40).min(most.max(1));
+    for (name, count, file) in &rows {
+        let pad = " ".repeat(names - name.width());
+        let bar = |lines: u64, sign: &str| sign.repeat((lines * room).div_ceil(most.max(1)) as usize);
+        let (plus, minus) = (bar(file.added, "+"), bar(file.removed, "-"));
+        let line = format!("{name}{pad} | {count:>counts$} {}{}", look.paint.good(plus), look.paint.bad(minus));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    let sum = |count: fn(&FileDiff) -> u64| diff.files.iter().map(count).sum::<u64>();
+    if !diff.files.is_empty() {
+        let lines = format!("{} added, {} removed", plural(sum(|f| f.added), "line"), grouped(sum(|f| f.removed)));
+        writeln!(out, "{}; {lines}", changes(&diff.changes))?;
+    }
+    Ok(())
+}

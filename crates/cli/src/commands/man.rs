@@ -1,0 +1,76 @@
+//! `piton man`: the manual pages.
+
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+use serde::Serialize;
+
+use crate::args::Cli;
+use crate::console::Console;
+use crate::error::Failure;
+use crate::escape::escape_path;
+
+/// Write the manual pages
+///
+/// Into DIR one page for piton and one for each command; without DIR the page of piton, to stdout.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Where to write them; made if it is not there
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    folder: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton man | man -l -
+  piton man ~/.local/share/man/man1";
+
+#[derive(Serialize)]
+struct Pages {
+    pages: Vec<Page>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(folder) = &args.folder else {
+        let mut text = Vec::new();
+        Man::new(command).render(&mut text).map_err(Failure::bug)?;
+        let page = Page { name: "piton".into(), file: None, text: Some(String::from_utf8_lossy(&text).into_owned()) };
+        return console.print(&Pages { pages: vec![page] }, |out, _| out.write_all(&text));
+    };
+    make_folder(folder)?;
+    let mut pages = Vec::new();
+    for command in std::iter::once(&command).chain(command.get_subcommands()) {
+        let file = Man::new(command.clone()).generate_to(folder).map_err(|error| refused(folder, &error))?;
+        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+        pages.push(Page { name, file: Some(file.to_string_lossy().into_owned()), text: None });
+    }
+    let made = Pages { pages };
+    console.print(&made, |out, _| {
+        made.pages
+            .iter()
+            .flat_map(|page| &page.file)
+            .try_for_each(|file| writeln!(out, "{}", crate::escape::escape(file)))
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the pages' folder is the user's choice and no workspace of piton's")]
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| refused(folder, &error))
+}
+
+fn refused(folder: &Path, error: &std::io::Error) -> Failure {
+    Failure::user(format!("the pages cannot be written to {}: {error}", escape_path(folder)))
+}

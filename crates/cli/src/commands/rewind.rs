@@ -1,0 +1,98 @@
+//! `piton rewind`: make the workspace's files equal to a checkpoint.
+
+use std::io::{self, Write};
+
+use piton_engine::view::{CheckpointView, OperationOutcome};
+use piton_engine::{RewindOptions, Workspace};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::paths::PathArgs;
+use crate::plan::{self, Refusal};
+use crate::progress::with_progress;
+use crate::words::label;
+
+/// Make the workspace's files equal to a checkpoint
+///
+/// Restores what changed, brings back what was deleted and deletes what was created since; then reads everything back and
+/// compares. The state now is captured first, so `piton redo` takes the rewind back. What a checkpoint did not capture
+/// (ignored folders and such) is never touched, and neither is .git.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The checkpoint: an id or its beginning, a name, an age such as 10m, or start
+    target: String,
+    #[command(flatten)]
+    paths: PathArgs,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    preview: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Go on though the checkpoint was captured in another folder that stood at this path
+    #[arg(long)]
+    across: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton rewind before-refactor --preview
+  piton rewind 10m                          ten minutes back, after a question
+  piton rewind kmzq --path src/auth.rs --yes
+  piton rewind start --json --yes";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let mut workspace = surroundings.open(console)?;
+    let paths = args.paths.resolve(workspace.path(), &surroundings.here)?;
+    let options = RewindOptions { paths, across: args.across };
+    let command = format!("piton rewind {}", args.target);
+    let failed = |error| Failure::of_operation(error, &command);
+    let progress = workspace.progress();
+
+    let outcome = if args.yes && !args.preview {
+        let work = || workspace.rewind_now(&args.target, &options);
+        with_progress(console, &progress, "Rewinding", work).map_err(failed)?
+    } else {
+        if !args.preview {
+            plan::someone_to_ask(console)?;
+        }
+        let work = || workspace.plan_rewind(&args.target, &options);
+        let plan = with_progress(console, &progress, "Planning", work).map_err(failed)?;
+        if args.preview {
+            return console.print(plan.view(), |out, look| plan::write(out, look, plan.view(), true));
+        }
+        plan::confirm(console, &workspace, plan.view(), args.across).map_err(|refusal| match refusal {
+            Refusal::No => Failure::Declined,
+            Refusal::Engine(error) => failed(error),
+        })?;
+        with_progress(console, &progress, "Rewinding", || workspace.rewind(plan)).map_err(failed)?
+    };
+    let target = target_of(&workspace, &outcome, &args.target)?;
+    console.print(&outcome, |out, look| write(out, look, &outcome, &target))?;
+    if !console.is_json() {
+        console.say_with(|out, look| plan::write_remarks(out, look, &outcome));
+        if outcome.operation.is_some() {
+            console.say("`piton redo` takes it back");
+        }
+    }
+    Ok(())
+}
+
+/// The rewind in one line.
+pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, target: &CheckpointView) -> io::Result<()> {
+    let target = label(target, look.paint);
+    match outcome.operation {
+        Some(_) => writeln!(out, "rewound to {target}: {}", plan::summary(outcome, look)),
+        None => writeln!(out, "nothing to do: the files are as in {target} already"),
+    }
+}
+
+/// The checkpoint that was rewound to: by its id, because an age means another one as time goes on.
+pub fn target_of(workspace: &Workspace, outcome: &OperationOutcome, typed: &str) -> Result<CheckpointView, Failure> {
+    let id = outcome.operation.as_ref().and_then(|operation| operation.target.as_deref());
+    Ok((&workspace.resolve(id.unwrap_or(typed))?).into())
+}

@@ -1,0 +1,87 @@
+//! `piton status`: how the workspace stands.
+
+use std::io::{self, Write};
+
+use piton_engine::view::{FolderState, Status};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::escape_path;
+use crate::progress::with_progress;
+use crate::{files, skipped, words};
+
+/// Show how the workspace stands
+///
+/// Its last checkpoint, what changed since, what a capture leaves out, and how much disk its checkpoints take.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton status
+  piton status --json | jq .changes";
+
+pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let workspace = Surroundings::read(global)?.open(console)?;
+    let progress = workspace.progress();
+    let status = with_progress(console, &progress, "Looking", || workspace.status())?;
+    console.print(&status, |out, look| write(out, look, &status))?;
+    if status.last.is_none() {
+        console.advise("`piton checkpoint` captures the workspace");
+    }
+    Ok(())
+}
+
+/// The whole of it.
+pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
+    let paint = look.paint;
+    let word = |text: &str| paint.dim(format!("{text:<14}"));
+    writeln!(out, "{}{}", word("workspace"), escape_path(&status.path))?;
+    match status.folder {
+        FolderState::Same => {}
+        FolderState::Other => {
+            let text = "another folder stands here than the one that was captured";
+            writeln!(out, "{} {text}", paint.warn("warning:"))?;
+        }
+        FolderState::Missing => {
+            let text = "the folder is gone; `piton rewind TARGET` brings it back";
+            writeln!(out, "{} {text}", paint.warn("warning:"))?;
+        }
+    }
+    for operation in &status.pending {
+        let text = format!(
+            "{} {} of {} was cut off and waits for its folder",
+            operation.kind,
+            operation.id.short(),
+            words::age(operation.began_at, look.now)
+        );
+        writeln!(out, "{} {text}", paint.warn("warning:"))?;
+    }
+    match &status.last {
+        Some(last) => {
+            let age = words::age(last.created_at, look.now);
+            writeln!(out, "{}{}, {age}", word("last"), words::label(last, paint))?;
+        }
+        None => writeln!(out, "{}nothing captured yet", word("last"))?,
+    }
+    if status.folder != FolderState::Missing {
+        let what = if status.last.is_some() { "since then" } else { "to capture" };
+        writeln!(out, "{}{}", word(what), words::changes(&status.changes))?;
+        // Before the first capture everything is new: a list of all files says nothing.
+        if status.last.is_some() {
+            files::write(out, look, "  ", &status.files)?;
+        }
+        if status.skipped.is_empty() {
+            writeln!(out, "{}nothing", word("not captured"))?;
+        }
+        for (at, line) in skipped::lines(&status.skipped, look.lines(5)).iter().enumerate() {
+            writeln!(out, "{}{line}", word(if at == 0 { "not captured" } else { "" }))?;
+        }
+    }
+    let used = format!("{} of {}", words::size(status.size), words::size(status.budget));
+    let count = words::plural(status.checkpoints, "checkpoint");
+    writeln!(out, "{}{count}, {used}, in {}", word("store"), escape_path(&status.store))
+}

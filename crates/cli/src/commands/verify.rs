@@ -1,0 +1,92 @@
+//! `piton verify`: compare the store with itself, byte by byte.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use piton_engine::view::{DamageView, Verification};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{escape, escape_view};
+use crate::progress::with_progress;
+use crate::words::{plural, size};
+
+/// Check every byte of the workspace's store
+///
+/// Compares every object with its id, the database with the packs it was made from, and looks for everything that a
+/// checkpoint needs. Exit code 1 when something is wrong.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Make the database anew from the packs where it is wrong
+    ///
+    /// Damaged objects are forgotten, so that the next capture stores them again if the workspace still has them. The old
+    /// database is kept beside the new one.
+    #[arg(long)]
+    repair: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton verify
+  piton verify --repair";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let workspace = surroundings.open(console)?;
+    let check =
+        |repair| with_progress(console, &workspace.progress(), "Checking the store", || workspace.verify(repair));
+    let mut found = check(args.repair)?;
+    if found.repaired {
+        // The handle still reads the old database; what counts is how the new one stands.
+        let again = surroundings.open(console)?;
+        found = Verification { repaired: true, ..again.verify(false)? };
+    }
+    console.print(&found, |out, look| write(out, look, &found))?;
+    if found.sound {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = console.talk.paint;
+    let hint = if found.repaired {
+        "every other file of every checkpoint is whole; a capture stores again what the workspace still has"
+    } else {
+        "`piton verify --repair` makes the database anew from the packs"
+    };
+    console.advise(format!("{} {hint}", paint.id("hint:")));
+    Ok(ExitCode::from(1))
+}
+
+fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<()> {
+    let paint = look.paint;
+    let read = format!(
+        "{}, {}, {}",
+        plural(found.checkpoints, "checkpoint"),
+        plural(found.objects, "object"),
+        size(found.bytes)
+    );
+    if found.repaired {
+        writeln!(out, "the database was made anew from the packs")?;
+    }
+    if found.sound {
+        return writeln!(out, "{}: {read} read, all as it was written", paint.good("sound"));
+    }
+    writeln!(out, "{}: {} in {read}", paint.bad("damaged"), plural(found.damage.len() as u64, "fault"))?;
+    for damage in &found.damage {
+        let text = match damage {
+            DamageView::Pack { pack, from, to } => {
+                format!("pack {pack}: bytes {from} to {to} are not what was written")
+            }
+            DamageView::Row { table, key } => {
+                format!("database: row {} of {table} is not what the packs say", escape(key))
+            }
+            DamageView::Database { message } => format!("database: {}", escape(message)),
+            DamageView::Needed { checkpoint, path, .. } => {
+                format!("checkpoint {}: {} cannot be restored", paint.id(checkpoint.short()), escape_view(path))
+            }
+        };
+        writeln!(out, "  {} {text}", paint.bad("!"))?;
+    }
+    Ok(())
+}

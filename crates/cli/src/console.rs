@@ -1,0 +1,144 @@
+//! The two streams: data goes to stdout, talk to stderr.
+
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+use piton_engine::model::Timestamp;
+use piton_engine::{Clock, SystemClock};
+use serde::Serialize;
+
+use crate::args::Color;
+use crate::error::Failure;
+use crate::escape::escape_json;
+use crate::paint::Paint;
+
+/// How a stream wants its text.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Its colours.
+    pub paint: Paint,
+    /// Whether a person looks at it right now.
+    pub terminal: bool,
+    /// How many columns it has.
+    pub width: usize,
+    /// What ages count from.
+    pub now: Timestamp,
+}
+
+impl Look {
+    /// How many lines of a list are shown: a terminal is not flooded, a file gets all.
+    pub fn lines(&self, on_terminal: usize) -> usize {
+        if self.terminal { on_terminal } else { usize::MAX }
+    }
+
+    /// Whether contents are written as they are: only where no terminal will get them, now or through `less -R`.
+    pub fn is_raw(&self) -> bool {
+        !self.terminal && !self.paint.is_on()
+    }
+}
+
+/// What the process prints to.
+pub struct Console {
+    json: bool,
+    stdout: BufWriter<Stdout>,
+    /// How stdout wants its text.
+    pub look: Look,
+    /// How stderr wants its text.
+    pub talk: Look,
+}
+
+/// The width of what is no terminal.
+const WIDTH: usize = 120;
+
+impl Console {
+    /// The process's own streams.
+    pub fn new(json: bool, color: Color) -> Self {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let now = SystemClock.now();
+        let look = Look {
+            paint: Paint::for_stream(color, &stdout),
+            terminal: stdout.is_terminal(),
+            width: width(rustix::termios::tcgetwinsize(&stdout)),
+            now,
+        };
+        let talk = Look {
+            paint: Paint::for_stream(color, &stderr),
+            terminal: stderr.is_terminal(),
+            width: width(rustix::termios::tcgetwinsize(&stderr)),
+            now,
+        };
+        Self { json, stdout: BufWriter::new(stdout), look, talk }
+    }
+
+    /// Whether one JSON document is wanted.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a command's result: the value itself as JSON, or as text for people.
+    pub fn print<T: Serialize>(
+        &mut self,
+        value: &T,
+        text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if self.json {
+            let document = serde_json::to_string(value)
+                .map_err(|error| Failure::bug(format!("the result cannot be written as JSON: {error}")))?;
+            writeln!(self.stdout, "{}", escape_json(&document)).map_err(Failure::stdout)
+        } else {
+            text(&mut self.stdout, &self.look).map_err(Failure::stdout)
+        }
+    }
+
+    /// Says something about the work, such as what to do next. Nobody may be listening, which is no failure.
+    pub fn say(&mut self, text: impl AsRef<str>) {
+        // What is printed already comes first where both streams are one terminal.
+        let _ = self.stdout.flush();
+        let _ = writeln!(io::stderr(), "{}", text.as_ref());
+    }
+
+    /// Says something that only a person at this command would want to read, not a program that reads JSON.
+    pub fn advise(&mut self, text: impl AsRef<str>) {
+        if !self.json {
+            self.say(text);
+        }
+    }
+
+    /// Says several lines.
+    pub fn say_with(&mut self, text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>) {
+        let _ = self.stdout.flush();
+        let _ = text(&mut io::stderr().lock(), &self.talk);
+    }
+
+    /// Whether a person is there to be asked.
+    pub fn can_ask(&self) -> bool {
+        self.talk.terminal && io::stdin().is_terminal()
+    }
+
+    /// Asks; no answer is a no.
+    pub fn ask(&mut self, question: &str) -> bool {
+        let _ = self.stdout.flush();
+        let _ = write!(io::stderr(), "{question} [y/N] ");
+        let _ = io::stderr().flush();
+        let mut answer = String::new();
+        match io::stdin().read_line(&mut answer) {
+            Ok(0) => {
+                // The line that the person did not end.
+                let _ = writeln!(io::stderr());
+                false
+            }
+            Ok(_) => matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"),
+            Err(_) => false,
+        }
+    }
+
+    /// Brings out what is still buffered.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.stdout.flush().map_err(Failure::stdout)
+    }
+}
+
+fn width(size: rustix::io::Result<rustix::termios::Winsize>) -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let columns = told.or_else(|| size.ok().map(|size| usize::from(size.ws_col)));
+    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
+}

@@ -1,0 +1,165 @@
+//! Where the process stands: what the engine must know of its surroundings, and which workspace is meant.
+//!
+//! The engine reads no variable of its own; all of them are read here.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use piton_engine::view::Recovered;
+use piton_engine::{Engine, Environment, InitOptions, OpenError, Workspace};
+
+use crate::args::Global;
+use crate::console::Console;
+use crate::error::Failure;
+use crate::escape::{escape_path, escape_view};
+
+/// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
+/// agent's transcript back while it writes to it would break the conversation that the user is in.
+const AGENT_STATE: [&str; 14] = [
+    // Claude Code: transcripts, its own copies of edited files, plans, shells.
+    ".claude/projects",
+    ".claude/file-history",
+    ".claude/todos",
+    ".claude/tasks",
+    ".claude/shell-snapshots",
+    ".claude/session-env",
+    ".claude/debug",
+    // The others keep transcripts and shadow repositories there.
+    ".codex/sessions",
+    ".codex/log",
+    ".gemini/tmp",
+    ".local/share/opencode",
+    ".copilot",
+    ".cline",
+    ".pi/agent/sessions",
+];
+
+/// The surroundings of a command.
+pub struct Surroundings {
+    /// The engine.
+    pub engine: Engine,
+    /// The current folder, which may be gone.
+    pub here: PathBuf,
+    chosen: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Reads the environment.
+    pub fn read(global: &Global) -> Result<Self, Failure> {
+        Ok(Self { engine: engine()?, here: current_folder()?, chosen: global.workspace.clone() })
+    }
+
+    /// The folder of the workspace that is meant.
+    pub fn folder(&self) -> Result<PathBuf, Failure> {
+        match &self.chosen {
+            Some(folder) => Ok(self.here.join(folder)),
+            None => Ok(self.engine.locate(&self.here)?),
+        }
+    }
+
+    /// Opens the workspace that is meant, and says what an earlier crash made necessary.
+    pub fn open(&self, console: &mut Console) -> Result<Workspace, Failure> {
+        let folder = self.folder()?;
+        let workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
+        announce(console, workspace.recovered());
+        Ok(workspace)
+    }
+
+    /// The same, for a command that makes an unknown folder a workspace.
+    pub fn open_or_init(&self, console: &mut Console) -> Result<Workspace, Failure> {
+        let folder = self.folder()?;
+        match self.engine.open(&folder) {
+            Err(OpenError::NotKnown(_)) => {
+                let made = self.engine.init(&folder, InitOptions::default())?;
+                console.advise(format!("{} is a workspace now", escape_path(&made.path)));
+                Ok(self.engine.open(&folder)?)
+            }
+            Err(error) => Err(error.into()),
+            Ok(workspace) => {
+                announce(console, workspace.recovered());
+                Ok(workspace)
+            }
+        }
+    }
+
+    /// A folder inside a workspace is not that workspace, and whoever named it may not know.
+    fn explain(&self, error: OpenError, folder: &Path) -> Failure {
+        let OpenError::NotKnown(path) = &error else { return error.into() };
+        if !path.is_dir() {
+            return Failure::user(format!("{} is no folder, and no workspace that was there", escape_path(path)))
+                .hint("`--workspace DIR` means another folder");
+        }
+        let around = self.engine.locate(folder).ok().filter(|around| self.engine.workspaces().contains(around));
+        match around {
+            Some(around) => Failure::from(error).hint(format!("it is inside the workspace {}", escape_path(&around))),
+            None => error.into(),
+        }
+    }
+}
+
+fn engine() -> Result<Engine, Failure> {
+    let home = match variable("PITON_HOME") {
+        Some(place) => std::path::absolute(place).map_err(|error| Failure::user(format!("PITON_HOME: {error}")))?,
+        None => data_folder()?.join("piton"),
+    };
+    let home_folder = variable("HOME").or_else(|| etcetera::home_dir().ok());
+    let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
+    let environment = Environment {
+        home_folder,
+        global_excludes: ignore::gitignore::gitconfig_excludes_path(),
+        agent_state,
+        ..Environment::default()
+    };
+    Ok(Engine::new(home, environment))
+}
+
+fn data_folder() -> Result<PathBuf, Failure> {
+    let strategy = etcetera::base_strategy::choose_native_strategy();
+    strategy.map(|strategy| strategy.data_dir()).map_err(|error| {
+        Failure::user(format!("there is no place for piton's store: {error}")).hint("set HOME or PITON_HOME")
+    })
+}
+
+/// The current folder. After `rm -rf` of it the system knows it no more, and the shell still does.
+fn current_folder() -> Result<PathBuf, Failure> {
+    std::env::current_dir().or_else(|error| {
+        variable("PWD").filter(|folder| folder.is_absolute()).ok_or_else(|| {
+            Failure::user(format!("the current folder is gone: {error}"))
+                .hint("`--workspace DIR` says which one is meant")
+        })
+    })
+}
+
+/// An empty variable is one that is not set.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn announce(console: &mut Console, recovered: &[Recovered]) {
+    for one in recovered {
+        console.say_with(|out, look| {
+            let id = look.paint.id(one.operation.short());
+            let note = look.paint.warn("note:");
+            if one.finished {
+                writeln!(out, "{note} operation {id} had been cut off at its end; it is done now")?;
+            } else {
+                writeln!(
+                    out,
+                    "{note} operation {id} had been cut off; it is taken back, and the files are as before it"
+                )?;
+            }
+            write_left_alone(out, one)
+        });
+    }
+}
+
+fn write_left_alone(out: &mut dyn Write, one: &Recovered) -> std::io::Result<()> {
+    if !one.left_alone.is_empty() {
+        writeln!(out, "      changed by somebody since, and left as they are:")?;
+    }
+    for path in &one.left_alone {
+        writeln!(out, "        {}", escape_view(path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! The one error at the edge: what happened, the way out, and whose it is to fix.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use piton_engine::{CaptureError, DiffError, OpenError, OperationError, RecoverError, StoreError, TargetError};
+use serde::Serialize;
+
+use crate::console::Console;
+use crate::escape::{escape, escape_path};
+
+/// Why a command was not done.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something to tell.
+    Error {
+        /// What happened, to what.
+        message: String,
+        /// The way out.
+        hints: Vec<String>,
+        /// Whose it is to fix.
+        fault: Fault,
+    },
+    /// A person was asked and said no.
+    Declined,
+    /// Whoever read stdout has seen enough, as `head` does.
+    ClosedPipe,
+}
+
+/// Whose it is to fix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The user can.
+    User,
+    /// A bug, or a damaged store.
+    Ours,
+}
+
+/// What `--json` prints for an error.
+#[derive(Serialize)]
+struct Document<'a> {
+    error: Body<'a>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    message: &'a str,
+    hints: &'a [String],
+}
+
+impl Failure {
+    /// Something that the user can fix.
+    pub fn user(message: impl Display) -> Self {
+        Self::Error { message: message.to_string(), hints: Vec::new(), fault: Fault::User }
+    }
+
+    /// Something that should not have happened.
+    pub fn bug(message: impl Display) -> Self {
+        let failure = Self::Error { message: message.to_string(), hints: Vec::new(), fault: Fault::Ours };
+        failure.hint("this is a bug in piton; please report it with the command and this text")
+    }
+
+    /// Output that could not be written.
+    pub fn stdout(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::ClosedPipe;
+        }
+        Self::user(format!("the output cannot be written: {error}"))
+    }
+
+    /// Adds a way out.
+    pub fn hint(mut self, hint: impl Display) -> Self {
+        if let Self::Error { hints, .. } = &mut self {
+            hints.push(hint.to_string());
+        }
+        self
+    }
+
+    /// The failure of an operation, for which some ways out name the command.
+    pub fn of_operation(error: OperationError, command: &str) -> Self {
+        let hint = match &error {
+            OperationError::Stale { .. } => Some(format!("run `{command}` again to see the new plan")),
+            OperationError::OtherFolder(_) => {
+                Some(format!("`{command} --preview` shows what would change; `--across` goes on all the same"))
+            }
+            _ => None,
+        };
+        let failure = Self::from(error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+
+    /// Says it, and ends with its exit code.
+    pub fn report(self, console: &mut Console) -> ExitCode {
+        match &self {
+            Self::ClosedPipe => return ExitCode::SUCCESS,
+            Self::Declined => console.say("Nothing was changed."),
+            Self::Error { message, hints, .. } => {
+                let paint = console.talk.paint;
+                console.say(format!("{} {}", paint.alarm("error:"), escape(message)));
+                for hint in hints {
+                    console.say(format!("{} {}", paint.id("hint:"), escape(hint)));
+                }
+            }
+        }
+        if console.is_json() { self.report_json(console) } else { self.code() }
+    }
+
+    /// Only the document of `--json`.
+    pub fn report_json(&self, console: &mut Console) -> ExitCode {
+        let (message, hints) = match self {
+            Self::Error { message, hints, .. } => (message.as_str(), hints.as_slice()),
+            Self::Declined => ("it was not confirmed; nothing was changed", &[][..]),
+            Self::ClosedPipe => return ExitCode::SUCCESS,
+        };
+        let document = Document { error: Body { message, hints } };
+        let _ = console.print(&document, |_, _| Ok(())).and_then(|()| console.flush());
+        self.code()
+    }
+
+    fn code(&self) -> ExitCode {
+        match self {
+            Self::ClosedPipe => ExitCode::SUCCESS,
+            Self::Declined | Self::Error { fault: Fault::User, .. } => ExitCode::from(1),
+            Self::Error { fault: Fault::Ours, .. } => ExitCode::from(2),
+        }
+    }
+
+    fn ours(message: impl Display) -> Self {
+        Self::Error { message: message.to_string(), hints: Vec::new(), fault: Fault::Ours }
+    }
+}
+
+const DAMAGED: &str = "`piton verify` says which files of which checkpoints need it; all others are whole";
+const PLACE: &str = "let your user write there, or choose another place with PITON_HOME";
+const AGAIN: &str = "any piton command in this workspace tries again by itself";
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let text = error.to_string();
+        match error {
+            OpenError::NotKnown(_) => Self::user(text)
+                .hint("`piton checkpoint` captures it; `piton init` only makes it known")
+                .hint("`--workspace DIR` means another folder"),
+            OpenError::Folder { path, source } => of_folder(&path, &source),
+            OpenError::Refused { .. } => {
+                Self::user(text).hint("go to the project's own folder, or insist with `piton init --force`")
+            }
+            OpenError::Budget(_) => Self::user(text).hint("give more, such as `--budget 5G`"),
+            OpenError::Store(error) => error.into(),
+            OpenError::Recover(error) => error.into(),
+        }
+    }
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Self {
+        let text = error.to_string();
+        match error {
+            CaptureError::Name { .. } => Self::user(text).hint("a name such as `before-refactor` works"),
+            CaptureError::NameTaken { .. } => {
+                Self::user(text).hint("choose another name; nothing was captured, and the old checkpoint is untouched")
+            }
+            CaptureError::Missing(_) => {
+                Self::user(text).hint("`piton rewind TARGET` brings it back; `piton log` lists targets")
+            }
+            CaptureError::EmptyOther(_) => Self::user(text)
+                .hint("if a disk is not mounted there, mount it and run the command again")
+                .hint("`piton rewind TARGET` puts the captured files there; `piton log` lists targets"),
+            CaptureError::TooLarge { .. } => Self::user(text)
+                .hint("name what should be left out in a `.pitonignore` file at its root")
+                .hint("or take all of it: `piton init --force`"),
+            CaptureError::Folder { path, source } => of_folder(&path, &source),
+            CaptureError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        let text = error.to_string();
+        match error {
+            TargetError::Bad(_) | TargetError::Unknown(_) => {
+                Self::user(text).hint("`piton log` lists the checkpoints; a name is matched whole")
+            }
+            TargetError::Ambiguous { .. } => Self::user(text).hint("type more letters of the id"),
+            TargetError::TooOld { .. } => Self::user(text).hint("`start` is the oldest checkpoint"),
+            TargetError::Empty => Self::user(text).hint("`piton checkpoint` captures the workspace"),
+            TargetError::Now => Self::user(text).hint("`piton log` lists the checkpoints"),
+            TargetError::NoSession(_) => Self::user(text).hint("`piton log` lists the checkpoints"),
+            TargetError::NoPath(_) => Self::user(text)
+                .hint("a relative path begins at the current folder if that is in the workspace, else at its root"),
+            TargetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<DiffError> for Failure {
+    fn from(error: DiffError) -> Self {
+        match error {
+            DiffError::Target(error) => error.into(),
+            DiffError::Capture(error) => error.into(),
+            DiffError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<OperationError> for Failure {
+    fn from(error: OperationError) -> Self {
+        let text = error.to_string();
+        match error {
+            OperationError::Target(error) => error.into(),
+            OperationError::Stale { .. } | OperationError::OtherFolder(_) => Self::user(text),
+            OperationError::Conflict { .. } => Self::user(text)
+                .hint("move what is there out of the workspace, or rewind only other paths with `--path`"),
+            OperationError::ChangedSince { target, .. } => Self::user(text).hint(format!(
+                "to overwrite it all the same: `piton rewind {}`; the state now is captured first",
+                target.short()
+            )),
+            OperationError::NothingToRedo => Self::user(text).hint("`piton log` lists the checkpoints to rewind to"),
+            OperationError::RolledBack { full_disk: true, .. } => {
+                Self::user(text).hint("free some space and run the command again; nothing was lost")
+            }
+            OperationError::RolledBack { damaged: true, .. } => Self::ours(text).hint(DAMAGED),
+            OperationError::RolledBack { .. } => {
+                Self::user(text).hint("nothing was lost; run the command again when the cause is gone")
+            }
+            OperationError::Stuck { .. } => Self::user(text)
+                .hint("nothing was lost: the state before is captured")
+                .hint(format!("when that path can be written, {AGAIN}")),
+            OperationError::Unrecorded(error) => {
+                let fault = Self::from(error).fault();
+                let failure = Self::Error { message: text, hints: Vec::new(), fault };
+                failure.hint(format!("nothing was lost; {AGAIN}"))
+            }
+            OperationError::Capture(error) => error.into(),
+            OperationError::Recover(error) => error.into(),
+            OperationError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RecoverError> for Failure {
+    fn from(error: RecoverError) -> Self {
+        let text = error.to_string();
+        match error {
+            RecoverError::Refused { .. } => Self::user(text)
+                .hint("nothing was lost: the state before is captured")
+                .hint(format!("when that path can be read and written, {AGAIN}")),
+            RecoverError::Capture { source, .. } => match Self::from(*source) {
+                Self::Error { hints, fault, .. } => {
+                    Self::Error { message: text, hints, fault }.hint(format!("then {AGAIN}; nothing was lost"))
+                }
+                other => other,
+            },
+            RecoverError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        if error.is_full_disk() {
+            return Self::user(text).hint("free some space and run the command again; nothing was lost");
+        }
+        if error.is_damaged_database() {
+            return Self::ours(text).hint("`piton verify --repair` makes the database anew from the packs");
+        }
+        match error {
+            // The store's place is the user's choice.
+            StoreError::Io { what: "cannot make", .. } => Self::user(text).hint(PLACE),
+            StoreError::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::QuotaExceeded => {
+                    Self::user(text).hint(PLACE)
+                }
+                _ => Self::ours(text),
+            },
+            StoreError::Database(_) => Self::ours(text).hint("`piton verify` tells more"),
+            StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. } => {
+                Self::ours(text).hint(DAMAGED)
+            }
+            StoreError::Newer { .. } => Self::user(text).hint("a later piton made this store; update piton to use it"),
+            StoreError::OverBudget { budget, .. } => Self::user(format!("{text}; nothing was recorded"))
+                .hint(format!("allow more: `piton init --budget {}G`", (budget >> 30).saturating_mul(2).max(1)))
+                .hint("or name what should be left out in a `.pitonignore` file at the workspace's root"),
+            StoreError::Busy => {
+                Self::user(text).hint("wait until it is done and run the command again; nothing was changed")
+            }
+        }
+    }
+}
+
+impl Failure {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Error { fault, .. } => *fault,
+            Self::Declined | Self::ClosedPipe => Fault::User,
+        }
+    }
+}
+
+fn of_folder(path: &std::path::Path, source: &io::Error) -> Failure {
+    let failure = Failure::user(format!("{}: {source}", escape_path(path)));
+    match source.kind() {
+        io::ErrorKind::NotFound => failure.hint("`--workspace DIR` means another folder"),
+        io::ErrorKind::NotADirectory => failure.hint("a workspace is a folder; `--path` means one file in it"),
+        io::ErrorKind::PermissionDenied => failure.hint("your user must be able to read it"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,38 @@
+//! `piton`, the command line: keep every state of a folder that an agent works in, and put any of them back.
+//!
+//! This room reads arguments, asks, and shows; each command is a file under `commands/`. It has no rule about
+//! rewinding: what may be changed, and how, is the engine's alone.
+
+mod args;
+mod columns;
+mod commands;
+mod console;
+mod environment;
+mod error;
+mod escape;
+mod files;
+mod paint;
+mod patch;
+mod paths;
+mod plan;
+mod progress;
+mod skipped;
+mod words;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use console::Console;
+use error::Failure;
+
+fn main() -> ExitCode {
+    let cli = match args::read() {
+        Ok(cli) => cli,
+        Err(refused) => return refused.show(),
+    };
+    let mut console = Console::new(cli.global.json, cli.global.color);
+    let ran = catch_unwind(AssertUnwindSafe(|| commands::run(cli, &mut console)));
+    ran.unwrap_or_else(|_| Err(Failure::bug("piton stopped in the middle of its work")))
+        .and_then(|code| console.flush().map(|()| code))
+        .unwrap_or_else(|failure| failure.report(&mut console))
+}

@@ -1,0 +1,141 @@
+//! Showing what a rewind or redo would do, asking, and telling what it did.
+
+use std::io::{self, Write};
+
+use piton_engine::model::WorkspacePath;
+use piton_engine::view::{OperationOutcome, PathView, PlanView};
+use piton_engine::{OperationError, Workspace};
+
+use crate::console::{Console, Look};
+use crate::error::Failure;
+use crate::escape::{bytes_of, escape_view};
+use crate::files::{ON_A_TERMINAL, write_rest};
+use crate::skipped;
+use crate::words::{age, grouped, label, plural};
+
+/// Writes a plan; a whole one, or as much as a person reads before answering.
+pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) -> io::Result<()> {
+    let paint = look.paint;
+    let target = format!("{} ({})", label(&plan.target, paint), age(plan.target.created_at, look.now));
+    match plan.kind.as_str() {
+        "redo" => writeln!(out, "{} of the last rewind, back to {target}", paint.bold("Redo"))?,
+        _ => writeln!(out, "{} to {target}", paint.bold("Rewind"))?,
+    }
+    if plan.missing_folder {
+        writeln!(out, "{} the workspace's folder is gone and is made anew", paint.warn("warning:"))?;
+    }
+    if plan.other_folder {
+        let text = "that checkpoint was captured in another folder that stood at this path";
+        writeln!(out, "{} {text}", paint.warn("warning:"))?;
+    }
+    let lists: [(&[PathView], &str, &str); 4] = [
+        (&plan.conflicts, "!", "conflict"),
+        (&plan.restored, "~", "restore"),
+        (&plan.created, "+", "create"),
+        (&plan.deleted, "-", "delete"),
+    ];
+    let all = lists.iter().flat_map(|(paths, sign, word)| paths.iter().map(move |path| (path, *sign, *word)));
+    let total = lists.iter().map(|(paths, ..)| paths.len()).sum::<usize>();
+    let shown = if is_whole { total } else { look.lines(ON_A_TERMINAL).min(total) };
+    for (path, sign, word) in all.take(shown) {
+        let line = format!("{sign} {word:<8} {}", escape_view(path));
+        let painted = match sign {
+            "~" => paint.warn(line),
+            "+" => paint.good(line),
+            _ => paint.bad(line),
+        };
+        writeln!(out, "  {painted}")?;
+    }
+    write_rest(out, look, "  ", total - shown)?;
+    if plan.is_empty() {
+        writeln!(out, "  nothing to do: the files are like that already")?;
+    }
+    if !plan.skipped.is_empty() {
+        writeln!(out, "Left alone, because not captured:")?;
+        for line in skipped::lines(&plan.skipped, if is_whole { usize::MAX } else { 3 }) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Shows a plan and asks whether to go on. The engine would refuse a plan with a conflict or, unless insisted on, of
+/// another folder: nobody is asked about those.
+pub fn confirm(console: &mut Console, workspace: &Workspace, plan: &PlanView, across: bool) -> Result<(), Refusal> {
+    if plan.is_empty() {
+        return Ok(());
+    }
+    console.say_with(|out, look| write(out, look, plan, false));
+    if !plan.conflicts.is_empty() {
+        let paths = plan.conflicts.iter().filter_map(|path| WorkspacePath::new(bytes_of(path)).ok()).collect();
+        return Err(Refusal::Engine(OperationError::Conflict { paths }));
+    }
+    if plan.other_folder && !across {
+        return Err(Refusal::Engine(OperationError::OtherFolder(workspace.path().to_owned())));
+    }
+    let files = plural((plan.created.len() + plan.restored.len() + plan.deleted.len()) as u64, "file");
+    let question = match plan.kind.as_str() {
+        "redo" => format!("Take back the rewind of {files}?"),
+        _ => format!("Rewind {files}?"),
+    };
+    if console.ask(&question) { Ok(()) } else { Err(Refusal::No) }
+}
+
+/// Why a plan is not carried out.
+pub enum Refusal {
+    /// The person said no.
+    No,
+    /// The engine would not do it.
+    Engine(OperationError),
+}
+
+/// Refuses to guess where nobody can be asked.
+pub fn someone_to_ask(console: &Console) -> Result<(), Failure> {
+    if console.can_ask() {
+        return Ok(());
+    }
+    Err(Failure::user("there is no terminal to ask at; nothing was changed")
+        .hint("`--preview` shows what would change; `--yes` goes on without asking"))
+}
+
+/// What an operation did, in one line: `2 restored, 1 came back, 3 deleted; verified`.
+pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
+    let parts = [
+        (outcome.restored.len(), "restored"),
+        (outcome.created.len(), "came back"),
+        (outcome.deleted.len(), "deleted"),
+    ];
+    let said: Vec<_> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", grouped(*n as u64))).collect();
+    // What has no path of its own to list.
+    let said = if said.is_empty() { vec!["the workspace folder's own mode restored".to_owned()] } else { said };
+    let end = if outcome.verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
+    format!("{}; {end}", said.join(", "))
+}
+
+/// What else there is to know of it.
+pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io::Result<()> {
+    let paint = look.paint;
+    if !outcome.changed_again.is_empty() {
+        writeln!(out, "{} changed by another program right after they were put in place:", paint.warn("note:"))?;
+        for path in &outcome.changed_again {
+            writeln!(out, "  {}", escape_view(path))?;
+        }
+    }
+    if !outcome.rescued.is_empty() {
+        let before = outcome.operation.as_ref().map(|operation| operation.before.short().to_owned());
+        let place = before.map(|id| format!("; kept in {}", paint.id(id))).unwrap_or_default();
+        writeln!(out, "{} written by another program in the last moment{place}:", paint.warn("note:"))?;
+        for path in &outcome.rescued {
+            writeln!(out, "  {}", escape_view(path))?;
+        }
+    }
+    if !outcome.skipped.is_empty() {
+        writeln!(
+            out,
+            "{}",
+            paint.dim(format!("left alone, because not captured: {}", skipped::summary(&outcome.skipped)))
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Small texts that several commands share: counts, sizes, ages, and what a checkpoint is called.
+
+use piton_engine::model::{Cause, Counts, Timestamp};
+use piton_engine::view::CheckpointView;
+
+use crate::escape::escape;
+use crate::paint::Paint;
+
+/// `1 file`, `2 files`.
+pub fn plural(count: u64, noun: &str) -> String {
+    let number = grouped(count);
+    if count == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// `12,345`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `12.4 MiB`.
+pub fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" || value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
+/// `3 created, 1 modified`; the words that are true.
+pub fn changes(counts: &Counts) -> String {
+    let parts = [(counts.created, "created"), (counts.modified, "modified"), (counts.deleted, "deleted")];
+    let said: Vec<_> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", grouped(*n))).collect();
+    if said.is_empty() { "no changes".to_owned() } else { said.join(", ") }
+}
+
+/// `+3 ~1 -2`, without the zeros.
+pub fn signs(counts: &Counts, paint: Paint) -> String {
+    let parts = [
+        (counts.created, paint.good(format!("+{}", counts.created))),
+        (counts.modified, paint.warn(format!("~{}", counts.modified))),
+        (counts.deleted, paint.bad(format!("-{}", counts.deleted))),
+    ];
+    let said: Vec<_> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text).collect();
+    if said.is_empty() { paint.dim("=") } else { said.join(" ") }
+}
+
+/// `2 min ago`; a date for what is older than a day or, by a wrong clock, in the future.
+pub fn age(then: Timestamp, now: Timestamp) -> String {
+    let seconds = (now.0 - then.0).div_euclid(1000);
+    match seconds {
+        // Two clocks are seldom one.
+        -2..5 => "just now".to_owned(),
+        5..60 => format!("{seconds} s ago"),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        _ => moment(then, "%Y-%m-%d %H:%M"),
+    }
+}
+
+/// The moment itself, on the user's own clock.
+pub fn local_time(then: Timestamp) -> String {
+    moment(then, "%Y-%m-%d %H:%M:%S")
+}
+
+/// Why a checkpoint exists, for people.
+pub fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Manual => "by hand",
+        Cause::BeforeOperation => "before an operation",
+        Cause::Operation => "by an operation",
+    }
+}
+
+/// `kmzqwxyl "before refactor"`.
+pub fn label(checkpoint: &CheckpointView, paint: Paint) -> String {
+    let id = paint.id(checkpoint.id.short());
+    match &checkpoint.name {
+        Some(name) => format!("{id} \"{}\"", escape(name)),
+        None => id,
+    }
+}
+
+fn moment(then: Timestamp, format: &str) -> String {
+    let time = jiff::Timestamp::from_millisecond(then.0).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_in_words_for_a_day() {
+        let now = Timestamp(1_794_772_991_042);
+        for (ms, words) in [
+            (0, "just now"),
+            (-1_000, "just now"),
+            (12_000, "12 s ago"),
+            (120_000, "2 min ago"),
+            (7_300_000, "2 h ago"),
+        ] {
+            assert_eq!(age(Timestamp(now.0 - ms), now), words);
+        }
+        assert!(age(Timestamp(now.0 - 90_000_000), now).starts_with("2026-11-1"));
+        assert!(age(Timestamp(now.0 + 90_000_000), now).starts_with("2026-11-1"));
+    }
+
+    #[test]
+    fn numbers_and_sizes_are_readable() {
+        assert_eq!(plural(1, "file"), "1 file");
+        assert_eq!(plural(1_234_567, "file"), "1,234,567 files");
+        assert_eq!(size(0), "0 B");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(10 << 30), "10 GiB");
+    }
+
+    #[test]
+    fn counts_say_only_what_is_true() {
+        let counts = Counts { created: 3, modified: 0, deleted: 2 };
+        assert_eq!(changes(&counts), "3 created, 2 deleted");
+        assert_eq!(signs(&counts, Paint::none()), "+3 -2");
+        assert_eq!(changes(&Counts::default()), "no changes");
+    }
+}

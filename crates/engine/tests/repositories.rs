@@ -1,0 +1,112 @@
+//! Repositories of every form in a workspace: their files are captured like any, their `.git` is left alone to the bit.
+
+use std::path::{Path, PathBuf};
+
+use piton_engine::{OperationError, RewindOptions};
+use piton_testkit::{Snapshot, World, git, snapshot};
+
+/// A repository with one of each: a nested repository, a submodule, a worktree.
+fn repositories() -> World {
+    let world = World::new();
+    let upstream = world.base().join("upstream");
+    std::fs::create_dir(&upstream).unwrap();
+    let commit = |folder: &Path| {
+        git(folder, &["add", "-A"]);
+        git(folder, &["commit", "-qm", "c"]);
+    };
+    git(&upstream, &["init", "-q"]);
+    std::fs::write(upstream.join("lib.rs"), "upstream\n").unwrap();
+    commit(&upstream);
+
+    let ws = world.ws();
+    git(&ws, &["init", "-q"]);
+    world.write("main.rs", "main\n").write(".gitignore", "tree/\nnested/\n");
+    git(&ws, &["submodule", "--quiet", "add", upstream.to_str().unwrap(), "sub"]);
+    commit(&ws);
+    git(&ws, &["worktree", "add", "-q", "tree"]);
+    world.write("nested/n.rs", "nested\n");
+    git(&world.path("nested"), &["init", "-q"]);
+    commit(&world.path("nested"));
+    // Ignored, they would be skipped as folders.
+    world.write(".gitignore", "").write(".pitonignore", "");
+    assert!(world.path("sub/.git").is_file() && world.path("tree/.git").is_file());
+    world
+}
+
+/// Every bit of every `.git` beneath a folder.
+fn all_git(folder: &Path) -> Vec<(PathBuf, Snapshot, Option<Vec<u8>>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_name().is_some_and(|n| n == ".git") {
+                found.push((path.clone(), snapshot(&path), std::fs::read(&path).ok()));
+            } else if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            }
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+#[test]
+fn nested_repositories_submodules_and_worktrees_are_captured_and_their_git_is_never_touched() {
+    let world = repositories();
+    let before = all_git(&world.ws());
+    assert_eq!(before.len(), 4);
+    assert!(before.iter().all(|(_, folder, file)| !folder.is_empty() || file.is_some()));
+    let assert_same = |when: &str| assert!(all_git(&world.ws()) == before, "{when}");
+    assert!(world.captured().checkpoint.skipped.is_empty());
+    assert_same("after a capture");
+    world.assert_comes_back(&[], |w| {
+        w.write("main.rs", "edited").write("nested/n.rs", "edited").write("sub/lib.rs", "edited");
+        w.write("tree/main.rs", "edited").write("sub/new", "new").remove("tree/.gitignore");
+    });
+    assert_same("after rewinds and redos");
+
+    // All that can be captured is deleted, by somebody and then by a rewind.
+    let id = world.capture();
+    for path in ["nested/n.rs", "sub/lib.rs", "tree/main.rs", "tree/sub", "tree/.gitmodules", "main.rs"] {
+        world.remove(path);
+    }
+    world.rewind(&id);
+    let now = world.snapshot();
+    assert_eq!(now.bytes("nested/n.rs"), Some(&b"nested\n"[..]));
+    assert_eq!(now.bytes("sub/lib.rs"), Some(&b"upstream\n"[..]));
+    assert_eq!(now.bytes("tree/main.rs"), Some(&b"main\n"[..]));
+    assert_same("after a rewind that brought everything back");
+}
+
+#[test]
+fn a_rewind_to_before_a_repository_existed_removes_its_files_and_keeps_its_git() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    world.write("nested/n.rs", "n").write("nested/deep/d.rs", "d").write("f", "2");
+    git(&world.path("nested"), &["init", "-q"]);
+    git(&world.path("nested"), &["add", "-A"]);
+    let before = all_git(&world.ws());
+    let outcome = world.rewind(&id);
+    assert!(outcome.verified);
+    assert!(all_git(&world.ws()) == before);
+    let names: Vec<_> = std::fs::read_dir(world.path("nested")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, [".git"]);
+    world.redo();
+    assert!(all_git(&world.ws()) == before);
+    assert_eq!(world.snapshot().bytes("nested/deep/d.rs"), Some(&b"d"[..]));
+}
+
+#[test]
+fn a_file_is_not_put_where_a_repository_is() {
+    let world = World::new();
+    world.write("thing", "a file");
+    let id = world.capture();
+    world.remove("thing").folder("thing");
+    git(&world.path("thing"), &["init", "-q"]);
+    let before = all_git(&world.ws());
+    let error = world.open().rewind_now(&id, &RewindOptions::default()).unwrap_err();
+    assert!(matches!(error, OperationError::Conflict { .. }), "{error}");
+    assert!(all_git(&world.ws()) == before);
+}

@@ -1,0 +1,540 @@
+//! What the rules leave out, what they take in, and what a change of the rules does to a rewind.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use piton_engine::model::SkipReason::{AgentState, Store};
+use piton_engine::{Engine, Environment, RewindOptions};
+use piton_host::fail;
+use piton_testkit::{World, git, git_command};
+
+/// The paths that a capture skips now, each with its reason.
+fn skipped(world: &World) -> Vec<String> {
+    let skipped = world.captured().checkpoint.skipped;
+    skipped.iter().map(|s| format!("{} {:?}", s.path.path, s.reason)).collect()
+}
+
+fn assert_content(world: &World, expected: &[(&str, Option<&str>)]) {
+    let now = world.snapshot();
+    for (path, content) in expected {
+        assert_eq!(now.bytes(path).map(String::from_utf8_lossy), content.map(Into::into), "{path}");
+    }
+}
+
+#[test]
+fn gits_own_rules_hold_in_gits_own_order() {
+    let world = World::with(|environment| {
+        let home = tempfile::tempdir().unwrap().keep();
+        std::fs::write(home.join("excludes"), "global/\nback/\n").unwrap();
+        environment.global_excludes = Some(home.join("excludes"));
+    });
+    git(&world.ws(), &["init", "-q"]);
+    std::fs::write(world.path(".git/info/exclude"), "excluded/\n!back/\n").unwrap();
+    world.write(".gitignore", "/build/\n*.out/\n").write("sub/.gitignore", "!keep.out/\nlocal/\n");
+    for folder in ["build", "sub/build", "x.out", "sub/x.out", "sub/keep.out", "local", "sub/local", "sub/deep/local"] {
+        world.write(format!("{folder}/f"), "f");
+    }
+    for folder in ["global", "sub/global", "excluded", "sub/excluded", "back"] {
+        world.write(format!("{folder}/f"), "f");
+    }
+    let expected: Vec<_> = [
+        "build",
+        "excluded",
+        "global",
+        "sub/deep/local",
+        "sub/excluded",
+        "sub/global",
+        "sub/local",
+        "sub/x.out",
+        "x.out",
+    ]
+    .map(|path| format!("{path} Ignored"))
+    .into();
+    assert_eq!(skipped(&world), expected);
+    // The rules of an outer repository end where another one begins; the user's own do not.
+    git(&world.path("sub"), &["init", "-q"]);
+    let expected: Vec<_> = ["build", "excluded", "global", "sub/deep/local", "sub/global", "sub/local", "x.out"]
+        .map(|path| format!("{path} Ignored"))
+        .into();
+    assert_eq!(skipped(&world), expected);
+}
+
+#[test]
+fn ignored_folders_are_skipped_and_ignored_single_files_are_captured_up_to_a_size() {
+    let world = World::new();
+    world.write(".gitignore", ".env\nnode_modules\n*.bin\nlink\n").write(".env", "KEY=1");
+    world.write("node_modules/m/index.js", "m").write("app/node_modules/m.js", "m").link("link", "node_modules");
+    world
+        .write("fits.bin", vec![7; 1 << 20])
+        .write("large.bin", vec![7; (1 << 20) + 1])
+        .write("large", vec![7; 3 << 20]);
+    assert_eq!(skipped(&world), ["app/node_modules Ignored", "large.bin Ignored", "node_modules Ignored"]);
+    world.assert_comes_back(&["node_modules", "app/node_modules", "large.bin"], |w| {
+        w.write(".env", "KEY=2").remove("fits.bin").write("large", "small").remove("link");
+        w.write("node_modules/m/index.js", "upgraded").remove("app").write("large.bin", vec![8; 2 << 20]);
+    });
+    assert_content(&world, &[("node_modules/m/index.js", Some("upgraded"))]);
+}
+
+#[test]
+fn pitonignore_leaves_out_and_takes_in_whatever_git_says() {
+    let world = World::new();
+    world.write(".gitignore", "node_modules\nbuild/\n*.big\n").write("node_modules/m.js", "m").write("build/b", "b");
+    world.write("taken.big", vec![7; 2 << 20]).write("left.big", vec![7; 2 << 20]);
+    world.write(".pitonignore", "!node_modules\n!taken.big\n/secrets\n*.tmp\n").write("secrets/key", "k");
+    world
+        .write("a.tmp", "t")
+        .write("sub/b.tmp", "t")
+        .write("sub/.pitonignore", "!b.tmp\nlocal\n")
+        .write("sub/local", "l");
+    assert_eq!(
+        skipped(&world),
+        ["a.tmp Excluded", "build Ignored", "left.big Ignored", "secrets Excluded", "sub/local Excluded"]
+    );
+    world.assert_comes_back(&["a.tmp", "secrets", "sub/local"], |w| {
+        w.write("node_modules/m.js", "upgraded").remove("taken.big").write("sub/b.tmp", "u");
+        w.write("secrets/key", "l").write("a.tmp", "u").write("sub/local", "m");
+    });
+    assert_content(&world, &[("secrets/key", Some("l")), ("a.tmp", Some("u")), ("sub/local", Some("m"))]);
+}
+
+/// A change of the rules that leaves the folder `cache` out, and the way back.
+type Rule = (&'static str, fn(&World), fn(&World));
+
+/// Every way to leave out `sub/cache`; each is undone by its second half.
+const RULES: [Rule; 5] = [
+    (
+        "an edited .gitignore",
+        |w| drop(std::fs::write(w.path(".gitignore"), "cache/\n")),
+        |w| drop(std::fs::write(w.path(".gitignore"), "#\n")),
+    ),
+    (
+        "a new .gitignore in a subfolder",
+        |w| drop(std::fs::write(w.path("sub/.gitignore"), "/cache\n")),
+        |w| drop(std::fs::remove_file(w.path("sub/.gitignore"))),
+    ),
+    (
+        ".git/info/exclude",
+        |w| drop(std::fs::write(w.path(".git/info/exclude"), "cache/\n")),
+        |w| drop(std::fs::write(w.path(".git/info/exclude"), "")),
+    ),
+    (
+        "a .pitonignore",
+        |w| drop(std::fs::write(w.path(".pitonignore"), "cache\n")),
+        |w| drop(std::fs::remove_file(w.path(".pitonignore"))),
+    ),
+    (
+        "the user's own excludes",
+        |w| drop(std::fs::write(w.base().join("excludes"), "cache/\n")),
+        |w| drop(std::fs::write(w.base().join("excludes"), "")),
+    ),
+];
+
+fn ruled() -> (tempfile::TempDir, World) {
+    let base = tempfile::tempdir().unwrap();
+    let excludes = base.path().canonicalize().unwrap().join("excludes");
+    let world = World::at(base.path(), |e| e.global_excludes = Some(excludes));
+    git(&world.ws(), &["init", "-q"]);
+    world.write(".gitignore", "#\n").write("sub/f", "1").write("sub/cache/a", "1").write("sub/cache/deep/b", "1");
+    (base, world)
+}
+
+#[test]
+fn a_folder_that_was_captured_and_is_ignored_now_gets_its_captured_files_back_and_keeps_the_others() {
+    for (name, leave_out, _) in RULES {
+        eprintln!("{name}");
+        let (_base, world) = ruled();
+        let id = world.capture();
+        // Time for the cache to be trusted: what is as young as the capture is looked at again anyway.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        assert_eq!(skipped(&world), [""; 0]);
+        leave_out(&world);
+        assert_eq!(skipped(&world).len(), 1, "the new rule is noticed");
+        world
+            .write("sub/cache/a", "2")
+            .remove("sub/cache/deep")
+            .write("sub/cache/never", "captured")
+            .write("sub/f", "2");
+        let before = world.snapshot();
+        let outcome = world.rewind(&id);
+        assert!(outcome.verified);
+        assert_content(&world, &[("sub/f", Some("1")), ("sub/cache/a", Some("1")), ("sub/cache/deep/b", Some("1"))]);
+        assert_content(&world, &[("sub/cache/never", Some("captured"))]);
+        world.redo();
+        world.assert_is(&before);
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn a_folder_that_was_ignored_and_is_captured_now_stays_at_a_rewind_to_before() {
+    for (name, leave_out, take_in) in RULES {
+        eprintln!("{name}");
+        let (_base, world) = ruled();
+        leave_out(&world);
+        let ignored = world.capture();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        assert_eq!(skipped(&world).len(), 1);
+        take_in(&world);
+        assert_eq!(skipped(&world), [""; 0], "the rule's end is noticed");
+        let taken = world.capture();
+        world.write("sub/cache/a", "2").write("sub/f", "2");
+        let outcome = world.rewind(&ignored);
+        assert_eq!(outcome.skipped.iter().map(|s| &s.path.path[..]).collect::<Vec<_>>(), ["sub/cache"]);
+        assert_content(&world, &[("sub/f", Some("1")), ("sub/cache/a", Some("2")), ("sub/cache/deep/b", Some("1"))]);
+        // The checkpoint that has it brings it back, even where the rewind has put the rule back.
+        world.rewind(&taken);
+        assert_content(&world, &[("sub/cache/a", Some("1")), ("sub/cache/deep/b", Some("1"))]);
+        world.redo();
+        assert_content(&world, &[("sub/cache/a", Some("2"))]);
+    }
+}
+
+#[test]
+fn a_crash_in_the_middle_of_a_rewind_of_an_ignored_folder_ends_in_the_old_or_the_new_tree() {
+    let crash_at = |step| {
+        let (base, world) = ruled();
+        let id = world.capture();
+        std::fs::write(world.path(".git/info/exclude"), "cache/\n").unwrap();
+        world
+            .write("sub/cache/a", "2")
+            .remove("sub/cache/deep")
+            .write("sub/cache/never", "captured")
+            .write("sub/f", "2");
+        let old = world.snapshot();
+        let done = fail::with(step, || world.rewind(&id)).is_some();
+        let recovered = world.open().recovered().to_vec();
+        assert!(recovered.iter().all(|r| r.left_alone.is_empty()), "at step {step}: {recovered:?}");
+        (base, world, old, done)
+    };
+    let (_base, world, ..) = crash_at(0);
+    let new = world.snapshot();
+    for step in 1.. {
+        let (_base, world, old, done) = crash_at(step);
+        let now = world.snapshot();
+        assert!(now == old || now == new, "at step {step}: is | old\n{}", now.differences(&old).join("\n"));
+        world.assert_sound();
+        if done {
+            assert!(step > 10 && now == new);
+            break;
+        }
+    }
+}
+
+#[test]
+fn an_exclude_file_edited_twice_in_a_blink_is_noticed() {
+    let (_base, world) = ruled();
+    // The folders are old enough to be trusted, so only the file itself can tell.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    for round in 0..20 {
+        std::fs::write(world.path(".git/info/exclude"), "cache/\n").unwrap();
+        assert_eq!(skipped(&world), ["sub/cache Ignored"], "round {round}");
+        std::fs::write(world.path(".git/info/exclude"), "# che/\n").unwrap();
+        assert_eq!(skipped(&world), [""; 0], "round {round}");
+    }
+}
+
+#[test]
+fn rules_hold_in_a_folder_without_git() {
+    let world = World::new();
+    world.write(".gitignore", "build/\n").write("build/b", "b").write("sub/.gitignore", "!build/\n");
+    world.write("sub/build/b", "b");
+    assert_eq!(skipped(&world), ["build Ignored"]);
+}
+
+#[test]
+fn a_workspace_inside_a_repository_obeys_the_rules_above_it() {
+    let world = World::new();
+    let base = world.base().to_owned();
+    git(&base, &["init", "-q"]);
+    std::fs::write(base.join(".gitignore"), "out/\n/ws/anchored/\n/anchored-above/\n").unwrap();
+    std::fs::write(base.join(".git/info/exclude"), "excluded/\n").unwrap();
+    for folder in ["out", "sub/out", "anchored", "sub/anchored", "anchored-above", "excluded", "sub/kept"] {
+        world.write(format!("{folder}/f"), "f");
+    }
+    world.write("sub/.gitignore", "!out/\n");
+    assert_eq!(skipped(&world), ["anchored Ignored", "excluded Ignored", "out Ignored"]);
+    // They are outside the workspace, and a change of them is noticed all the same.
+    std::fs::write(base.join(".gitignore"), "kept/\n").unwrap();
+    assert_eq!(skipped(&world), ["excluded Ignored", "sub/kept Ignored"]);
+    std::fs::write(base.join(".git/info/exclude"), "").unwrap();
+    assert_eq!(skipped(&world), ["sub/kept Ignored"]);
+    // A repository of its own: what is above has no say any more.
+    git(&world.ws(), &["init", "-q"]);
+    assert_eq!(skipped(&world), [""; 0]);
+}
+
+#[test]
+fn a_store_inside_the_workspace_is_never_captured_and_never_touched() {
+    let world = World::new();
+    let engine = Engine::new(world.path(".piton-home"), Environment::default());
+    world.write("f", "1");
+    let open = || engine.open_or_init(&world.ws()).unwrap();
+    let capture = || open().capture(&Default::default()).unwrap().checkpoint;
+    let first = capture();
+    assert_eq!(
+        first.skipped.iter().map(|s| (&s.path.path[..], s.reason)).collect::<Vec<_>>(),
+        [(".piton-home", Store)]
+    );
+    world.write("f", "2").write("new", "2");
+    let outcome = open().rewind_now(first.checkpoint.id.as_str(), &RewindOptions::default()).unwrap();
+    assert!(outcome.verified);
+    assert_eq!(world.snapshot().without(".piton-home").len(), 1);
+    assert!(open().verify(false).unwrap().sound);
+    open().redo_now().unwrap();
+    assert_content(&world, &[("f", Some("2")), ("new", Some("2"))]);
+    // A capture of an unchanged workspace is the same tree, though the store has grown.
+    assert!(capture().checkpoint.changes.is_empty());
+    assert_eq!(capture().skipped.len(), 1);
+}
+
+#[test]
+fn state_folders_of_agents_are_never_captured_and_never_touched() {
+    let base = tempfile::tempdir().unwrap();
+    let state = base.path().canonicalize().unwrap().join("ws/.agent/state");
+    let world = World::at(base.path(), |e| e.agent_state = vec![state]);
+    world.write("f", "1").write(".agent/settings", "1").write(".agent/state/transcript", "1");
+    // Not even where a rule would take it in.
+    world.write(".pitonignore", "!.agent\n!state\n");
+    let captured = world.captured().checkpoint;
+    let id = captured.checkpoint.id.to_string();
+    let found: Vec<_> = captured.skipped.iter().map(|s| (&s.path.path[..], s.reason)).collect();
+    assert_eq!(found, [(".agent/state", AgentState)]);
+    world.write("f", "2").write(".agent/settings", "2").write(".agent/state/transcript", "2");
+    world.rewind(&id);
+    assert_content(&world, &[("f", Some("1")), (".agent/settings", Some("1")), (".agent/state/transcript", Some("2"))]);
+}
+
+/// Patterns that are easily read otherwise than git reads them.
+const PATTERNS: &[&str] = &[
+    "foo",
+    "/foo",
+    "foo/",
+    "/foo/",
+    "foo/*",
+    "foo/**",
+    "**/foo",
+    "**/foo/bar",
+    "foo/bar",
+    "/foo/bar",
+    "*/foo",
+    "foo/*/baz",
+    "a/**/b",
+    "a/**/",
+    "a/**",
+    "**/b",
+    "**",
+    "/**",
+    "**/",
+    "*",
+    "/*",
+    "*/",
+    "*/*",
+    "a**b",
+    "a*b",
+    "a?b",
+    "?x",
+    "???",
+    "[abc]x",
+    "[!a]x",
+    "[^a]x",
+    "[a-c]x",
+    "[]]x",
+    "[]-]x",
+    "[[:digit:]]x",
+    "[[:alpha:]]x",
+    "[ab",
+    "[\\]]x",
+    "#hash",
+    "\\#hash",
+    "!bang",
+    "\\!bang",
+    "!",
+    "\\",
+    "/",
+    "//",
+    "a\\",
+    "./foo",
+    "../foo",
+    "foo//bar",
+    "foo/.",
+    "\\foo",
+    "foo bar",
+    "foo\\ bar",
+    "trailing ",
+    "trailing\\ ",
+    "trailing\t",
+    "foo\r",
+    " foo",
+    "  ",
+    "{a,b}",
+    "*.{js,ts}",
+    "\\{a,b\\}",
+    "{",
+    "a{b",
+    "a\\*b",
+    "a\\?b",
+    "*\\*b",
+    "Foo",
+    "FOO",
+    "é",
+    "[é]",
+    "f*o/b*r",
+    "*\n!foo",
+    "/*\n!/foo",
+    "*\n!*/",
+    "foo\n!foo/bar",
+    "foo/*\n!foo/bar",
+    "foo/bar\n!foo",
+    "!foo\nfoo",
+    "foo\n!foo\nfoo/",
+    "*.js\n!a.js",
+    "**/bar\n!/bar",
+    "\u{feff}foo",
+    "foo\n\n# c\nbar",
+    "foo/**/*",
+    "**/foo/**",
+    "**foo",
+    "foo**",
+    "**/*.js",
+    "a/b",
+    "a/*/b",
+    "x/y",
+    "**/x/**/b",
+    "*.js/",
+    ".*",
+    ".",
+    "..",
+    "foo\\/bar",
+    "foo\\/",
+    "foo[!a]bar",
+    "foo[/]bar",
+    "foo?bar",
+    "foo*bar",
+    "[!-]x",
+    "[a-]x",
+    "[!]a]x",
+    "[^^]x",
+    "[!!]x",
+    "[+--]x",
+    "[z-a]x",
+    "x[]",
+    "[^]",
+    "[[:nonsense:]]x",
+    "[[:digit:]-z]x",
+    "[[:digit]x",
+    "[[:punct:]]x",
+    "[![:alpha:]]x",
+    "[\\\\]",
+    "[\\a-\\c]x",
+    "[a-\\]x",
+    "[[]ab",
+    "\\[ab",
+    "{a,b",
+    "a\\{b",
+    "[{]",
+    "[!b-d]x",
+    "foo\\\t",
+    "!\\!bang",
+    "foo\r\nbar\r\n",
+    "trailing  ",
+    "trailing\\  ",
+    "[\\",
+];
+
+/// Folders to try them on.
+const FOLDERS: &[&str] = &[
+    "foo",
+    "foo/bar",
+    "foo/bar/baz",
+    "foo/qux",
+    "bar",
+    "bar/foo",
+    "bar/foo/bar",
+    "a",
+    "a/b",
+    "a/x",
+    "a/x/b",
+    "a/x/y/b",
+    "x",
+    "x/y",
+    "ax",
+    "bx",
+    "dx",
+    "5x",
+    "]x",
+    "-x",
+    "[ab",
+    "#hash",
+    "!bang",
+    "foo bar",
+    " foo",
+    "trailing",
+    "trailing ",
+    "trailing\t",
+    "foo\r",
+    "{a,b}",
+    "b",
+    "a.js",
+    "b.ts",
+    "c.{js,ts}",
+    "a{b",
+    "{",
+    "a*b",
+    "a?b",
+    "azb",
+    "azzb",
+    "Foo",
+    "é",
+    "e",
+    "\\",
+    "a\\",
+    ".hidden",
+    "foobar",
+    "^x",
+    "!x",
+    "+x",
+    ",x",
+    "zx",
+    "_x",
+    "foo\t",
+    "[[:digit]x",
+    "foo-bar",
+];
+
+#[test]
+fn piton_reads_every_pattern_as_git_does() {
+    let world = World::new();
+    git(&world.ws(), &["init", "-q"]);
+    for folder in FOLDERS {
+        world.folder(folder);
+    }
+    let workspace = world.open();
+    let mut wrong = Vec::new();
+    for pattern in PATTERNS {
+        std::fs::write(world.path(".gitignore"), pattern).unwrap();
+        let by_git = ignored_by_git(FOLDERS);
+        let skipped = workspace.status().unwrap().skipped;
+        for folder in FOLDERS {
+            let is_skipped = |path: &Path| skipped.iter().any(|s| Path::new(&s.path.path) == path);
+            let by_piton = Path::new(folder).ancestors().any(is_skipped);
+            let by_git = by_git.iter().any(|path| path == folder);
+            if by_piton != by_git {
+                wrong.push(format!("{pattern:?} and {folder:?}: git {by_git}, piton {by_piton}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are read otherwise:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn ignored_by_git(world: &World, paths: &[&str]) -> Vec<String> {
+    let mut command = git_command(&world.ws(), &["check-ignore", "--no-index", "-z", "--stdin"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // Less than a pipe holds, so that this does not wait for an answer.
+    child.stdin.take().unwrap().write_all(paths.join("\0").as_bytes()).unwrap();
+    let answer = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    answer.split('\0').map(str::to_owned).collect()
+}
