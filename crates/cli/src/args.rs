@@ -9,6 +9,7 @@ use clap::{Parser, ValueEnum, ValueHint};
 use crate::commands::Command;
 use crate::console::Console;
 use crate::error::Failure;
+use crate::escape::escape_line;
 
 /// Checkpoints and rewinds the folder that an AI coding agent works in.
 ///
@@ -100,16 +101,27 @@ impl Refused {
     /// Shows them. Help is what was asked for; everything else is the user's to fix, which is exit code 1 here and 2 in
     /// clap.
     pub fn show(self) -> ExitCode {
-        // A closed pipe is no reason to say more.
-        let _ = self.0.print();
         if matches!(self.0.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+            // A closed pipe is no reason to say more.
+            let _ = self.0.print();
             return ExitCode::SUCCESS;
         }
-        if std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json") {
-            let rendered = self.0.render().to_string();
-            let message = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        if self.0.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let _ = self.0.print();
+            return ExitCode::from(1);
+        }
+        let is_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
+        // Clap repeats what was typed as it was typed, so its words pass through the same sieve as all others.
+        let rendered = self.0.render().to_string();
+        let mut lines = rendered.lines().map(|line| escape_line(line).into_owned());
+        let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let mut console = Console::new(is_json, Color::Auto);
+        let prefix = console.talk.paint.alarm("error:");
+        console.say(format!("{prefix} {message}"));
+        lines.for_each(|line| console.say(line));
+        if is_json {
             let failure = Failure::user(message).hint("`piton --help` lists what there is");
-            return failure.report_json(&mut Console::new(true, Color::Never));
+            return failure.report_json(&mut console);
         }
         ExitCode::from(1)
     }

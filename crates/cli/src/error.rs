@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::console::Console;
 use crate::escape::{escape, escape_path};
+use crate::words::local_time;
 
 /// Why a command was not done.
 #[derive(Debug)]
@@ -187,7 +188,10 @@ impl From<TargetError> for Failure {
                 Self::user(text).hint("`piton log` lists the checkpoints; a name is matched whole")
             }
             TargetError::Ambiguous { .. } => Self::user(text).hint("type more letters of the id"),
-            TargetError::TooOld { .. } => Self::user(text).hint("`start` is the oldest checkpoint"),
+            TargetError::TooOld { oldest } => {
+                Self::user(format!("no checkpoint is that old; the oldest is from {}", local_time(oldest)))
+                    .hint("`start` is the oldest checkpoint")
+            }
             TargetError::Empty => Self::user(text).hint("`piton checkpoint` captures the workspace"),
             TargetError::Now => Self::user(text).hint("`piton log` lists the checkpoints"),
             TargetError::NoSession(_) => Self::user(text).hint("`piton log` lists the checkpoints"),

@@ -21,6 +21,10 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
         "redo" => writeln!(out, "{} of the last rewind, back to {target}", paint.bold("Redo"))?,
         _ => writeln!(out, "{} to {target}", paint.bold("Rewind"))?,
     }
+    if !plan.paths.is_empty() {
+        let paths: Vec<_> = plan.paths.iter().map(escape_view).collect();
+        writeln!(out, "only {}", paths.join(", "))?;
+    }
     if plan.missing_folder {
         writeln!(out, "{} the workspace's folder is gone and is made anew", paint.warn("warning:"))?;
     }
@@ -28,13 +32,13 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
         let text = "that checkpoint was captured in another folder that stood at this path";
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
-    let lists: [(&[PathView], &str, &str); 4] = [
-        (&plan.conflicts, "!", "conflict"),
-        (&plan.restored, "~", "restore"),
-        (&plan.created, "+", "create"),
-        (&plan.deleted, "-", "delete"),
+    let lists: [(&[PathView], &str, &str, &str); 4] = [
+        (&plan.conflicts, "!", "conflict", "in conflict"),
+        (&plan.restored, "~", "restore", "to restore"),
+        (&plan.created, "+", "create", "to create"),
+        (&plan.deleted, "-", "delete", "to delete"),
     ];
-    let all = lists.iter().flat_map(|(paths, sign, word)| paths.iter().map(move |path| (path, *sign, *word)));
+    let all = lists.iter().flat_map(|(paths, sign, word, _)| paths.iter().map(move |path| (path, *sign, *word)));
     let total = lists.iter().map(|(paths, ..)| paths.len()).sum::<usize>();
     let shown = if is_whole { total } else { look.lines(ON_A_TERMINAL).min(total) };
     for (path, sign, word) in all.take(shown) {
@@ -49,6 +53,11 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
     write_rest(out, look, "  ", total - shown)?;
     if plan.is_empty() {
         writeln!(out, "  nothing to do: the files are like that already")?;
+    } else {
+        let counts = lists.iter().filter(|(paths, ..)| !paths.is_empty());
+        let counts: Vec<_> =
+            counts.map(|(paths, .., said)| format!("{} {said}", grouped(paths.len() as u64))).collect();
+        writeln!(out, "{}", counts.join(", "))?;
     }
     if !plan.skipped.is_empty() {
         writeln!(out, "Left alone, because not captured:")?;

@@ -387,7 +387,9 @@ mod looks {
             &["checkpoint", "na\x1b[2Jme"],
             &["log", "--nosuch\x1b[2J"],
         ] {
-            let (shown, _) = at_a_terminal(scene.piton(args), "");
+            let mut command = scene.piton(args);
+            command.env("TERM", "xterm");
+            let (shown, _) = at_a_terminal(command, "");
             let raw: Vec<char> = shown
                 .replace("\r\n", "\n")
                 .chars()

@@ -133,6 +133,8 @@ impl Engine {
             return Ok(here.map_or(known.path, Path::to_path_buf));
         }
         let repository = path.ancestors().find(|folder| folder.join(".git").exists());
+        // A home folder under git holds many projects, and would be refused as one.
+        let repository = repository.filter(|folder| self.refuse(folder).is_ok());
         Ok(repository.map_or(path.clone(), Path::to_path_buf))
     }
 

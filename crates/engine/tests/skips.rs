@@ -4,7 +4,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +13,6 @@ use piton_engine::model::SkipReason::{self, Special, Unreadable};
 use piton_engine::view::SkippedView;
 use piton_engine::{OperationError, RewindOptions};
 use piton_testkit::{World, as_ordinary_user, is_root};
-
-const NOBODY: u32 = 65_534;
 
 fn listed(skipped: &[SkippedView]) -> Vec<(String, SkipReason)> {
     skipped.iter().map(|s| (s.path.path.clone(), s.reason)).collect()
@@ -161,100 +159,6 @@ fn what_became_unreadable_after_the_checkpoint_stays_as_it_is() {
     });
 }
 
-/// Lets somebody work in read-only folders: opens them, works, closes them again.
-fn behind_closed_doors(world: &World, folders: &[&str], work: impl FnOnce(&World)) {
-    for folder in folders {
-        world.mode(folder, 0o755);
-    }
-    work(world);
-    for folder in folders.iter().rev() {
-        world.mode(folder, 0o555);
-    }
-}
-
-#[test]
-fn a_read_only_folder_is_opened_for_the_swap_and_closed_again() {
-    as_ordinary_user(|| {
-        let world = World::new();
-        world.write("fixed/changed", "1").write("fixed/deleted", "1").write("fixed/sub/deep", "1").mode("fixed", 0o555);
-        world.assert_comes_back(&[], |w| {
-            behind_closed_doors(w, &["fixed"], |w| {
-                w.write("fixed/changed", "2").remove("fixed/deleted").write("fixed/created", "2");
-                w.write("fixed/sub/deep", "2").write("fixed/tree/of/files", "2");
-            });
-        });
-        world.mode("fixed", 0o755);
-    });
-}
-
-#[test]
-fn nested_read_only_folders_are_opened_and_closed_again() {
-    as_ordinary_user(|| {
-        let world = World::new();
-        let folders = ["a", "a/b", "a/b/c"];
-        world.write("a/f", "1").write("a/b/f", "1").write("a/b/c/f", "1").write("a/b/c/g", "1");
-        behind_closed_doors(&world, &folders, |_| {});
-        world.assert_comes_back(&[], |w| {
-            behind_closed_doors(w, &folders, |w| {
-                w.write("a/f", "2").write("a/b/c/f", "2").remove("a/b/c/g").write("a/b/c/new", "2");
-            });
-        });
-        world.assert_comes_back(&[], |w| {
-            behind_closed_doors(w, &folders, |w| {
-                w.write("a/b/c/f", "3");
-            });
-        });
-        for folder in folders {
-            world.mode(folder, 0o755);
-        }
-    });
-}
-
-#[test]
-fn read_only_folders_go_and_come_back_whole() {
-    as_ordinary_user(|| {
-        let world = World::new();
-        let folders = ["a", "a/b"];
-        world.write("a/f", "1").write("a/b/g", "1").mode("a/b", 0o555).mode("a", 0o555);
-        world.assert_comes_back(&[], |w| {
-            w.mode("a", 0o755).mode("a/b", 0o755).remove("a");
-            w.write("new/f", "1").write("new/b/g", "1").mode("new/b", 0o555).mode("new", 0o555);
-        });
-        for folder in folders {
-            world.mode(folder, 0o755);
-        }
-    });
-}
-
-#[test]
-fn a_folder_that_becomes_read_only_or_writable_comes_back_with_what_is_in_it() {
-    as_ordinary_user(|| {
-        let world = World::new();
-        world.write("closes/f", "1").write("opens/f", "1").mode("opens", 0o555);
-        world.assert_comes_back(&[], |w| {
-            w.mode("opens", 0o755).write("opens/f", "2").write("opens/new", "2");
-            w.write("closes/f", "2").write("closes/new", "2").mode("closes", 0o500);
-        });
-        world.mode("opens", 0o755);
-    });
-}
-
-#[test]
-fn a_read_only_root_is_opened_and_closed_again() {
-    as_ordinary_user(|| {
-        let world = World::new();
-        world.write("f", "1").write("gone", "1").mode("", 0o555);
-        let mode = || std::fs::metadata(world.ws()).unwrap().permissions().mode() & 0o7777;
-        world.assert_comes_back(&[], |w| {
-            behind_closed_doors(w, &[""], |w| {
-                w.write("f", "2").remove("gone").write("new", "2");
-            });
-        });
-        assert_eq!(mode(), 0o555);
-        world.mode("", 0o755);
-    });
-}
-
 #[test]
 fn a_folder_to_delete_that_holds_skipped_things_is_kept_with_just_those() {
     let world = World::new();
@@ -322,100 +226,4 @@ fn what_the_target_skipped_stays_whatever_it_is_now() {
     for (path, content) in [("left-out", "2"), ("folder/f", "2"), ("folder/new", "2"), ("socket", "a file now")] {
         assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");
     }
-}
-
-/// A workspace of an ordinary user in which `owned` is root's: its files can be read and not changed.
-fn with_a_folder_of_roots(fill: impl Fn(&World)) -> (tempfile::TempDir, World) {
-    assert!(is_root(), "only root can make a folder that an ordinary user may not write to (try: sudo)");
-    let base = tempfile::tempdir().unwrap();
-    let world = World::at(base.path(), |_| {});
-    for path in [base.path().to_owned(), world.ws()] {
-        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-    }
-    fill(&world);
-    (base, world)
-}
-
-fn assert_refused_and_put_back(world: &World, target: &str, path: &str, why: &str) {
-    let before = world.snapshot();
-    as_ordinary_user(|| {
-        let error = rewind_error(world, target);
-        let clear = |reason: &str| reason.contains(&format!("`{path}`")) && reason.contains(why);
-        assert!(matches!(&error, OperationError::RolledBack { reason, full_disk: false, .. } if clear(reason)), "{error}");
-        world.assert_is(&before);
-        // Nothing is left behind that the next command would stumble over.
-        assert!(world.open().recovered().is_empty());
-        world.capture();
-        world.assert_sound();
-    });
-}
-
-#[test]
-fn a_file_that_may_not_be_replaced_ends_the_rewind_with_the_old_tree() {
-    let (_base, world) = with_a_folder_of_roots(|w| {
-        w.write("owned/f", "1");
-    });
-    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
-    world.write("owned/f", "2");
-    as_ordinary_user(|| {
-        world.write("a", "2").write("z", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned/f", "Permission denied");
-}
-
-#[test]
-fn a_file_that_may_not_be_deleted_ends_the_rewind_with_the_old_tree() {
-    let (_base, world) = with_a_folder_of_roots(|w| {
-        w.write("owned/f", "1");
-    });
-    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
-    world.write("owned/new", "2");
-    as_ordinary_user(|| {
-        world.write("a", "2").write("z", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned/new", "Permission denied");
-}
-
-#[test]
-fn a_folder_that_may_not_be_emptied_ends_the_rewind_with_the_old_tree() {
-    // The folder itself can be moved aside, since it is in a folder of the user's: only emptying it is refused.
-    let (_base, world) = with_a_folder_of_roots(|_| {});
-    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
-    world.write("owned/deep/f", "2");
-    as_ordinary_user(|| {
-        world.write("a", "2").write("z", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned", "Permission denied");
-}
-
-#[test]
-fn bits_of_a_folder_that_may_not_be_set_end_the_rewind_with_the_old_tree() {
-    let (_base, world) = with_a_folder_of_roots(|w| {
-        w.write("owned/f", "1");
-    });
-    // Folders are closed from the last to the first: this one is closed when the other one is refused.
-    let id = as_ordinary_user(|| world.write("a", "1").write("z/f", "1").mode("z", 0o555).capture());
-    world.mode("owned", 0o775);
-    as_ordinary_user(|| {
-        world.write("a", "2").mode("z", 0o755).write("z/f", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned", "not permitted");
-}
-
-#[test]
-fn a_folder_to_delete_in_which_a_disk_is_mounted_ends_the_rewind_with_the_old_tree() {
-    assert!(is_root(), "mounting a disk needs root (try: sudo, or unshare -Urm)");
-    let world = World::new();
-    let id = world.write("a", "1").capture();
-    world.write("a", "2").folder("new/disk");
-    run("mount", &["-t", "tmpfs", "tmpfs"], &world.path("new/disk"));
-    world.write("new/disk/f", "2");
-    let before = world.snapshot();
-    let error = rewind_error(&world, &id);
-    let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("`new`"));
-    let is_back = world.snapshot() == before;
-    run("umount", &["-l"], &world.path("new/disk"));
-    assert!(is_clear && is_back, "{error}");
-    world.rewind(&id);
-    assert_eq!(world.snapshot().len(), 1);
 }

@@ -15,12 +15,12 @@ pub fn point(_name: &'static str) -> io::Result<()> {
 }
 
 #[cfg(debug_assertions)]
-pub use debug::{point, with};
+pub use debug::{point, when, with};
 
 #[cfg(debug_assertions)]
 mod debug {
     use super::*;
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::io::Write;
     use std::path::PathBuf;
     use std::sync::OnceLock;
@@ -55,6 +55,15 @@ mod debug {
     thread_local! {
         /// Points until a simulated crash on this thread; 0 means never.
         static LEFT: Cell<u64> = const { Cell::new(0) };
+        /// What happens at a point of this thread.
+        static HAPPENS: RefCell<Option<Happens>> = const { RefCell::new(None) };
+    }
+
+    struct Happens {
+        at: &'static str,
+        /// Points of that name until it happens.
+        left: u64,
+        what: Box<dyn FnOnce()>,
     }
 
     /// A step of a capture or an operation; `Err` only where a test asked for it.
@@ -67,6 +76,13 @@ mod debug {
                 std::panic::panic_any(Crash);
             }
             n => LEFT.set(n - 1),
+        }
+        let is_now = |happens: &mut Happens| {
+            happens.left -= u64::from(happens.at == name);
+            happens.left == 0
+        };
+        if let Some(happens) = HAPPENS.with_borrow_mut(|it| it.take_if(is_now)) {
+            (happens.what)();
         }
         let settings = settings();
         if let Some(trace) = &settings.trace {
@@ -116,5 +132,14 @@ mod debug {
             Err(payload) if payload.is::<Crash>() => None,
             Err(payload) => std::panic::resume_unwind(payload),
         }
+    }
+
+    /// Runs `act`, and lets something happen when this thread comes to a point of that name for the Nth time: what
+    /// another program does at the worst moment.
+    pub fn when<T>(nth: u64, at: &'static str, happen: impl FnOnce() + 'static, act: impl FnOnce() -> T) -> T {
+        HAPPENS.set(Some(Happens { at, left: nth, what: Box::new(happen) }));
+        let result = act();
+        assert!(HAPPENS.take().is_none(), "no point `{at}` was passed {nth} times");
+        result
     }
 }

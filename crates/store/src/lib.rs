@@ -108,9 +108,12 @@ impl Store {
     /// Keeps the stat cache. It is only a cache: what goes wrong here costs time at the next capture and no more.
     pub fn keep_index(&self, index: &mut Index) {
         let Some(stamp) = self.meta("index").ok().flatten().and_then(|text| stamp(&text)) else { return };
-        let new = self.folder.join("index.new");
-        let kept =
-            std::fs::write(&new, index.to_bytes(&stamp)).and_then(|()| std::fs::rename(&new, self.folder.join(INDEX)));
+        let (new, path) = (self.folder.join("index.new"), self.folder.join(INDEX));
+        let kept = std::fs::write(&new, index.to_bytes(&stamp)).and_then(|()| {
+            // A rename over a file makes ext4 write the new one out at once, which takes longer than all of the rest.
+            let _ = std::fs::remove_file(&path);
+            std::fs::rename(&new, &path)
+        });
         if kept.is_err() {
             let _ = std::fs::remove_file(&new);
         }

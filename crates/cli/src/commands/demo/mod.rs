@@ -3,7 +3,7 @@
 mod scratch;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use piton_engine::{CaptureOptions, DiffOptions, Engine, Environment, LogOptions, RewindOptions};
@@ -15,7 +15,7 @@ use crate::console::{Console, Look};
 use crate::error::Failure;
 use crate::escape::escape_path;
 use crate::patch;
-use crate::words::{plural, size};
+use crate::words::plural;
 
 /// See it work in a scratch folder
 ///
@@ -43,7 +43,7 @@ struct Summary {
     redo_ms: f64,
     /// The scratch folder, where it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<PathBuf>,
+    kept: Option<String>,
 }
 
 pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
@@ -55,10 +55,11 @@ pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
         // How far it came helps to see why.
         console.say(String::from_utf8_lossy(&story));
     }
-    let summary = Summary { kept, ..told? };
+    let readable = kept.as_ref().map(|folder| folder.to_string_lossy().into_owned());
+    let summary = Summary { kept: readable, ..told? };
     console.print(&summary, |out, look| {
         out.write_all(&story)?;
-        if let Some(folder) = &summary.kept {
+        if let Some(folder) = &kept {
             let (project, home) = (folder.join("shop"), folder.join("store"));
             writeln!(out, "\nKept: cd {} && export PITON_HOME={}", escape_path(&project), escape_path(&home))?;
         }
@@ -176,9 +177,8 @@ impl Story<'_> {
         let paint = self.look.paint;
         let wrong = expected.differing(found);
         if wrong.is_empty() {
-            let read = format!("{}, {}", plural(found.files() as u64, "file"), size(found.bytes() as u64));
-            let text =
-                format!("proof: read again without piton's code: {read}, byte for byte {what}, modes and links too");
+            let files = plural(found.files() as u64, "file");
+            let text = format!("proof: read without piton, {files} are byte for byte {what}, modes too");
             self.line(&paint.good(text))?;
         }
         for path in &wrong {

@@ -1,0 +1,106 @@
+//! The command line of the bench.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::Result;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Measures piton beside shadow git repositories and prints a table of medians and ratios.
+
+usage: bench/run [--quick] [--tree 1k|12k|100k|500mb]... [--piton PATH] [--json FILE] [--keep DIR]
+
+  --quick       only the 1k and 12k trees, fewer rounds
+  --tree NAME   only this tree; may be given more than once
+  --piton PATH  the binary to measure (default: target/release/piton)
+  --json FILE   where all figures go (default: target/bench.json)
+  --keep DIR    work in DIR and leave everything there
+
+Works in $PITON_BENCH_DIR, else in the system's temporary folder.
+";
+
+/// The trees by the names that `--tree` takes, in the order in which they run.
+pub const TREES: [&str; 4] = ["1k", "12k", "100k", "500mb"];
+
+/// What to run, decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Args {
+    /// Print the help and do nothing else.
+    pub help: bool,
+    /// Fewer rounds.
+    pub quick: bool,
+    /// Which of `TREES`, in their order.
+    pub trees: Vec<&'static str>,
+    /// The binary to measure.
+    pub piton: PathBuf,
+    /// Where all figures go.
+    pub json: PathBuf,
+    /// A folder to work in and leave in place.
+    pub keep: Option<PathBuf>,
+}
+
+impl Args {
+    /// Reads the arguments, the program's name not included.
+    pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self> {
+        let mut parsed = Self {
+            help: false,
+            quick: false,
+            trees: Vec::new(),
+            piton: PathBuf::from("target/release/piton"),
+            json: PathBuf::from("target/bench.json"),
+            keep: None,
+        };
+        let mut chosen = Vec::new();
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("`{}` needs a value", arg.display()));
+            match arg.to_str() {
+                Some("--help" | "-h") => parsed.help = true,
+                Some("--quick") => parsed.quick = true,
+                Some("--tree") => chosen.push(tree(&value()?)?),
+                Some("--piton") => parsed.piton = value()?.into(),
+                Some("--json") => parsed.json = value()?.into(),
+                Some("--keep") => parsed.keep = Some(value()?.into()),
+                _ => return Err(format!("unknown argument `{}`; `--help` lists all", arg.display()).into()),
+            }
+        }
+        let default = if parsed.quick { &TREES[..2] } else { &TREES[..] };
+        let wanted =
+            |name: &&'static str| if chosen.is_empty() { default.contains(name) } else { chosen.contains(name) };
+        parsed.trees = TREES.into_iter().filter(wanted).collect();
+        Ok(parsed)
+    }
+}
+
+fn tree(name: &OsString) -> Result<&'static str> {
+    let known = TREES.into_iter().find(|tree| name == tree);
+    known.ok_or_else(|| format!("no tree `{}`; there are {}", name.display(), TREES.join(", ")).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trees(line: &str) -> Vec<&'static str> {
+        Args::parse(line.split_whitespace().map(OsString::from)).unwrap().trees
+    }
+
+    #[test]
+    fn without_arguments_every_tree_runs() {
+        assert_eq!(trees(""), TREES);
+    }
+
+    #[test]
+    fn quick_leaves_out_the_slow_trees_unless_they_are_named() {
+        assert_eq!(trees("--quick"), ["1k", "12k"]);
+        assert_eq!(trees("--quick --tree 100k"), ["100k"]);
+    }
+
+    #[test]
+    fn an_unknown_argument_or_tree_is_an_error() {
+        for line in ["--fast", "--tree 13k", "--json"] {
+            assert!(Args::parse(line.split_whitespace().map(OsString::from)).is_err(), "{line}");
+        }
+    }
+}

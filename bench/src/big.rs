@@ -1,0 +1,117 @@
+//! One large file, changed by a few bytes: what does the store grow by?
+//!
+//! One round and one style of git: git takes half a minute for each of its captures here.
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::disk::megabytes;
+use crate::fingerprint::Fingerprint;
+use crate::peers::{Contender, Git, Piton, Place, State, Style};
+use crate::prng::Prng;
+use crate::process::{millis, settle};
+use crate::report::{Figure, Goal, Row, Section, Unit};
+use crate::tree::Tree;
+use crate::{Result, context, say, text};
+
+/// Length of the large file.
+const LENGTH: usize = 500_000_000;
+/// Text and noise take turns in pieces of this length, as in a file that holds several kinds of data.
+const STRIPE: usize = 1_000_000;
+/// Files beside it.
+const BESIDE: usize = 1_000;
+
+/// Measures piton and the given style of git on the large file.
+pub fn run(place: &Place, piton: &Path, style: Style, seed: u64) -> Result<Section> {
+    say("500mb: writing the tree");
+    let tree = Tree::plan(seed, BESIDE);
+    tree.write(&place.workspace)?;
+    let file = place.workspace.join("recording.dat");
+    write_large(&file, seed)?;
+    let mut contenders: Vec<Box<dyn Contender>> =
+        vec![Box::new(Piton::new(piton, place)), Box::new(Git::new(style, place))];
+
+    say("500mb: first capture");
+    let mut first = Vec::new();
+    let mut states: Vec<State> = Vec::new();
+    for contender in &mut contenders {
+        contender.start_anew()?;
+        settle()?;
+        let captured = contender.first_capture()?;
+        first.push(millis(captured.took));
+        states.push(captured.value);
+    }
+    let before = Fingerprint::of(&place.workspace)?;
+
+    say("500mb: capture after a few bytes changed");
+    change(&file)?;
+    let mut again = Vec::new();
+    let mut growth = Vec::new();
+    for contender in &mut contenders {
+        settle()?;
+        let size = contender.disk()?.allocated;
+        again.push(millis(contender.capture()?.took));
+        settle()?;
+        growth.push(megabytes(contender.disk()?.allocated.saturating_sub(size)));
+    }
+
+    // Also the proof that the small growth is not a file left out.
+    say("500mb: restore");
+    let mut restore = Vec::new();
+    for (contender, state) in contenders.iter_mut().zip(&states) {
+        if !restore.is_empty() {
+            change(&file)?;
+            contender.capture()?;
+        }
+        settle()?;
+        restore.push(millis(contender.restore(state)?));
+        if let Some(difference) = before.difference(&Fingerprint::of(&place.workspace)?) {
+            return Err(format!("{} did not restore the large file: {difference}", contender.label()).into());
+        }
+    }
+
+    let labels: Vec<&'static str> = contenders.iter().map(|contender| contender.label()).collect();
+    let row = |name: &str, unit, values: Vec<f64>, goal| Row {
+        name: name.to_owned(),
+        unit,
+        figures: labels.iter().zip(values).map(|(label, value)| Figure::new(label, vec![value])).collect(),
+        goal,
+        seeds_limit: None,
+    };
+    Ok(Section {
+        name: "500mb".to_owned(),
+        title: "500mb: 1,000 files and one of 500 MB, half text and half noise".to_owned(),
+        rows: vec![
+            row("first capture", Unit::Millis, first, Goal::None),
+            row("a few bytes changed", Unit::Millis, again, Goal::None),
+            row("  growth of the store", Unit::Megabytes, growth, Goal::AtMost(8.0)),
+            row("restore of the file", Unit::Millis, restore, Goal::None),
+        ],
+    })
+}
+
+fn write_large(path: &PathBuf, seed: u64) -> Result<()> {
+    let mut rng = Prng::new(seed, u64::MAX - 1);
+    let mut out = BufWriter::new(fs::File::create(path).map_err(context(path))?);
+    for stripe in 0..LENGTH / STRIPE {
+        let bytes = if stripe % 2 == 0 { text::source(&mut rng, STRIPE) } else { rng.noise(STRIPE) };
+        out.write_all(&bytes).map_err(context(path))?;
+    }
+    out.flush().map_err(context(path))
+}
+
+/// Changes three places. The first is an insertion near the front: all that follows moves by three bytes, so that only
+/// a store that cuts files by their content finds the rest again.
+fn change(path: &PathBuf) -> Result<()> {
+    let mut bytes = fs::read(path).map_err(context(path))?;
+    let len = bytes.len();
+    for start in [len / 2, len - len / 50] {
+        for byte in &mut bytes[start..start + 5] {
+            *byte ^= 0x55;
+        }
+    }
+    let (front, rest) = bytes.split_at(len / 100);
+    let mut out = fs::File::create(path).map_err(context(path))?;
+    [front, b"new", rest].iter().try_for_each(|part| out.write_all(part)).map_err(context(path))
+}

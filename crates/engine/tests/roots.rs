@@ -1,0 +1,351 @@
+//! Which folder a workspace is: reached otherwise, gone, moved, replaced, unmounted, too large, or not to be taken.
+
+use std::path::Path;
+use std::process::Command;
+
+use piton_engine::view::FolderState;
+use piton_engine::{
+    CaptureError, CaptureOptions, Engine, Environment, InitOptions, OpenError, OperationError, RewindOptions,
+    StoreError, Workspace,
+};
+use piton_host::Limit;
+use piton_testkit::{SmallDisk, World, git, snapshot};
+
+fn capture(workspace: &mut Workspace) -> Result<String, CaptureError> {
+    workspace.capture(&CaptureOptions::default()).map(|c| c.checkpoint.checkpoint.id.to_string())
+}
+
+fn rewind(workspace: &mut Workspace, target: &str) -> Result<bool, OperationError> {
+    workspace.rewind_now(target, &RewindOptions::default()).map(|outcome| outcome.verified)
+}
+
+fn across() -> RewindOptions {
+    RewindOptions { across: true, ..RewindOptions::default() }
+}
+
+#[test]
+fn a_workspace_reached_through_a_symlink_is_the_same_workspace() {
+    let world = World::new();
+    world.write("sub/f", "1");
+    let id = world.capture();
+    let link = world.base().join("link");
+    std::os::unix::fs::symlink(world.ws(), &link).unwrap();
+    let mut through = world.engine.open(&link).unwrap();
+    assert_eq!(through.path(), world.ws());
+    assert_eq!(world.engine.locate(&link.join("sub")).unwrap(), world.ws());
+    world.write("sub/f", "2");
+    capture(&mut through).unwrap();
+    assert_eq!(world.open().log(Default::default()).unwrap().total, 2);
+    assert!(rewind(&mut through, &id).unwrap());
+    assert_eq!(world.snapshot().bytes("sub/f"), Some(&b"1"[..]));
+    assert_eq!(world.engine.workspaces(), [world.ws()]);
+}
+
+#[test]
+fn a_workspace_that_was_deleted_whole_is_never_captured_and_a_rewind_brings_it_back() {
+    let world = World::new();
+    world.write("f", "1").write("dir/deep/g", "1").link("link", "f").folder("empty").mode("", 0o750);
+    let before = world.snapshot();
+    let id = world.capture();
+    std::fs::remove_dir_all(world.ws()).unwrap();
+
+    let mut workspace = world.open();
+    assert!(matches!(capture(&mut workspace), Err(CaptureError::Missing(path)) if path == world.ws()));
+    assert_eq!(workspace.status().unwrap().folder, FolderState::Missing);
+    let plan = workspace.plan_rewind(&id, &RewindOptions::default()).unwrap();
+    assert!(plan.view().missing_folder && plan.view().created.len() == 4, "{:?}", plan.view());
+    assert!(!world.ws().exists(), "neither a refused capture nor a plan makes it");
+
+    assert!(workspace.rewind(plan).unwrap().verified);
+    world.assert_is(&before);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(world.ws()).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o750);
+    // It goes on where it was: the same line, and the same folder from now on.
+    world.write("f", "2");
+    let next = world.captured().checkpoint.checkpoint;
+    assert_eq!((next.line, next.changes.modified), (1, 1));
+    world.rewind(&id);
+    world.assert_is(&before);
+    world.assert_sound();
+}
+
+#[test]
+fn a_workspace_whose_whole_parent_was_deleted_comes_back_too() {
+    let world = World::new();
+    let project = world.path("many/levels/project");
+    world.write("many/levels/project/f", "1");
+    let mut workspace = world.engine.open_or_init(&project).unwrap();
+    let id = capture(&mut workspace).unwrap();
+    world.remove("many");
+    assert!(rewind(&mut world.engine.open(&project).unwrap(), &id).unwrap());
+    assert_eq!(world.snapshot().bytes("many/levels/project/f"), Some(&b"1"[..]));
+}
+
+#[test]
+fn the_store_follows_a_workspace_that_moved() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    let store = world.open().store_folder().to_owned();
+    let there = world.base().join("elsewhere/ws2");
+    std::fs::create_dir(world.base().join("elsewhere")).unwrap();
+    std::fs::rename(world.ws(), &there).unwrap();
+
+    assert_eq!(world.engine.locate(&there.join("sub")).unwrap(), there);
+    let mut moved = world.engine.open(&there).unwrap();
+    assert_eq!((moved.store_folder(), moved.path()), (store.as_path(), there.as_path()));
+    assert_eq!(moved.status().unwrap().folder, FolderState::Same);
+    std::fs::write(there.join("f"), "2").unwrap();
+    assert!(rewind(&mut moved, &id).unwrap());
+    assert_eq!(std::fs::read(there.join("f")).unwrap(), b"1");
+    assert!(capture(&mut moved).is_ok());
+    assert_eq!(world.engine.workspaces(), [there.clone()]);
+    // Its old place is nobody's now, and whoever comes there begins anew.
+    assert!(matches!(world.engine.open(&world.ws()), Err(OpenError::NotKnown(_))));
+    std::fs::create_dir(world.ws()).unwrap();
+    world.write("g", "1").capture();
+    assert_eq!(world.open().log(Default::default()).unwrap().total, 1);
+    assert!(matches!(world.open().resolve(&id), Err(error) if error.to_string().contains("no checkpoint")));
+    // And back again.
+    std::fs::remove_dir_all(world.ws()).unwrap();
+    let home = world.base().join("home-again");
+    std::fs::rename(&there, &home).unwrap();
+    assert!(world.engine.open(&home).unwrap().resolve(&id).is_ok());
+}
+
+#[test]
+fn a_copy_is_a_workspace_of_its_own() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    let copy = world.base().join("copy");
+    assert!(Command::new("cp").arg("-a").args([world.ws(), copy.clone()]).status().unwrap().success());
+    let mut of_copy = world.engine.open_or_init(&copy).unwrap();
+    assert!(of_copy.resolve(&id).is_err());
+    capture(&mut of_copy).unwrap();
+    assert_eq!(world.open().log(Default::default()).unwrap().total, 1);
+}
+
+#[test]
+fn another_clone_at_the_same_path_begins_a_new_line_and_a_rewind_across_it_asks_first() {
+    let world = World::new();
+    world.write("f", "old").write("gone", "old");
+    let old = world.capture();
+    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    let replace = || {
+        std::fs::create_dir(world.ws()).unwrap();
+        world.write("f", "new").write("added", "new");
+    };
+    replace();
+    let clone = world.snapshot();
+
+    // Before anything was captured of it, nothing of it may go.
+    let plan = world.open().plan_rewind(&old, &RewindOptions::default()).unwrap();
+    assert!(plan.view().other_folder);
+    assert!(matches!(world.open().rewind(plan), Err(OperationError::OtherFolder(_))));
+    world.assert_is(&clone);
+    assert_eq!(world.open().status().unwrap().folder, FolderState::Other);
+
+    let first = world.captured().checkpoint.checkpoint;
+    assert_eq!((first.line, &first.parent), (2, &None));
+    assert_eq!(world.open().resolve("start").unwrap().checkpoint.id, first.id);
+    assert!(matches!(rewind(&mut world.open(), &old), Err(OperationError::OtherFolder(_))));
+    world.assert_is(&clone);
+
+    let outcome = world.open().rewind_now(&old, &across()).unwrap();
+    assert!(outcome.verified);
+    world.assert_is(&snapshot(&world.base().join("kept")));
+    // The clone was captured before, so that nothing is lost.
+    world.redo();
+    world.assert_is(&clone);
+    world.rewind(first.id.as_str());
+    world.assert_is(&clone);
+    world.assert_sound();
+}
+
+#[test]
+fn a_rewind_across_that_was_planned_and_shown_captures_the_clone_first() {
+    let world = World::new();
+    world.write("f", "old");
+    let old = world.capture();
+    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    world.write("f", "never captured");
+    let plan = world.open().plan_rewind(&old, &across()).unwrap();
+    let outcome = world.open().rewind(plan).unwrap();
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"old"[..]));
+    world.rewind(outcome.operation.unwrap().before.as_str());
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"never captured"[..]));
+}
+
+#[test]
+fn an_empty_folder_in_the_workspaces_place_is_never_captured_as_empty() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    for _ in 0..2 {
+        assert!(matches!(capture(&mut world.open()), Err(CaptureError::EmptyOther(_))));
+    }
+    assert_eq!(world.open().log(Default::default()).unwrap().total, 1);
+    // The folder itself comes back: all is well.
+    std::fs::remove_dir(world.ws()).unwrap();
+    std::fs::rename(world.base().join("kept"), world.ws()).unwrap();
+    assert!(world.captured().checkpoint.checkpoint.changes.is_empty());
+    // Emptied by its user it is another matter.
+    world.remove("f");
+    assert_eq!(world.captured().checkpoint.checkpoint.changes.deleted, 1);
+    world.rewind(&id);
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_disk_that_is_not_mounted_any_more_is_never_captured_as_empty() {
+    let scratch = tempfile::tempdir().unwrap();
+    let engine = Engine::new(scratch.path().join("home"), Environment::default());
+    let disk = SmallDisk::new(1024);
+    std::fs::write(disk.path().join("f"), "1").unwrap();
+    let id = capture(&mut engine.open_or_init(disk.path()).unwrap()).unwrap();
+    assert!(Command::new("umount").arg("-l").arg(disk.path()).status().unwrap().success());
+    assert!(!disk.path().join("f").exists());
+
+    let mut workspace = engine.open(disk.path()).unwrap();
+    assert!(matches!(capture(&mut workspace), Err(CaptureError::EmptyOther(_))));
+    assert_eq!(workspace.log(Default::default()).unwrap().total, 1);
+    // A rewind that somebody asks for puts the files into what is there.
+    assert!(rewind(&mut workspace, &id).unwrap());
+    assert_eq!(std::fs::read(disk.path().join("f")).unwrap(), b"1");
+    std::fs::remove_file(disk.path().join("f")).unwrap();
+}
+
+#[test]
+fn a_disk_that_is_mounted_over_the_workspace_for_a_while_does_not_mix_with_it() {
+    struct Mounted<'a>(&'a Path);
+    impl Drop for Mounted<'_> {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg("-l").arg(self.0).status();
+        }
+    }
+    let world = World::new();
+    let ws = world.ws();
+    world.write("f", "under the disk");
+    let under = world.capture();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&ws).status();
+    assert!(mounted.is_ok_and(|s| s.success()), "mounting a disk needs root (try: sudo, or unshare -Urm)");
+    let disk = Mounted(&ws);
+    assert!(matches!(capture(&mut world.open()), Err(CaptureError::EmptyOther(_))));
+    world.write("f", "on the disk");
+    let on = world.captured().checkpoint.checkpoint;
+    assert_eq!(on.line, 2);
+    assert!(matches!(rewind(&mut world.open(), &under), Err(OperationError::OtherFolder(_))));
+    drop(disk);
+    assert!(matches!(rewind(&mut world.open(), on.id.as_str()), Err(OperationError::OtherFolder(_))));
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"under the disk"[..]));
+}
+
+#[test]
+fn the_home_folder_and_the_root_of_the_file_system_are_refused_unless_forced() {
+    let base = tempfile::tempdir().unwrap();
+    let user = base.path().join("user");
+    std::fs::create_dir(&user).unwrap();
+    // However it is spelled.
+    let spelled = base.path().join("spelled");
+    std::os::unix::fs::symlink(&user, &spelled).unwrap();
+    let world = World::at(base.path(), |e| e.home_folder = Some(spelled.clone()));
+    for folder in [&user, &spelled, Path::new("/")] {
+        let refused = world.engine.init(folder, InitOptions::default());
+        assert!(matches!(refused, Err(OpenError::Refused { .. })), "{}", folder.display());
+        assert!(matches!(world.engine.open_or_init(folder), Err(OpenError::Refused { .. })));
+    }
+    assert!(world.engine.workspaces().is_empty(), "nothing is left of a refusal");
+    world.engine.init(&user, InitOptions { force: true, budget: None }).unwrap();
+    std::fs::write(user.join("f"), "1").unwrap();
+    capture(&mut world.engine.open_or_init(&user).unwrap()).unwrap();
+    // A project in it is a workspace like any other.
+    world.write("f", "1").capture();
+}
+
+#[test]
+fn a_root_over_the_limit_is_refused_unless_forced() {
+    for (limit, content) in [(Limit { files: 9, bytes: 1 << 20 }, 1), (Limit { files: 1 << 20, bytes: 999 }, 100)] {
+        let world = World::with(|e| e.limit = limit);
+        for n in 0..10 {
+            world.write(format!("dir{n}/f"), vec![b'x'; content]);
+        }
+        let before = world.snapshot();
+        let refused = capture(&mut world.open());
+        assert!(matches!(&refused, Err(CaptureError::TooLarge { path, .. }) if *path == world.ws()), "{refused:?}");
+        assert_eq!(world.open().log(Default::default()).unwrap().total, 0);
+        world.assert_is(&before);
+        world.engine.init(&world.ws(), InitOptions { force: true, budget: None }).unwrap();
+        let id = world.capture();
+        world.write("dir0/f", "other");
+        world.rewind(&id);
+        world.assert_is(&before);
+        // Within the limit nothing need be forced.
+        let world = World::with(|e| e.limit = Limit { files: limit.files + 1, bytes: limit.bytes + 1 });
+        for n in 0..10 {
+            world.write(format!("dir{n}/f"), vec![b'x'; content]);
+        }
+        world.capture();
+    }
+}
+
+#[test]
+fn a_rewind_that_would_go_over_the_budget_is_refused_and_changes_nothing() {
+    let world = World::new();
+    let budget = 8 << 20;
+    world.engine.init(&world.ws(), InitOptions { budget: Some(budget), force: false }).unwrap();
+    world.write("f", "1").write("other", "1");
+    let id = world.capture();
+    // What is there now must be captured first, and there is no room for it.
+    let noise: Vec<u8> = (0..1u64 << 20).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+    world.write("f", noise).write("other", "2");
+    let before = world.snapshot();
+    for _ in 0..3 {
+        let error = rewind(&mut world.open(), &id).unwrap_err();
+        let is_over = |e: &CaptureError| matches!(e, CaptureError::Store(StoreError::OverBudget { .. }));
+        assert!(matches!(&error, OperationError::Capture(e) if is_over(e)), "{error}");
+        world.assert_is(&before);
+        assert!(world.open().status().unwrap().size <= budget);
+    }
+    world.assert_sound();
+    world.engine.init(&world.ws(), InitOptions { budget: Some(10 * budget), force: false }).unwrap();
+    world.rewind(&id);
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_folder_means_the_known_workspace_around_it_else_the_repository_else_itself() {
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |e| e.home_folder = Some(base.path().join("user")));
+    let make = |path: &str| {
+        let path = world.base().join(path);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let locate = |path: &Path| world.engine.locate(path).unwrap();
+    // Nothing known, no repository.
+    let plain = make("plain/deep");
+    assert_eq!(locate(&plain), plain);
+    // A repository, and a nested one.
+    let (outer, inner) = (make("repo/src/deep"), make("repo/nested/src"));
+    git(&world.base().join("repo"), &["init", "-q"]);
+    git(&world.base().join("repo/nested"), &["init", "-q"]);
+    assert_eq!(locate(&outer), world.base().join("repo"));
+    assert_eq!(locate(&inner), world.base().join("repo/nested"));
+    // What is known wins, the innermost first, also where it is not there any more.
+    let known = make("repo/src");
+    world.engine.init(&known, InitOptions::default()).unwrap();
+    assert_eq!(locate(&outer), known);
+    world.engine.init(&outer, InitOptions::default()).unwrap();
+    assert_eq!(locate(&outer), outer);
+    assert_eq!(locate(&make("repo/src/other")), known);
+    std::fs::remove_dir_all(&known).unwrap();
+    assert_eq!(locate(&outer.join("gone/too")), outer);
+    // A home folder that is a repository is not what a folder in it means.
+    let project = make("user/notes");
+    git(&world.base().join("user"), &["init", "-q"]);
+    assert_eq!(locate(&project), project);
+}
