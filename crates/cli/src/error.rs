@@ -271,6 +271,9 @@ impl From<StoreError> for Failure {
         if error.is_full_disk() {
             return Self::user(text).hint("free some space and run the command again; nothing was lost");
         }
+        if error.is_refused() {
+            return Self::user(text).hint(PLACE);
+        }
         if error.is_damaged_database() {
             return Self::ours(text).hint("`piton verify --repair` makes the database anew from the packs");
         }
@@ -278,9 +281,7 @@ impl From<StoreError> for Failure {
             // The store's place is the user's choice.
             StoreError::Io { what: "cannot make", .. } => Self::user(text).hint(PLACE),
             StoreError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::QuotaExceeded => {
-                    Self::user(text).hint(PLACE)
-                }
+                io::ErrorKind::QuotaExceeded => Self::user(text).hint(PLACE),
                 _ => Self::ours(text),
             },
             StoreError::Database(_) => Self::ours(text).hint("`piton verify` tells more"),

@@ -2,6 +2,7 @@
 //! an attacker. The failpoints are in debug builds only (`crates/host/src/fail.rs`).
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

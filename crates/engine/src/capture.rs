@@ -193,8 +193,8 @@ impl Workspace {
         operation: Option<OperationId>,
     ) -> Result<Checkpoint, CaptureError> {
         let trees = Trees { fresh, store: &self.store };
-        let from = parent.map(|p| p.checkpoint.root.tree);
-        let changes = match diff::changes(&trees, from.as_ref(), Some(&scan.root.tree)) {
+        let from = parent.map(|p| p.checkpoint.root);
+        let changes = match diff::root_changes(&trees, from.as_ref(), Some(&scan.root)) {
             Ok(changes) => Counts::of(&changes),
             // A damaged parent must not keep the present from being captured.
             Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Counts::default(),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use piton_host::{ScanError, scan};
 use piton_model::diff::{self, Counts};
+use piton_model::plan::RootState;
 use piton_model::text::{self, Side, TextDiff};
 use piton_model::{Entry, ObjectId, Target, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
@@ -46,12 +47,15 @@ pub enum DiffError {
 /// One side of a comparison.
 struct SideOf {
     row: Option<CheckpointRow>,
-    tree: ObjectId,
+    root: RootState,
 }
+
+/// The bytes before and after.
+type BothSides = (Vec<u8>, Vec<u8>);
 
 /// What the workspace is now, without storing it.
 pub(crate) struct Now {
-    pub tree: ObjectId,
+    pub root: RootState,
     pub fresh: FreshTrees,
     pub contents: HashMap<ObjectId, Vec<u8>>,
     pub skipped: Vec<(WorkspacePath, piton_model::SkipReason)>,
@@ -65,14 +69,14 @@ impl Workspace {
             Some(target) => self.side(target, &mut now)?,
             None => {
                 let head = self.store.head(self.record.line)?.ok_or(TargetError::Empty)?;
-                SideOf { tree: head.checkpoint.root.tree, row: Some(head) }
+                SideOf { root: head.checkpoint.root, row: Some(head) }
             }
         };
         let to = self.side(options.to.as_deref().unwrap_or("@"), &mut now)?;
         let (fresh, contents) = now.map(|n| (n.fresh, n.contents)).unwrap_or_default();
         let trees = Trees { fresh: &fresh, store: &self.store };
-        Self::check_paths(&trees, [&from.tree, &to.tree], &options.paths)?;
-        let mut changes = diff::changes(&trees, Some(&from.tree), Some(&to.tree))?;
+        Self::check_paths(&trees, [&from.root.tree, &to.root.tree], &options.paths)?;
+        let mut changes = diff::root_changes(&trees, Some(&from.root), Some(&to.root))?;
         changes
             .retain(|c| !c.implied && (options.paths.is_empty() || options.paths.iter().any(|p| c.path.is_within(p))));
         let mut files = Vec::with_capacity(changes.len());
@@ -118,7 +122,7 @@ impl Workspace {
             ScanError::Sink(never) => match never {},
         })?;
         let (fresh, contents) = sink.finish();
-        Ok(Now { tree: scan.root.tree, fresh, contents, skipped: scan.skipped })
+        Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped })
     }
 
     fn side(&self, target: &str, now: &mut Option<Now>) -> Result<SideOf, DiffError> {
@@ -127,12 +131,12 @@ impl Workspace {
                 Some(found) => found,
                 None => self.now(true)?,
             };
-            let tree = found.tree;
+            let root = found.root;
             *now = Some(found);
-            return Ok(SideOf { row: None, tree });
+            return Ok(SideOf { row: None, root });
         }
         let row = self.resolve(target)?;
-        Ok(SideOf { tree: row.checkpoint.root.tree, row: Some(row) })
+        Ok(SideOf { root: row.checkpoint.root, row: Some(row) })
     }
 
     /// Both contents of a change; `None` where neither side has one to compare.
@@ -140,7 +144,7 @@ impl Workspace {
         &self,
         change: &diff::Change,
         now: &HashMap<ObjectId, Vec<u8>>,
-    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    ) -> Result<Option<BothSides>, StoreError> {
         let bytes = |entry: &Option<Entry>| match entry {
             // Too large to compare: a NUL byte makes it binary.
             Some(Entry::File { size, .. }) if *size > 16 << 20 => Ok(Some(vec![0])),

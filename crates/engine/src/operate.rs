@@ -155,7 +155,7 @@ impl Workspace {
         };
         let trees = Trees { fresh: &fresh, store: &self.store };
         let (result, new) = plan.result(&trees, now)?;
-        let changes = diff::changes(&Layered { over: &new, under: &trees }, Some(&now.tree), Some(&result.tree))?;
+        let changes = diff::root_changes(&Layered { over: &new, under: &trees }, Some(&now), Some(&result))?;
         let of = |kind: ChangeKind| paths(&changes, kind);
         let view = PlanView {
             kind: request.kind.as_str().to_owned(),
@@ -353,8 +353,8 @@ impl Workspace {
         let trees = Trees { fresh: &fresh, store: &self.store };
         let (result, new) = plan.result(&trees, scan.root)?;
         let layered = Layered { over: &new, under: &trees };
-        let changes = diff::changes(&layered, Some(&scan.root.tree), Some(&result.tree))?;
-        let since_target = diff::changes(&layered, Some(&request.target.checkpoint.root.tree), Some(&result.tree))?;
+        let changes = diff::root_changes(&layered, Some(&scan.root), Some(&result))?;
+        let since_target = diff::root_changes(&layered, Some(&request.target.checkpoint.root), Some(&result))?;
         let skipped = diff::skipped(&layered, &result.tree)?.len() as u64;
         for tree in new.values() {
             writer.tree(tree)?;
@@ -638,8 +638,8 @@ impl Workspace {
                 self.store.operation_row(of)?.map_or(before.id.clone(), |row| row.before)
             }
         };
-        let from = self.store.checkpoint(&parent)?.map(|row| row.checkpoint.root.tree);
-        let since_target = Counts::of(&diff::changes(&self.store, from.as_ref(), Some(&operation.result.tree))?);
+        let from = self.store.checkpoint(&parent)?.map(|row| row.checkpoint.root);
+        let since_target = Counts::of(&diff::root_changes(&self.store, from.as_ref(), Some(&operation.result))?);
         let skipped = diff::skipped(&self.store, &operation.result.tree)?.len() as u64;
         self.note_done(lock, &Begun { operation, before, changes: Vec::new(), since_target, skipped, parent }, None)
     }

@@ -34,10 +34,10 @@ impl Workspace {
         let row = self.resolve(target)?;
         let tree = row.checkpoint.root.tree;
         let parent = match &row.checkpoint.parent {
-            Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root.tree),
+            Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root),
             None => None,
         };
-        let changes = diff::changes(&self.store, parent.as_ref(), Some(&tree))?;
+        let changes = diff::root_changes(&self.store, parent.as_ref(), Some(&row.checkpoint.root))?;
         Ok(Shown {
             checkpoint: CheckpointDetail {
                 checkpoint: (&row).into(),
@@ -60,8 +60,8 @@ impl Workspace {
         let (changes, skipped) = match self.now(false) {
             Ok(now) => {
                 let trees = Trees { fresh: &now.fresh, store: &self.store };
-                let from = head.as_ref().map(|h| h.checkpoint.root.tree);
-                let changes = diff::changes(&trees, from.as_ref(), Some(&now.tree))?;
+                let from = head.as_ref().map(|h| h.checkpoint.root);
+                let changes = diff::root_changes(&trees, from.as_ref(), Some(&now.root))?;
                 (changes, now.skipped)
             }
             Err(CaptureError::Missing(_)) => (Vec::new(), Vec::new()),

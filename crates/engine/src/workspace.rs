@@ -170,13 +170,14 @@ impl Engine {
         if let Some(budget) = options.budget.filter(|b| *b < MINIMUM_BUDGET) {
             return Err(OpenError::Budget(budget));
         }
+        self.home.make()?;
+        let _home = self.home.lock(PATIENCE)?;
         let already = self.known(&path);
         let already_known = already.is_some();
         let id = match already {
             Some(known) => known.id,
             None => WorkspaceId::from_random(clock::random().map_err(failed)?),
         };
-        self.home.make()?;
         let store = Store::create(&self.home.folder(&id))?;
         let lock = store.lock(PATIENCE)?;
         let before = store.workspace()?;

@@ -3,6 +3,7 @@
 //! These die by unwinding, in one process and fast; `crates/cli/tests/faults.rs` kills real processes the same way.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_engine::view::OperationStatus;
 use piton_engine::{CaptureOptions, RewindOptions};

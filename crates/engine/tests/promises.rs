@@ -4,6 +4,7 @@
 //! processes at once.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 

@@ -1,6 +1,7 @@
 //! Random histories of files, captures, rewinds, redos and crashes, against a model: what was there, kept in memory.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
 

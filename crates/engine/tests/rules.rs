@@ -1,6 +1,7 @@
 //! What the rules leave out, what they take in, and what a change of the rules does to a rewind.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_engine::model::SkipReason::{AgentState, Store};
 use piton_engine::{Engine, Environment, RewindOptions};

@@ -3,6 +3,7 @@
 //! Permissions mean nothing to root, so these tests run as an ordinary user wherever they are about permissions.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;

@@ -1,6 +1,7 @@
 //! A disk that is full at any point of a capture or a rewind: the old or the new tree, a clear error, and nothing lost.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_engine::{CaptureError, CaptureOptions, OperationError, RewindOptions};
 use piton_testkit::{SmallDisk, World};

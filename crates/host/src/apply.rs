@@ -249,7 +249,11 @@ impl<'a> Applier<'a> {
                 .root
                 .open_beneath(parent, OFlags::RDONLY | OFlags::DIRECTORY)
                 .and_then(|fd| rustix::fs::fsync(fd).map_err(io::Error::from));
-            synced.map_err(|source| ApplyError::Path { path: known(parent), source })?;
+            match synced {
+                // Somebody took the whole folder away: nothing of it is left to be kept here.
+                Err(error) if is_absent(&error) => {}
+                synced => synced.map_err(|source| ApplyError::Path { path: known(parent), source })?,
+            }
         }
         Ok(())
     }
@@ -273,8 +277,11 @@ impl<'a> Applier<'a> {
     /// Asks whether what came out at a step can be removed, while there is still a way back.
     pub fn check_removable<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
         let path = &self.steps[number].path;
-        let (parent, _) = self.root.parent(path).map_err(at(path))?;
-        may_remove(parent.as_fd(), &self.staged_name(number)).map_err(at(path))
+        let may = self.root.parent(path).and_then(|(parent, _)| may_remove(parent.as_fd(), &self.staged_name(number)));
+        match may {
+            Err(error) if is_absent(&error) => Ok(()),
+            may => may.map_err(at(path)),
+        }
     }
 
     /// Removes what stands at every step's own name. The caller has made sure that it is stored.

@@ -86,11 +86,15 @@ pub struct Index {
     folders: Vec<(u32, u32)>,
     /// What the rules were that decided which paths are captured.
     pub(crate) rules: [u8; 32],
+    /// What the clock said when it was made.
+    pub(crate) made_at: i64,
 }
 
-const MAGIC: &[u8; 8] = b"PITONIX1";
-/// Magic, checksum, stamp, rules.
-const PREFIX: usize = 8 + 32 + 32 + 32;
+const MAGIC: &[u8; 8] = b"PITONIX2";
+/// Magic, checksum, stamp, rules, the clock.
+const PREFIX: usize = 8 + 32 + 32 + 32 + 8;
+/// Where the prefix keeps the clock.
+const CLOCK_AT: usize = PREFIX - 8;
 const HEAD: usize = 4 + 4 + 2 + 1 + 1 + 4 + 8 * 4 + 32;
 const ENTRY: usize = 1 + 1 + 2 + 2 + 2 + 4 + 8 * 4 + 32;
 /// Where a block keeps its tree's id and its flags, for patching.
@@ -102,11 +106,11 @@ const HAS_GIT: u8 = 2;
 const HOLDS_SKIPPED: u8 = 4;
 
 impl Index {
-    /// An empty cache for these rules.
-    pub(crate) fn new(rules: [u8; 32], capacity: usize) -> Self {
+    /// An empty cache for these rules, made at this time.
+    pub(crate) fn new(rules: [u8; 32], made_at: i64, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(PREFIX + capacity);
         bytes.resize(PREFIX, 0);
-        Self { bytes, folders: Vec::new(), rules }
+        Self { bytes, folders: Vec::new(), rules, made_at }
     }
 
     /// Reads what [`Index::to_bytes`] wrote with the same stamp; anything else is no cache.
@@ -116,7 +120,8 @@ impl Index {
             return None;
         }
         let mut rules = [0; 32];
-        rules.copy_from_slice(&file[72..PREFIX]);
+        rules.copy_from_slice(&file[72..CLOCK_AT]);
+        let made_at = u64_at(&file, CLOCK_AT) as i64;
         let mut folders = Vec::new();
         let mut at = PREFIX;
         while at < file.len() {
@@ -126,14 +131,15 @@ impl Index {
             folders.push((at as u32, (at + len) as u32));
             at += len;
         }
-        Some(Self { bytes: file, folders, rules })
+        Some(Self { bytes: file, folders, rules, made_at })
     }
 
     /// The file's bytes. The stamp says which state of the store the cache belongs to.
     pub fn to_bytes(&mut self, stamp: &[u8; 32]) -> &[u8] {
         self.bytes[..8].copy_from_slice(MAGIC);
         self.bytes[40..72].copy_from_slice(stamp);
-        self.bytes[72..PREFIX].copy_from_slice(&self.rules);
+        self.bytes[72..CLOCK_AT].copy_from_slice(&self.rules);
+        self.bytes[CLOCK_AT..PREFIX].copy_from_slice(&self.made_at.to_le_bytes());
         let sum = checksum(&self.bytes[40..]);
         self.bytes[8..40].copy_from_slice(&sum);
         &self.bytes
@@ -350,7 +356,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Index {
-        let mut index = Index::new([7; 32], 0);
+        let mut index = Index::new([7; 32], 5, 0);
         let signature = Signature { size: 5, mtime: -1, ctime: 2, inode: 3, mode: 0o100644 };
         let head = FolderHead {
             signature: Signature { size: 0, ..signature },
@@ -380,7 +386,7 @@ mod tests {
     fn the_cache_reads_back_and_finds_folders_by_path() {
         let stamp = [3; 32];
         let index = Index::from_bytes(sample().to_bytes(&stamp).to_vec(), &stamp).unwrap();
-        assert_eq!(index.len(), 2);
+        assert_eq!((index.len(), index.made_at), (2, 5));
         assert_eq!(index.find(b"z"), Some(1));
         assert_eq!(index.find(b"y"), None);
         let root = index.folder(0);

@@ -22,4 +22,4 @@ pub use lock::Lock;
 pub use read::{Sink, empty_tree, read_entry};
 pub use root::Root;
 pub use rules::RuleOptions;
-pub use scan::{Limit, Progress, Scan, ScanError, ScanOptions, scan};
+pub use scan::{IsStaged, Limit, Progress, Scan, ScanError, ScanOptions, scan};

@@ -74,7 +74,7 @@ fn set(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
             ('[', _) if chars.peek() == Some(&':') => match named(chars) {
                 Some(name) => {
                     let holds = holds(&name)?;
-                    ('\0'..='\x7f').filter(|c| holds(c)).for_each(|c| add(c, c));
+                    ('\0'..='\x7f').filter(holds).for_each(|c| add(c, c));
                     None
                 }
                 None => Some('[').inspect(|c| add(*c, *c)),

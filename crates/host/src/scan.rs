@@ -28,12 +28,15 @@ pub struct ScanOptions<'a> {
     /// The clock when the scan was asked for.
     pub now_ns: i64,
     /// Whether a name belongs to a known operation's staged files, which are never captured.
-    pub is_staged: Box<dyn Fn(&[u8]) -> bool + Sync + 'a>,
+    pub is_staged: IsStaged<'a>,
     /// Refuse to go on over these.
     pub limit: Limit,
     /// Counts, for whoever shows progress.
     pub progress: &'a Progress,
 }
+
+/// A question about a name.
+pub type IsStaged<'a> = Box<dyn Fn(&[u8]) -> bool + Sync + 'a>;
 
 /// The largest root that is captured without being forced.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +96,8 @@ pub enum ScanError<E> {
 /// Scans the workspace.
 pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<Scan, ScanError<S::Error>> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
+    // Whether a file was as young as a reading is told by the clock: after it was set back, that does not hold.
+    let options = ScanOptions { index: options.index.filter(|i| i.made_at <= options.now_ns), ..options };
     let rules = Rules::load(root, options.rules.clone());
     // The rules decided which paths the index knows: with other rules it still saves reading, not listing.
     let listed_anew =
@@ -152,6 +157,8 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
     if bytes > options.limit.bytes {
         return Err(ScanError::TooLarge(options.limit));
     }
+    options.progress.files_read.store(0, Ordering::Relaxed);
+    options.progress.bytes_read.store(0, Ordering::Relaxed);
     options.progress.files.store(to_read.len() as u64, Ordering::Relaxed);
     options.progress.bytes.store(bytes, Ordering::Relaxed);
     let read = to_read.len() as u64;
@@ -166,7 +173,7 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
         }
         _ => {
             let size = old.map_or(0, Index::size);
-            let (root, index) = assemble(&slots, rules.fingerprint, size, sink).map_err(ScanError::Sink)?;
+            let (root, index) = assemble(&slots, rules.fingerprint, options.now_ns, size, sink).map_err(ScanError::Sink)?;
             (root, Some(index))
         }
     };
@@ -504,6 +511,7 @@ struct Made {
 fn assemble<S: Sink>(
     slots: &[Slot<'_>],
     rules: [u8; 32],
+    now_ns: i64,
     size: usize,
     sink: &S,
 ) -> Result<(RootState, Index), S::Error> {
@@ -548,7 +556,7 @@ fn assemble<S: Sink>(
         });
     }
 
-    let mut index = Index::new(rules, size + size / 16);
+    let mut index = Index::new(rules, now_ns, size + size / 16);
     for (at, slot) in slots.iter().enumerate() {
         let Some(made) = &made[at] else { continue };
         match slot {

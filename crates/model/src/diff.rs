@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ObjectId;
 use crate::path::{EntryName, WorkspacePath};
+use crate::plan::RootState;
 use crate::tree::{Entry, Tree};
 
 /// Where trees come from: the store, or values in memory.
@@ -102,6 +103,23 @@ pub fn changes<S: TreeSource>(
 ) -> Result<Vec<Change>, S::Error> {
     let mut out = Vec::new();
     walk(source, &WorkspacePath::root(), from, to, &mut out)?;
+    Ok(out)
+}
+
+/// As [`changes`], for whole roots: a root whose own permission bits differ is a change of the root, the empty path.
+pub fn root_changes<S: TreeSource>(
+    source: &S,
+    from: Option<&RootState>,
+    to: Option<&RootState>,
+) -> Result<Vec<Change>, S::Error> {
+    let mut out = Vec::new();
+    if let (Some(from), Some(to)) = (from, to)
+        && from.mode != to.mode
+    {
+        let folder = |root: &RootState| Some(Entry::Folder { mode: root.mode, tree: root.tree, holds_skipped: false });
+        out.push(Change { path: WorkspacePath::root(), before: folder(from), after: folder(to), implied: false });
+    }
+    out.extend(changes(source, from.map(|r| &r.tree), to.map(|r| &r.tree))?);
     Ok(out)
 }
 

@@ -19,6 +19,9 @@ pub enum Edit {
     Mode(u16),
 }
 
+/// An edit with its path's names.
+type At<'a> = (Vec<&'a [u8]>, &'a Edit);
+
 /// Applies edits to a tree and returns the new root's id with every tree that is new.
 ///
 /// Edits apply in order of their paths; one whose parent folder is not there is dropped, since there is nothing to
@@ -29,7 +32,7 @@ pub fn edit<S: TreeSource>(
     edits: &[(WorkspacePath, Edit)],
 ) -> Result<(ObjectId, NewTrees), S::Error> {
     let mut new = NewTrees::new();
-    let edits: Vec<(Vec<&[u8]>, &Edit)> = edits.iter().map(|(p, e)| (p.names().collect(), e)).collect();
+    let edits: Vec<At<'_>> = edits.iter().map(|(p, e)| (p.names().collect(), e)).collect();
     let (id, _) = folder(source, root, &edits, 0, &mut new)?;
     Ok((id, new))
 }
@@ -37,7 +40,7 @@ pub fn edit<S: TreeSource>(
 fn folder<S: TreeSource>(
     source: &S,
     id: &ObjectId,
-    edits: &[(Vec<&[u8]>, &Edit)],
+    edits: &[At<'_>],
     depth: usize,
     new: &mut NewTrees,
 ) -> Result<(ObjectId, bool), S::Error> {
@@ -45,7 +48,7 @@ fn folder<S: TreeSource>(
         Some(tree) => tree.clone(),
         None => source.tree(id)?,
     };
-    let mut by_name: BTreeMap<&[u8], Vec<(Vec<&[u8]>, &Edit)>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&[u8], Vec<At<'_>>> = BTreeMap::new();
     for (names, edit) in edits {
         if let Some(name) = names.get(depth) {
             by_name.entry(name).or_default().push((names.clone(), edit));

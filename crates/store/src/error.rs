@@ -42,7 +42,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The workspace's disk budget is used up.
-    #[error("the store would take {needed} bytes, over its budget of {budget}")]
+    #[error("the store would take {} MiB, over its budget of {} MiB", needed.div_ceil(1 << 20), budget >> 20)]
     OverBudget {
         /// What it would take.
         needed: u64,
@@ -65,6 +65,20 @@ impl StoreError {
         match self {
             Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
             Self::Database(rusqlite::Error::SqliteFailure(error, _)) => error.code == rusqlite::ErrorCode::DiskFull,
+            _ => false,
+        }
+    }
+
+    /// Whether the system refused access to the store's files, which its user can change.
+    pub fn is_refused(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+            }
+            Self::Database(rusqlite::Error::SqliteFailure(error, _)) => matches!(
+                error.code,
+                rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::PermissionDenied
+            ),
             _ => false,
         }
     }

@@ -6,8 +6,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use piton_host::Root;
+use piton_host::{Lock, Root};
 use piton_model::{RootIdentity, Workspace, WorkspaceId};
 
 use crate::Store;
@@ -50,6 +51,11 @@ impl Home {
             made.map_err(StoreError::io("cannot make", &folder))?;
         }
         Ok(())
+    }
+
+    /// Held while a folder becomes known: two that come at once must not each make a store for it.
+    pub fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
+        crate::take_lock(&self.path, patience)
     }
 
     /// The folder of a workspace's store.
