@@ -368,6 +368,7 @@ impl Workspace {
             began_at: self.environment.clock.now(),
             before: before.id.clone(),
             root: root.identity(),
+            boot: clock::boot_id(),
             steps: plan.steps.clone(),
             folders: plan.folders.clone(),
             result,
@@ -394,7 +395,6 @@ impl Workspace {
         let result = applier
             .open_folders()
             .and_then(|()| applier.stage(&FromStore(&self.store)))
-            .and_then(|()| applier.sync_staged())
             .and_then(|()| applier.swap(&mut swapped))
             .and_then(|()| check(&applier))
             .and_then(|checked| {
@@ -485,9 +485,10 @@ impl Workspace {
         Ok(unknown.into_iter().map(|n| applier.steps[n].path.clone()).collect())
     }
 
-    /// Whether something can only be a beginning of what was to be staged: piton's own writing, cut short by a crash
-    /// or a full disk. Its content tells: a part of the wanted file from its first byte, or of the wanted folder.
-    fn is_unfinished<S: TreeSource<Error = StoreError>>(
+    /// Whether something can only be a beginning of what was to be written: piton's own writing, cut short by a crash,
+    /// a power cut or a full disk. Its content tells: a part of the wanted file from its first byte, or of the wanted
+    /// folder.
+    pub(crate) fn is_unfinished<S: TreeSource<Error = StoreError>>(
         &self,
         trees: &S,
         left: &Entry,

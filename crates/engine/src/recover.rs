@@ -8,7 +8,7 @@ use std::io;
 
 use piton_host::apply::{Applier, ApplyError, mode_of};
 use piton_host::fail::point;
-use piton_host::{Lock, Root};
+use piton_host::{Lock, Root, clock, read_entry};
 use piton_model::diff::lookup;
 use piton_model::edit::{Edit, NewTrees, edit};
 use piton_model::merge::merge_entry;
@@ -18,7 +18,7 @@ use piton_store::{CheckpointRow, OperationRow, PATIENCE, StoreError};
 
 use crate::capture::{CaptureError, Taken};
 use crate::operate::{OperationError, Request, found_at};
-use crate::sink::Trees;
+use crate::sink::{HashingSink, Trees};
 use crate::view::Recovered;
 use crate::workspace::{Standing, Workspace};
 
@@ -57,6 +57,8 @@ enum Side {
     EditedBefore,
     /// Edited since, and before that it was swapped.
     EditedAfter,
+    /// Swapped, and then a power cut took a part of it: what was put there was not synced yet.
+    Torn,
 }
 
 impl Workspace {
@@ -130,14 +132,17 @@ impl Workspace {
             .steps
             .iter()
             .enumerate()
-            .map(|(number, step)| side(&applier, number, step))
+            .map(|(number, step)| match side(&applier, number, step)? {
+                Side::EditedAfter | Side::EditedBefore if self.is_torn(&applier, &operation, step)? => Ok(Side::Torn),
+                side => Ok(side),
+            })
             .collect::<Result<Vec<_>, _>>()
             .map_err(refused)?;
         let finished = !sides.is_empty() && sides.iter().all(|s| matches!(s, Side::After | Side::EditedAfter))
             || sides.is_empty() && folders_are_done(root, &operation);
         if !finished {
             for (number, side) in sides.iter().enumerate() {
-                if *side == Side::After {
+                if matches!(side, Side::After | Side::Torn) {
                     self.swap_back_whole(&applier, number).map_err(refused)?;
                 }
             }
@@ -154,6 +159,18 @@ impl Workspace {
             self.merge_back(lock, root, &operation, &before)?
         };
         Ok(Recovered { operation: operation.id, finished, left_alone: left_alone.iter().map(Into::into).collect() })
+    }
+
+    /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
+    /// bytes would be somebody's edit.
+    fn is_torn(&self, applier: &Applier<'_>, operation: &Operation, step: &Step) -> Result<bool, ApplyError<StoreError>> {
+        let Some(after) = step.after.as_ref().filter(|_| operation.boot != clock::boot_id()) else { return Ok(false) };
+        let sink = HashingSink::default();
+        let here = read_entry(applier.root, step.path.as_bytes(), &sink).unwrap_or_else(|never| match never {});
+        let here = here.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+        let (fresh, _) = sink.finish();
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        here.map_or(Ok(false), |here| self.is_unfinished(&trees, &here, after)).map_err(ApplyError::Content)
     }
 
     /// Captures what is there now, every path of the operation included, so that nothing that follows can lose it.

@@ -144,29 +144,6 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Makes what is staged survive a power cut, so that a swap never puts an empty file in a full one's place.
-    pub fn sync_staged<E>(&self) -> Result<(), ApplyError<E>> {
-        let new: Vec<usize> = (0..self.steps.len()).filter(|n| self.steps[*n].after.is_some()).collect();
-        let folders = new.iter().any(|n| self.steps[*n].after.as_ref().is_some_and(Entry::is_folder));
-        point("apply:sync-staged").map_err(at(&WorkspacePath::root()))?;
-        if new.len() > FEW || folders {
-            return self.sync_all().map_err(at(&WorkspacePath::root()));
-        }
-        for number in new {
-            let path = &self.steps[number].path;
-            if matches!(self.steps[number].after, Some(Entry::File { .. })) {
-                let staged = self.staged_path(number);
-                let file = self.root.open_beneath(&staged, OFlags::RDONLY | OFlags::NONBLOCK);
-                // Mode 0 is a mode too; such a file is synced with all others.
-                match file {
-                    Ok(file) => rustix::fs::fsync(file).map_err(io::Error::from).map_err(at(path))?,
-                    Err(_) => return self.sync_all().map_err(at(path)),
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Swaps what is staged with what is there, step by step from `0`; `done` counts the steps that were swapped.
     pub fn swap<E>(&self, done: &mut usize) -> Result<(), ApplyError<E>> {
         let mut parents = Parents::new(self.root);
@@ -236,24 +213,30 @@ impl<'a> Applier<'a> {
             .map_err(at(path))
     }
 
-    /// Makes the swaps survive a power cut.
+    /// Makes what was put in place, and its being there, survive a power cut: once, at the end, before anything that
+    /// came out is removed.
     pub fn sync_swapped<E>(&self) -> Result<(), ApplyError<E>> {
         point("apply:sync-swapped").map_err(at(&WorkspacePath::root()))?;
+        let new = || self.steps.iter().filter(|s| s.after.is_some());
+        let has_folders = new().any(|s| s.after.as_ref().is_some_and(Entry::is_folder));
         let mut parents: Vec<&[u8]> = self.steps.iter().map(|s| parent_of(s.path.as_bytes())).collect();
         parents.dedup();
-        if parents.len() > FEW {
+        if parents.len() > FEW || new().count() > FEW || has_folders {
             return self.sync_all().map_err(at(&WorkspacePath::root()));
+        }
+        for step in new().filter(|s| matches!(s.after, Some(Entry::File { .. }))) {
+            match self.root.open_beneath(step.path.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK) {
+                Ok(file) => rustix::fs::fsync(file).map_err(io::Error::from).map_err(at(&step.path))?,
+                // Mode 0 is a mode too, and somebody may have moved it away: then all is synced.
+                Err(_) => return self.sync_all().map_err(at(&step.path)),
+            }
         }
         for parent in parents {
             let synced = self
                 .root
                 .open_beneath(parent, OFlags::RDONLY | OFlags::DIRECTORY)
                 .and_then(|fd| rustix::fs::fsync(fd).map_err(io::Error::from));
-            match synced {
-                // Somebody took the whole folder away: nothing of it is left to be kept here.
-                Err(error) if is_absent(&error) => {}
-                synced => synced.map_err(|source| ApplyError::Path { path: known(parent), source })?,
-            }
+            synced.map_err(|source| ApplyError::Path { path: known(parent), source })?;
         }
         Ok(())
     }

@@ -165,6 +165,9 @@ pub struct Operation {
     pub before: CheckpointId,
     /// The root that it was planned for.
     pub root: RootIdentity,
+    /// The machine's run that it began in: after a reboot, what it put in place may be torn.
+    #[serde(default)]
+    pub boot: String,
     /// The paths it changes.
     pub steps: Vec<Step>,
     /// The folders whose bits it changes or opens.

@@ -23,7 +23,7 @@ const PACK_LIMIT: u64 = 256 << 20;
 /// Records are gathered up to this before they are written.
 const GATHER: usize = 4 << 20;
 /// The WAL is folded into the database when it is over this: every process that opens the store reads all of it.
-const WAL_LIMIT: u64 = 1 << 20;
+const WAL_LIMIT: u64 = 256 << 10;
 
 /// What is being written. Dropped without [`Writer::commit`], nothing of it counts.
 pub struct Writer<'s> {
