@@ -21,9 +21,9 @@ pub struct CaptureOptions {
     pub name: Option<String>,
     /// A note on it.
     pub annotation: Option<String>,
-    /// Do not wait for the disk: the checkpoint survives a crash of any program, and a power cut only once something
-    /// durable followed it. For captures at every tool call.
-    pub unsynced: bool,
+    /// Wait for the disk: when the capture returns, it survives a power cut. Otherwise it survives the end of any
+    /// program at once, and a power cut as soon as something durable followed it or the kernel has written it out.
+    pub sync: bool,
 }
 
 /// Why nothing was captured.
@@ -82,7 +82,7 @@ pub(crate) struct Taken<'s> {
 }
 
 impl Workspace {
-    /// Captures the workspace. When this returns, the checkpoint survives a power cut (unless it is `unsynced`).
+    /// Captures the workspace.
     pub fn capture(&mut self, options: &CaptureOptions) -> Result<Captured, CaptureError> {
         if let Some(name) = &options.name {
             check_name(name).map_err(|source| CaptureError::Name { name: name.clone(), source })?;
@@ -106,7 +106,7 @@ impl Workspace {
         if let Some(text) = &options.annotation {
             writer.record(Record::Annotation { checkpoint: id, text: text.clone() })?;
         }
-        writer.commit(!options.unsynced, scan.index.is_some())?;
+        writer.commit(options.sync, scan.index.is_some())?;
         point("capture:committed").map_err(|e| self.folder_error(e))?;
         let row = CheckpointRow {
             seq: 0,
@@ -155,7 +155,8 @@ impl Workspace {
     ) -> Result<Taken<'s>, CaptureError> {
         let index = self.store.index();
         let sink = StoringSink::new(self.store.write(lock)?);
-        let mut scan = scan(root, self.scan_options(index.as_ref(), forced), &sink).map_err(|e| match e {
+        let options = self.scan_options(index.as_ref(), forced);
+        let mut scan = self.store.read_steadily(|| scan(root, options, &sink)).map_err(|e| match e {
             ScanError::TooLarge(limit) => {
                 CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
             }

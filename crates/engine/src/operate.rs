@@ -10,13 +10,13 @@ use std::path::PathBuf;
 
 use piton_host::apply::{Applier, ApplyError, Content, make_root};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, ScanError, clock, empty_tree, read_entry, scan};
+use piton_host::{Lock, Root, ScanError, clock, empty_tree, in_parallel, read_entry, scan};
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::edit::{Edit, edit};
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Record, Tree,
-    WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, FolderMode, ObjectId, Operation, OperationId, OperationKind, Outcome,
+    Record, Tree, WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, Store, StoreError};
 
@@ -132,7 +132,6 @@ fn list(paths: &[WorkspacePath]) -> String {
 }
 
 /// What the check after the swap found.
-#[derive(Default)]
 struct Checked {
     /// Steps where something else came out than was captured.
     rescued: Vec<usize>,
@@ -243,7 +242,7 @@ impl Workspace {
     ) -> Result<plan::Plan, OperationError> {
         match &request.steps {
             Some(steps) => {
-                let mut wanted = plan::Plan { steps: Vec::new(), ..steps.clone() };
+                let mut wanted = plan::Plan::default();
                 let mut changed = Vec::new();
                 for step in &steps.steps {
                     let entry = diff::lookup(trees, &now.tree, &step.path)?;
@@ -261,6 +260,18 @@ impl Workspace {
                             }
                         }
                         _ => changed.push(step.path.clone()),
+                    }
+                }
+                for folder in &steps.folders {
+                    let path = &folder.path;
+                    match folder_at(trees, now, path)? {
+                        Some(Entry::Folder { mode, .. }) if mode == folder.before || mode == folder.after => {
+                            wanted.folders.push(FolderMode { before: mode, ..folder.clone() });
+                        }
+                        Some(Entry::Skipped { reason }) if reason.is_by_rule() && !forced.contains(path) => {
+                            wanted.unknown.push(path.clone());
+                        }
+                        _ => changed.push(path.clone()),
                     }
                 }
                 if changed.is_empty() {
@@ -394,7 +405,7 @@ impl Workspace {
         let mut swapped = 0;
         let result = applier
             .open_folders()
-            .and_then(|()| applier.stage(&FromStore(&self.store)))
+            .and_then(|()| self.store.read_steadily(|| applier.stage(&FromStore(&self.store))))
             .and_then(|()| applier.swap(&mut swapped))
             .and_then(|()| check(&applier))
             .and_then(|checked| {
@@ -603,7 +614,8 @@ impl Workspace {
             outcome: Outcome::Done { after, before },
             ended_at: self.environment.clock.now(),
         })?;
-        writer.commit(true, false)
+        // Not synced: after a power cut the operation is pending again, and recovery finds every path at its new end.
+        writer.commit(false, false)
     }
 
     pub(crate) fn note_end(&self, lock: &Lock, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {
@@ -665,25 +677,33 @@ impl Begun {
 
 /// Compares what came out with what was captured, and what went in with the plan.
 fn check(applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
-    let mut checked = Checked::default();
-    for (number, step) in applier.steps.iter().enumerate() {
-        point("operate:check").map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-        if step.before.is_some() {
-            let out = found_at(applier.root, &applier.staged_path(number), &step.path)?;
-            match out {
-                Some(entry) if Some(&entry) == step.before.as_ref() => {}
-                // It cannot be stored, so it must not go.
-                Some(entry) if entry.holds_skipped() => return Err(ApplyError::Stale { path: step.path.clone() }),
-                Some(_) => checked.rescued.push(number),
-                None => {}
-            }
+    let found = in_parallel(applier.steps.len(), || (), |(), number| check_step(applier, number))?;
+    let numbers = |of: fn(&(bool, bool)) -> bool| (0..found.len()).filter(|n| of(&found[*n])).collect::<Vec<_>>();
+    Ok(Checked {
+        rescued: numbers(|(rescue, _)| *rescue),
+        changed_again: numbers(|(_, again)| *again).into_iter().map(|n| applier.steps[n].path.clone()).collect(),
+    })
+}
+
+/// Whether something else came out of one step than was captured, and whether something else stands there now than
+/// was put there.
+fn check_step(applier: &Applier<'_>, number: usize) -> Result<(bool, bool), ApplyError<StoreError>> {
+    let step = &applier.steps[number];
+    point("operate:check").map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+    let mut rescue = false;
+    if step.before.is_some() {
+        let out = found_at(applier.root, &applier.staged_path(number), &step.path)?;
+        rescue = out.is_some() && out != step.before;
+        // It cannot be stored, so it must not go.
+        if rescue && out.as_ref().is_some_and(Entry::holds_skipped) {
+            return Err(ApplyError::Stale { path: step.path.clone() });
+        }
+        if out.as_ref().is_some_and(Entry::is_folder) {
             applier.check_removable(number)?;
         }
-        if found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after {
-            checked.changed_again.push(step.path.clone());
-        }
     }
-    Ok(checked)
+    let again = found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after;
+    Ok((rescue, again))
 }
 
 /// What stands at a path, read whole.
@@ -703,16 +723,24 @@ fn still_holds<S: TreeSource<Error = StoreError>>(
         }
     }
     for folder in &plan.folders {
-        let mode = match diff::lookup(trees, &now.tree, &folder.path)? {
-            _ if folder.path.is_root() => Some(now.mode),
-            Some(Entry::Folder { mode, .. }) => Some(mode),
-            _ => None,
-        };
-        if mode != Some(folder.before) {
-            return Err(OperationError::Stale { path: folder.path.clone() });
+        match folder_at(trees, now, &folder.path)? {
+            Some(Entry::Folder { mode, .. }) if mode == folder.before => {}
+            _ => return Err(OperationError::Stale { path: folder.path.clone() }),
         }
     }
     Ok(())
+}
+
+/// The entry at a path, where the root has one too.
+fn folder_at<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    now: RootState,
+    path: &WorkspacePath,
+) -> Result<Option<Entry>, StoreError> {
+    if path.is_root() {
+        return Ok(Some(Entry::Folder { mode: now.mode, tree: now.tree, holds_skipped: false }));
+    }
+    diff::lookup(trees, &now.tree, path)
 }
 
 /// Adds what a plan asks for to the forced paths; whether there was anything new.

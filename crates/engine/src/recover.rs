@@ -163,7 +163,12 @@ impl Workspace {
 
     /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
     /// bytes would be somebody's edit.
-    fn is_torn(&self, applier: &Applier<'_>, operation: &Operation, step: &Step) -> Result<bool, ApplyError<StoreError>> {
+    fn is_torn(
+        &self,
+        applier: &Applier<'_>,
+        operation: &Operation,
+        step: &Step,
+    ) -> Result<bool, ApplyError<StoreError>> {
         let Some(after) = step.after.as_ref().filter(|_| operation.boot != clock::boot_id()) else { return Ok(false) };
         let sink = HashingSink::default();
         let here = read_entry(applier.root, step.path.as_bytes(), &sink).unwrap_or_else(|never| match never {});

@@ -177,6 +177,8 @@ fn a_deleted_or_damaged_database_is_rebuilt_from_the_packs() {
 #[test]
 fn a_lost_log_of_the_database_costs_only_what_was_not_durable() {
     let (world, ids) = full();
+    let sync = CaptureOptions { sync: true, ..Default::default() };
+    world.open().capture(&sync).unwrap();
     let before = timeline(&world);
     for end in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(store(&world).join(format!("piton.db{end}")));
@@ -249,12 +251,12 @@ fn a_power_cut_takes_nothing_that_was_durable_and_nothing_wrong_is_served() {
     for (how, lose) in losses {
         let world = World::new();
         world.write("a", "durable a").write("b", "durable b");
-        let durable = world.capture();
+        let synced = CaptureOptions { sync: true, ..Default::default() };
+        let durable = world.open().capture(&synced).unwrap().checkpoint.checkpoint.id.to_string();
         let after_durable = world.snapshot();
         let synced = std::fs::metadata(pack(&world)).unwrap().len() as usize;
         world.write("a", "unsynced a").write("new", "unsynced new");
-        let unsynced = CaptureOptions { unsynced: true, ..Default::default() };
-        let lost = world.open().capture(&unsynced).unwrap().checkpoint.checkpoint.id.to_string();
+        let lost = world.capture();
         let workspace = world.snapshot();
 
         let mut bytes = std::fs::read(pack(&world)).unwrap();

@@ -1,5 +1,8 @@
 //! Every pattern means to piton what it means to git.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;

@@ -1,5 +1,8 @@
 //! Files that change while they are captured, times that do not tell, clocks that jump, and several pitons at once.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::fs::{File, FileTimes};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;

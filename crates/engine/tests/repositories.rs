@@ -1,5 +1,8 @@
 //! Repositories of every form in a workspace: their files are captured like any, their `.git` is left alone to the bit.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::{Path, PathBuf};
 
 use piton_engine::{OperationError, RewindOptions};

@@ -23,11 +23,10 @@ fn assert_content(world: &World, expected: &[(&str, Option<&str>)]) {
 
 #[test]
 fn gits_own_rules_hold_in_gits_own_order() {
-    let world = World::with(|environment| {
-        let home = tempfile::tempdir().unwrap().keep();
-        std::fs::write(home.join("excludes"), "global/\nback/\n").unwrap();
-        environment.global_excludes = Some(home.join("excludes"));
-    });
+    let base = tempfile::tempdir().unwrap();
+    let excludes = base.path().join("excludes");
+    std::fs::write(&excludes, "global/\nback/\n").unwrap();
+    let world = World::at(base.path(), |environment| environment.global_excludes = Some(excludes));
     git(&world.ws(), &["init", "-q"]);
     std::fs::write(world.path(".git/info/exclude"), "excluded/\n!back/\n").unwrap();
     world.write(".gitignore", "/build/\n*.out/\n").write("sub/.gitignore", "!keep.out/\nlocal/\n");

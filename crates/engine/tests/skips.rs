@@ -12,7 +12,7 @@ use std::process::Command;
 
 use piton_engine::model::SkipReason::{self, Special, Unreadable};
 use piton_engine::view::SkippedView;
-use piton_engine::{OperationError, RewindOptions};
+use piton_engine::{CaptureError, CaptureOptions, OperationError, RewindOptions};
 use piton_testkit::{World, as_ordinary_user, is_root};
 
 fn listed(skipped: &[SkippedView]) -> Vec<(String, SkipReason)> {
@@ -157,6 +157,25 @@ fn what_became_unreadable_after_the_checkpoint_stays_as_it_is() {
         // With the bits back it is a rewind like any other.
         world.rewind(&id);
         assert_eq!(world.snapshot().bytes("dir/inner"), Some(&b"1"[..]));
+    });
+}
+
+#[test]
+fn a_workspace_that_may_not_be_read_is_not_taken_for_an_empty_one() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1").write("dir/g", "1");
+        let id = world.capture();
+        let before = world.snapshot();
+        for mode in [0o000, 0o300, 0o444] {
+            world.mode("", mode);
+            let refused = world.open().capture(&CaptureOptions::default());
+            assert!(matches!(refused, Err(CaptureError::Folder { .. })), "{mode:o}");
+            assert!(matches!(rewind_error(&world, &id), OperationError::Capture(CaptureError::Folder { .. })));
+        }
+        world.mode("", 0o755);
+        world.assert_is(&before);
+        assert_eq!(world.open().log(Default::default()).unwrap().total, 1);
     });
 }
 

@@ -20,6 +20,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::fail::point;
+use crate::parallel::in_parallel;
 use crate::root::Root;
 use crate::rules::{join, parent_of};
 
@@ -39,9 +40,9 @@ pub fn staged_by(name: &[u8]) -> Option<OperationId> {
 }
 
 /// Where staged content comes from. What it writes is verified against its id.
-pub trait Content {
+pub trait Content: Sync {
     /// Why content cannot be had.
-    type Error;
+    type Error: Send;
 
     /// A folder's listing.
     fn tree(&self, id: &ObjectId) -> Result<Tree, Self::Error>;
@@ -128,9 +129,9 @@ impl<'a> Applier<'a> {
 
     /// Writes everything that is to come beside its place and reads it back. No file of the user's has changed yet.
     pub fn stage<C: Content>(&self, content: &C) -> Result<(), ApplyError<C::Error>> {
-        let mut parents = Parents::new(self.root);
-        for (number, step) in self.steps.iter().enumerate() {
-            let Some(after) = &step.after else { continue };
+        let stage = |parents: &mut Parents<'a>, number: usize| {
+            let step = &self.steps[number];
+            let Some(after) = &step.after else { return Ok(()) };
             let error = at(&step.path);
             point("apply:stage").map_err(&error)?;
             let (parent, name) = parents.of(&step.path).map_err(&error)?;
@@ -139,8 +140,9 @@ impl<'a> Applier<'a> {
                 MakeError::Io(source) => ApplyError::Path { path: step.path.clone(), source },
                 MakeError::ReadBack => ApplyError::ReadBack { path: step.path.clone() },
                 MakeError::Content(error) => ApplyError::Content(error),
-            })?;
-        }
+            })
+        };
+        in_parallel(self.steps.len(), || Parents::new(self.root), stage)?;
         Ok(())
     }
 
@@ -268,11 +270,11 @@ impl<'a> Applier<'a> {
     }
 
     /// Removes what stands at every step's own name. The caller has made sure that it is stored.
-    pub fn clear_all<E>(&self) -> Result<(), ApplyError<E>> {
+    pub fn clear_all<E: Send>(&self) -> Result<(), ApplyError<E>> {
         // A folder that ends without its owner's bits lets nothing be removed from it: it is opened once more.
         let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
         closed.iter().try_for_each(|f| set_mode(self.root, &f.path, f.open()).map_err(at(&f.path)))?;
-        (0..self.steps.len()).try_for_each(|number| self.clear(number))?;
+        in_parallel(self.steps.len(), || (), |(), number| self.clear(number))?;
         if !closed.is_empty() {
             self.close_folders(true)?;
             self.sync_swapped()?;

@@ -14,6 +14,15 @@ pub fn point(_name: &'static str) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a test has something in mind for a point.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub(crate) fn is_armed() -> bool {
+    false
+}
+
+#[cfg(debug_assertions)]
+pub(crate) use debug::is_armed;
 #[cfg(debug_assertions)]
 pub use debug::{point, when, with};
 
@@ -64,6 +73,12 @@ mod debug {
         /// Points of that name until it happens.
         left: u64,
         what: Box<dyn FnOnce()>,
+    }
+
+    /// Whether a test has something in mind for a point.
+    pub(crate) fn is_armed() -> bool {
+        let settings = settings();
+        LEFT.get() > 0 || HAPPENS.with_borrow(Option::is_some) || settings.action.is_some() || settings.trace.is_some()
     }
 
     /// A step of a capture or an operation; `Err` only where a test asked for it.

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 
 use piton_model::tree::TreeEncoder;
 use piton_model::{Entry, ObjectId, SkipReason, Tree};
-use rustix::fs::{AtFlags, FileType, OFlags, statat};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::index::Signature;
@@ -157,15 +157,11 @@ fn entry<S: Sink>(
     buffer: &mut Vec<u8>,
 ) -> Result<io::Result<Option<Entry>>, S::Error> {
     let skipped = |reason| Ok(Ok(Some(Entry::Skipped { reason })));
-    let parent = match root.open_beneath(parent_of(path), OFlags::PATH | OFlags::DIRECTORY) {
-        Ok(parent) => parent,
-        Err(error) if absent(&error) => return Ok(Ok(None)),
-        Err(error) => return Ok(Err(error)),
-    };
-    let name = name_of(path);
-    let stat = match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+    let Ok(c_path) = std::ffi::CString::new(path) else { return Ok(Ok(None)) };
+    // Only a first look: what is read below is opened beneath the root and through no symlink.
+    let stat = match root.peek(&c_path) {
         Ok(stat) => stat,
-        Err(Errno::NOENT) => return Ok(Ok(None)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Ok(None)),
         Err(error) => return Ok(Err(error.into())),
     };
     let mode = Signature::of(&stat).bits();
@@ -177,9 +173,10 @@ fn entry<S: Sink>(
             Reading::Unreadable => skipped(SkipReason::Unreadable),
             Reading::Gone => Ok(Ok(None)),
         },
-        FileType::Symlink => match rustix::fs::readlinkat(&parent, name, Vec::new()) {
-            Ok(target) => Ok(Ok(Some(Entry::Symlink { target: target.into_bytes() }))),
-            Err(error) => Ok(Err(error.into())),
+        FileType::Symlink => match read_link(root, path) {
+            Ok(target) => Ok(Ok(Some(Entry::Symlink { target }))),
+            Err(error) if absent(&error) => Ok(Ok(None)),
+            Err(error) => Ok(Err(error)),
         },
         FileType::Directory => {
             let names = match list(root, path) {
@@ -187,6 +184,7 @@ fn entry<S: Sink>(
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => {
                     return skipped(SkipReason::Unreadable);
                 }
+                Err(error) if absent(&error) => return Ok(Ok(None)),
                 Err(error) => return Ok(Err(error)),
             };
             let mut tree = Tree::default();
@@ -207,6 +205,11 @@ fn entry<S: Sink>(
         }
         _ => skipped(SkipReason::Special),
     }
+}
+
+fn read_link(root: &Root, path: &[u8]) -> io::Result<Vec<u8>> {
+    let parent = root.open_beneath(parent_of(path), OFlags::PATH | OFlags::DIRECTORY)?;
+    Ok(rustix::fs::readlinkat(&parent, name_of(path), Vec::new())?.into_bytes())
 }
 
 fn absent(error: &io::Error) -> bool {

@@ -95,7 +95,7 @@ pub enum ScanError<E> {
 
 /// Scans the workspace.
 pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<Scan, ScanError<S::Error>> {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
+    let threads = crate::parallel::threads();
     // Whether a file was as young as a reading is told by the clock: after it was set back, that does not hold.
     let options = ScanOptions { index: options.index.filter(|i| i.made_at <= options.now_ns), ..options };
     let rules = Rules::load(root, options.rules.clone());
@@ -173,7 +173,8 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
         }
         _ => {
             let size = old.map_or(0, Index::size);
-            let (root, index) = assemble(&slots, rules.fingerprint, options.now_ns, size, sink).map_err(ScanError::Sink)?;
+            let (root, index) =
+                assemble(&slots, rules.fingerprint, options.now_ns, size, sink).map_err(ScanError::Sink)?;
             (root, Some(index))
         }
     };

@@ -1,14 +1,17 @@
 //! The SQLite view of the packs: one function, [`apply`], turns a record into rows, live and on rebuild alike.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use piton_model::record::Numbered;
 use piton_model::{ObjectId, Outcome, Record};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use crate::error::StoreError;
 use crate::pack::{Kind, Place};
+
+/// How long a statement waits for those of other processes.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
 pub(crate) const VERSION: i64 = 1;
@@ -69,7 +72,7 @@ pub(crate) fn in_memory() -> Result<Connection, StoreError> {
 
 fn prepare(db: &Connection) -> Result<(), StoreError> {
     use rusqlite::config::DbConfig;
-    db.busy_timeout(Duration::from_secs(10))?;
+    db.busy_timeout(PATIENCE)?;
     // Checkpoints of the WAL are piton's own business: packs are synced first.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;")?;
@@ -80,7 +83,7 @@ fn prepare(db: &Connection) -> Result<(), StoreError> {
     if found == 0 {
         // WAL mode is kept in the file. The schema and its version come in one transaction: two processes that open a
         // new store at once both see either nothing or all of it.
-        db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0))?;
+        use_wal(db)?;
         db.execute_batch("BEGIN IMMEDIATE")?;
         let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
         if found == 0 {
@@ -90,6 +93,19 @@ fn prepare(db: &Connection) -> Result<(), StoreError> {
         db.execute_batch("COMMIT")?;
     }
     Ok(())
+}
+
+/// Switches to WAL mode. That needs the file for itself, and SQLite does not wait for it as it does for all else.
+fn use_wal(db: &Connection) -> Result<(), StoreError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0)) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            result => return result.map(drop).map_err(Into::into),
+        }
+    }
 }
 
 /// Makes the row of an object.

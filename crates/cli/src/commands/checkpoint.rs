@@ -27,6 +27,9 @@ pub struct Args {
     /// A note on it
     #[arg(short = 'm', long = "annotation", value_name = "TEXT")]
     annotation: Option<String>,
+    /// Wait until it would survive a power cut
+    #[arg(long)]
+    sync: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -37,7 +40,7 @@ Examples:
 
 pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let mut workspace = Surroundings::read(global)?.open_or_init(console)?;
-    let options = CaptureOptions { name: args.name, annotation: args.annotation, ..CaptureOptions::default() };
+    let options = CaptureOptions { name: args.name, annotation: args.annotation, sync: args.sync };
     let progress = workspace.progress();
     let captured = with_progress(console, &progress, "Capturing", || workspace.capture(&options))?;
     console.print(&captured, |out, look| write(out, look, &captured))?;

@@ -1,0 +1,78 @@
+//! The same work for many numbers, on all cores.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Fewer than this are not worth a thread.
+const FEW: usize = 64;
+/// Numbers that a thread takes at a time: neighbours share their folder.
+const SHARE: usize = 16;
+
+/// How many threads are worth having.
+pub(crate) fn threads() -> usize {
+    // Asked of the scheduler alone: the standard library reads half a dozen files of the control groups as well.
+    let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |cores| cores.count() as usize);
+    allowed.clamp(1, 8)
+}
+
+/// Does `work` for each number below `count` and returns what it gave, in order; the first error ends it. Each thread
+/// keeps a state of its own.
+pub fn in_parallel<S, T: Send, E: Send>(
+    count: usize,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    // A test that counts failpoints wants them one after the other, on its own thread.
+    if count < FEW || crate::fail::is_armed() {
+        let mut state = state();
+        return (0..count).map(|number| work(&mut state, number)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(count));
+    let failure = Mutex::new(None);
+    let run = || {
+        let mut state = state();
+        let mut mine = Vec::new();
+        'all: loop {
+            let from = next.fetch_add(SHARE, Ordering::Relaxed);
+            if from >= count {
+                break;
+            }
+            for number in from..(from + SHARE).min(count) {
+                match work(&mut state, number) {
+                    Ok(value) => mine.push((number, value)),
+                    Err(error) => {
+                        next.store(count, Ordering::Relaxed);
+                        failure.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
+                        break 'all;
+                    }
+                }
+            }
+        }
+        done.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads().min(count.div_ceil(SHARE)) {
+            scope.spawn(run);
+        }
+        run();
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        return Err(error);
+    }
+    let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
+    done.sort_unstable_by_key(|(number, _)| *number);
+    Ok(done.into_iter().map(|(_, value)| value).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_and_an_error_ends_it() {
+        let squares = in_parallel(1000, || (), |(), n| Ok::<_, ()>(n * n));
+        assert_eq!(squares, Ok((0..1000).map(|n| n * n).collect()));
+        assert_eq!(in_parallel(1000, || (), |(), n| if n == 500 { Err("no") } else { Ok(n) }), Err("no"));
+    }
+}
