@@ -13,6 +13,7 @@ use crate::args::Global;
 use crate::console::Console;
 use crate::error::Failure;
 use crate::escape::{escape_path, escape_view};
+use crate::gitconfig::excludes_file;
 
 /// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
 /// agent's transcript back while it writes to it would break the conversation that the user is in.
@@ -105,9 +106,10 @@ fn engine() -> Result<Engine, Failure> {
     };
     let home_folder = variable("HOME").or_else(|| etcetera::home_dir().ok());
     let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
+    let config_folder = variable("XDG_CONFIG_HOME");
     let environment = Environment {
+        global_excludes: excludes_file(home_folder.as_deref(), config_folder.as_deref()),
         home_folder,
-        global_excludes: ignore::gitignore::gitconfig_excludes_path(),
         agent_state,
         ..Environment::default()
     };

@@ -11,6 +11,7 @@ mod environment;
 mod error;
 mod escape;
 mod files;
+mod gitconfig;
 mod paint;
 mod patch;
 mod paths;

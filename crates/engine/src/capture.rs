@@ -120,6 +120,8 @@ impl Workspace {
             unsettled: scan.unsettled.iter().map(Into::into).collect(),
         };
         self.keep_index(scan);
+        // The checkpoint is recorded; what goes wrong here only makes the next start slower.
+        let _ = self.store.tidy(&lock);
         Ok(Captured { checkpoint: detail })
     }
 

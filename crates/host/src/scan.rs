@@ -183,8 +183,8 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
 
 /// The folders of the index where something may not be as it was.
 fn suspects(root: &Root, index: &Index, threads: usize) -> Vec<usize> {
-    /// Folders that a thread takes at a time.
-    const SHARE: usize = 32;
+    /// Folders that a thread takes at a time; few, since one may hold thousands of files.
+    const SHARE: usize = 4;
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     let work = || {

@@ -79,6 +79,9 @@ pub(crate) struct Walk<'a> {
     pub threads: usize,
 }
 
+/// So many folders are not worth a thread.
+const FEW: usize = 16;
+
 /// What a walk found.
 #[derive(Default)]
 pub(crate) struct Found {
@@ -93,7 +96,9 @@ pub(crate) struct Found {
 impl Walk<'_> {
     /// Lists these folders and the ones beneath them.
     pub(crate) fn run(&self, tasks: Vec<Task>) -> Found {
-        let threads = self.threads.min(tasks.len().max(if self.known_too || self.index.is_none() { 8 } else { 1 }));
+        // A few known folders are listed before another thread would have begun.
+        let is_short = !self.known_too && self.index.is_some() && tasks.len() <= FEW;
+        let threads = if is_short { 1 } else { self.threads };
         let known = if self.known_too { self.index.map(Index::by_path).unwrap_or_default() } else { HashMap::new() };
         let queue = Queue { state: Mutex::new(QueueState { tasks, working: 0 }), wake: Condvar::new() };
         let rules_changed = AtomicBool::new(false);

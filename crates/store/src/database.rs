@@ -75,7 +75,7 @@ fn prepare(db: &Connection) -> Result<(), StoreError> {
     db.busy_timeout(PATIENCE)?;
     // Checkpoints of the WAL are piton's own business: packs are synced first.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;")?;
+    db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=1073741824;")?;
     let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
     if found > VERSION {
         return Err(StoreError::Newer { found, known: VERSION });

@@ -16,6 +16,7 @@ mod write;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub struct Store {
 
 /// How long a command waits for another one to finish.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A capture of ten edits writes some 200 KiB to the database's log: rows are in order of their hashes, a page each.
+const WAL_LIMIT: u64 = 1 << 20;
 
 const DATABASE: &str = "piton.db";
 const LOCK: &str = "lock";
@@ -108,14 +112,16 @@ impl Store {
     /// Keeps the stat cache. It is only a cache: what goes wrong here costs time at the next capture and no more.
     pub fn keep_index(&self, index: &mut Index) {
         let Some(stamp) = self.meta("index").ok().flatten().and_then(|text| stamp(&text)) else { return };
-        let (new, path) = (self.folder.join("index.new"), self.folder.join(INDEX));
-        let kept = std::fs::write(&new, index.to_bytes(&stamp)).and_then(|()| {
-            // A rename over a file makes ext4 write the new one out at once, which takes longer than all of the rest.
-            let _ = std::fs::remove_file(&path);
-            std::fs::rename(&new, &path)
+        let path = self.folder.join(INDEX);
+        let bytes = index.to_bytes(&stamp);
+        // Over the old one, in place: a new file would cost more than all of the rest, in blocks to find and to free. A
+        // reader that comes in between, or a crash, finds a wrong checksum, and that is no cache.
+        let kept = File::options().write(true).create(true).truncate(false).open(&path).and_then(|file| {
+            file.write_all_at(bytes, 0)?;
+            file.set_len(bytes.len() as u64)
         });
         if kept.is_err() {
-            let _ = std::fs::remove_file(&new);
+            let _ = std::fs::remove_file(&path);
         }
     }
 
@@ -189,10 +195,16 @@ impl Store {
         Ok(packs + beside)
     }
 
-    /// Syncs every pack's unsynced tail and notes it; then the WAL may be folded into the database.
-    pub fn sync(&self, _lock: &Lock) -> Result<(), StoreError> {
-        self.sync_packs()?;
-        self.fold_wal()
+    /// Folds the database's log into the database when it has grown. Every process that opens the store reads all of
+    /// it, but folding waits for the disk: so at the end of a capture, not in the middle of an operation.
+    pub fn tidy(&self, _lock: &Lock) -> Result<(), StoreError> {
+        let wal = std::fs::metadata(self.folder.join("piton.db-wal"));
+        if wal.is_ok_and(|found| found.len() > WAL_LIMIT) {
+            self.sync_packs()?;
+            // Readers of other processes may hold it up; the next writer tries again.
+            self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn sync_packs(&self) -> Result<(), StoreError> {
@@ -212,12 +224,6 @@ impl Store {
             let folder = self.folder.join(PACKS);
             File::open(&folder).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &folder))?;
         }
-        Ok(())
-    }
-
-    pub(crate) fn fold_wal(&self) -> Result<(), StoreError> {
-        // Readers of other processes may hold it up; the next writer tries again.
-        self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         Ok(())
     }
 

@@ -73,6 +73,8 @@ pub(crate) struct Packed {
 const LEVEL: i32 = 1;
 /// Shorter payloads do not get shorter.
 const WORTH_PACKING: usize = 64;
+/// A tree is mostly hashes: packing a small one takes time and saves next to nothing.
+const TREE_WORTH_PACKING: usize = 2048;
 
 thread_local! {
     /// Making a compressor costs more than packing a small file with it.
@@ -82,7 +84,8 @@ thread_local! {
 
 /// Packs a payload into a record.
 pub(crate) fn pack(kind: Kind, id: ObjectId, raw: &[u8]) -> io::Result<Packed> {
-    let packed = if raw.len() >= WORTH_PACKING { Some(compress(raw)?) } else { None };
+    let least = if kind == Kind::Tree { TREE_WORTH_PACKING } else { WORTH_PACKING };
+    let packed = if raw.len() >= least { Some(compress(raw)?) } else { None };
     let (codec, payload) = match &packed {
         Some(packed) if packed.len() < raw.len() => (1, &packed[..]),
         _ => (0, raw),

@@ -22,9 +22,6 @@ use crate::{Store, pack_name};
 const PACK_LIMIT: u64 = 256 << 20;
 /// Records are gathered up to this before they are written.
 const GATHER: usize = 4 << 20;
-/// The WAL is folded into the database when it is over this: every process that opens the store reads all of it.
-const WAL_LIMIT: u64 = 256 << 10;
-
 /// What is being written. Dropped without [`Writer::commit`], nothing of it counts.
 pub struct Writer<'s> {
     store: &'s Store,
@@ -206,11 +203,6 @@ impl<'s> Writer<'s> {
         transaction.commit()?;
         self.is_committed = true;
         point("store:committed").map_err(fail("the database"))?;
-        let wal = self.folder().join(format!("{}-wal", crate::DATABASE));
-        if std::fs::metadata(&wal).is_ok_and(|found| found.len() > WAL_LIMIT) {
-            self.store.sync_packs()?;
-            self.store.fold_wal()?;
-        }
         Ok(())
     }
 
