@@ -80,7 +80,7 @@ Targets, wherever a command takes one:
 Exit codes:
   0  done
   1  not done, and you can do something about it: the hint says what
-  2  not done, and it is piton's own fault or its store is damaged
+  2  not done, and it is piton's own fault, or what it needs of its store is damaged
 
 Environment:
   PITON_HOME          where checkpoints are kept [default: piton in your data folder]

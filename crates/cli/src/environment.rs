@@ -67,6 +67,12 @@ impl Surroundings {
         Ok(workspace)
     }
 
+    /// The same, for checking the store: nothing is ended first, since the store may be too damaged for that.
+    pub fn open_as_it_is(&self) -> Result<Workspace, Failure> {
+        let folder = self.folder()?;
+        self.engine.open_as_it_is(&folder).map_err(|error| self.explain(error, &folder))
+    }
+
     /// The same, for a command that makes an unknown folder a workspace.
     pub fn open_or_init(&self, console: &mut Console) -> Result<Workspace, Failure> {
         let folder = self.folder()?;
@@ -143,7 +149,13 @@ fn announce(console: &mut Console, recovered: &[Recovered]) {
         console.say_with(|out, look| {
             let id = look.paint.id(one.operation.short());
             let note = look.paint.warn("note:");
-            if one.finished {
+            if let Some(before) = &one.damaged {
+                writeln!(out, "{note} operation {id} had been cut off, and what is needed to end it is damaged")?;
+                writeln!(
+                    out,
+                    "      its files may be half changed; `piton rewind {before}` brings back the state before it"
+                )?;
+            } else if one.finished {
                 writeln!(out, "{note} operation {id} had been cut off at its end; it is done now")?;
             } else {
                 writeln!(

@@ -175,6 +175,7 @@ impl From<CaptureError> for Failure {
                 .hint("name what should be left out in a `.pitonignore` file at its root")
                 .hint("or take all of it: `piton init --force`"),
             CaptureError::Folder { path, source } => of_folder(&path, &source),
+            CaptureError::Recover(error) => (*error).into(),
             CaptureError::Store(error) => error.into(),
         }
     }
@@ -292,6 +293,7 @@ impl From<StoreError> for Failure {
             StoreError::OverBudget { budget, .. } => Self::user(format!("{text}; nothing was recorded"))
                 .hint(format!("allow more: `piton init --budget {}G`", (budget >> 30).saturating_mul(2).max(1)))
                 .hint("or name what should be left out in a `.pitonignore` file at the workspace's root"),
+            StoreError::Replaced => Self::user(text).hint("run the command again"),
             StoreError::Busy => {
                 Self::user(text).hint("wait until it is done and run the command again; nothing was changed")
             }

@@ -313,6 +313,54 @@ fn what_is_written_between_capture_and_swap_is_rescued_and_comes_back_with_redo(
 }
 
 #[test]
+fn a_checkpoint_that_waited_for_a_rewind_that_was_killed_is_not_of_a_mix() {
+    let new = rewound();
+    let (scene, id) = Scene::after_the_agent();
+    let old = scene.snapshot();
+    let go = scene.scratch.path().join("go");
+    let mut rewind = scene
+        .piton(&["rewind", &id, "--yes"])
+        .env("PITON_FAIL", format!("wait=operate:check={}", go.display()))
+        .spawn()
+        .unwrap();
+    while !go.with_extension("reached").exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Everything is swapped and nothing is checked yet. A checkpoint is asked for, and waits.
+    let waiting = scene.piton(&["checkpoint", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    rewind.kill().unwrap();
+    rewind.wait().unwrap();
+    let done = waiting.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", text(&done));
+    let captured: Value = serde_json::from_slice(&done.stdout).unwrap();
+    scene.write("edited", "later");
+    scene.run(&["rewind", captured["checkpoint"]["id"].as_str().unwrap(), "--yes"]);
+    let now = scene.snapshot();
+    assert!(now == old || now == new, "{now:?}");
+}
+
+#[test]
+fn a_git_folder_made_after_a_power_cut_is_never_taken_for_a_torn_folder() {
+    let (scene, id) = Scene::after_the_agent();
+    let run = |args: &[&str], boot: &str, fail: &str| {
+        scene.piton(args).env("PITON_TEST_BOOT_ID", boot).env("PITON_FAIL", fail).output().unwrap()
+    };
+    for step in 1.. {
+        let done = run(&["rewind", &id, "--yes"], "one", &format!("kill={step}"));
+        assert!(!done.status.success(), "the folder never came back while the operation was pending");
+        if scene.ws().join("dir/x").exists() {
+            break;
+        }
+        run(&["status"], "one", "");
+    }
+    scene.write("dir/.git/HEAD", "precious");
+    let done = run(&["status"], "two", "");
+    assert!(done.status.success(), "{}", text(&done));
+    assert_eq!(scene.snapshot().bytes("dir/.git/HEAD"), Some(&b"precious"[..]));
+}
+
+#[test]
 fn eight_processes_at_once_end_in_a_verifiable_store_with_checkpoints_of_states_that_existed() {
     let scene = Scene::new();
     scene.write("f", "0 0");

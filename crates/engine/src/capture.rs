@@ -10,6 +10,7 @@ use piton_model::target::{BadTarget, check_name};
 use piton_model::{Cause, Checkpoint, CheckpointId, OperationId, Record, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, StoreError, Writer};
 
+use crate::recover::RecoverError;
 use crate::sink::{FreshTrees, StoringSink, Trees};
 use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::{Standing, Workspace};
@@ -69,6 +70,9 @@ pub enum CaptureError {
         /// What the system said.
         source: io::Error,
     },
+    /// An operation was cut off and cannot be ended.
+    #[error(transparent)]
+    Recover(Box<RecoverError>),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -89,6 +93,9 @@ impl Workspace {
         }
         let lock = self.store.lock(PATIENCE)?;
         point("capture:locked").map_err(|e| self.folder_error(e))?;
+        self.read_record()?;
+        // Whoever held the lock until now may have died in the middle of an operation: its tree is a mix until it ends.
+        self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
         if let Some(name) = &options.name
             && let Some(row) = self.store.named(name)?
         {
@@ -180,7 +187,7 @@ impl Workspace {
             index,
             rules,
             now_ns: self.environment.clock.now_ns(),
-            is_staged: Box::new(|name| staged_by(name).is_some_and(|id| self.store.knows_operation(&id))),
+            is_staged: Box::new(|name| staged_by(name).is_some_and(|id| self.store.is_pending(&id))),
             limit: self.limit(),
             progress: &self.progress,
         }

@@ -20,6 +20,7 @@
 
 mod capture;
 mod diff;
+mod leftovers;
 mod operate;
 mod recover;
 mod redo;

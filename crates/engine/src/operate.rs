@@ -1,8 +1,8 @@
 //! Operations: what rewind, redo and recovery share. Capture now, record the plan, stage, swap, check, record the end.
 //!
 //! The order is the promise. Until the plan is recorded durably nothing of the user's is touched; until everything is
-//! staged and synced nothing is swapped; until what came out is known to be stored nothing is removed; and a crash at
-//! any point leaves a pending operation that [`crate::recover`] ends one way or the other.
+//! staged nothing is swapped; until what was put in place is synced, and what came out is known to be stored, nothing is
+//! removed; and a crash at any point leaves a pending operation that [`crate::recover`] ends one way or the other.
 
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -10,9 +10,8 @@ use std::path::PathBuf;
 
 use piton_host::apply::{Applier, ApplyError, Content, make_root};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, ScanError, clock, empty_tree, in_parallel, read_entry, scan};
+use piton_host::{Lock, Root, ScanError, clock, empty_tree, in_parallel, scan};
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
-use piton_model::edit::{Edit, edit};
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, FolderMode, ObjectId, Operation, OperationId, OperationKind, Outcome,
@@ -21,8 +20,9 @@ use piton_model::{
 use piton_store::{CheckpointRow, PATIENCE, Store, StoreError};
 
 use crate::capture::{CaptureError, Taken};
+use crate::leftovers::found_at;
 use crate::recover::RecoverError;
-use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
+use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::target::TargetError;
 use crate::view::{OperationOutcome, PathView, PlanView, SkippedView};
 use crate::workspace::{Standing, Workspace};
@@ -178,6 +178,7 @@ impl Workspace {
         shown: Option<(plan::Plan, Vec<WorkspacePath>)>,
     ) -> Result<OperationOutcome, OperationError> {
         let lock = self.store.lock(PATIENCE)?;
+        self.read_record()?;
         self.recover_locked(&lock)?;
         if self.is_other_folder(&request) && !request.across {
             return Err(OperationError::OtherFolder(self.path.clone()));
@@ -250,8 +251,11 @@ impl Workspace {
                         continue;
                     }
                     wanted.steps.push(step.clone());
+                    let above =
+                        step.path.split().map(|(parent, _)| folder_at(trees, now, &parent)).transpose()?.flatten();
                     match entry {
-                        entry if entry == step.before => {}
+                        // Nothing there is not enough where the folder that held it is gone as well.
+                        entry if entry == step.before && above.as_ref().is_some_and(Entry::is_folder) => {}
                         // A rule leaves it out by now: unknown until it is looked at all the same.
                         Some(Entry::Skipped { reason }) if reason.is_by_rule() && !forced.contains(&step.path) => {
                             wanted.unknown.push(step.path.clone());
@@ -455,126 +459,6 @@ impl Workspace {
         applier.close_folders(false)
     }
 
-    /// Removes what stands at the steps' own names, storing first what is not known. What cannot be stored stays.
-    ///
-    /// Returns the paths beside which something unknown stood.
-    pub(crate) fn clear_all(
-        &self,
-        lock: &Lock,
-        applier: &Applier<'_>,
-        before: &Checkpoint,
-    ) -> Result<Vec<WorkspacePath>, ApplyError<StoreError>> {
-        let mut unknown = Vec::new();
-        for (number, step) in applier.steps.iter().enumerate() {
-            let sink = HashingSink::default();
-            let left = read_entry(applier.root, &applier.staged_path(number), &sink)
-                .unwrap_or_else(|never| match never {})
-                .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-            let Some(left) = left.filter(|l| Some(l) != step.before.as_ref() && Some(l) != step.after.as_ref()) else {
-                continue;
-            };
-            let (fresh, _) = sink.finish();
-            let trees = Trees { fresh: &fresh, store: &self.store };
-            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&trees, &left, after)).transpose();
-            if unfinished.map_err(ApplyError::Content)? != Some(true) {
-                unknown.push(number);
-            }
-        }
-        if !unknown.is_empty() {
-            self.rescue(lock, applier, &unknown, before).map_err(ApplyError::Content)?;
-        }
-        for (number, step) in applier.steps.iter().enumerate() {
-            let left = if unknown.contains(&number) {
-                found_at(applier.root, &applier.staged_path(number), &step.path)?
-            } else {
-                None
-            };
-            if !left.is_some_and(|entry| entry.holds_skipped()) {
-                applier.clear(number)?;
-            }
-        }
-        Ok(unknown.into_iter().map(|n| applier.steps[n].path.clone()).collect())
-    }
-
-    /// Whether something can only be a beginning of what was to be written: piton's own writing, cut short by a crash,
-    /// a power cut or a full disk. Its content tells: a part of the wanted file from its first byte, or of the wanted
-    /// folder.
-    pub(crate) fn is_unfinished<S: TreeSource<Error = StoreError>>(
-        &self,
-        trees: &S,
-        left: &Entry,
-        wanted: &Entry,
-    ) -> Result<bool, StoreError> {
-        match (left, wanted) {
-            (Entry::File { size: 0, .. }, Entry::File { .. }) => Ok(true),
-            (Entry::File { size, blob, .. }, Entry::File { size: full, blob: whole, .. }) if size <= full => {
-                let mut prefix = PrefixHash { left: *size, hasher: blake3::Hasher::new() };
-                match self.store.write_blob(whole, &mut prefix) {
-                    Ok(_) => Ok(prefix.hasher.finalize().as_bytes() == &blob.0),
-                    // What it should be cannot be told any more: better to keep it than to guess.
-                    Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(false),
-                    Err(error) => Err(error),
-                }
-            }
-            (Entry::Folder { tree, .. }, Entry::Folder { tree: whole, .. }) => {
-                let whole = trees.tree(whole)?;
-                for (name, left) in trees.tree(tree)?.entries() {
-                    let Some(wanted) = whole.get(name.as_bytes()) else { return Ok(false) };
-                    if left != wanted && !self.is_unfinished(trees, left, wanted)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            (Entry::Symlink { target: a }, Entry::Symlink { target: b }) => Ok(a == b),
-            _ => Ok(false),
-        }
-    }
-
-    /// Stores what stands at some steps' own names, as a checkpoint of the state before with those paths as they
-    /// really were.
-    fn rescue(
-        &self,
-        lock: &Lock,
-        applier: &Applier<'_>,
-        steps: &[usize],
-        before: &Checkpoint,
-    ) -> Result<CheckpointId, StoreError> {
-        let sink = StoringSink::new(self.store.write(lock)?);
-        let mut edits = Vec::new();
-        for number in steps {
-            let found = read_entry(applier.root, &applier.staged_path(*number), &sink)?;
-            let path = applier.steps[*number].path.clone();
-            let entry = found.map_err(|source| StoreError::Io {
-                what: "cannot read",
-                path: path.as_path().to_owned(),
-                source,
-            })?;
-            edits.push((path, Edit::Put(entry)));
-        }
-        let (mut writer, fresh) = sink.finish();
-        let trees = Trees { fresh: &fresh, store: &self.store };
-        let (tree, new) = edit(&trees, &before.root.tree, &edits)?;
-        for tree in new.values() {
-            writer.tree(tree)?;
-        }
-        let layered = Layered { over: &new, under: &trees };
-        let changes = diff::changes(&layered, Some(&before.root.tree), Some(&tree))?;
-        let id = CheckpointId::from_random(clock::random().map_err(random_error)?);
-        writer.record(Record::Checkpoint(Checkpoint {
-            id: id.clone(),
-            parent: Some(before.id.clone()),
-            created_at: self.environment.clock.now(),
-            root: RootState { tree, mode: before.root.mode },
-            changes: Counts::of(&changes),
-            skipped: diff::skipped(&layered, &tree)?.len() as u64,
-            unsettled: Vec::new(),
-            ..before.clone()
-        }))?;
-        writer.commit(true, false)?;
-        Ok(id)
-    }
-
     /// Removes what came out and records the result.
     fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: &Checked) -> Result<(), OperationError> {
         let applier = begun.applier(root);
@@ -614,8 +498,7 @@ impl Workspace {
             outcome: Outcome::Done { after, before },
             ended_at: self.environment.clock.now(),
         })?;
-        // Not synced: after a power cut the operation is pending again, and recovery finds every path at its new end.
-        writer.commit(false, false)
+        writer.commit(true, false)
     }
 
     pub(crate) fn note_end(&self, lock: &Lock, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {
@@ -644,6 +527,7 @@ impl Workspace {
         lock: &Lock,
         operation: Operation,
         before: Checkpoint,
+        rescued: Option<CheckpointId>,
     ) -> Result<(), StoreError> {
         let parent = match &operation.kind {
             OperationKind::Rewind { target, .. } => target.clone(),
@@ -652,9 +536,13 @@ impl Workspace {
             }
         };
         let from = self.store.checkpoint(&parent)?.map(|row| row.checkpoint.root);
-        let since_target = Counts::of(&diff::root_changes(&self.store, from.as_ref(), Some(&operation.result))?);
-        let skipped = diff::skipped(&self.store, &operation.result.tree)?.len() as u64;
-        self.note_done(lock, &Begun { operation, before, changes: Vec::new(), since_target, skipped, parent }, None)
+        // A damaged tree must not keep the operation from ending: only what is told of it gets shorter.
+        let changes = diff::root_changes(&self.store, from.as_ref(), Some(&operation.result));
+        let since_target = changes.map(|changes| Counts::of(&changes)).or_else(unless_damaged)?;
+        let skipped =
+            diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
+        let begun = Begun { operation, before, changes: Vec::new(), since_target, skipped, parent };
+        self.note_done(lock, &begun, rescued)
     }
 }
 
@@ -704,12 +592,6 @@ fn check_step(applier: &Applier<'_>, number: usize) -> Result<(bool, bool), Appl
     }
     let again = found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after;
     Ok((rescue, again))
-}
-
-/// What stands at a path, read whole.
-pub(crate) fn found_at<E>(root: &Root, path: &[u8], step: &WorkspacePath) -> Result<Option<Entry>, ApplyError<E>> {
-    let found = read_entry(root, path, &HashingSink::default()).unwrap_or_else(|never| match never {});
-    found.map_err(|source| ApplyError::Path { path: step.clone(), source })
 }
 
 fn still_holds<S: TreeSource<Error = StoreError>>(
@@ -764,27 +646,15 @@ fn describe(error: ApplyError<StoreError>) -> String {
     }
 }
 
-fn random_error(source: io::Error) -> StoreError {
+fn unless_damaged<T: Default>(error: StoreError) -> Result<T, StoreError> {
+    match error {
+        StoreError::Missing(_) | StoreError::Damaged(_) => Ok(T::default()),
+        error => Err(error),
+    }
+}
+
+pub(crate) fn random_error(source: io::Error) -> StoreError {
     StoreError::Io { what: "cannot write", path: "the store".into(), source }
-}
-
-/// Hashes the first bytes that are written to it.
-struct PrefixHash {
-    left: u64,
-    hasher: blake3::Hasher,
-}
-
-impl Write for PrefixHash {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.hasher.update(&bytes[..taken]);
-        self.left -= taken as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Content for staging, from the store.

@@ -14,10 +14,11 @@ use piton_model::edit::{Edit, NewTrees, edit};
 use piton_model::merge::merge_entry;
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, WorkspacePath};
-use piton_store::{CheckpointRow, OperationRow, PATIENCE, StoreError};
+use piton_store::{CheckpointRow, PATIENCE, StoreError};
 
 use crate::capture::{CaptureError, Taken};
-use crate::operate::{OperationError, Request, found_at};
+use crate::leftovers::found_at;
+use crate::operate::{OperationError, Request};
 use crate::sink::{HashingSink, Trees};
 use crate::view::Recovered;
 use crate::workspace::{Standing, Workspace};
@@ -74,21 +75,30 @@ impl Workspace {
 
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
         for row in self.store.pending()? {
-            let operation = match self.store.operation(&row) {
-                Ok(operation) => operation,
-                Err(StoreError::DamagedRecord { .. }) => {
+            let before = self.store.checkpoint(&row.before)?;
+            let (operation, before) = match (self.store.operation(&row), before) {
+                (Ok(operation), Some(before)) => (operation, before),
+                (Err(StoreError::DamagedRecord { .. }), _) | (_, None) => {
+                    // Nothing can be told of it any more, so it is said aloud and does not stand in the way for ever.
                     let why = "its record is damaged".to_owned();
                     self.note_end(lock, &row.id, Outcome::RolledBack { why })?;
+                    let damaged = Some(row.before.clone());
+                    self.recovered.push(Recovered {
+                        operation: row.id,
+                        finished: false,
+                        left_alone: Vec::new(),
+                        damaged,
+                    });
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                (Err(error), _) => return Err(error.into()),
             };
             // In another folder, or in none, it waits: nobody asked for that folder to be touched.
             let Ok(Standing::Same(root)) = self.standing() else { continue };
             if !root.identity().is_same(&operation.root) {
                 continue;
             }
-            let recovered = self.recover(lock, &root, &row, operation)?;
+            let recovered = self.recover(lock, &root, before, operation)?;
             self.recovered.push(recovered);
         }
         Ok(())
@@ -98,7 +108,7 @@ impl Workspace {
         &self,
         lock: &Lock,
         root: &Root,
-        row: &OperationRow,
+        before: CheckpointRow,
         operation: Operation,
     ) -> Result<Recovered, RecoverError> {
         let refused = |error: ApplyError<StoreError>| match error {
@@ -112,7 +122,6 @@ impl Workspace {
                 reason: other.to_string(),
             },
         };
-        let before = self.store.checkpoint(&row.before)?.ok_or(StoreError::DamagedRecord { seq: row.seq })?;
         // Folders whose bits somebody changed since keep them.
         let folders: Vec<_> = operation
             .folders
@@ -147,18 +156,22 @@ impl Workspace {
                 }
             }
         }
-        self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
+        let (unknown, rescued) = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
         applier.close_folders(finished).map_err(refused)?;
         applier.sync_swapped().map_err(refused)?;
         point("recover:swapped").map_err(io_error)?;
 
-        let left_alone = if finished {
-            self.finish_recovered(lock, operation.clone(), before.checkpoint.clone())?;
+        let mut left_alone = if finished {
+            self.finish_recovered(lock, operation.clone(), before.checkpoint.clone(), rescued)?;
             edited(&operation, &sides)
         } else {
             self.merge_back(lock, root, &operation, &before)?
         };
-        Ok(Recovered { operation: operation.id, finished, left_alone: left_alone.iter().map(Into::into).collect() })
+        left_alone.extend(unknown);
+        left_alone.sort();
+        left_alone.dedup();
+        let left_alone = left_alone.iter().map(Into::into).collect();
+        Ok(Recovered { operation: operation.id, finished, left_alone, damaged: None })
     }
 
     /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same

@@ -15,8 +15,7 @@ impl Workspace {
         let sound = found.damage.is_empty();
         let mut repaired = false;
         if repair && !sound {
-            drop(lock);
-            self.store.rebuild()?;
+            self.store.rebuild(&lock)?;
             repaired = true;
         }
         Ok(Verification {

@@ -330,6 +330,10 @@ pub struct Recovered {
     pub finished: bool,
     /// Paths that somebody changed since: left as they are.
     pub left_alone: Vec<PathView>,
+    /// Set where what is needed for ending it is damaged in the store: its files may be half changed, and this is the
+    /// checkpoint of the state before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<CheckpointId>,
 }
 
 /// Checkpoints, newest first.

@@ -148,6 +148,13 @@ impl Engine {
         Ok(workspace)
     }
 
+    /// Opens a workspace and ends nothing: for checking a store that may be too damaged for that.
+    pub fn open_as_it_is(&self, folder: &Path) -> Result<Workspace, OpenError> {
+        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        self.load(&known.id, path)
+    }
+
     /// Opens a workspace, making it known where it is not.
     pub fn open_or_init(&self, folder: &Path) -> Result<Workspace, OpenError> {
         match self.open(folder) {
@@ -285,6 +292,14 @@ impl Workspace {
         if self.record.forced { Limit::NONE } else { self.environment.limit }
     }
 
+    /// Reads the workspace's record again: while this process waited for the lock, another may have changed it.
+    pub(crate) fn read_record(&mut self) -> Result<(), StoreError> {
+        if let Some(record) = self.store.workspace()? {
+            self.record = record;
+        }
+        Ok(())
+    }
+
     /// Records that the workspace is another folder or at another path now.
     pub(crate) fn record_change(&mut self, lock: &Lock, change: piton_model::Workspace) -> Result<(), StoreError> {
         let mut writer = self.store.write(lock)?;
@@ -306,6 +321,7 @@ impl Workspace {
             return Ok(());
         }
         let lock = self.store.lock(PATIENCE)?;
+        self.read_record()?;
         let change = piton_model::Workspace {
             path: self.path.to_string_lossy().into_owned(),
             path_b64: path_b64(&self.path),

@@ -33,6 +33,11 @@ fn store(world: &World) -> PathBuf {
     world.open().store_folder().to_owned()
 }
 
+/// The store's folder, found without opening the workspace, which would end what is pending.
+fn unopened(world: &World) -> PathBuf {
+    world.base().join("home/workspaces").read_dir().unwrap().next().unwrap().unwrap().path()
+}
+
 fn pack(world: &World) -> PathBuf {
     store(world).join("packs/000001.pack")
 }
@@ -298,4 +303,66 @@ fn bytes_after_the_last_committed_record_are_garbage() {
     world.rewind(&ids[0]);
     world.rewind(&id);
     assert!(world.snapshot().has("more"));
+}
+
+#[test]
+fn a_handle_from_before_a_rebuild_writes_nothing_and_costs_nothing() {
+    let (world, ids) = full();
+    let mut old = world.open();
+    // Somebody repairs the store and captures, while another process sits at its question.
+    let db = database(&world);
+    db.execute("DELETE FROM names", []).unwrap();
+    drop(db);
+    assert!(world.open().verify(true).unwrap().repaired);
+    world.write("after", "the repair");
+    let id = world.capture();
+    let now = world.snapshot();
+    assert!(old.rewind_now(&ids[0], &RewindOptions::default()).is_err());
+    assert!(old.capture(&CaptureOptions::default()).is_err());
+    drop(old);
+    world.assert_is(&now);
+    world.assert_sound();
+    world.rewind(&ids[0]);
+    world.rewind(&id);
+    world.assert_is(&now);
+}
+
+#[test]
+fn a_pack_that_no_row_knows_is_garbage_for_a_rebuild_too() {
+    let (world, _) = full();
+    let stray = store(&world).join("packs/000002.pack");
+    std::fs::copy(pack(&world), &stray).unwrap();
+    world.write("more", "more");
+    world.capture();
+    assert!(!stray.exists());
+    let before = timeline(&world);
+    std::fs::remove_file(store(&world).join("piton.db")).unwrap();
+    assert_eq!(timeline(&world), before);
+}
+
+#[test]
+fn a_pending_operation_whose_record_is_damaged_is_said_aloud_and_does_not_stand_in_the_way() {
+    let pending = |world: &World| {
+        let sql = "SELECT r.offset, o.id FROM operations o JOIN records r ON r.seq = o.seq WHERE o.state = 'pending'";
+        let db = Connection::open(unopened(world).join("piton.db"));
+        db.unwrap().query_row(sql, [], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, String>(1)?))).ok()
+    };
+    let (world, (offset, id)) = (1..)
+        .find_map(|step| {
+            let (world, ids) = full();
+            assert!(piton_host::fail::with(step, || world.rewind(&ids[1])).is_none(), "it never was pending");
+            let found = pending(&world)?;
+            Some((world, found))
+        })
+        .unwrap();
+    let pack = unopened(&world).join("packs/000001.pack");
+    let mut bytes = std::fs::read(&pack).unwrap();
+    bytes[offset as usize + 70] ^= 1;
+    std::fs::write(&pack, bytes).unwrap();
+    let workspace = world.open();
+    let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+    assert_eq!(said.operation.as_str(), id);
+    assert!(said.damaged.is_some());
+    drop(workspace);
+    world.capture();
 }

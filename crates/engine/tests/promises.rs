@@ -284,3 +284,17 @@ fn a_replaced_file_keeps_the_owner_and_the_attributes_of_the_one_it_replaces() {
     let found = std::fs::metadata(world.path("f")).unwrap();
     assert_eq!((found.uid(), found.gid()), (12, 34));
 }
+
+#[test]
+fn a_redo_into_a_folder_that_is_gone_since_is_refused_and_says_so() {
+    let world = World::new();
+    world.write("d/keep", "k");
+    let id = world.capture();
+    world.write("d/e/z", "z");
+    let paths = vec![WorkspacePath::new("d/e").unwrap()];
+    world.open().rewind_now(&id, &RewindOptions { paths, across: false }).unwrap();
+    world.remove("d");
+    let error = world.open().redo_now().unwrap_err();
+    assert!(matches!(error, OperationError::ChangedSince { .. }), "{error}");
+    assert!(world.snapshot().is_empty());
+}

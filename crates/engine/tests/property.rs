@@ -224,8 +224,13 @@ fn same(world: &World, expected: &Snapshot, when: &str) {
     assert!(now == *expected, "is | should be: {when}\n{}", now.differences(expected).join("\n"));
 }
 
+/// A few on every run; `PROPTEST_CASES=2000` for a night of them.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_every_captured_state_comes_back_and_no_rewind_leaves_a_mix(

@@ -208,7 +208,11 @@ impl<'a> Applier<'a> {
         }
         let to = match statat(&parent, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => name.as_bytes(),
-            _ => &staged,
+            _ => {
+                // Where the staged name is still taken, what was staged never got to its place: it is piton's own.
+                remove(parent.as_fd(), &staged).map_err(at(path))?;
+                &staged
+            }
         };
         renameat_with(&parent, &aside[..], &parent, to, RenameFlags::NOREPLACE)
             .map_err(io::Error::from)

@@ -4,6 +4,7 @@
 //! Never decides *what* to change. What is Linux's own is here and nowhere else.
 
 pub mod apply;
+mod assemble;
 pub mod clock;
 pub mod fail;
 mod index;
@@ -14,6 +15,7 @@ mod read;
 mod root;
 mod rules;
 mod scan;
+mod slots;
 mod walk;
 
 pub use apply::{STAGED, canonical, staged_by};

@@ -1,23 +1,23 @@
 //! A scan: what the workspace looks like now, reading only the files that may have changed.
 //!
 //! In four passes: ask `stat` about everything that the index knows ([`suspects`]); list the folders where something
-//! is not as it was ([`crate::walk`]); read the files that are new to the index; make the trees of the folders that
-//! changed and of the ones above them ([`assemble`]).
+//! is not as it was ([`crate::walk`]) and lay that over the index ([`crate::slots`]); read the files that are new to it;
+//! make the trees of the folders that changed and of the ones above them ([`crate::assemble`]).
 
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use piton_model::path::compare_bytes;
 use piton_model::plan::RootState;
-use piton_model::tree::TreeEncoder;
-use piton_model::{ObjectId, SkipReason, WorkspacePath};
+use piton_model::{SkipReason, WorkspacePath};
 
-use crate::index::{EntryView, FolderHead, FolderView, Index, Kind, Signature};
+use crate::assemble::assemble;
+use crate::index::{FolderView, Index, Kind, Signature};
 use crate::read::{Reading, Sink, read_file};
 use crate::root::Root;
-use crate::rules::{RuleOptions, Rules, join, name_of, parent_of};
-use crate::walk::{FolderNode, Found, Node, NodeKind, Task, Walk, exclude_ctime, is_young};
+use crate::rules::{RuleOptions, Rules, join, parent_of};
+use crate::slots::{Slot, merge};
+use crate::walk::{NodeKind, Task, Walk, exclude_ctime, is_young};
 
 /// How a scan is done.
 pub struct ScanOptions<'a> {
@@ -250,128 +250,6 @@ fn is_suspect(root: &Root, folder: FolderView<'_>, path: &mut Vec<u8>) -> bool {
     })
 }
 
-/// A folder of the new state: as the index has it, or as it was listed.
-enum Slot<'i> {
-    Known(FolderView<'i>),
-    Listed(FolderNode),
-}
-
-impl Slot<'_> {
-    fn path(&self) -> &[u8] {
-        match self {
-            Self::Known(view) => view.path(),
-            Self::Listed(node) => &node.path,
-        }
-    }
-}
-
-/// Lays what was listed over what the index knows, in path order, and leaves out what is no longer there.
-fn merge<'i>(old: Option<&'i Index>, found: Found) -> Vec<Slot<'i>> {
-    let mut listed = found.folders;
-    listed.sort_unstable_by(|a, b| compare_bytes(&a.path, &b.path));
-    let mut slots: Vec<Slot<'i>> = Vec::with_capacity(old.map_or(0, Index::len) + listed.len());
-    let mut listed = listed.into_iter().peekable();
-    for view in old.into_iter().flat_map(Index::folders) {
-        while let Some(node) = listed.next_if(|n| compare_bytes(&n.path, view.path()).is_lt()) {
-            slots.push(Slot::Listed(node));
-        }
-        match listed.next_if(|n| n.path == view.path()) {
-            Some(node) => slots.push(Slot::Listed(node)),
-            None => slots.push(Slot::Known(view)),
-        }
-    }
-    slots.extend(listed.map(Slot::Listed));
-    for (path, gone) in found.failed {
-        mend_parent(&mut slots, &path, gone);
-    }
-    drop_orphans(slots)
-}
-
-/// A folder that could not be listed is skipped in the one above it, or taken out where it is gone.
-fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], gone: bool) {
-    let Ok(at) = slots.binary_search_by(|s| compare_bytes(s.path(), parent_of(path))) else { return };
-    if let Slot::Known(view) = &slots[at] {
-        slots[at] = Slot::Listed(to_node(view));
-    }
-    let Slot::Listed(node) = &mut slots[at] else { return };
-    let name = name_of(path);
-    // Where the listing found something else than a folder there, that is what stands there now.
-    let Some(at) = node.entries.iter().position(|e| e.name == name && matches!(e.kind, NodeKind::Folder)) else {
-        return;
-    };
-    if gone {
-        // It went between the listing above it and its own: something else may stand there by now.
-        node.young = true;
-        node.entries.remove(at);
-    } else {
-        node.entries[at].kind = NodeKind::Skipped(SkipReason::Unreadable);
-    }
-}
-
-fn to_node(view: &FolderView<'_>) -> FolderNode {
-    let head = view.head();
-    let entries = view
-        .entries()
-        .map(|e| Node {
-            name: e.name.to_vec(),
-            kind: match e.kind {
-                Kind::File(id) => NodeKind::File(Some(id)),
-                Kind::Symlink(target) => NodeKind::Symlink(target.to_vec()),
-                Kind::Folder => NodeKind::Folder,
-                Kind::Skipped(reason) => NodeKind::Skipped(reason),
-            },
-            young: e.young,
-            signature: e.signature,
-        })
-        .collect();
-    FolderNode {
-        path: view.path().to_vec(),
-        signature: head.signature,
-        young: head.young,
-        has_git: head.has_git,
-        exclude_ctime: head.exclude_ctime,
-        entries,
-    }
-}
-
-/// Leaves out folders whose parent does not list them any more. Parents come first, so one pass is enough.
-fn drop_orphans(slots: Vec<Slot<'_>>) -> Vec<Slot<'_>> {
-    let mut kept: Vec<Slot<'_>> = Vec::with_capacity(slots.len());
-    // The folders on the way to the last kept one, as places in `kept`.
-    let mut above: Vec<usize> = Vec::new();
-    for slot in slots {
-        let path = slot.path();
-        if path.is_empty() {
-            above = vec![kept.len()];
-            kept.push(slot);
-            continue;
-        }
-        let parent = parent_of(path);
-        while above.last().is_some_and(|at| !is_beneath(path, kept[*at].path())) {
-            above.pop();
-        }
-        let name = name_of(path);
-        let above_it = above.last().filter(|at| kept[**at].path() == parent);
-        let is_listed = above_it.is_some_and(|at| match &kept[*at] {
-            // The index is sound: a folder that it knows is in its parent's block.
-            Slot::Known(_) => true,
-            Slot::Listed(node) => node
-                .entries
-                .binary_search_by(|e| e.name[..].cmp(name))
-                .is_ok_and(|at| matches!(node.entries[at].kind, NodeKind::Folder)),
-        });
-        if is_listed {
-            above.push(kept.len());
-            kept.push(slot);
-        }
-    }
-    kept
-}
-
-fn is_beneath(path: &[u8], folder: &[u8]) -> bool {
-    folder.is_empty() || (path.starts_with(folder) && path.get(folder.len()) == Some(&b'/'))
-}
-
 /// A file whose content is still to be read.
 struct ToRead {
     slot: usize,
@@ -498,145 +376,4 @@ fn skipped(slots: &[Slot<'_>]) -> Vec<(WorkspacePath, SkipReason)> {
     // Folders come before what is in them, and a list of paths is in path order wherever it is shown.
     out.sort_unstable();
     out
-}
-
-/// A folder's tree in the new state.
-#[derive(Clone, Copy)]
-struct Made {
-    tree: ObjectId,
-    mode: u16,
-    holds_skipped: bool,
-}
-
-/// Makes the trees of folders that were listed and of all above them, and the new index.
-fn assemble<S: Sink>(
-    slots: &[Slot<'_>],
-    rules: [u8; 32],
-    now_ns: i64,
-    size: usize,
-    sink: &S,
-) -> Result<(RootState, Index), S::Error> {
-    // `end[i]`: the first folder after `i` that is not beneath it. Children are `i + 1`, `end[i + 1]`, and so on.
-    let mut parent = vec![usize::MAX; slots.len()];
-    let mut end = vec![slots.len(); slots.len()];
-    let mut above: Vec<usize> = Vec::new();
-    for (at, slot) in slots.iter().enumerate() {
-        if at > 0 {
-            let wanted = parent_of(slot.path());
-            while above.last().is_some_and(|a| slots[*a].path() != wanted) {
-                above.pop().into_iter().for_each(|a| end[a] = at);
-            }
-            parent[at] = above.last().copied().unwrap_or(usize::MAX);
-        }
-        above.push(at);
-    }
-    let mut changed: Vec<bool> = slots.iter().map(|s| matches!(s, Slot::Listed(_))).collect();
-    for at in (1..slots.len()).rev() {
-        if changed[at] && parent[at] != usize::MAX {
-            changed[parent[at]] = true;
-        }
-    }
-
-    let mut made: Vec<Option<Made>> = vec![None; slots.len()];
-    for at in (0..slots.len()).rev() {
-        made[at] = Some(match &slots[at] {
-            Slot::Known(view) if !changed[at] => {
-                let head = view.head();
-                Made { tree: head.tree, mode: head.signature.bits(), holds_skipped: head.holds_skipped }
-            }
-            slot => {
-                let mut children = std::iter::successors(Some(at + 1), |c| end.get(*c).copied())
-                    .take_while(|c| *c < end[at])
-                    .peekable();
-                let child = |name: &[u8]| {
-                    let at = children.next_if(|c| name_of(slots[*c].path()) == name)?;
-                    made[at]
-                };
-                make(slot, child, sink)?
-            }
-        });
-    }
-
-    let mut index = Index::new(rules, now_ns, size + size / 16);
-    for (at, slot) in slots.iter().enumerate() {
-        let Some(made) = &made[at] else { continue };
-        match slot {
-            Slot::Known(view) => {
-                index.push_block(*view);
-                if changed[at] {
-                    index.patch_last(&made.tree, made.holds_skipped);
-                }
-            }
-            Slot::Listed(node) => {
-                let head = FolderHead {
-                    signature: node.signature,
-                    young: node.young,
-                    has_git: node.has_git,
-                    holds_skipped: made.holds_skipped,
-                    exclude_ctime: node.exclude_ctime,
-                    tree: made.tree,
-                };
-                index.push(&node.path, &head, node.entries.iter().map(Node::view));
-            }
-        }
-    }
-    let root = made.first().copied().flatten();
-    let root = root.map(|m| RootState { tree: m.tree, mode: m.mode });
-    Ok((root.unwrap_or(RootState { tree: crate::read::empty_tree().0, mode: 0o755 }), index))
-}
-
-/// Makes one folder's tree and hands it on; `child` gives its folders' trees in name order.
-fn make<S: Sink>(slot: &Slot<'_>, mut child: impl FnMut(&[u8]) -> Option<Made>, sink: &S) -> Result<Made, S::Error> {
-    let mut holds_skipped;
-    let (mode, encoded) = match slot {
-        Slot::Known(view) => {
-            let head = view.head();
-            holds_skipped = head.has_git;
-            let mut out = TreeEncoder::new(head.has_git);
-            for entry in view.entries() {
-                encode(&mut out, entry, &mut child, &mut holds_skipped);
-            }
-            (head.signature.bits(), out.finish())
-        }
-        Slot::Listed(node) => {
-            holds_skipped = node.has_git;
-            let mut out = TreeEncoder::new(node.has_git);
-            for e in &node.entries {
-                encode(&mut out, e.view(), &mut child, &mut holds_skipped);
-            }
-            (node.signature.bits(), out.finish())
-        }
-    };
-    let tree = ObjectId::of_tree(&encoded);
-    sink.tree(tree, encoded)?;
-    Ok(Made { tree, mode, holds_skipped })
-}
-
-fn encode(
-    out: &mut TreeEncoder,
-    entry: EntryView<'_>,
-    child: &mut impl FnMut(&[u8]) -> Option<Made>,
-    holds_skipped: &mut bool,
-) {
-    match entry.kind {
-        Kind::File(blob) => out.file(entry.name, entry.signature.bits(), entry.signature.size, &blob),
-        Kind::Symlink(target) => out.symlink(entry.name, target),
-        Kind::Skipped(reason) => {
-            *holds_skipped = true;
-            out.skipped(entry.name, reason);
-        }
-        Kind::Folder => {
-            // Each folder that is listed has a slot; one that had none would be unknown, not absent.
-            match child(entry.name) {
-                Some(made) => {
-                    *holds_skipped |= made.holds_skipped;
-                    out.folder(entry.name, made.mode, &made.tree, made.holds_skipped);
-                }
-                None => {
-                    *holds_skipped = true;
-                    out.skipped(entry.name, SkipReason::Unreadable);
-                }
-            }
-        }
-    }
 }

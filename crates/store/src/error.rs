@@ -49,6 +49,9 @@ pub enum StoreError {
         /// What it may take.
         budget: u64,
     },
+    /// The database was made anew by another process while this one had the old one open.
+    #[error("another piton made the store's database anew in the meantime; nothing was changed")]
+    Replaced,
     /// Another process holds the workspace's lock.
     #[error("another piton is at work in this workspace")]
     Busy,

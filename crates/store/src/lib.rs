@@ -37,6 +37,8 @@ pub struct Store {
     folder: PathBuf,
     /// Reentrant, so that a question may be asked in the middle of a transaction of the same thread.
     db: ReentrantMutex<Connection>,
+    /// Which file the database is: a rebuild puts another in its place.
+    database: Option<FileId>,
     packs: Mutex<HashMap<u32, Arc<File>>>,
 }
 
@@ -65,9 +67,11 @@ impl Store {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(DATABASE);
         let has_packs = folder.join(PACKS).join(pack_name(1)).exists();
-        if has_packs && !path.exists() {
-            rebuild::rebuild(folder)?;
+        let judged = file_id(&path);
+        if has_packs && judged.is_none() {
+            rebuild::rebuild(folder, judged)?;
         }
+        let judged = file_id(&path);
         let opened = Self::open_database(folder).and_then(|store| {
             // A database without a single row beside packs was lost and made anew.
             let is_whole = !(has_packs && store.packs()?.is_empty()) && store.survived_power_cut()?;
@@ -77,15 +81,21 @@ impl Store {
             Ok(Some(store)) => Ok(store),
             Err(error) if !error.is_damaged_database() => Err(error),
             Ok(None) | Err(_) => {
-                rebuild::rebuild(folder)?;
+                rebuild::rebuild(folder, judged)?;
                 Self::open_database(folder)
             }
         }
     }
 
     pub(crate) fn open_database(folder: &Path) -> Result<Self, StoreError> {
-        let db = database::open(&folder.join(DATABASE))?;
-        Ok(Self { folder: folder.to_owned(), db: ReentrantMutex::new(db), packs: Mutex::default() })
+        let path = folder.join(DATABASE);
+        let db = database::open(&path)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            db: ReentrantMutex::new(db),
+            database: file_id(&path),
+            packs: Mutex::default(),
+        })
     }
 
     /// Where it is.
@@ -93,9 +103,14 @@ impl Store {
         &self.folder
     }
 
-    /// Takes the workspace's lock.
+    /// Takes the workspace's lock. Refused where the database that is open here is no longer the store's: writing to
+    /// it would cut off what others committed.
     pub fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
-        take_lock(&self.folder, patience)
+        let lock = take_lock(&self.folder, patience)?;
+        if file_id(&self.folder.join(DATABASE)) != self.database {
+            return Err(StoreError::Replaced);
+        }
+        Ok(lock)
     }
 
     /// Begins to write. Only whoever holds the lock may.
@@ -186,7 +201,7 @@ impl Store {
     /// Bytes that the store takes: packs, database and index.
     pub fn size(&self) -> Result<u64, StoreError> {
         let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();
-        let beside = [DATABASE, "piton.db-wal", INDEX];
+        let beside = [DATABASE, "piton.db-wal", "piton.db.damaged", INDEX];
         let beside: u64 = beside
             .iter()
             .filter_map(|name| std::fs::metadata(self.folder.join(name)).ok())
@@ -248,6 +263,14 @@ impl Store {
         self.db().execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
         Ok(true)
     }
+}
+
+/// What tells one file from another at the same path.
+pub(crate) type FileId = (u64, u64);
+
+pub(crate) fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 pub(crate) fn take_lock(folder: &Path, patience: Duration) -> Result<Lock, StoreError> {

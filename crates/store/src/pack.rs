@@ -90,7 +90,10 @@ pub(crate) fn pack(kind: Kind, id: ObjectId, raw: &[u8]) -> io::Result<Packed> {
         Some(packed) if packed.len() < raw.len() => (1, &packed[..]),
         _ => (0, raw),
     };
-    let too_long = |_| io::Error::other("a record is over 4 GiB");
+    if raw.len() as u64 > u64::from(LARGEST) {
+        return Err(io::Error::other("a record is over 256 MiB"));
+    }
+    let too_long = |_| io::Error::other("a record is over 256 MiB");
     let mut bytes = Vec::with_capacity(RECORD_HEAD + payload.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&[kind as u8, codec, 0, 0]);

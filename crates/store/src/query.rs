@@ -135,9 +135,9 @@ impl Store {
         Ok(self.operations_where("WHERE id = ?1", [id.as_str()])?.pop())
     }
 
-    /// Whether there ever was an operation of this id.
-    pub fn knows_operation(&self, id: &OperationId) -> bool {
-        self.operation_row(id).is_ok_and(|row| row.is_some())
+    /// Whether an operation of this id began and did not end.
+    pub fn is_pending(&self, id: &OperationId) -> bool {
+        self.operation_row(id).is_ok_and(|row| row.is_some_and(|row| row.state == OperationState::Pending))
     }
 
     /// An operation with all its steps, from its record.

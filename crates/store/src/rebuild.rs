@@ -3,18 +3,29 @@
 use std::fs::File;
 use std::path::Path;
 
-use piton_host::clock;
+use piton_host::{Lock, clock};
 use piton_model::record::Numbered;
 use rusqlite::{Connection, params};
 
 use crate::database::{apply, apply_object};
 use crate::error::StoreError;
 use crate::pack::{self, Item, Kind, PACK_HEAD, Place};
-use crate::{DATABASE, INDEX, PACKS, PATIENCE, Store, take_lock};
+use crate::{DATABASE, FileId, INDEX, PACKS, PATIENCE, Store, file_id, take_lock};
 
 /// Rebuilds the database of a store from all that is sound in its packs. The old one is kept aside, once.
-pub(crate) fn rebuild(folder: &Path) -> Result<(), StoreError> {
-    let _lock = take_lock(folder, PATIENCE)?;
+///
+/// `judged` is the file that was found wanting: where another process has put a new one in its place by the time the
+/// lock is there, the work is done.
+pub(crate) fn rebuild(folder: &Path, judged: Option<FileId>) -> Result<(), StoreError> {
+    let lock = take_lock(folder, PATIENCE)?;
+    if file_id(&folder.join(DATABASE)) != judged {
+        return Ok(());
+    }
+    rebuild_locked(folder, &lock)
+}
+
+/// The same for whoever holds the lock already.
+fn rebuild_locked(folder: &Path, _lock: &Lock) -> Result<(), StoreError> {
     let path = folder.join(DATABASE);
     let new = folder.join("piton.db.new");
     let beside = |name: &str, end: &str| folder.join(format!("{name}{end}"));
@@ -34,7 +45,10 @@ pub(crate) fn rebuild(folder: &Path) -> Result<(), StoreError> {
     }
     let failed = StoreError::io("cannot replace", &path);
     let _ = std::fs::remove_file(folder.join(INDEX));
-    let _ = std::fs::rename(&path, folder.join("piton.db.damaged"));
+    // A second name and not a move: the path is never without a database that somebody else would then make.
+    let aside = folder.join("piton.db.damaged");
+    let _ = std::fs::remove_file(&aside);
+    let _ = std::fs::hard_link(&path, &aside);
     // Before the new one comes: a log of changes to the old database must never be read into the new one.
     for stale in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(beside(DATABASE, stale));
@@ -125,8 +139,8 @@ pub(crate) fn is_sound(store: &Store, number: u32, from: u64, to: u64) -> Result
 }
 
 impl Store {
-    /// Makes the database anew from the packs. This handle still sees the old one: open the store again.
-    pub fn rebuild(&self) -> Result<(), StoreError> {
-        rebuild(self.folder())
+    /// Makes the database anew from the packs. This handle still has the old one: open the store again.
+    pub fn rebuild(&self, lock: &Lock) -> Result<(), StoreError> {
+        rebuild_locked(self.folder(), lock)
     }
 }

@@ -92,7 +92,11 @@ impl<'s> Writer<'s> {
             budget,
             is_committed: false,
         };
-        // Bytes after the last committed record are of somebody who did not get to the end.
+        // Packs that no row knows, and bytes after the last committed record, are of somebody who did not get to the end.
+        for stray in crate::rebuild::pack_numbers(store.folder())?.into_iter().filter(|number| *number > pack) {
+            let path = store.pack_path(stray);
+            std::fs::remove_file(&path).map_err(StoreError::io("cannot remove", &path))?;
+        }
         writer.file.set_len(length).map_err(StoreError::io("cannot shorten", &store.pack_path(pack)))?;
         if length == 0 {
             writer.gathered.extend_from_slice(PACK_HEAD);

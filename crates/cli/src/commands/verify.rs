@@ -35,13 +35,13 @@ Examples:
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
-    let workspace = surroundings.open(console)?;
+    let workspace = surroundings.open_as_it_is()?;
     let check =
         |repair| with_progress(console, &workspace.progress(), "Checking the store", || workspace.verify(repair));
     let mut found = check(args.repair)?;
     if found.repaired {
         // The handle still reads the old database; what counts is how the new one stands.
-        let again = surroundings.open(console)?;
+        let again = surroundings.open_as_it_is()?;
         found = Verification { repaired: true, ..again.verify(false)? };
     }
     console.print(&found, |out, look| write(out, look, &found))?;

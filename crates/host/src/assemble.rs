@@ -1,0 +1,152 @@
+//! Trees and the new index, made of the folders of the new state.
+
+use piton_model::plan::RootState;
+use piton_model::tree::TreeEncoder;
+use piton_model::{ObjectId, SkipReason};
+
+use crate::index::{EntryView, FolderHead, Index, Kind};
+use crate::read::Sink;
+use crate::rules::{name_of, parent_of};
+use crate::slots::Slot;
+use crate::walk::Node;
+
+/// A folder's tree in the new state.
+#[derive(Clone, Copy)]
+struct Made {
+    tree: ObjectId,
+    mode: u16,
+    holds_skipped: bool,
+}
+
+/// Makes the trees of folders that were listed and of all above them, and the new index.
+pub(crate) fn assemble<S: Sink>(
+    slots: &[Slot<'_>],
+    rules: [u8; 32],
+    now_ns: i64,
+    size: usize,
+    sink: &S,
+) -> Result<(RootState, Index), S::Error> {
+    // `end[i]`: the first folder after `i` that is not beneath it. Children are `i + 1`, `end[i + 1]`, and so on.
+    let mut parent = vec![usize::MAX; slots.len()];
+    let mut end = vec![slots.len(); slots.len()];
+    let mut above: Vec<usize> = Vec::new();
+    for (at, slot) in slots.iter().enumerate() {
+        if at > 0 {
+            let wanted = parent_of(slot.path());
+            while above.last().is_some_and(|a| slots[*a].path() != wanted) {
+                above.pop().into_iter().for_each(|a| end[a] = at);
+            }
+            parent[at] = above.last().copied().unwrap_or(usize::MAX);
+        }
+        above.push(at);
+    }
+    let mut changed: Vec<bool> = slots.iter().map(|s| matches!(s, Slot::Listed(_))).collect();
+    for at in (1..slots.len()).rev() {
+        if changed[at] && parent[at] != usize::MAX {
+            changed[parent[at]] = true;
+        }
+    }
+
+    let mut made: Vec<Option<Made>> = vec![None; slots.len()];
+    for at in (0..slots.len()).rev() {
+        made[at] = Some(match &slots[at] {
+            Slot::Known(view) if !changed[at] => {
+                let head = view.head();
+                Made { tree: head.tree, mode: head.signature.bits(), holds_skipped: head.holds_skipped }
+            }
+            slot => {
+                let mut children = std::iter::successors(Some(at + 1), |c| end.get(*c).copied())
+                    .take_while(|c| *c < end[at])
+                    .peekable();
+                let child = |name: &[u8]| {
+                    let at = children.next_if(|c| name_of(slots[*c].path()) == name)?;
+                    made[at]
+                };
+                make(slot, child, sink)?
+            }
+        });
+    }
+
+    let mut index = Index::new(rules, now_ns, size + size / 16);
+    for (at, slot) in slots.iter().enumerate() {
+        let Some(made) = &made[at] else { continue };
+        match slot {
+            Slot::Known(view) => {
+                index.push_block(*view);
+                if changed[at] {
+                    index.patch_last(&made.tree, made.holds_skipped);
+                }
+            }
+            Slot::Listed(node) => {
+                let head = FolderHead {
+                    signature: node.signature,
+                    young: node.young,
+                    has_git: node.has_git,
+                    holds_skipped: made.holds_skipped,
+                    exclude_ctime: node.exclude_ctime,
+                    tree: made.tree,
+                };
+                index.push(&node.path, &head, node.entries.iter().map(Node::view));
+            }
+        }
+    }
+    let root = made.first().copied().flatten();
+    let root = root.map(|m| RootState { tree: m.tree, mode: m.mode });
+    Ok((root.unwrap_or(RootState { tree: crate::read::empty_tree().0, mode: 0o755 }), index))
+}
+
+/// Makes one folder's tree and hands it on; `child` gives its folders' trees in name order.
+fn make<S: Sink>(slot: &Slot<'_>, mut child: impl FnMut(&[u8]) -> Option<Made>, sink: &S) -> Result<Made, S::Error> {
+    let mut holds_skipped;
+    let (mode, encoded) = match slot {
+        Slot::Known(view) => {
+            let head = view.head();
+            holds_skipped = head.has_git;
+            let mut out = TreeEncoder::new(head.has_git);
+            for entry in view.entries() {
+                encode(&mut out, entry, &mut child, &mut holds_skipped);
+            }
+            (head.signature.bits(), out.finish())
+        }
+        Slot::Listed(node) => {
+            holds_skipped = node.has_git;
+            let mut out = TreeEncoder::new(node.has_git);
+            for e in &node.entries {
+                encode(&mut out, e.view(), &mut child, &mut holds_skipped);
+            }
+            (node.signature.bits(), out.finish())
+        }
+    };
+    let tree = ObjectId::of_tree(&encoded);
+    sink.tree(tree, encoded)?;
+    Ok(Made { tree, mode, holds_skipped })
+}
+
+fn encode(
+    out: &mut TreeEncoder,
+    entry: EntryView<'_>,
+    child: &mut impl FnMut(&[u8]) -> Option<Made>,
+    holds_skipped: &mut bool,
+) {
+    match entry.kind {
+        Kind::File(blob) => out.file(entry.name, entry.signature.bits(), entry.signature.size, &blob),
+        Kind::Symlink(target) => out.symlink(entry.name, target),
+        Kind::Skipped(reason) => {
+            *holds_skipped = true;
+            out.skipped(entry.name, reason);
+        }
+        Kind::Folder => {
+            // Each folder that is listed has a slot; one that had none would be unknown, not absent.
+            match child(entry.name) {
+                Some(made) => {
+                    *holds_skipped |= made.holds_skipped;
+                    out.folder(entry.name, made.mode, &made.tree, made.holds_skipped);
+                }
+                None => {
+                    *holds_skipped = true;
+                    out.skipped(entry.name, SkipReason::Unreadable);
+                }
+            }
+        }
+    }
+}

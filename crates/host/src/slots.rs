@@ -1,0 +1,130 @@
+//! The folders of the new state: what was listed just now, laid over what the index knows.
+
+use piton_model::SkipReason;
+use piton_model::path::compare_bytes;
+
+use crate::index::{FolderView, Index, Kind};
+use crate::rules::{name_of, parent_of};
+use crate::walk::{FolderNode, Found, Node, NodeKind};
+
+/// A folder of the new state: as the index has it, or as it was listed.
+pub(crate) enum Slot<'i> {
+    Known(FolderView<'i>),
+    Listed(FolderNode),
+}
+
+impl Slot<'_> {
+    pub(crate) fn path(&self) -> &[u8] {
+        match self {
+            Self::Known(view) => view.path(),
+            Self::Listed(node) => &node.path,
+        }
+    }
+}
+
+/// Lays what was listed over what the index knows, in path order, and leaves out what is no longer there.
+pub(crate) fn merge<'i>(old: Option<&'i Index>, found: Found) -> Vec<Slot<'i>> {
+    let mut listed = found.folders;
+    listed.sort_unstable_by(|a, b| compare_bytes(&a.path, &b.path));
+    let mut slots: Vec<Slot<'i>> = Vec::with_capacity(old.map_or(0, Index::len) + listed.len());
+    let mut listed = listed.into_iter().peekable();
+    for view in old.into_iter().flat_map(Index::folders) {
+        while let Some(node) = listed.next_if(|n| compare_bytes(&n.path, view.path()).is_lt()) {
+            slots.push(Slot::Listed(node));
+        }
+        match listed.next_if(|n| n.path == view.path()) {
+            Some(node) => slots.push(Slot::Listed(node)),
+            None => slots.push(Slot::Known(view)),
+        }
+    }
+    slots.extend(listed.map(Slot::Listed));
+    for (path, gone) in found.failed {
+        mend_parent(&mut slots, &path, gone);
+    }
+    drop_orphans(slots)
+}
+
+/// A folder that could not be listed is skipped in the one above it, or taken out where it is gone.
+fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], gone: bool) {
+    let Ok(at) = slots.binary_search_by(|s| compare_bytes(s.path(), parent_of(path))) else { return };
+    if let Slot::Known(view) = &slots[at] {
+        slots[at] = Slot::Listed(to_node(view));
+    }
+    let Slot::Listed(node) = &mut slots[at] else { return };
+    let name = name_of(path);
+    // Where the listing found something else than a folder there, that is what stands there now.
+    let Some(at) = node.entries.iter().position(|e| e.name == name && matches!(e.kind, NodeKind::Folder)) else {
+        return;
+    };
+    if gone {
+        // It went between the listing above it and its own: something else may stand there by now.
+        node.young = true;
+        node.entries.remove(at);
+    } else {
+        node.entries[at].kind = NodeKind::Skipped(SkipReason::Unreadable);
+    }
+}
+
+fn to_node(view: &FolderView<'_>) -> FolderNode {
+    let head = view.head();
+    let entries = view
+        .entries()
+        .map(|e| Node {
+            name: e.name.to_vec(),
+            kind: match e.kind {
+                Kind::File(id) => NodeKind::File(Some(id)),
+                Kind::Symlink(target) => NodeKind::Symlink(target.to_vec()),
+                Kind::Folder => NodeKind::Folder,
+                Kind::Skipped(reason) => NodeKind::Skipped(reason),
+            },
+            young: e.young,
+            signature: e.signature,
+        })
+        .collect();
+    FolderNode {
+        path: view.path().to_vec(),
+        signature: head.signature,
+        young: head.young,
+        has_git: head.has_git,
+        exclude_ctime: head.exclude_ctime,
+        entries,
+    }
+}
+
+/// Leaves out folders whose parent does not list them any more. Parents come first, so one pass is enough.
+fn drop_orphans(slots: Vec<Slot<'_>>) -> Vec<Slot<'_>> {
+    let mut kept: Vec<Slot<'_>> = Vec::with_capacity(slots.len());
+    // The folders on the way to the last kept one, as places in `kept`.
+    let mut above: Vec<usize> = Vec::new();
+    for slot in slots {
+        let path = slot.path();
+        if path.is_empty() {
+            above = vec![kept.len()];
+            kept.push(slot);
+            continue;
+        }
+        let parent = parent_of(path);
+        while above.last().is_some_and(|at| !is_beneath(path, kept[*at].path())) {
+            above.pop();
+        }
+        let name = name_of(path);
+        let above_it = above.last().filter(|at| kept[**at].path() == parent);
+        let is_listed = above_it.is_some_and(|at| match &kept[*at] {
+            // The index is sound: a folder that it knows is in its parent's block.
+            Slot::Known(_) => true,
+            Slot::Listed(node) => node
+                .entries
+                .binary_search_by(|e| e.name[..].cmp(name))
+                .is_ok_and(|at| matches!(node.entries[at].kind, NodeKind::Folder)),
+        });
+        if is_listed {
+            above.push(kept.len());
+            kept.push(slot);
+        }
+    }
+    kept
+}
+
+fn is_beneath(path: &[u8], folder: &[u8]) -> bool {
+    folder.is_empty() || (path.starts_with(folder) && path.get(folder.len()) == Some(&b'/'))
+}
