@@ -283,6 +283,10 @@ fn read_all<S: Sink>(
 ) -> Result<Vec<WorkspacePath>, S::Error> {
     /// Files that a thread takes at a time.
     const SHARE: usize = 8;
+    /// Less than this is read before another core has woken up.
+    const LITTLE: u64 = 1 << 20;
+    let is_little = files.len() <= 4 * SHARE && files.iter().map(|f| f.size).sum::<u64>() < LITTLE;
+    let threads = if is_little { 1 } else { threads };
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(files.len()));
     let failure = Mutex::new(None);
