@@ -1,5 +1,6 @@
 //! Capturing: read the workspace and record a checkpoint.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use piton_model::{Cause, Checkpoint, CheckpointId, OperationId, Record, Workspac
 use piton_store::{CheckpointRow, PATIENCE, StoreError, Writer};
 
 use crate::recover::RecoverError;
-use crate::sink::{FreshTrees, StoringSink, Trees};
+use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::{Standing, Workspace};
 
@@ -165,13 +166,8 @@ impl Workspace {
         let index = self.store.index();
         let sink = StoringSink::new(self.store.write(lock)?);
         let options = self.scan_options(index.as_ref(), forced);
-        let mut scan = self.store.read_steadily(|| scan(root, options, &sink)).map_err(|e| match e {
-            ScanError::TooLarge(limit) => {
-                CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
-            }
-            ScanError::Root(source) => self.folder_error(source),
-            ScanError::Sink(error) => error.into(),
-        })?;
+        let mut scan =
+            self.store.read_steadily(|| scan(root, options, &sink)).map_err(|e| self.scan_error(e, Into::into))?;
         point("capture:scanned").map_err(|e| self.folder_error(e))?;
         let (writer, fresh) = sink.finish();
         if !forced.is_empty() {
@@ -190,6 +186,28 @@ impl Workspace {
             is_staged: Box::new(|name| staged_by(name).is_some_and(|id| self.store.is_pending(&id))),
             limit: self.limit(),
             progress: &self.progress,
+        }
+    }
+
+    /// Scans and only hashes.
+    pub(crate) fn look_at(
+        &self,
+        root: &Root,
+        forced: &[WorkspacePath],
+        sink: &HashingSink,
+    ) -> Result<Scan, CaptureError> {
+        let index = self.store.index();
+        scan(root, self.scan_options(index.as_ref(), forced), sink)
+            .map_err(|e| self.scan_error(e, |never: Infallible| match never {}))
+    }
+
+    fn scan_error<E>(&self, error: ScanError<E>, of_sink: impl FnOnce(E) -> CaptureError) -> CaptureError {
+        match error {
+            ScanError::TooLarge(limit) => {
+                CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
+            }
+            ScanError::Root(source) => self.folder_error(source),
+            ScanError::Sink(error) => of_sink(error),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use piton_host::{ScanError, scan};
 use piton_model::diff::{self, Counts};
 use piton_model::plan::RootState;
 use piton_model::text::{self, Side, TextDiff};
@@ -113,14 +112,7 @@ impl Workspace {
             Standing::Missing => return Err(CaptureError::Missing(self.path.clone())),
         };
         let sink = if with_contents { HashingSink::with_contents() } else { HashingSink::default() };
-        let index = self.store.index();
-        let scan = scan(&root, self.scan_options(index.as_ref(), &[]), &sink).map_err(|e| match e {
-            ScanError::TooLarge(limit) => {
-                CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
-            }
-            ScanError::Root(source) => self.folder_error(source),
-            ScanError::Sink(never) => match never {},
-        })?;
+        let scan = self.look_at(&root, &[], &sink)?;
         let (fresh, contents) = sink.finish();
         Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped })
     }

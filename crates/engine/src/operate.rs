@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use piton_host::apply::{Applier, ApplyError, Content, make_root};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, ScanError, clock, empty_tree, in_parallel, scan};
+use piton_host::{Lock, Root, clock, empty_tree, in_parallel};
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{
@@ -309,14 +309,7 @@ impl Workspace {
                 return Ok((RootState { tree, mode }, sink.finish().0, true));
             }
         };
-        let index = self.store.index();
-        let scan = scan(&root, self.scan_options(index.as_ref(), forced), &sink).map_err(|e| match e {
-            ScanError::TooLarge(limit) => {
-                CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
-            }
-            ScanError::Root(source) => self.folder_error(source),
-            ScanError::Sink(never) => match never {},
-        })?;
+        let scan = self.look_at(&root, forced, &sink)?;
         Ok((scan.root, sink.finish().0, false))
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use piton_host::{Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock};
-use piton_model::{Record, SkipReason, WorkspaceId, path::encode_base64};
+use piton_model::{Record, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
 use crate::recover::RecoverError;
@@ -188,10 +188,11 @@ impl Engine {
         let store = Store::create(&self.home.folder(&id))?;
         let lock = store.lock(PATIENCE)?;
         let before = store.workspace()?;
+        let (readable, path_b64) = piton_model::Workspace::path_forms(&path);
         let record = piton_model::Workspace {
             id,
-            path: path.to_string_lossy().into_owned(),
-            path_b64: path_b64(&path),
+            path: readable,
+            path_b64,
             root: before.as_ref().map_or(root.identity(), |b| b.root),
             line: before.as_ref().map_or(1, |b| b.line),
             budget: options.budget.or(before.as_ref().map(|b| b.budget)).unwrap_or(DEFAULT_BUDGET),
@@ -312,7 +313,7 @@ impl Workspace {
 
     /// The same folder at another path: the store follows it.
     fn follow_move(&mut self) -> Result<(), OpenError> {
-        let recorded = path_of(&self.record);
+        let recorded = self.record.place();
         if recorded == self.path {
             return Ok(());
         }
@@ -322,24 +323,8 @@ impl Workspace {
         }
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
-        let change = piton_model::Workspace {
-            path: self.path.to_string_lossy().into_owned(),
-            path_b64: path_b64(&self.path),
-            at: self.environment.clock.now(),
-            ..self.record.clone()
-        };
+        let moved = self.record.clone().moved_to(&self.path);
+        let change = piton_model::Workspace { at: self.environment.clock.now(), ..moved };
         Ok(self.record_change(&lock, change)?)
-    }
-}
-
-fn path_b64(path: &Path) -> Option<String> {
-    path.to_str().is_none().then(|| encode_base64(path.as_os_str().as_encoded_bytes()))
-}
-
-fn path_of(record: &piton_model::Workspace) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    match record.path_b64.as_deref().and_then(|b64| piton_model::path::decode_base64(b64).ok()) {
-        Some(bytes) => PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)),
-        None => PathBuf::from(&record.path),
     }
 }

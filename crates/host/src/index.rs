@@ -178,16 +178,6 @@ impl Index {
         (0..self.len()).map(|at| (self.folder(at).path(), at)).collect()
     }
 
-    /// Forgets what is known of these folders' listings, so that the next scan lists them again.
-    pub fn invalidate<'a>(&mut self, paths: impl IntoIterator<Item = &'a [u8]>) {
-        for path in paths {
-            if let Some(at) = self.find(path) {
-                let from = self.folders[at].0 as usize;
-                self.bytes[from + FLAGS_AT] |= YOUNG;
-            }
-        }
-    }
-
     /// Appends a block as it is.
     pub(crate) fn push_block(&mut self, block: FolderView<'_>) {
         let from = self.bytes.len() as u32;

@@ -3,6 +3,8 @@
 //! Each is written once to a pack and never changed; what is true now follows from all of them in order of their
 //! sequence numbers. They are JSON, so that a later piton can add a field and an earlier one still reads the rest.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use crate::diff::Counts;
@@ -76,6 +78,30 @@ pub struct Workspace {
     pub forced: bool,
     /// When.
     pub at: Timestamp,
+}
+
+impl Workspace {
+    /// Where it is, from both forms of its path.
+    #[cfg(unix)]
+    pub fn place(&self) -> PathBuf {
+        use std::os::unix::ffi::OsStringExt;
+        match self.path_b64.as_deref().and_then(|b64| crate::path::decode_base64(b64).ok()) {
+            Some(bytes) => PathBuf::from(std::ffi::OsString::from_vec(bytes)),
+            None => PathBuf::from(&self.path),
+        }
+    }
+
+    /// The same workspace at another path.
+    pub fn moved_to(self, path: &Path) -> Self {
+        let (path, path_b64) = Self::path_forms(path);
+        Self { path, path_b64, ..self }
+    }
+
+    /// Both forms of a path: readable, and exact where that cannot say it.
+    pub fn path_forms(path: &Path) -> (String, Option<String>) {
+        let exact = path.to_str().is_none().then(|| crate::path::encode_base64(path.as_os_str().as_encoded_bytes()));
+        (path.to_string_lossy().into_owned(), exact)
+    }
 }
 
 /// What tells one folder from another that stands at the same path.

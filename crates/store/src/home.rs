@@ -100,7 +100,7 @@ impl Home {
         let file = self.folder(&workspace.id).join("workspace.json");
         let json = serde_json::to_vec(workspace).map_err(crate::database::to_sql)?;
         replace(&file, &json)?;
-        replace(&self.pointer(&workspace_path(workspace)), workspace.id.as_str().as_bytes())
+        replace(&self.pointer(&workspace.place()), workspace.id.as_str().as_bytes())
     }
 
     fn known(&self, id: &WorkspaceId) -> Option<Known> {
@@ -111,21 +111,12 @@ impl Home {
             // Lost or torn: the store itself knows.
             None => Store::open(&folder).ok()?.workspace().ok()??,
         };
-        Some(Known { id: id.clone(), path: workspace_path(&workspace), root: workspace.root })
+        Some(Known { id: id.clone(), path: workspace.place(), root: workspace.root })
     }
 
     fn pointer(&self, path: &Path) -> PathBuf {
         let hash = blake3::hash(path.as_os_str().as_bytes()).to_hex();
         self.path.join("paths").join(&hash[..32])
-    }
-}
-
-/// The path of a workspace's record.
-pub(crate) fn workspace_path(workspace: &Workspace) -> PathBuf {
-    let bytes = workspace.path_b64.as_deref().and_then(|b64| piton_model::path::decode_base64(b64).ok());
-    match bytes {
-        Some(bytes) => PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)),
-        None => PathBuf::from(&workspace.path),
     }
 }
 
