@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use piton_host::apply::{Applier, ApplyError, Content, make_root};
 use piton_host::fail::point;
@@ -364,8 +365,11 @@ impl Workspace {
         let changes = diff::root_changes(&layered, Some(&scan.root), Some(&result))?;
         let since_target = diff::root_changes(&layered, Some(&request.target.checkpoint.root), Some(&result))?;
         let skipped = diff::skipped(&layered, &result.tree)?.len() as u64;
-        for tree in new.values() {
-            writer.tree(tree)?;
+        for (id, tree) in &new {
+            // Most of what comes back is there already.
+            if !writer.contains(id)? {
+                writer.tree(tree)?;
+            }
         }
         let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
         let parent = self.store.head(self.record.line)?;
@@ -403,8 +407,7 @@ impl Workspace {
         let result = applier
             .open_folders()
             .and_then(|()| self.store.read_steadily(|| applier.stage(&FromStore(&self.store))))
-            .and_then(|()| applier.swap(&mut swapped))
-            .and_then(|()| check(&applier))
+            .and_then(|()| applier.while_syncing(|| applier.swap(&mut swapped).and_then(|()| check(&applier))))
             .and_then(|checked| {
                 applier.close_folders(true)?;
                 applier.sync_swapped()?;
@@ -656,7 +659,7 @@ struct FromStore<'a>(&'a Store);
 impl Content for FromStore<'_> {
     type Error = StoreError;
 
-    fn tree(&self, id: &ObjectId) -> Result<Tree, StoreError> {
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, StoreError> {
         self.0.tree(id)
     }
 

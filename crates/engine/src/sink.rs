@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{self, Read};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use piton_host::Sink;
 use piton_model::diff::TreeSource;
@@ -24,7 +24,7 @@ impl<'s> StoringSink<'s> {
     /// The writer, with all that was stored, and the trees that are not committed yet.
     pub(crate) fn finish(self) -> (Writer<'s>, FreshTrees) {
         let trees = self.trees.into_inner().unwrap_or_else(|e| e.into_inner());
-        (self.writer.into_inner().unwrap_or_else(|e| e.into_inner()), FreshTrees(trees))
+        (self.writer.into_inner().unwrap_or_else(|e| e.into_inner()), FreshTrees::new(trees))
     }
 
     fn contains(&self, id: &ObjectId) -> Result<bool, StoreError> {
@@ -102,7 +102,7 @@ impl HashingSink {
 
     pub(crate) fn finish(self) -> (FreshTrees, HashMap<ObjectId, Vec<u8>>) {
         let contents = self.contents.map(|c| c.into_inner().unwrap_or_else(|e| e.into_inner()));
-        (FreshTrees(self.trees.into_inner().unwrap_or_else(|e| e.into_inner())), contents.unwrap_or_default())
+        (FreshTrees::new(self.trees.into_inner().unwrap_or_else(|e| e.into_inner())), contents.unwrap_or_default())
     }
 }
 
@@ -139,9 +139,22 @@ impl Sink for HashingSink {
     }
 }
 
-/// Trees that a scan made and the store may not have.
+/// Trees that a scan made and the store may not have; and those that were looked at since, for one act compares the
+/// same trees several times.
 #[derive(Default)]
-pub(crate) struct FreshTrees(HashMap<ObjectId, Vec<u8>>);
+pub(crate) struct FreshTrees {
+    encoded: HashMap<ObjectId, Vec<u8>>,
+    decoded: Mutex<HashMap<ObjectId, Arc<Tree>>>,
+}
+
+/// More than this are not kept at hand: a first capture looks at each tree once.
+const AT_HAND: usize = 8192;
+
+impl FreshTrees {
+    fn new(encoded: HashMap<ObjectId, Vec<u8>>) -> Self {
+        Self { encoded, decoded: Mutex::default() }
+    }
+}
 
 /// Fresh trees laid over the store.
 pub(crate) struct Trees<'a> {
@@ -152,10 +165,18 @@ pub(crate) struct Trees<'a> {
 impl TreeSource for Trees<'_> {
     type Error = StoreError;
 
-    fn tree(&self, id: &ObjectId) -> Result<Tree, StoreError> {
-        match self.fresh.0.get(id) {
-            Some(encoded) => Tree::decode(encoded).map_err(|_| StoreError::Damaged(*id)),
-            None => self.store.tree(id),
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, StoreError> {
+        let mut decoded = self.fresh.decoded.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(tree) = decoded.get(id) {
+            return Ok(tree.clone());
         }
+        let tree = match self.fresh.encoded.get(id) {
+            Some(encoded) => Arc::new(Tree::decode(encoded).map_err(|_| StoreError::Damaged(*id))?),
+            None => self.store.tree(id)?,
+        };
+        if decoded.len() < AT_HAND {
+            decoded.insert(*id, tree.clone());
+        }
+        Ok(tree)
     }
 }

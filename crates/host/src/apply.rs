@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
 use rustix::fs::{
@@ -45,7 +46,7 @@ pub trait Content: Sync {
     type Error: Send;
 
     /// A folder's listing.
-    fn tree(&self, id: &ObjectId) -> Result<Tree, Self::Error>;
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, Self::Error>;
 
     /// Writes a file's bytes; the inner error is the writer's.
     fn write_blob(&self, id: &ObjectId, to: &mut dyn Write) -> Result<io::Result<()>, Self::Error>;
@@ -227,7 +228,7 @@ impl<'a> Applier<'a> {
         let has_folders = new().any(|s| s.after.as_ref().is_some_and(Entry::is_folder));
         let mut parents: Vec<&[u8]> = self.steps.iter().map(|s| parent_of(s.path.as_bytes())).collect();
         parents.dedup();
-        if parents.len() > FEW || new().count() > FEW || has_folders {
+        if parents.len() > FEW || self.is_much() || has_folders {
             return self.sync_all().map_err(at(&WorkspacePath::root()));
         }
         let files = new().filter(|s| matches!(s.after, Some(Entry::File { .. })));
@@ -244,6 +245,22 @@ impl<'a> Applier<'a> {
             }
         }
         sync_each(&opened).map_err(at(&WorkspacePath::root()))
+    }
+
+    /// Whether so much is put in place that its filesystem is synced as a whole.
+    fn is_much(&self) -> bool {
+        self.steps.iter().filter(|s| s.after.is_some()).count() > FEW
+    }
+
+    /// Lets the disk begin with what was staged while `act` goes on. Where that fails, the sync at the end says so.
+    pub fn while_syncing<T>(&self, act: impl FnOnce() -> T) -> T {
+        if !self.is_much() || crate::fail::is_armed() {
+            return act();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| rustix::fs::syncfs(self.root.fd()));
+            act()
+        })
     }
 
     fn sync_all(&self) -> io::Result<()> {
@@ -277,7 +294,7 @@ impl<'a> Applier<'a> {
         // A folder that ends without its owner's bits lets nothing be removed from it: it is opened once more.
         let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
         closed.iter().try_for_each(|f| set_mode(self.root, &f.path, f.open()).map_err(at(&f.path)))?;
-        in_parallel(self.steps.len(), || (), |(), number| self.clear(number))?;
+        in_parallel(self.steps.len(), || Parents::new(self.root), |parents, number| self.clear_from(parents, number))?;
         if !closed.is_empty() {
             self.close_folders(true)?;
             self.sync_swapped()?;
@@ -287,10 +304,14 @@ impl<'a> Applier<'a> {
 
     /// Removes what stands at a step's own name. The caller has made sure that it is stored.
     pub fn clear<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
+        self.clear_from(&mut Parents::new(self.root), number)
+    }
+
+    fn clear_from<E>(&self, parents: &mut Parents<'_>, number: usize) -> Result<(), ApplyError<E>> {
         let path = &self.steps[number].path;
         point("apply:clear").map_err(at(path))?;
-        match self.root.parent(path) {
-            Ok((parent, _)) => remove(parent.as_fd(), &self.staged_name(number)).map_err(at(path)),
+        match parents.of(path) {
+            Ok((parent, _)) => remove(parent, &self.staged_name(number)).map_err(at(path)),
             Err(error) if is_absent(&error) => Ok(()),
             Err(error) => Err(error).map_err(at(path)),
         }
@@ -385,7 +406,7 @@ fn make<C: Content>(
             fchmod(&file, Mode::from_raw_mode(u32::from(*mode)))?;
             point("apply:staged-file")?;
             file.rewind()?;
-            let (read, length) = hash(&mut file)?;
+            let (read, length) = hash(&mut file, *size)?;
             if read != *blob || length != *size {
                 return Err(MakeError::ReadBack);
             }
@@ -406,9 +427,10 @@ fn make<C: Content>(
     Ok(())
 }
 
-fn hash(file: &mut File) -> io::Result<(ObjectId, u64)> {
+fn hash(file: &mut File, size: u64) -> io::Result<(ObjectId, u64)> {
     let mut hasher = blake3::Hasher::new();
-    let mut buffer = [0; 64 << 10];
+    // Most files are small, and clearing the space takes longer than reading them.
+    let mut buffer = vec![0; (size + 1).min(64 << 10) as usize];
     let mut length = 0;
     loop {
         match file.read(&mut buffer)? {

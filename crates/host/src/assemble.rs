@@ -23,7 +23,7 @@ pub(crate) fn assemble<S: Sink>(
     slots: &[Slot<'_>],
     rules: [u8; 32],
     now_ns: i64,
-    size: usize,
+    old: Option<&Index>,
     sink: &S,
 ) -> Result<(RootState, Index), S::Error> {
     // `end[i]`: the first folder after `i` that is not beneath it. Children are `i + 1`, `end[i + 1]`, and so on.
@@ -67,6 +67,7 @@ pub(crate) fn assemble<S: Sink>(
         });
     }
 
+    let size = old.map_or(0, Index::size);
     let mut index = Index::new(rules, now_ns, size + size / 16);
     for (at, slot) in slots.iter().enumerate() {
         let Some(made) = &made[at] else { continue };
@@ -90,6 +91,7 @@ pub(crate) fn assemble<S: Sink>(
             }
         }
     }
+    index.seal(old, &changed);
     let root = made.first().copied().flatten();
     let root = root.map(|m| RootState { tree: m.tree, mode: m.mode });
     Ok((root.unwrap_or(RootState { tree: crate::read::empty_tree().0, mode: 0o755 }), index))

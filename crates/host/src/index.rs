@@ -10,6 +10,8 @@ use piton_model::tree::MODE_BITS;
 use piton_model::{ObjectId, SkipReason, path::compare_bytes};
 use rustix::fs::Stat;
 
+use crate::rules::FolderRules;
+
 /// What `stat` says of a path; when none of it changed, neither did the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Signature {
@@ -84,17 +86,25 @@ pub struct Index {
     bytes: Vec<u8>,
     /// Where each folder's block begins and ends.
     folders: Vec<(u32, u32)>,
+    /// The sum of the blocks' checksums, so that changing one block costs one block's.
+    sum: u64,
+    /// Where the file has all blocks in the same places: the blocks that are not as the file has them.
+    patches: Option<Vec<usize>>,
     /// What the rules were that decided which paths are captured.
     pub(crate) rules: [u8; 32],
     /// What the clock said when it was made.
     pub(crate) made_at: i64,
 }
 
-const MAGIC: &[u8; 8] = b"PITONIX2";
-/// Magic, checksum, stamp, rules, the clock.
-const PREFIX: usize = 8 + 32 + 32 + 32 + 8;
-/// Where the prefix keeps the clock.
-const CLOCK_AT: usize = PREFIX - 8;
+const MAGIC: &[u8; 8] = b"PITONIX3";
+/// Magic, the blocks' checksum, stamp, rules, the clock, and the prefix's own checksum.
+const PREFIX: usize = 8 + 8 + 32 + 32 + 8 + 8;
+/// Where the prefix keeps what.
+const SUM_AT: usize = 8;
+const STAMP_AT: usize = 16;
+const RULES_AT: usize = 48;
+const CLOCK_AT: usize = 80;
+const CHECK_AT: usize = PREFIX - 8;
 const HEAD: usize = 4 + 4 + 2 + 1 + 1 + 4 + 8 * 4 + 32;
 const ENTRY: usize = 1 + 1 + 2 + 2 + 2 + 4 + 8 * 4 + 32;
 /// Where a block keeps its tree's id and its flags, for patching.
@@ -110,39 +120,81 @@ impl Index {
     pub(crate) fn new(rules: [u8; 32], made_at: i64, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(PREFIX + capacity);
         bytes.resize(PREFIX, 0);
-        Self { bytes, folders: Vec::new(), rules, made_at }
+        Self { bytes, folders: Vec::new(), sum: 0, patches: None, rules, made_at }
     }
 
     /// Reads what [`Index::to_bytes`] wrote with the same stamp; anything else is no cache.
     pub fn from_bytes(file: Vec<u8>, stamp: &[u8; 32]) -> Option<Self> {
-        if file.len() < PREFIX || file[..8] != *MAGIC || file[40..72] != *stamp || file[8..40] != checksum(&file[40..])
-        {
+        let is_ours = file.len() >= PREFIX
+            && file[..SUM_AT] == *MAGIC
+            && file[STAMP_AT..RULES_AT] == *stamp
+            && u64_at(&file, CHECK_AT) == checksum(&file[..CHECK_AT], 0);
+        if !is_ours {
             return None;
         }
         let mut rules = [0; 32];
-        rules.copy_from_slice(&file[72..CLOCK_AT]);
+        rules.copy_from_slice(&file[RULES_AT..CLOCK_AT]);
         let made_at = u64_at(&file, CLOCK_AT) as i64;
         let mut folders = Vec::new();
+        let mut sum = 0u64;
         let mut at = PREFIX;
         while at < file.len() {
             let len = u32_at(&file, at)? as usize;
             let block = file.get(at..at.checked_add(len)?)?;
             FolderView(block).is_sound().then_some(())?;
+            sum = sum.wrapping_add(checksum(block, at));
             folders.push((at as u32, (at + len) as u32));
             at += len;
         }
-        Some(Self { bytes: file, folders, rules, made_at })
+        (sum == u64_at(&file, SUM_AT)).then_some(Self { bytes: file, folders, sum, patches: None, rules, made_at })
     }
 
     /// The file's bytes. The stamp says which state of the store the cache belongs to.
     pub fn to_bytes(&mut self, stamp: &[u8; 32]) -> &[u8] {
-        self.bytes[..8].copy_from_slice(MAGIC);
-        self.bytes[40..72].copy_from_slice(stamp);
-        self.bytes[72..CLOCK_AT].copy_from_slice(&self.rules);
-        self.bytes[CLOCK_AT..PREFIX].copy_from_slice(&self.made_at.to_le_bytes());
-        let sum = checksum(&self.bytes[40..]);
-        self.bytes[8..40].copy_from_slice(&sum);
+        self.bytes[..SUM_AT].copy_from_slice(MAGIC);
+        self.bytes[SUM_AT..STAMP_AT].copy_from_slice(&self.sum.to_le_bytes());
+        self.bytes[STAMP_AT..RULES_AT].copy_from_slice(stamp);
+        self.bytes[RULES_AT..CLOCK_AT].copy_from_slice(&self.rules);
+        self.bytes[CLOCK_AT..CHECK_AT].copy_from_slice(&self.made_at.to_le_bytes());
+        let check = checksum(&self.bytes[..CHECK_AT], 0);
+        self.bytes[CHECK_AT..PREFIX].copy_from_slice(&check.to_le_bytes());
         &self.bytes
+    }
+
+    /// The parts of [`Index::to_bytes`] to write over the file that this was made from, each with its place; none where
+    /// the whole must be written.
+    pub fn parts(&self) -> Option<Vec<std::ops::Range<usize>>> {
+        let blocks = self.patches.as_ref()?.iter().map(|at| {
+            let (from, to) = self.folders[*at];
+            from as usize..to as usize
+        });
+        Some(blocks.chain([0..PREFIX]).collect())
+    }
+
+    /// Reckons the checksum anew, and what of `old`'s file has to be written over; `changed` says which blocks are not
+    /// copies of the old ones.
+    pub(crate) fn seal(&mut self, old: Option<&Self>, changed: &[bool]) {
+        let numbers = || changed.iter().enumerate().filter(|(_, changed)| **changed).map(|(at, _)| at);
+        match old {
+            // The same folders in the same places: of those that did not change not even the checksums are needed.
+            Some(old) if changed.len() == self.len() && self.has_the_places_of(old) => {
+                self.sum = numbers()
+                    .fold(old.sum, |sum, at| sum.wrapping_sub(old.checksum_of(at)).wrapping_add(self.checksum_of(at)));
+                self.patches = Some(numbers().collect());
+            }
+            _ => {
+                self.sum = (0..self.len()).fold(0, |sum, at| sum.wrapping_add(self.checksum_of(at)));
+                self.patches = None;
+            }
+        }
+    }
+
+    fn has_the_places_of(&self, old: &Self) -> bool {
+        old.folders == self.folders && old.folders().zip(self.folders()).all(|(old, new)| old.path() == new.path())
+    }
+
+    fn checksum_of(&self, at: usize) -> u64 {
+        checksum(self.folder(at).0, self.folders[at].0 as usize)
     }
 
     /// How many bytes it takes.
@@ -271,6 +323,21 @@ impl<'a> FolderView<'a> {
         }
     }
 
+    /// Which files with rules the folder has.
+    pub(crate) fn rules(&self) -> FolderRules {
+        let mut rules = FolderRules { has_git: self.head().has_git, ..FolderRules::default() };
+        for entry in self.entries() {
+            match entry.name {
+                b".gitignore" => rules.has_gitignore = true,
+                b".pitonignore" => rules.has_pitonignore = true,
+                // They are in the order of their names.
+                name if name > &b".pitonignore"[..] => break,
+                _ => {}
+            }
+        }
+        rules
+    }
+
     pub(crate) fn entries(&self) -> impl Iterator<Item = EntryView<'a>> + use<'a> {
         let mut rest = &self.0[HEAD + u16_at(self.0, 8) as usize..];
         std::iter::from_fn(move || {
@@ -321,9 +388,9 @@ impl<'a> FolderView<'a> {
     }
 }
 
-/// The checksum guards against torn writes, not attackers.
-fn checksum(bytes: &[u8]) -> [u8; 32] {
-    *blake3::hash(bytes).as_bytes()
+/// The checksum guards against torn writes, not attackers. That of a block depends on its place.
+fn checksum(bytes: &[u8], place: usize) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(bytes, place as u64)
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -369,6 +436,7 @@ mod tests {
             .into_iter(),
         );
         index.push(b"z", &FolderHead { young: false, ..head }, std::iter::empty());
+        index.seal(None, &[]);
         index
     }
 
@@ -386,6 +454,41 @@ mod tests {
         assert_eq!(entries[1].kind, Kind::Symlink(b"target"));
         assert_eq!(entries[2].kind, Kind::Skipped(SkipReason::Special));
         assert_eq!(entries[0].signature.mtime, -1);
+    }
+
+    #[test]
+    fn writing_the_changed_parts_over_the_old_file_gives_the_new_file() {
+        let (stamp, later) = ([3; 32], [4; 32]);
+        let mut file = sample().to_bytes(&stamp).to_vec();
+        let old = Index::from_bytes(file.clone(), &stamp).unwrap();
+        let mut new = Index::new([7; 32], 6, 0);
+        new.push_block(old.folder(0));
+        new.push_block(old.folder(1));
+        new.patch_last(&ObjectId([9; 32]), true);
+        new.seal(Some(&old), &[false, true]);
+        let whole = new.to_bytes(&later).to_vec();
+        let parts = new.parts().unwrap();
+        assert_eq!(parts.len(), 2);
+        for part in parts {
+            file[part.clone()].copy_from_slice(&whole[part]);
+        }
+        assert_eq!(file, whole);
+        assert_eq!(Index::from_bytes(file, &later).unwrap().folder(1).head().tree, ObjectId([9; 32]));
+
+        // Another folder whose block happens to be as long is another folder.
+        let mut other = Index::new([7; 32], 6, 0);
+        other.push_block(old.folder(0));
+        other.push(b"y", &old.folder(1).head(), std::iter::empty());
+        other.seal(Some(&old), &[false, false]);
+        assert!(other.parts().is_none());
+
+        // A block of another length moves the ones after it: then all of it is written.
+        let mut longer = Index::new([7; 32], 6, 0);
+        longer.push_block(old.folder(0));
+        longer.push(b"zz", &old.folder(1).head(), std::iter::empty());
+        longer.seal(Some(&old), &[false, true]);
+        assert!(longer.parts().is_none());
+        assert!(Index::from_bytes(longer.to_bytes(&stamp).to_vec(), &stamp).is_some());
     }
 
     #[test]

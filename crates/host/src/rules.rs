@@ -192,8 +192,14 @@ impl Rules {
         self.base.clone()
     }
 
-    /// The rules that hold in the folder above a path, found by looking into every folder on the way.
-    pub(crate) fn level_above(&self, root: &Root, path: &[u8]) -> Arc<Level> {
+    /// The rules that hold in the folder above a path, found by looking into every folder on the way; `known` tells of
+    /// folders that need not be looked into.
+    pub(crate) fn level_above(
+        &self,
+        root: &Root,
+        path: &[u8],
+        known: &impl Fn(&[u8]) -> Option<FolderRules>,
+    ) -> Arc<Level> {
         if path.is_empty() {
             return self.base();
         }
@@ -201,13 +207,13 @@ impl Rules {
         if let Some(level) = self.known.lock().unwrap_or_else(|e| e.into_inner()).get(parent) {
             return level.clone();
         }
-        let above = self.level_above(root, parent);
+        let above = self.level_above(root, parent, known);
         let has = |name: &[u8]| std::ffi::CString::new(join(parent, name)).is_ok_and(|path| root.peek(&path).is_ok());
-        let names = FolderRules {
+        let names = known(parent).unwrap_or_else(|| FolderRules {
             has_git: has(b".git"),
             has_gitignore: has(b".gitignore"),
             has_pitonignore: has(b".pitonignore"),
-        };
+        });
         let level = self.enter(root, &above, parent, names);
         self.known.lock().unwrap_or_else(|e| e.into_inner()).insert(parent.to_vec(), level.clone());
         level

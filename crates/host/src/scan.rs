@@ -126,11 +126,16 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
             }
             suspects.sort_unstable();
             suspects.dedup();
+            // Where nothing changed, the index knows which files with rules there are.
+            let known = |path: &[u8]| {
+                let at = index.find(path).filter(|at| suspects.binary_search(at).is_err())?;
+                Some(index.folder(at).rules())
+            };
             let tasks = suspects
                 .iter()
                 .map(|at| {
                     let path = index.folder(*at).path().to_vec();
-                    Task { level: rules.level_above(root, &path), path, partly: false }
+                    Task { level: rules.level_above(root, &path, &known), path, partly: false }
                 })
                 .collect();
             walk.run(tasks)
@@ -172,9 +177,8 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
             (RootState { tree: head.tree, mode: head.signature.bits() }, None)
         }
         _ => {
-            let size = old.map_or(0, Index::size);
             let (root, index) =
-                assemble(&slots, rules.fingerprint, options.now_ns, size, sink).map_err(ScanError::Sink)?;
+                assemble(&slots, rules.fingerprint, options.now_ns, old, sink).map_err(ScanError::Sink)?;
             (root, Some(index))
         }
     };

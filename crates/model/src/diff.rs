@@ -1,6 +1,7 @@
 //! What differs between two trees, path by path.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +15,14 @@ pub trait TreeSource {
     /// Why a tree cannot be had.
     type Error;
 
-    /// The tree of an id.
-    fn tree(&self, id: &ObjectId) -> Result<Tree, Self::Error>;
+    /// The tree of an id; shared, since one act looks at the same trees several times.
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, Self::Error>;
 }
 
-impl TreeSource for HashMap<ObjectId, Tree> {
+impl TreeSource for HashMap<ObjectId, Arc<Tree>> {
     type Error = ObjectId;
 
-    fn tree(&self, id: &ObjectId) -> Result<Tree, ObjectId> {
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, ObjectId> {
         self.get(id).cloned().ok_or(*id)
     }
 }

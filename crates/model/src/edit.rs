@@ -1,6 +1,7 @@
 //! A tree with some paths put otherwise: what a plan leaves behind, computed and not scanned.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::diff::TreeSource;
 use crate::id::ObjectId;
@@ -8,7 +9,7 @@ use crate::path::{EntryName, WorkspacePath};
 use crate::tree::{Entry, Tree};
 
 /// Trees that are not in the store yet.
-pub type NewTrees = HashMap<ObjectId, Tree>;
+pub type NewTrees = HashMap<ObjectId, Arc<Tree>>;
 
 /// What to do at one path of a tree.
 #[derive(Clone, Debug)]
@@ -45,8 +46,8 @@ fn folder<S: TreeSource>(
     new: &mut NewTrees,
 ) -> Result<(ObjectId, bool), S::Error> {
     let mut tree = match new.get(id) {
-        Some(tree) => tree.clone(),
-        None => source.tree(id)?,
+        Some(tree) => Tree::clone(tree),
+        None => Arc::unwrap_or_clone(source.tree(id)?),
     };
     let mut by_name: BTreeMap<&[u8], Vec<At<'_>>> = BTreeMap::new();
     for (names, edit) in edits {
@@ -70,13 +71,14 @@ fn folder<S: TreeSource>(
         }
         tree.set(entry_name, entry);
     }
-    Ok((keep(&tree, new), tree.holds_skipped()))
+    let holds_skipped = tree.holds_skipped();
+    Ok((keep(Arc::new(tree), new), holds_skipped))
 }
 
 /// Adds a tree to the new ones and returns its id.
-pub fn keep(tree: &Tree, new: &mut NewTrees) -> ObjectId {
+pub fn keep(tree: Arc<Tree>, new: &mut NewTrees) -> ObjectId {
     let id = ObjectId::of_tree(&tree.encode());
-    new.entry(id).or_insert_with(|| tree.clone());
+    new.entry(id).or_insert(tree);
     id
 }
 

@@ -1,5 +1,7 @@
 //! Going back where others went on: a three-way merge of whole entries.
 
+use std::sync::Arc;
+
 use crate::diff::{TreeSource, pairs};
 use crate::edit::{NewTrees, keep};
 use crate::id::ObjectId;
@@ -26,11 +28,11 @@ pub fn merge_entry<S: TreeSource>(
     let Some(Entry::Folder { mode, tree, .. }) = ours else { return Ok(ours.cloned()) };
     let listing = |entry: Option<&Entry>| match entry {
         Some(Entry::Folder { tree, mode, .. }) => Ok((Some(*mode), load(source, new, tree)?)),
-        _ => Ok((None, Tree::default())),
+        _ => Ok((None, Arc::default())),
     };
     let ((base_mode, base), (their_mode, theirs_tree)) = (listing(base)?, listing(theirs)?);
     let ours_tree = load(source, new, tree)?;
-    let mut merged = ours_tree.clone();
+    let mut merged = Tree::clone(&ours_tree);
     let mut names: Vec<_> = pairs(&ours_tree, &theirs_tree).map(|(name, _, _)| name.clone()).collect();
     names.dedup();
     for name in names {
@@ -46,10 +48,10 @@ pub fn merge_entry<S: TreeSource>(
         _ => *mode,
     };
     let holds_skipped = merged.holds_skipped();
-    Ok(Some(Entry::Folder { mode, tree: keep(&merged, new), holds_skipped }))
+    Ok(Some(Entry::Folder { mode, tree: keep(Arc::new(merged), new), holds_skipped }))
 }
 
-fn load<S: TreeSource>(source: &S, new: &NewTrees, id: &ObjectId) -> Result<Tree, S::Error> {
+fn load<S: TreeSource>(source: &S, new: &NewTrees, id: &ObjectId) -> Result<Arc<Tree>, S::Error> {
     match new.get(id) {
         Some(tree) => Ok(tree.clone()),
         None => source.tree(id),

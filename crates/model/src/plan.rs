@@ -8,6 +8,7 @@
 //! - where a file must stand and a folder with skipped things is in its place, that is a conflict.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -125,7 +126,7 @@ pub struct Layered<'a, S> {
 impl<S: TreeSource> TreeSource for Layered<'_, S> {
     type Error = S::Error;
 
-    fn tree(&self, id: &ObjectId) -> Result<Tree, S::Error> {
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, S::Error> {
         match self.over.get(id) {
             Some(tree) => Ok(tree.clone()),
             None => self.under.tree(id),
@@ -159,7 +160,7 @@ impl<S: TreeSource> Planner<'_, S> {
         }
     }
 
-    fn load(&self, id: Option<&ObjectId>) -> Result<Tree, S::Error> {
+    fn load(&self, id: Option<&ObjectId>) -> Result<Arc<Tree>, S::Error> {
         id.map(|id| self.source.tree(id)).transpose().map(Option::unwrap_or_default)
     }
 
@@ -253,7 +254,7 @@ impl<S: TreeSource> Planner<'_, S> {
                 if reach == Reach::Above && made.is_empty() {
                     return Ok(None);
                 }
-                let tree = keep(&Tree::new(false, made), &mut self.plan.new_trees);
+                let tree = keep(Arc::new(Tree::new(false, made)), &mut self.plan.new_trees);
                 Ok(Some(Entry::Folder { mode: *mode, tree, holds_skipped: false }))
             }
             _ if reach == Reach::Above => Ok(None),

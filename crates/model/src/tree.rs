@@ -440,6 +440,7 @@ mod tests {
 #[cfg(test)]
 pub(crate) mod literal {
     use std::collections::{BTreeMap, HashMap};
+    use std::sync::Arc;
 
     use super::*;
 
@@ -477,7 +478,7 @@ pub(crate) mod literal {
 
     /// Trees in memory.
     #[derive(Default)]
-    pub struct Forest(pub HashMap<ObjectId, Tree>);
+    pub struct Forest(pub HashMap<ObjectId, Arc<Tree>>);
 
     impl Forest {
         /// Makes a tree of paths; `("d", folder(0o700))` sets a folder's mode, `("d", Lit::Git)` puts a `.git` in it.
@@ -511,7 +512,7 @@ pub(crate) mod literal {
             }
             let tree = Tree::new(has_git, entries);
             let id = ObjectId::of_tree(&tree.encode());
-            self.0.insert(id, tree);
+            self.0.insert(id, Arc::new(tree));
             id
         }
     }

@@ -128,12 +128,18 @@ impl Store {
     pub fn keep_index(&self, index: &mut Index) {
         let Some(stamp) = self.meta("index").ok().flatten().and_then(|text| stamp(&text)) else { return };
         let path = self.folder.join(INDEX);
+        let parts = index.parts();
         let bytes = index.to_bytes(&stamp);
         // Over the old one, in place: a new file would cost more than all of the rest, in blocks to find and to free. A
         // reader that comes in between, or a crash, finds a wrong checksum, and that is no cache.
-        let kept = File::options().write(true).create(true).truncate(false).open(&path).and_then(|file| {
-            file.write_all_at(bytes, 0)?;
-            file.set_len(bytes.len() as u64)
+        let kept = File::options().write(true).create(true).truncate(false).open(&path).and_then(|file| match parts {
+            Some(parts) => {
+                parts.into_iter().try_for_each(|part| file.write_all_at(&bytes[part.clone()], part.start as u64))
+            }
+            None => {
+                file.write_all_at(bytes, 0)?;
+                file.set_len(bytes.len() as u64)
+            }
         });
         if kept.is_err() {
             let _ = std::fs::remove_file(&path);

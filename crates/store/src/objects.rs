@@ -1,6 +1,7 @@
 //! Blobs and trees: taking them in, giving them out. What is given out is what was taken in, or an error.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use piton_model::diff::TreeSource;
 use piton_model::{ObjectId, Tree};
@@ -152,11 +153,11 @@ pub(crate) fn chunks(list: &[u8]) -> Option<Vec<ObjectId>> {
 impl TreeSource for Store {
     type Error = StoreError;
 
-    fn tree(&self, id: &ObjectId) -> Result<Tree, StoreError> {
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, StoreError> {
         let sound = self.object(id)?;
         if sound.kind != Kind::Tree {
             return Err(StoreError::Damaged(*id));
         }
-        Tree::decode(&sound.raw).map_err(|_| StoreError::Damaged(*id))
+        Tree::decode(&sound.raw).map(Arc::new).map_err(|_| StoreError::Damaged(*id))
     }
 }
