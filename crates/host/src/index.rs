@@ -168,7 +168,7 @@ impl Index {
             let (from, to) = self.folders[*at];
             from as usize..to as usize
         });
-        Some(blocks.chain([0..PREFIX]).collect())
+        Some(blocks.chain(std::iter::once(0..PREFIX)).collect())
     }
 
     /// Reckons the checksum anew, and what of `old`'s file has to be written over; `changed` says which blocks are not

@@ -1,16 +1,24 @@
 //! What piton's tests share: a world with a workspace and a store, snapshots of trees taken without piton's help,
-//! ordinary users, small disks, real git.
+//! ordinary users, small disks, real git; a real agent with a scripted model, in a network without a world.
 //!
-//! Tests only. A test fails where it cannot do its work here; it never skips.
+//! Tests only. A test fails where it cannot do its work here; it never skips. The one exception is an agent that is not
+//! installed: that is said aloud, and is a failure too where `PITON_TEST_AGENTS=required` is set, as `./check` does.
 
+mod claude;
 mod disk;
 mod git;
+mod http;
+mod model;
+mod network;
 mod snapshot;
 mod user;
 mod world;
 
+pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
 pub use disk::SmallDisk;
 pub use git::{git, git_command};
+pub use model::{Model, Request, Say, Turn};
+pub use network::Network;
 pub use snapshot::{Snapshot, snapshot};
 pub use user::{as_ordinary_user, is_root};
 pub use world::World;
