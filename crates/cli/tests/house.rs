@@ -5,12 +5,13 @@
 use std::path::Path;
 
 /// Every room with the rooms that it may use, tests apart.
-const ROOMS: [(&str, &[&str]); 6] = [
+const ROOMS: [(&str, &[&str]); 7] = [
     ("model", &[]),
+    ("agents", &["model"]),
     ("host", &["model"]),
     ("store", &["model", "host"]),
     ("engine", &["model", "host", "store"]),
-    ("cli", &["engine"]),
+    ("cli", &["engine", "agents"]),
     ("testkit", &["engine", "host"]),
 ];
 

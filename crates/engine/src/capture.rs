@@ -3,14 +3,17 @@
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use piton_host::fail::point;
 use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, clock, scan, staged_by};
-use piton_model::diff::{self, Counts};
+use piton_model::diff::{self, Change, Counts};
+use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
 use piton_model::target::{BadTarget, check_name};
-use piton_model::{Cause, Checkpoint, CheckpointId, OperationId, Record, WorkspacePath};
-use piton_store::{CheckpointRow, PATIENCE, StoreError, Writer};
+use piton_model::{Cause, Checkpoint, CheckpointId, ObjectId, OperationId, Place, Record, SessionId, WorkspacePath};
+use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
+use crate::notice::Notice;
 use crate::recover::RecoverError;
 use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::view::{Captured, CheckpointDetail};
@@ -63,6 +66,17 @@ pub enum CaptureError {
         /// Bytes at most.
         bytes: u64,
     },
+    /// The time there was is over.
+    #[error("not all files could be read in time; the next capture goes on from there")]
+    OutOfTime,
+    /// A session has as many manual checkpoints as it may have.
+    #[error("session {} has {made} manual checkpoints, and more are not allowed", session.short())]
+    TooMany {
+        /// Which.
+        session: SessionId,
+        /// How many.
+        made: u64,
+    },
     /// The root cannot be read.
     #[error("{}: {source}", path.display())]
     Folder {
@@ -84,7 +98,42 @@ pub(crate) struct Taken<'s> {
     pub writer: Writer<'s>,
     pub scan: Scan,
     pub fresh: FreshTrees,
+    /// Whether the scan's index is good for the next scan.
+    pub keeps_index: bool,
 }
+
+/// What a scan must look at, and for how long.
+#[derive(Default)]
+pub(crate) struct Attention<'a> {
+    /// Paths to take whatever the rules say.
+    pub forced: &'a [WorkspacePath],
+    /// When to give up.
+    pub deadline: Option<Instant>,
+}
+
+/// What a checkpoint is of.
+pub(crate) struct About {
+    pub cause: Cause,
+    pub operation: Option<OperationId>,
+    pub place: Option<Place>,
+    pub description: Option<String>,
+    pub git: Option<ObjectId>,
+    /// What made somebody look, for the owners of what changed.
+    pub moment: Moment,
+}
+
+impl About {
+    /// A checkpoint with a cause, at no particular place.
+    pub(crate) fn of(cause: Cause) -> Self {
+        Self { cause, operation: None, place: None, description: None, git: None, moment: Moment::Between }
+    }
+}
+
+/// Checkpoints that a person may make in one session: more than that and none of them is found again.
+pub const MOST_MANUAL: u64 = 50;
+
+/// More changes than this are counted and not listed in the checkpoint's record.
+const MOST_LISTED: usize = 5_000;
 
 impl Workspace {
     /// Captures the workspace.
@@ -102,10 +151,19 @@ impl Workspace {
         {
             return Err(CaptureError::NameTaken { name: name.clone(), checkpoint: row.checkpoint.id });
         }
+        let place = self.place_now()?;
+        if let Some(place) = &place {
+            let made = self.store.manual_count(&place.session)?;
+            if made >= MOST_MANUAL {
+                return Err(CaptureError::TooMany { session: place.session.clone(), made });
+            }
+        }
         let root = self.root_to_capture(&lock)?;
-        let Taken { mut writer, scan, fresh } = self.take(&lock, &root, &[])?;
+        let Taken { mut writer, scan, fresh, keeps_index } = self.take(&lock, &root, &Attention::default())?;
         let parent = self.store.head(self.record.line)?;
-        let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), Cause::Manual, None)?;
+        let git = self.git_state(&mut writer, &scan, parent.as_ref())?;
+        let about = About { place, git, ..About::of(Cause::Manual) };
+        let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let id = checkpoint.id.clone();
         writer.record(Record::Checkpoint(checkpoint.clone()))?;
         if let Some(name) = &options.name {
@@ -114,7 +172,7 @@ impl Workspace {
         if let Some(text) = &options.annotation {
             writer.record(Record::Annotation { checkpoint: id, text: text.clone() })?;
         }
-        writer.commit(options.sync, scan.index.is_some())?;
+        writer.commit(options.sync, keeps_index)?;
         point("capture:committed").map_err(|e| self.folder_error(e))?;
         let row = CheckpointRow {
             seq: 0,
@@ -127,9 +185,10 @@ impl Workspace {
             skipped: scan.skipped.iter().map(Into::into).collect(),
             unsettled: scan.unsettled.iter().map(Into::into).collect(),
         };
-        self.keep_index(scan);
+        self.keep_index(scan, keeps_index);
         // The checkpoint is recorded; what goes wrong here only makes the next start slower.
         let _ = self.store.tidy(&lock);
+        self.tell(|| Notice::Captured { checkpoint: detail.checkpoint.clone() });
         Ok(Captured { checkpoint: detail })
     }
 
@@ -161,19 +220,26 @@ impl Workspace {
         &'s self,
         lock: &'s Lock,
         root: &Root,
-        forced: &[WorkspacePath],
+        attention: &Attention<'_>,
     ) -> Result<Taken<'s>, CaptureError> {
         let index = self.store.index();
         let sink = StoringSink::new(self.store.write(lock)?);
-        let options = self.scan_options(index.as_ref(), forced);
-        let mut scan =
-            self.store.read_steadily(|| scan(root, options, &sink)).map_err(|e| self.scan_error(e, Into::into))?;
+        let mut options = self.scan_options(index.as_ref(), attention.forced);
+        options.deadline = attention.deadline;
+        let scan = match self.store.read_steadily(|| scan(root, options, &sink)) {
+            Ok(scan) => scan,
+            Err(ScanError::OutOfTime(mut index)) => {
+                // What was read stays: the next capture goes on from there.
+                sink.finish().0.commit(false, true)?;
+                self.store.keep_index(&mut index);
+                return Err(CaptureError::OutOfTime);
+            }
+            Err(error) => return Err(self.scan_error(error, Into::into)),
+        };
         point("capture:scanned").map_err(|e| self.folder_error(e))?;
         let (writer, fresh) = sink.finish();
-        if !forced.is_empty() {
-            scan.index = None;
-        }
-        Ok(Taken { writer, scan, fresh })
+        let keeps_index = scan.index.is_some() && attention.forced.is_empty();
+        Ok(Taken { writer, scan, fresh, keeps_index })
     }
 
     pub(crate) fn scan_options<'a>(&'a self, index: Option<&'a Index>, forced: &[WorkspacePath]) -> ScanOptions<'a> {
@@ -185,6 +251,7 @@ impl Workspace {
             now_ns: self.environment.clock.now_ns(),
             is_staged: Box::new(|name| staged_by(name).is_some_and(|id| self.store.is_pending(&id))),
             limit: self.limit(),
+            deadline: None,
             progress: &self.progress,
         }
     }
@@ -207,6 +274,7 @@ impl Workspace {
                 CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
             }
             ScanError::Root(source) => self.folder_error(source),
+            ScanError::OutOfTime(_) => CaptureError::OutOfTime,
             ScanError::Sink(error) => of_sink(error),
         }
     }
@@ -217,34 +285,98 @@ impl Workspace {
         scan: &Scan,
         fresh: &FreshTrees,
         parent: Option<&CheckpointRow>,
-        cause: Cause,
-        operation: Option<OperationId>,
+        about: About,
     ) -> Result<Checkpoint, CaptureError> {
         let trees = Trees { fresh, store: &self.store };
         let from = parent.map(|p| p.checkpoint.root);
         let changes = match diff::root_changes(&trees, from.as_ref(), Some(&scan.root)) {
-            Ok(changes) => Counts::of(&changes),
+            Ok(changes) => changes,
             // A damaged parent must not keep the present from being captured.
-            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Counts::default(),
+            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
+        };
+        let owned = match parent {
+            Some(parent) => self.owners(&changes, scan.index.as_ref(), parent, &about.moment)?,
+            None => Vec::new(),
         };
         Ok(Checkpoint {
             id: CheckpointId::from_random(clock::random().map_err(|e| self.folder_error(e))?),
             parent: parent.map(|p| p.checkpoint.id.clone()),
             line: self.record.line,
             created_at: self.environment.clock.now(),
-            cause,
+            cause: about.cause,
             root: scan.root,
-            changes,
+            changes: Counts::of(&changes),
             skipped: scan.skipped.len() as u64,
             unsettled: scan.unsettled.clone(),
-            operation,
+            operation: about.operation,
+            place: about.place,
+            description: about.description,
+            owned,
+            git: about.git,
         })
     }
 
+    /// Who made each of some changes that were found since a checkpoint.
+    fn owners(
+        &self,
+        changes: &[Change],
+        index: Option<&Index>,
+        parent: &CheckpointRow,
+        moment: &Moment,
+    ) -> Result<Vec<Owned>, CaptureError> {
+        let listed: Vec<&Change> = changes.iter().filter(|change| !change.implied).collect();
+        if listed.is_empty() || listed.len() > MOST_LISTED {
+            return Ok(Vec::new());
+        }
+        let windows = self.windows(parent.seq)?;
+        let mut owned: Vec<Owned> = Vec::new();
+        for change in listed {
+            let may_be_a_shells = windows.iter().any(|w| w.named.is_empty());
+            let found = Found {
+                path: &change.path,
+                when: index.and_then(|index| index.changed_at(&change.path)),
+                was_yours: may_be_a_shells && self.store.last_owner(&change.path)? == Some(Owner::You),
+            };
+            let owner = ownership::owner(found, &windows, moment);
+            let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
+            match owned.iter_mut().find(|group| group.owner == owner) {
+                Some(group) => group.paths.push(path),
+                None => owned.push(Owned { owner, paths: vec![path] }),
+            }
+        }
+        Ok(owned)
+    }
+
+    /// The windows of tools that were open at any time since a checkpoint.
+    fn windows(&self, since: u64) -> Result<Vec<Window>, StoreError> {
+        let window = |row: StepRow| Window {
+            step: row.step.at,
+            named: row.step.paths,
+            opened: row.step.opened,
+            closed: row.closed,
+            background: row.step.background && row.closed.is_none(),
+        };
+        let ended = self.store.steps_ended_since(since)?.into_iter().map(window);
+        Ok(ended.chain(self.store.open_steps()?.into_iter().map(window)).collect())
+    }
+
+    /// Whether a session is at work as far as anybody knows: an agent that was killed never says that it ended.
+    pub(crate) fn is_live(&self, row: &SessionRow) -> bool {
+        const DAY: i64 = 86_400_000;
+        row.ended_at.is_none() && self.environment.clock.now().0 - row.last_at.0 < DAY
+    }
+
+    /// The session that is at work here, and where it is.
+    pub(crate) fn place_now(&self) -> Result<Option<Place>, StoreError> {
+        let Some(row) = self.store.sessions()?.into_iter().find(|row| self.is_live(row)) else { return Ok(None) };
+        let turn = self.store.last_turn(&row.session.id)?.map_or(0, |row| row.turn.number);
+        Ok(Some(Place { session: row.session.id, turn, step: None }))
+    }
+
     /// Keeps a scan's index for the next one.
-    pub(crate) fn keep_index(&self, scan: Scan) {
-        if let Some(mut index) = scan.index {
+    pub(crate) fn keep_index(&self, scan: Scan, keeps_index: bool) {
+        if let Some(mut index) = scan.index.filter(|_| keeps_index) {
             self.store.keep_index(&mut index);
         }
     }

@@ -18,27 +18,39 @@
 //! # Ok(()) }
 //! ```
 
+mod annotate;
 mod capture;
 mod diff;
+mod git;
 mod leftovers;
+mod notice;
+mod observe;
 mod operate;
 mod recover;
 mod redo;
 mod rewind;
+mod search;
+mod session;
 mod sink;
 mod target;
 mod timeline;
+mod turns;
 mod verify;
 pub mod view;
 mod workspace;
 
-pub use capture::{CaptureError, CaptureOptions};
+pub use annotate::AnnotateError;
+pub use capture::{CaptureError, CaptureOptions, MOST_MANUAL};
 pub use diff::{DiffError, DiffOptions};
+pub use notice::Notice;
+pub use observe::{CountTurns, Elsewhere, ObserveOptions, TurnFound};
 pub use operate::{OperationError, Plan};
 pub use recover::RecoverError;
 pub use rewind::RewindOptions;
+pub use session::{LiveSession, ObserveError, Tool};
 pub use target::TargetError;
 pub use timeline::LogOptions;
+pub use turns::{ChangesOptions, TimelineOptions};
 pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BUDGET, OpenError, Workspace};
 
 pub use piton_host::{Clock, Progress, SystemClock};

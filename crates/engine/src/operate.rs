@@ -20,8 +20,9 @@ use piton_model::{
 };
 use piton_store::{CheckpointRow, PATIENCE, Store, StoreError};
 
-use crate::capture::{CaptureError, Taken};
+use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::leftovers::found_at;
+use crate::notice::Notice;
 use crate::recover::RecoverError;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::target::TargetError;
@@ -187,7 +188,7 @@ impl Workspace {
         let root = self.root_to_rewind(&lock, &request)?;
         let mut forced = shown.as_ref().map(|(_, forced)| forced.clone()).unwrap_or_default();
         let (plan, taken) = loop {
-            let taken = self.take(&lock, &root, &forced)?;
+            let taken = self.take(&lock, &root, &Attention { forced: &forced, deadline: None })?;
             let trees = Trees { fresh: &taken.fresh, store: &self.store };
             let plan = match &shown {
                 Some((plan, _)) => {
@@ -222,6 +223,11 @@ impl Workspace {
         self.end(&lock, &root, &begun, &checked)?;
         let of = |kind: ChangeKind| paths(&begun.changes, kind);
         let operation = self.store.operation_row(&begun.operation.id)?;
+        let id = begun.operation.id.clone();
+        self.tell(|| match &begun.operation.kind {
+            OperationKind::Redo { .. } => Notice::Redone { operation: id },
+            OperationKind::Rewind { .. } | OperationKind::Recover { .. } => Notice::Rewound { operation: id },
+        });
         Ok(OperationOutcome {
             operation: operation.as_ref().map(Into::into),
             created: of(ChangeKind::Created),
@@ -358,7 +364,7 @@ impl Workspace {
         plan: &plan::Plan,
         taken: Taken<'_>,
     ) -> Result<Begun, OperationError> {
-        let Taken { mut writer, scan, fresh } = taken;
+        let Taken { mut writer, scan, fresh, keeps_index } = taken;
         let trees = Trees { fresh: &fresh, store: &self.store };
         let (result, new) = plan.result(&trees, scan.root)?;
         let layered = Layered { over: &new, under: &trees };
@@ -373,7 +379,10 @@ impl Workspace {
         }
         let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
         let parent = self.store.head(self.record.line)?;
-        let before = self.checkpoint(&scan, &fresh, parent.as_ref(), Cause::BeforeOperation, Some(id.clone()))?;
+        let git = self.git_state(&mut writer, &scan, parent.as_ref())?;
+        let about =
+            About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
+        let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let operation = Operation {
             id,
             kind: request.kind.clone(),
@@ -387,9 +396,9 @@ impl Workspace {
         };
         writer.record(Record::Checkpoint(before.clone()))?;
         writer.record(Record::Operation(operation.clone()))?;
-        writer.commit(true, scan.index.is_some())?;
+        writer.commit(true, keeps_index)?;
         point("operate:begun").map_err(|e| self.folder_error(e))?;
-        self.keep_index(scan);
+        self.keep_index(scan, keeps_index);
         Ok(Begun {
             operation,
             before,
@@ -488,6 +497,10 @@ impl Workspace {
             skipped: begun.skipped,
             unsettled: Vec::new(),
             operation: Some(begun.operation.id.clone()),
+            place: begun.before.place.clone(),
+            description: None,
+            owned: Vec::new(),
+            git: begun.before.git,
         }))?;
         writer.record(Record::Ended {
             operation: begun.operation.id.clone(),

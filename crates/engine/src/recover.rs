@@ -16,7 +16,7 @@ use piton_model::plan::{self, Layered, RootState};
 use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
 
-use crate::capture::{CaptureError, Taken};
+use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::leftovers::found_at;
 use crate::operate::{OperationError, Request};
 use crate::sink::{HashingSink, Trees};
@@ -195,11 +195,11 @@ impl Workspace {
     fn capture_first(&self, lock: &Lock, root: &Root, operation: &Operation) -> Result<(), RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
-        let Taken { mut writer, scan, fresh } = self.take(lock, root, &forced).map_err(waits)?;
+        let attention = Attention { forced: &forced, deadline: None };
+        let Taken { mut writer, scan, fresh, .. } = self.take(lock, root, &attention).map_err(waits)?;
         let parent = self.store.head(self.record.line)?;
-        let cause = piton_model::Cause::BeforeOperation;
-        let checkpoint =
-            self.checkpoint(&scan, &fresh, parent.as_ref(), cause, Some(operation.id.clone())).map_err(waits)?;
+        let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
+        let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about).map_err(waits)?;
         // Nothing new to keep: a crash in the middle of a recovery must not add a checkpoint each time.
         if parent.is_some_and(|p| p.checkpoint.root == checkpoint.root) {
             return Ok(());
@@ -228,7 +228,7 @@ impl Workspace {
     ) -> Result<Vec<WorkspacePath>, RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
-        let taken = self.take(lock, root, &forced).map_err(waits)?;
+        let taken = self.take(lock, root, &Attention { forced: &forced, deadline: None }).map_err(waits)?;
         let trees = Trees { fresh: &taken.fresh, store: &self.store };
         let now = taken.scan.root;
         let mut new = NewTrees::new();

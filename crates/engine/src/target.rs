@@ -1,9 +1,9 @@
 //! From what a person typed to a checkpoint.
 
 use piton_model::diff;
-use piton_model::target::BadTarget;
-use piton_model::{Target, Timestamp, WorkspacePath};
-use piton_store::{CheckpointRow, StoreError};
+use piton_model::target::{BadTarget, TurnPlace, split_session};
+use piton_model::{Cause, Place, SessionId, StepRef, Target, Timestamp, WorkspacePath};
+use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::workspace::Workspace;
 
@@ -36,6 +36,45 @@ pub enum TargetError {
     /// `@` where a checkpoint is wanted.
     #[error("`@` is the workspace as it is now, not a checkpoint")]
     Now,
+    /// No session is called that.
+    #[error("there is no session `{0}`")]
+    UnknownSession(String),
+    /// Several sessions are at work, and nobody can be asked which is meant.
+    #[error("`{target}` could be of several sessions that are at work: {}", live.join(", "))]
+    SeveralSessions {
+        /// What was typed.
+        target: String,
+        /// Which.
+        live: Vec<String>,
+    },
+    /// The session has no such turn.
+    #[error("session {} has no turn {turn}; its last one is {last}", session.short())]
+    NoTurn {
+        /// Which.
+        turn: u32,
+        /// Whose.
+        session: SessionId,
+        /// The last there is.
+        last: u32,
+    },
+    /// The turn has no such step.
+    #[error("turn {turn} has no step {step}; it has {last}")]
+    NoStep {
+        /// Which turn.
+        turn: u32,
+        /// Which step.
+        step: u32,
+        /// How many there are.
+        last: u32,
+    },
+    /// Nothing was captured at that place.
+    #[error("there is no checkpoint for `{target}`: {reason}")]
+    Gap {
+        /// What was typed.
+        target: String,
+        /// Why.
+        reason: String,
+    },
     /// A turn, without a session.
     #[error("`{0}` means a turn of a session, and no session is recorded here")]
     NoSession(String),
@@ -50,7 +89,16 @@ pub enum TargetError {
 impl Workspace {
     /// The checkpoint that a target means.
     pub fn resolve(&self, text: &str) -> Result<CheckpointRow, TargetError> {
-        match text.parse()? {
+        let (session, rest) = split_session(text);
+        match rest.parse()? {
+            Target::Start if session.is_some() => {
+                let session = self.session_meant(session, text)?;
+                let first = self.store.checkpoints_of(&session.session.id)?.into_iter().next();
+                first.ok_or(TargetError::Empty)
+            }
+            _ if session.is_some() && !matches!(rest.parse()?, Target::Turn { .. }) => {
+                Err(TargetError::Unknown(text.to_owned()))
+            }
             Target::Now => Err(TargetError::Now),
             Target::Start => self.store.first(self.record.line)?.ok_or(TargetError::Empty),
             Target::Name(name) => self.store.named(&name)?.ok_or(TargetError::Unknown(name)),
@@ -64,7 +112,7 @@ impl Workspace {
                     },
                 }
             }
-            Target::Turn { .. } => Err(TargetError::NoSession(text.to_owned())),
+            Target::Turn { turn, place } => self.resolve_turn(session, text, turn, place),
             Target::Id(prefix) => {
                 if let Some(row) = self.store.named(&prefix)? {
                     return Ok(row);
@@ -80,6 +128,71 @@ impl Workspace {
                 }
             }
         }
+    }
+
+    /// The checkpoint of a place in a session.
+    fn resolve_turn(
+        &self,
+        session: Option<&str>,
+        text: &str,
+        turn: u32,
+        place: TurnPlace,
+    ) -> Result<CheckpointRow, TargetError> {
+        let session = self.session_meant(session, text)?.session.id;
+        if self.store.turn(&session, turn)?.is_none() {
+            let last = self.store.last_turn(&session)?.map_or(0, |row| row.turn.number);
+            return Err(TargetError::NoTurn { turn, session, last });
+        }
+        let at = |step| Place { session: session.clone(), turn, step };
+        let found = match place {
+            TurnPlace::Before => match self.store.checkpoint_at(&at(None), Cause::Prompt)? {
+                // Piton came in the middle of the turn, or there was a gap: the next moment at which nothing was done.
+                None => self.store.checkpoint_at(&at(Some(1)), Cause::BeforeTool)?,
+                found => found,
+            },
+            TurnPlace::Step(step) => {
+                if self.store.step(&StepRef { session: session.clone(), turn, step })?.is_none() {
+                    let last = self.store.steps(&session, Some(turn))?.len() as u32;
+                    return Err(TargetError::NoStep { turn, step, last });
+                }
+                self.store.checkpoint_at(&at(Some(step)), Cause::BeforeTool)?
+            }
+            TurnPlace::End => self.store.last_of_turn(&session, turn)?,
+        };
+        found.ok_or_else(|| {
+            let gaps = self.store.gaps(Some(&session)).unwrap_or_default();
+            let gap = gaps.into_iter().find(|(_, gap)| gap.place.turn == turn);
+            let reason = gap.map_or_else(|| "nothing was captured there".to_owned(), |(_, gap)| gap.reason);
+            TargetError::Gap { target: text.to_owned(), reason }
+        })
+    }
+
+    /// The session that is meant: by the beginning of its id, the agent's id or its name; without one, the one that
+    /// reported last.
+    pub fn session_meant(&self, wanted: Option<&str>, text: &str) -> Result<SessionRow, TargetError> {
+        let mut all = self.store.sessions()?;
+        if let Some(wanted) = wanted {
+            all.retain(|row| {
+                let session = &row.session;
+                session.id.as_str().starts_with(wanted)
+                    || session.agent_id.starts_with(wanted)
+                    || session.name.as_deref() == Some(wanted)
+            });
+            return match all.len() {
+                1 => Ok(all.remove(0)),
+                0 => Err(TargetError::UnknownSession(wanted.to_owned())),
+                _ => Err(TargetError::Ambiguous {
+                    prefix: wanted.to_owned(),
+                    candidates: all.iter().map(|row| row.session.id.to_string()).collect(),
+                }),
+            };
+        }
+        let live: Vec<String> =
+            all.iter().filter(|row| self.is_live(row)).map(|row| row.session.id.short().to_owned()).collect();
+        if live.len() > 1 && !self.environment.guesses_session {
+            return Err(TargetError::SeveralSessions { target: text.to_owned(), live });
+        }
+        all.into_iter().next().ok_or_else(|| TargetError::NoSession(text.to_owned()))
     }
 
     /// Checks that each path is on one side at least, so that a mistyped one does not pass for "nothing to do".

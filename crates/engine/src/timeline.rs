@@ -1,13 +1,18 @@
 //! Looking at what is remembered: the log, one checkpoint, how things stand.
 
+use std::collections::HashMap;
+
+use piton_model::WorkspacePath;
 use piton_model::diff::{self, Counts};
+use piton_model::ownership::Owner;
+use piton_model::session::Gap;
 use piton_store::StoreError;
 
 use crate::capture::CaptureError;
 use crate::diff::DiffError;
 use crate::sink::Trees;
 use crate::target::TargetError;
-use crate::view::{CheckpointDetail, FolderState, Log, OperationView, Shown, Status};
+use crate::view::{CheckpointDetail, FolderState, Log, OperationView, OwnedFile, Shown, Status};
 use crate::workspace::{Standing, Workspace};
 
 /// Which checkpoints to list.
@@ -38,13 +43,25 @@ impl Workspace {
             None => None,
         };
         let changes = diff::root_changes(&self.store, parent.as_ref(), Some(&row.checkpoint.root))?;
+        let mut owners: HashMap<WorkspacePath, Owner> =
+            self.store.changes_of(row.seq)?.into_iter().map(|change| (change.path, change.owner)).collect();
+        let gaps = match &row.checkpoint.place {
+            Some(place) => self.store.gaps(Some(&place.session))?,
+            None => Vec::new(),
+        };
+        let is_near = |gap: &Gap| row.checkpoint.place.as_ref().is_some_and(|place| place.turn == gap.place.turn);
         Ok(Shown {
             checkpoint: CheckpointDetail {
                 checkpoint: (&row).into(),
                 skipped: diff::skipped(&self.store, &tree)?.iter().map(Into::into).collect(),
                 unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
             },
-            files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
+            files: changes
+                .iter()
+                .filter(|c| !c.implied)
+                .map(|c| OwnedFile { change: c.into(), owner: owners.remove(&c.path) })
+                .collect(),
+            gaps: gaps.iter().map(|(_, gap)| gap).filter(|gap| is_near(gap)).map(Into::into).collect(),
         })
     }
 
@@ -67,6 +84,12 @@ impl Workspace {
             Err(CaptureError::Missing(_)) => (Vec::new(), Vec::new()),
             Err(error) => return Err(error.into()),
         };
+        let mut sessions = self.sessions()?.sessions;
+        let gaps = match sessions.first() {
+            Some(last) if last.gaps > 0 => self.store.gaps(Some(&last.id))?,
+            _ => Vec::new(),
+        };
+        sessions.retain(|session| session.live);
         Ok(Status {
             id: self.record.id.clone(),
             path: self.path.clone(),
@@ -80,6 +103,8 @@ impl Workspace {
             files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
             skipped: skipped.iter().map(Into::into).collect(),
             pending: self.store.pending()?.iter().map(Into::into).collect(),
+            sessions,
+            gaps: gaps.iter().map(|(_, gap)| gap.into()).collect(),
         })
     }
 }

@@ -1,12 +1,21 @@
 //! Plain values that every surface shows: the command line's `--json` and the HTTP API print these same types.
 
+mod sessions;
+
 use std::path::{Path, PathBuf};
 
 use piton_model::diff::{Change, ChangeKind, Counts};
 use piton_model::text::Hunk;
-use piton_model::{Cause, CheckpointId, Entry, OperationId, SkipReason, Timestamp, WorkspaceId, WorkspacePath};
+use piton_model::{
+    Cause, CheckpointId, Entry, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspaceId, WorkspacePath,
+};
 use piton_store::{CheckpointRow, OperationRow, OperationState};
 use serde::{Deserialize, Serialize, Serializer};
+
+pub use sessions::{
+    Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
+    SessionView, Sessions, StepView, Timeline, TurnView,
+};
 
 /// A path: readable, and in base64 as well where it is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +25,16 @@ pub struct PathView {
     /// The exact bytes, only where `path` cannot say them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_b64: Option<String>,
+}
+
+impl PathView {
+    /// The path itself.
+    pub fn exact(&self) -> Option<WorkspacePath> {
+        match &self.path_b64 {
+            Some(b64) => WorkspacePath::new(piton_model::path::decode_base64(b64).ok()?).ok(),
+            None => WorkspacePath::new(self.path.as_bytes()).ok(),
+        }
+    }
 }
 
 impl From<&WorkspacePath> for PathView {
@@ -69,6 +88,14 @@ pub struct CheckpointView {
     /// The operation it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
+    /// Where in which session it was made.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+    /// What it is of, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Kept whatever retention says: a person made it.
+    pub pinned: bool,
 }
 
 impl From<&CheckpointRow> for CheckpointView {
@@ -77,7 +104,8 @@ impl From<&CheckpointRow> for CheckpointView {
         Self {
             id: c.id.clone(),
             name: row.names.first().cloned(),
-            annotation: row.annotation.clone(),
+            // An empty one takes the one before it away.
+            annotation: row.annotation.clone().filter(|text| !text.is_empty()),
             created_at: c.created_at,
             cause: c.cause,
             parent: c.parent.clone(),
@@ -85,8 +113,28 @@ impl From<&CheckpointRow> for CheckpointView {
             changes: c.changes,
             skipped_count: c.skipped,
             operation: c.operation.clone(),
+            place: c.place.clone(),
+            description: c.description.clone(),
+            pinned: c.cause == Cause::Manual,
         }
     }
+}
+
+/// What came of an agent's report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Observed {
+    /// The session.
+    pub session: SessionId,
+    /// The turn; 0 before the first.
+    pub turn: u32,
+    /// The step, where the event is about one.
+    pub step: Option<u32>,
+    /// Whether this event began the turn.
+    pub new_turn: bool,
+    /// The checkpoint that was made.
+    pub checkpoint: Option<CheckpointView>,
+    /// Why none was made that should have been.
+    pub gap: Option<String>,
 }
 
 /// A checkpoint with what it left out.
@@ -113,8 +161,10 @@ pub struct Captured {
 pub struct Shown {
     /// Which.
     pub checkpoint: CheckpointDetail,
-    /// What changed since its parent.
-    pub files: Vec<FileChange>,
+    /// What changed since its parent, and who did it.
+    pub files: Vec<OwnedFile>,
+    /// Captures of the same turn that should have been and were not: what they would have held may be in this one.
+    pub gaps: Vec<GapView>,
 }
 
 /// One path's difference, without its content.
@@ -374,6 +424,10 @@ pub struct Status {
     pub skipped: Vec<SkippedView>,
     /// Operations that were cut off and wait for their folder.
     pub pending: Vec<OperationView>,
+    /// The sessions that are at work, the one that reported last first.
+    pub sessions: Vec<SessionView>,
+    /// The gaps of the session that reported last.
+    pub gaps: Vec<GapView>,
 }
 
 /// Whether a workspace's folder is the one that was captured.

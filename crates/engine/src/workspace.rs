@@ -8,6 +8,7 @@ use piton_host::{Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, c
 use piton_model::{Record, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
+use crate::notice::Listeners;
 use crate::recover::RecoverError;
 use crate::view;
 
@@ -33,6 +34,12 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// The largest root that is captured without being forced.
     pub limit: Limit,
+    /// Where several sessions are at work and none is named, take the one that reported last.
+    pub guesses_session: bool,
+    /// Files over this are skipped; the default where not given.
+    pub largest_file: Option<u64>,
+    /// Ignored files up to this are captured; the default where not given.
+    pub largest_ignored_file: Option<u64>,
 }
 
 impl Default for Environment {
@@ -43,6 +50,9 @@ impl Default for Environment {
             agent_state: Vec::new(),
             clock: Arc::new(SystemClock),
             limit: LIMIT,
+            guesses_session: true,
+            largest_file: None,
+            largest_ignored_file: None,
         }
     }
 }
@@ -50,8 +60,9 @@ impl Default for Environment {
 /// The way in: knows where stores are.
 #[derive(Clone)]
 pub struct Engine {
-    home: Home,
-    environment: Environment,
+    pub(crate) home: Home,
+    pub(crate) environment: Environment,
+    pub(crate) listeners: Listeners,
 }
 
 /// How to make a workspace known.
@@ -105,6 +116,7 @@ pub struct Workspace {
     pub(crate) path: PathBuf,
     pub(crate) progress: Arc<Progress>,
     pub(crate) recovered: Vec<view::Recovered>,
+    pub(crate) listeners: Listeners,
 }
 
 /// How the folder at the workspace's path stands to the one that was captured.
@@ -118,7 +130,7 @@ impl Engine {
     /// An engine whose stores are under a home, which need not exist yet.
     pub fn new(home: PathBuf, environment: Environment) -> Self {
         let home = canonical(&home).unwrap_or(home);
-        Self { home: Home::new(home), environment }
+        Self { home: Home::new(home), environment, listeners: Listeners::default() }
     }
 
     /// The folder that is meant by a folder: the known workspace around it, else the git root, else the folder.
@@ -249,6 +261,7 @@ impl Engine {
             path,
             progress: Arc::default(),
             recovered: Vec::new(),
+            listeners: self.listeners.clone(),
         })
     }
 }
@@ -286,7 +299,14 @@ impl Workspace {
     pub(crate) fn rules(&self) -> RuleOptions {
         let mut never = vec![(self.home.path().to_owned(), SkipReason::Store)];
         never.extend(self.environment.agent_state.iter().map(|p| (p.clone(), SkipReason::AgentState)));
-        RuleOptions { global_excludes: self.environment.global_excludes.clone(), never, ..RuleOptions::default() }
+        let usual = RuleOptions::default();
+        RuleOptions {
+            global_excludes: self.environment.global_excludes.clone(),
+            never,
+            largest_file: self.environment.largest_file.unwrap_or(usual.largest_file),
+            largest_ignored_file: self.environment.largest_ignored_file.unwrap_or(usual.largest_ignored_file),
+            ..usual
+        }
     }
 
     pub(crate) fn limit(&self) -> Limit {

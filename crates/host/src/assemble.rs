@@ -4,11 +4,11 @@ use piton_model::plan::RootState;
 use piton_model::tree::TreeEncoder;
 use piton_model::{ObjectId, SkipReason};
 
-use crate::index::{EntryView, FolderHead, Index, Kind};
+use crate::index::{EntryView, FolderHead, Index, Kind, Signature};
 use crate::read::Sink;
 use crate::rules::{name_of, parent_of};
 use crate::slots::Slot;
-use crate::walk::Node;
+use crate::walk::{Node, NodeKind};
 
 /// A folder's tree in the new state.
 #[derive(Clone, Copy)]
@@ -95,6 +95,34 @@ pub(crate) fn assemble<S: Sink>(
     let root = made.first().copied().flatten();
     let root = root.map(|m| RootState { tree: m.tree, mode: m.mode });
     Ok((root.unwrap_or(RootState { tree: crate::read::empty_tree().0, mode: 0o755 }), index))
+}
+
+/// An index of as much as was read: the next scan lists every folder again and reads the files that are not in it.
+pub(crate) fn partial_index(slots: &[Slot<'_>], rules: [u8; 32], now_ns: i64) -> Index {
+    let mut index = Index::new(rules, now_ns, 0);
+    for slot in slots {
+        let mut head = FolderHead {
+            signature: Signature::default(),
+            young: true,
+            has_git: false,
+            holds_skipped: true,
+            exclude_ctime: i64::MIN,
+            tree: ObjectId([0; 32]),
+        };
+        match slot {
+            Slot::Known(view) => {
+                head.has_git = view.head().has_git;
+                index.push(view.path(), &head, view.entries());
+            }
+            Slot::Listed(node) => {
+                head.has_git = node.has_git;
+                let known = node.entries.iter().filter(|node| !matches!(node.kind, NodeKind::File(None)));
+                index.push(&node.path, &head, known.map(Node::view));
+            }
+        }
+    }
+    index.seal(None, &[]);
+    index
 }
 
 /// Makes one folder's tree and hands it on; `child` gives its folders' trees in name order.

@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 
 use piton_model::tree::MODE_BITS;
-use piton_model::{ObjectId, SkipReason, path::compare_bytes};
+use piton_model::{ObjectId, SkipReason, WorkspacePath, path::compare_bytes};
 use rustix::fs::Stat;
 
-use crate::rules::FolderRules;
+use crate::rules::{FolderRules, name_of, parent_of};
 
 /// What `stat` says of a path; when none of it changed, neither did the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,7 +80,7 @@ pub(crate) struct FolderHead {
 }
 
 /// The whole cache.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Index {
     /// The file's bytes, with room for the prefix.
     bytes: Vec<u8>,
@@ -228,6 +228,19 @@ impl Index {
     /// Every folder's place by its path, for a walk that looks most of them up.
     pub(crate) fn by_path(&self) -> HashMap<&[u8], usize> {
         (0..self.len()).map(|at| (self.folder(at).path(), at)).collect()
+    }
+
+    /// When what is at a path last changed, in nanoseconds since 1970; of a path where nothing is any more, when the
+    /// folder that held it did.
+    pub fn changed_at(&self, path: &WorkspacePath) -> Option<i64> {
+        let newest = |s: &Signature| s.mtime.max(s.ctime);
+        if let Some(at) = self.find(path.as_bytes()) {
+            return Some(newest(&self.folder(at).head().signature));
+        }
+        let folder = self.folder(self.find(parent_of(path.as_bytes()))?);
+        let name = name_of(path.as_bytes());
+        let entry = folder.entries().find(|entry| entry.name == name);
+        Some(entry.map_or_else(|| newest(&folder.head().signature), |entry| newest(&entry.signature)))
     }
 
     /// Appends a block as it is.

@@ -6,12 +6,13 @@
 
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use piton_model::plan::RootState;
 use piton_model::{SkipReason, WorkspacePath};
 
-use crate::assemble::assemble;
+use crate::assemble::{assemble, partial_index};
 use crate::index::{FolderView, Index, Kind, Signature};
 use crate::read::{Reading, Sink, read_file};
 use crate::root::Root;
@@ -31,6 +32,8 @@ pub struct ScanOptions<'a> {
     pub is_staged: IsStaged<'a>,
     /// Refuse to go on over these.
     pub limit: Limit,
+    /// Give up reading files after this; what was read until then is not read again by the next scan.
+    pub deadline: Option<Instant>,
     /// Counts, for whoever shows progress.
     pub progress: &'a Progress,
 }
@@ -88,6 +91,9 @@ pub enum ScanError<E> {
     /// The root cannot be listed.
     #[error(transparent)]
     Root(io::Error),
+    /// Not all files could be read in the time there was; the index has those that were.
+    #[error("not all files could be read in time")]
+    OutOfTime(Box<Index>),
     /// The sink would not take the bytes.
     #[error(transparent)]
     Sink(E),
@@ -167,8 +173,11 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
     options.progress.files.store(to_read.len() as u64, Ordering::Relaxed);
     options.progress.bytes.store(bytes, Ordering::Relaxed);
     let read = to_read.len() as u64;
-    let unsettled = read_all(root, to_read, &mut slots, options.now_ns, threads, sink, options.progress)
-        .map_err(ScanError::Sink)?;
+    let reader = Reader { root, sink, progress: options.progress, deadline: options.deadline, threads };
+    let (unsettled, is_whole) = reader.read_all(to_read, &mut slots, options.now_ns).map_err(ScanError::Sink)?;
+    if !is_whole {
+        return Err(ScanError::OutOfTime(Box::new(partial_index(&slots, rules.fingerprint, options.now_ns))));
+    }
     let skipped = skipped(&slots);
     let (root, index) = match (old, &slots[..]) {
         // Nothing was listed anew: everything is as the index has it.
@@ -275,86 +284,100 @@ fn to_read(slots: &[Slot<'_>]) -> Vec<ToRead> {
     out
 }
 
-/// Reads files, several at once, and puts what came of it into their folders.
-fn read_all<S: Sink>(
-    root: &Root,
-    files: Vec<ToRead>,
-    slots: &mut [Slot<'_>],
-    young_from: i64,
+/// Reads files, several at once.
+struct Reader<'a, S> {
+    root: &'a Root,
+    sink: &'a S,
+    progress: &'a Progress,
+    deadline: Option<Instant>,
     threads: usize,
-    sink: &S,
-    progress: &Progress,
-) -> Result<Vec<WorkspacePath>, S::Error> {
-    /// Files that a thread takes at a time.
-    const SHARE: usize = 8;
-    /// Less than this is read before another core has woken up.
-    const LITTLE: u64 = 1 << 20;
-    let is_little = files.len() <= 4 * SHARE && files.iter().map(|f| f.size).sum::<u64>() < LITTLE;
-    let threads = if is_little { 1 } else { threads };
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(files.len()));
-    let failure = Mutex::new(None);
-    let work = || {
-        let mut buffer = Vec::new();
-        let mut mine = Vec::new();
-        'all: loop {
-            let from = next.fetch_add(SHARE, Ordering::Relaxed);
-            if from >= files.len() {
-                break;
-            }
-            for (at, file) in files.iter().enumerate().skip(from).take(SHARE) {
-                match read_file(root, &file.path, sink, &mut buffer) {
-                    Ok(reading) => mine.push((at, reading)),
-                    Err(error) => {
-                        // The first failure ends the scan for all threads.
+}
+
+impl<S: Sink> Reader<'_, S> {
+    /// Reads files and puts what came of it into their folders: the ones that kept changing, and whether all were read.
+    fn read_all(
+        &self,
+        files: Vec<ToRead>,
+        slots: &mut [Slot<'_>],
+        young_from: i64,
+    ) -> Result<(Vec<WorkspacePath>, bool), S::Error> {
+        /// Files that a thread takes at a time.
+        const SHARE: usize = 8;
+        /// Less than this is read before another core has woken up.
+        const LITTLE: u64 = 1 << 20;
+        let is_little = files.len() <= 4 * SHARE && files.iter().map(|f| f.size).sum::<u64>() < LITTLE;
+        let threads = if is_little { 1 } else { self.threads };
+        let is_late = AtomicBool::new(false);
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::with_capacity(files.len()));
+        let failure = Mutex::new(None);
+        let work = || {
+            let mut buffer = Vec::new();
+            let mut mine = Vec::new();
+            'all: loop {
+                let from = next.fetch_add(SHARE, Ordering::Relaxed);
+                if from >= files.len() {
+                    break;
+                }
+                for (at, file) in files.iter().enumerate().skip(from).take(SHARE) {
+                    if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        is_late.store(true, Ordering::Relaxed);
                         next.store(files.len(), Ordering::Relaxed);
-                        failure.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
                         break 'all;
                     }
+                    match read_file(self.root, &file.path, self.sink, &mut buffer) {
+                        Ok(reading) => mine.push((at, reading)),
+                        Err(error) => {
+                            // The first failure ends the scan for all threads.
+                            next.store(files.len(), Ordering::Relaxed);
+                            failure.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
+                            break 'all;
+                        }
+                    }
+                    self.progress.files_read.fetch_add(1, Ordering::Relaxed);
+                    self.progress.bytes_read.fetch_add(file.size, Ordering::Relaxed);
                 }
-                progress.files_read.fetch_add(1, Ordering::Relaxed);
-                progress.bytes_read.fetch_add(file.size, Ordering::Relaxed);
             }
+            results.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(files.len().div_ceil(SHARE)).max(1) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            return Err(error);
         }
-        results.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(files.len().div_ceil(SHARE)).max(1) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
-        return Err(error);
-    }
 
-    let mut unsettled = Vec::new();
-    let mut results = results.into_inner().unwrap_or_else(|e| e.into_inner());
-    // From the back, so that taking an entry out leaves the places of the others as they are.
-    results.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
-    for (at, reading) in results {
-        let file = &files[at];
-        let Slot::Listed(node) = &mut slots[file.slot] else { continue };
-        match reading {
-            Reading::Read { blob, signature, settled } => {
-                let entry = &mut node.entries[file.entry];
-                entry.kind = NodeKind::File(Some(blob));
-                entry.signature = signature;
-                entry.young = !settled || is_young(&signature, young_from);
-                if !settled {
-                    unsettled.extend(WorkspacePath::new(file.path.clone()));
+        let mut unsettled = Vec::new();
+        let mut results = results.into_inner().unwrap_or_else(|e| e.into_inner());
+        // From the back, so that taking an entry out leaves the places of the others as they are.
+        results.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
+        for (at, reading) in results {
+            let file = &files[at];
+            let Slot::Listed(node) = &mut slots[file.slot] else { continue };
+            match reading {
+                Reading::Read { blob, signature, settled } => {
+                    let entry = &mut node.entries[file.entry];
+                    entry.kind = NodeKind::File(Some(blob));
+                    entry.signature = signature;
+                    entry.young = !settled || is_young(&signature, young_from);
+                    if !settled {
+                        unsettled.extend(WorkspacePath::new(file.path.clone()));
+                    }
+                }
+                Reading::Unreadable => node.entries[file.entry].kind = NodeKind::Skipped(SkipReason::Unreadable),
+                Reading::Gone => {
+                    // Something may stand there now that was not listed.
+                    node.young = true;
+                    node.entries.remove(file.entry);
                 }
             }
-            Reading::Unreadable => node.entries[file.entry].kind = NodeKind::Skipped(SkipReason::Unreadable),
-            Reading::Gone => {
-                // Something may stand there now that was not listed.
-                node.young = true;
-                node.entries.remove(file.entry);
-            }
         }
+        unsettled.sort_unstable();
+        Ok((unsettled, !is_late.into_inner()))
     }
-    unsettled.sort_unstable();
-    Ok(unsettled)
 }
 
 fn skipped(slots: &[Slot<'_>]) -> Vec<(WorkspacePath, SkipReason)> {

@@ -146,6 +146,20 @@ random_id!(
     /// Names a workspace, whatever path it is at.
     WorkspaceId
 );
+random_id!(
+    /// Names a session, the same in every store.
+    SessionId
+);
+
+impl SessionId {
+    /// The id of a session, from its agent and what the agent calls it.
+    pub fn of(agent: &str, agent_id: &str) -> Self {
+        let hash = blake3::derive_key("piton 2026-11 session", format!("{agent}\0{agent_id}").as_bytes());
+        let mut first = [0; 8];
+        first.copy_from_slice(&hash[..8]);
+        Self::from_random(first)
+    }
+}
 
 #[cfg(test)]
 mod tests {

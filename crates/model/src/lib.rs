@@ -5,21 +5,27 @@
 
 pub mod diff;
 pub mod edit;
+pub mod event;
 pub mod id;
 pub mod merge;
+pub mod ownership;
 pub mod path;
 pub mod plan;
 pub mod record;
+pub mod session;
+pub mod settings;
 pub mod target;
 pub mod text;
 pub mod time;
 pub mod tree;
 
 pub use diff::{Change, ChangeKind, Counts, TreeSource};
-pub use id::{CheckpointId, ObjectId, OperationId, WorkspaceId};
+pub use id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
+pub use ownership::{Candidate, Evidence, Owned, Owner};
 pub use path::{BadPath, EntryName, WorkspacePath};
 pub use plan::{FolderMode, Plan, Step};
 pub use record::{Cause, Checkpoint, Operation, OperationKind, Outcome, Record, RootIdentity, Workspace};
+pub use session::{Ending, Place, Session, StepRef, Turn};
 pub use target::Target;
 pub use time::Timestamp;
 pub use tree::{Entry, SkipReason, Tree};

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::diff::Counts;
-use crate::id::{CheckpointId, OperationId, WorkspaceId};
+use crate::id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
+use crate::ownership::Owned;
 use crate::path::WorkspacePath;
 use crate::plan::{FolderMode, RootState, Step};
+use crate::session::{self, Gap, Message, Place, Session, StepEnd, Turn, TurnEnd};
 use crate::time::Timestamp;
 
 /// One record, with its place in the order of all.
@@ -47,6 +49,30 @@ pub enum Record {
     },
     /// An operation is about to change files. From here on it is pending.
     Operation(Operation),
+    /// A session was heard of for the first time, or got a name; the last one holds.
+    Session(Session),
+    /// A turn began.
+    Turn(Turn),
+    /// A tool is about to run.
+    Step(session::Step),
+    /// A tool has run.
+    StepEnded(StepEnd),
+    /// A turn came to its end.
+    TurnEnded(TurnEnd),
+    /// A session came to its end; it may go on later all the same.
+    SessionEnded {
+        /// Which.
+        session: SessionId,
+        /// What the agent said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A capture that should have been and was not.
+    Gap(Gap),
+    /// Something was said.
+    Message(Message),
     /// An operation came to an end.
     Ended {
         /// Which.
@@ -153,12 +179,37 @@ pub struct Checkpoint {
     /// The operation that it is the result or the beginning of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
+    /// Where in which session it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// What it is of, in a few words: of an automatic one what its tool does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What changed since its parent, and who did it. Of a first checkpoint, and where there are too many, nothing is
+    /// listed; the trees tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owned: Vec<Owned>,
+    /// The repository's state, kept as an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<ObjectId>,
 }
 
 /// Why a checkpoint exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
+    /// An agent's session began.
+    SessionStart,
+    /// The user said something to an agent.
+    Prompt,
+    /// A tool was about to run.
+    BeforeTool,
+    /// A tool had run.
+    AfterTool,
+    /// An agent's turn ended.
+    TurnEnd,
+    /// The agent was about to shorten its conversation.
+    Compaction,
     /// A person asked for it.
     Manual,
     /// An operation was about to begin.
@@ -171,6 +222,12 @@ impl Cause {
     /// The word in every surface.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::SessionStart => "session-start",
+            Self::Prompt => "prompt",
+            Self::BeforeTool => "before-tool",
+            Self::AfterTool => "after-tool",
+            Self::TurnEnd => "turn-end",
+            Self::Compaction => "compaction",
             Self::Manual => "manual",
             Self::BeforeOperation => "before-operation",
             Self::Operation => "operation",

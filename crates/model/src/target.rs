@@ -99,6 +99,14 @@ pub fn check_name(name: &str) -> Result<(), BadTarget> {
     }
 }
 
+/// A target's session, where it begins with one, and the rest: `SESSION:t5`.
+pub fn split_session(text: &str) -> (Option<&str>, &str) {
+    match text.split_once(':') {
+        Some((session, rest)) if !session.is_empty() => (Some(session), rest),
+        _ => (None, text),
+    }
+}
+
 fn age(text: &str) -> Option<i64> {
     let unit = match text.bytes().last()? {
         b's' => 1000,

@@ -14,20 +14,30 @@ use crate::pack::{Kind, Place};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
-pub(crate) const VIEW: [(&str, &str); 7] = [
+pub(crate) const VIEW: [(&str, &str); 13] = [
     ("objects", "id, kind, pack, offset, length"),
     ("records", "seq, kind, pack, offset, length"),
     ("workspaces", "seq, json"),
     (
         "checkpoints",
-        "seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, skipped, unsettled, operation",
+        "seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, skipped, unsettled, operation, session, turn, step, description, owned, git",
     ),
     ("names", "name, checkpoint, seq"),
     ("annotations", "checkpoint, text, seq"),
     ("operations", "id, seq, kind, target, began_at, before, state, after, why, ended_at"),
+    ("sessions", "id, seq, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at"),
+    ("turns", "key, session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at"),
+    (
+        "steps",
+        "key, session, turn, number, seq, call, tool, summary, command, paths, background, subagent, process, opened, \
+         ending, closed, ended_seq",
+    ),
+    ("changes", "key, seq, path, kind, owner"),
+    ("gaps", "seq, session, turn, step, cause, reason, at"),
+    ("messages", "seq, session, turn, role, text, at"),
 ];
 
 const SCHEMA: &str = "
@@ -43,8 +53,10 @@ CREATE TABLE workspaces(seq INTEGER PRIMARY KEY, json TEXT NOT NULL);
 CREATE TABLE checkpoints(
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, parent TEXT, line INTEGER NOT NULL, created_at INTEGER NOT NULL,
   cause TEXT NOT NULL, tree BLOB NOT NULL, mode INTEGER NOT NULL, created INTEGER NOT NULL, modified INTEGER NOT NULL,
-  deleted INTEGER NOT NULL, skipped INTEGER NOT NULL, unsettled TEXT NOT NULL, operation TEXT
+  deleted INTEGER NOT NULL, skipped INTEGER NOT NULL, unsettled TEXT NOT NULL, operation TEXT,
+  session TEXT, turn INTEGER, step INTEGER, description TEXT, owned TEXT NOT NULL, git BLOB
 );
+CREATE INDEX checkpoints_of ON checkpoints(session, turn, step) WHERE session IS NOT NULL;
 CREATE TABLE names(name TEXT PRIMARY KEY, checkpoint TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX names_of ON names(checkpoint);
 CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
@@ -53,6 +65,32 @@ CREATE TABLE operations(
   before TEXT NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
+CREATE TABLE sessions(
+  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, agent TEXT NOT NULL, agent_id TEXT NOT NULL, name TEXT, transcript TEXT,
+  started_at INTEGER NOT NULL, ended_at INTEGER, last_seq INTEGER NOT NULL, last_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE turns(
+  key TEXT PRIMARY KEY, session TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL, prompt TEXT,
+  prompt_id TEXT, at INTEGER NOT NULL, mark TEXT, ending TEXT, message TEXT, ended_at INTEGER
+) WITHOUT ROWID;
+CREATE TABLE steps(
+  key TEXT PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
+  call TEXT, tool TEXT NOT NULL, summary TEXT NOT NULL, command TEXT, paths TEXT NOT NULL, background INTEGER NOT NULL,
+  subagent TEXT, process TEXT, opened INTEGER NOT NULL, ending TEXT, closed INTEGER, ended_seq INTEGER
+) WITHOUT ROWID;
+CREATE INDEX steps_open ON steps(seq) WHERE ending IS NULL;
+CREATE INDEX steps_ended ON steps(ended_seq) WHERE ended_seq IS NOT NULL;
+CREATE TABLE changes(
+  key INTEGER PRIMARY KEY, seq INTEGER NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL, owner TEXT NOT NULL
+);
+CREATE TABLE gaps(
+  seq INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, step INTEGER, cause TEXT NOT NULL,
+  reason TEXT NOT NULL, at INTEGER NOT NULL
+);
+CREATE TABLE messages(
+  seq INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, role TEXT NOT NULL, text TEXT NOT NULL,
+  at INTEGER NOT NULL
+);
 ";
 
 /// Opens the database of a store, making it where there is none.
@@ -79,6 +117,9 @@ fn prepare(db: &Connection) -> Result<(), StoreError> {
     let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
     if found > VERSION {
         return Err(StoreError::Newer { found, known: VERSION });
+    }
+    if found != 0 && found < VERSION {
+        return Err(StoreError::Older);
     }
     if found == 0 {
         // WAL mode is kept in the file. The schema and its version come in one transaction: two processes that open a
@@ -125,6 +166,14 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
         Record::Annotation { .. } => "annotation",
         Record::Operation(_) => "operation",
         Record::Ended { .. } => "ended",
+        Record::Session(_) => "session",
+        Record::Turn(_) => "turn",
+        Record::Step(_) => "step",
+        Record::StepEnded(_) => "step-ended",
+        Record::TurnEnded(_) => "turn-ended",
+        Record::SessionEnded { .. } => "session-ended",
+        Record::Gap(_) => "gap",
+        Record::Message(_) => "message",
     };
     db.prepare_cached("INSERT OR REPLACE INTO records(seq, kind, pack, offset, length) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![seq, kind, place.pack, place.offset as i64, place.length])?;
@@ -137,7 +186,8 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
         Record::Checkpoint(c) => {
             let unsettled = serde_json::to_string(&c.unsettled).map_err(to_sql)?;
             db.prepare_cached(
-                "INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                "INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                 ?15, ?16, ?17, ?18, ?19, ?20)",
             )?
             .execute(params![
                 seq,
@@ -154,7 +204,17 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 c.skipped as i64,
                 unsettled,
                 c.operation.as_ref().map(|o| o.as_str()),
+                c.place.as_ref().map(|p| p.session.as_str()),
+                c.place.as_ref().map(|p| p.turn),
+                c.place.as_ref().and_then(|p| p.step),
+                c.description,
+                serde_json::to_string(&c.owned).map_err(to_sql)?,
+                c.git.as_ref().map(|id| &id.0[..]),
             ])?;
+            crate::sessions::apply_changes(db, seq, &c.owned)?;
+            if let Some(place) = &c.place {
+                crate::sessions::touch_by_checkpoint(db, &place.session, seq, c)?;
+            }
         }
         Record::Name { checkpoint, name } => {
             db.prepare_cached("INSERT OR REPLACE INTO names VALUES (?1, ?2, ?3)")?.execute(params![
@@ -202,6 +262,14 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
             )?
             .execute(params![operation.as_str(), state, after, before, why, ended_at.0])?;
         }
+        Record::Session(_)
+        | Record::Turn(_)
+        | Record::Step(_)
+        | Record::StepEnded(_)
+        | Record::TurnEnded(_)
+        | Record::SessionEnded { .. }
+        | Record::Gap(_)
+        | Record::Message(_) => crate::sessions::apply(db, seq, &numbered.record)?,
     }
     Ok(())
 }

@@ -41,6 +41,9 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// The rows are those of an earlier piton; the packs are the same, so they are made anew.
+    #[error("the store's database is of an earlier piton")]
+    Older,
     /// The workspace's disk budget is used up.
     #[error("the store would take {} MiB, over its budget of {} MiB", needed.div_ceil(1 << 20), budget >> 20)]
     OverBudget {
@@ -89,6 +92,7 @@ impl StoreError {
     /// Whether the database itself is broken, so that only a rebuild from the packs helps.
     pub fn is_damaged_database(&self) -> bool {
         match self {
+            Self::Older => true,
             Self::Database(rusqlite::Error::SqliteFailure(error, _)) => {
                 // The last is SQLite's word for a table or column that is not there.
                 matches!(

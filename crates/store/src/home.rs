@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use piton_host::{Lock, Root};
-use piton_model::{RootIdentity, Workspace, WorkspaceId};
+use piton_model::{RootIdentity, SessionId, Workspace, WorkspaceId};
 
 use crate::Store;
 use crate::error::StoreError;
@@ -101,6 +101,31 @@ impl Home {
         let json = serde_json::to_vec(workspace).map_err(crate::database::to_sql)?;
         replace(&file, &json)?;
         replace(&self.pointer(&workspace.place()), workspace.id.as_str().as_bytes())
+    }
+
+    /// The workspaces that a session works in, with where they are.
+    pub fn workspaces_of(&self, session: &SessionId) -> Vec<(WorkspaceId, PathBuf)> {
+        let Ok(ids) = std::fs::read_to_string(self.session(session)) else { return Vec::new() };
+        let ids = ids.lines().filter_map(|line| line.parse().ok());
+        ids.filter_map(|id| self.known(&id).map(|known| (id, known.path))).collect()
+    }
+
+    /// Notes that a session works in a workspace. Like the paths this only helps finding: each store has the session's
+    /// records of its own.
+    pub fn note_session(&self, session: &SessionId, workspace: &WorkspaceId) -> Result<(), StoreError> {
+        let path = self.session(session);
+        let noted = std::fs::read_to_string(&path).unwrap_or_default();
+        if noted.lines().any(|line| line == workspace.as_str()) {
+            return Ok(());
+        }
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(StoreError::io("cannot make", folder))?;
+        }
+        replace(&path, format!("{noted}{workspace}\n").as_bytes())
+    }
+
+    fn session(&self, session: &SessionId) -> PathBuf {
+        self.path.join("sessions").join(session.as_str())
     }
 
     fn known(&self, id: &WorkspaceId) -> Option<Known> {

@@ -11,6 +11,8 @@ mod objects;
 mod pack;
 mod query;
 mod rebuild;
+mod search;
+mod sessions;
 mod verify;
 mod write;
 
@@ -29,6 +31,8 @@ pub use error::StoreError;
 pub use home::{Home, Known};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
 pub use query::{CheckpointRow, OperationRow, OperationState};
+pub use search::Hit;
+pub use sessions::{ChangeRow, SessionRow, StepRow, TurnRow};
 pub use verify::{Damage, Verified};
 pub use write::Writer;
 

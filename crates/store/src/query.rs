@@ -3,13 +3,15 @@
 use piton_model::diff::Counts;
 use piton_model::plan::RootState;
 use piton_model::record::Numbered;
-use piton_model::{Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Record, Timestamp, Workspace};
+use piton_model::{
+    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Place, Record, Timestamp, Workspace,
+};
 use rusqlite::{OptionalExtension, Params, Row};
 
 use crate::Store;
 use crate::database::from_sql;
 use crate::error::StoreError;
-use crate::pack::{self, Place};
+use crate::pack;
 
 /// A checkpoint with what people said of it.
 #[derive(Clone, Debug)]
@@ -59,7 +61,7 @@ pub struct OperationRow {
 }
 
 const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, \
-                          skipped, unsettled, operation, \
+                          skipped, unsettled, operation, session, turn, step, description, owned, git, \
                           (SELECT json_group_array(name) FROM names WHERE checkpoint = c.id), \
                           (SELECT text FROM annotations WHERE checkpoint = c.id) FROM checkpoints c";
 
@@ -97,6 +99,19 @@ impl Store {
     /// One checkpoint.
     pub fn checkpoint(&self, id: &CheckpointId) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where("WHERE id = ?1", [id.as_str()])
+    }
+
+    /// The checkpoint of a record's number.
+    pub fn checkpoint_numbered(&self, seq: u64) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where("WHERE seq = ?1", [seq as i64])
+    }
+
+    /// What a name or an annotation was recorded for.
+    pub fn noted_on(&self, seq: u64) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where(
+            "WHERE id = (SELECT checkpoint FROM names WHERE seq = ?1 UNION SELECT checkpoint FROM annotations WHERE seq = ?1)",
+            [seq as i64],
+        )
     }
 
     /// The checkpoint of a name.
@@ -145,7 +160,7 @@ impl Store {
         let damaged = || StoreError::DamagedRecord { seq: row.seq };
         let place =
             self.db().query_row("SELECT pack, offset, length FROM records WHERE seq = ?1", [row.seq as i64], |r| {
-                Ok(Place { pack: r.get(0)?, offset: r.get::<_, i64>(1)? as u64, length: r.get(2)? })
+                Ok(pack::Place { pack: r.get(0)?, offset: r.get::<_, i64>(1)? as u64, length: r.get(2)? })
             })?;
         let file = self.pack_file(place.pack)?;
         let sound = pack::read(&file, &place)
@@ -157,11 +172,19 @@ impl Store {
         }
     }
 
-    fn checkpoint_where(&self, clause: &str, params: impl Params) -> Result<Option<CheckpointRow>, StoreError> {
+    pub(crate) fn checkpoint_where(
+        &self,
+        clause: &str,
+        params: impl Params,
+    ) -> Result<Option<CheckpointRow>, StoreError> {
         Ok(self.checkpoints_where(clause, params)?.into_iter().next())
     }
 
-    fn checkpoints_where(&self, clause: &str, params: impl Params) -> Result<Vec<CheckpointRow>, StoreError> {
+    pub(crate) fn checkpoints_where(
+        &self,
+        clause: &str,
+        params: impl Params,
+    ) -> Result<Vec<CheckpointRow>, StoreError> {
         let db = self.db();
         let mut query = db.prepare_cached(&format!("{CHECKPOINT} {clause}"))?;
         let rows = query.query_map(params, checkpoint)?;
@@ -178,7 +201,7 @@ impl Store {
 
 fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
     let tree: [u8; 32] = row.get(6)?;
-    let names: String = row.get(14)?;
+    let names: String = row.get(20)?;
     let unsettled: String = row.get(12)?;
     let cause: String = row.get(5)?;
     Ok(CheckpointRow {
@@ -198,9 +221,18 @@ fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
             skipped: row.get::<_, i64>(11)? as u64,
             unsettled: serde_json::from_str(&unsettled).map_err(from_sql)?,
             operation: row.get::<_, Option<String>>(13)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
+            place: match row.get::<_, Option<String>>(14)? {
+                Some(id) => {
+                    Some(Place { session: id.parse().map_err(from_sql)?, turn: row.get(15)?, step: row.get(16)? })
+                }
+                None => None,
+            },
+            description: row.get(17)?,
+            owned: serde_json::from_str(&row.get::<_, String>(18)?).map_err(from_sql)?,
+            git: row.get::<_, Option<[u8; 32]>>(19)?.map(ObjectId),
         },
         names: serde_json::from_str(&names).map_err(from_sql)?,
-        annotation: row.get(15)?,
+        annotation: row.get(21)?,
     })
 }
 
@@ -223,6 +255,9 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
     })
 }
 
-fn parsed<T: std::str::FromStr<Err = piton_model::id::BadId>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(crate) fn parsed<T: std::str::FromStr<Err = piton_model::id::BadId>>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<T> {
     row.get::<_, String>(column)?.parse().map_err(from_sql)
 }

@@ -129,7 +129,7 @@ impl Store {
         }
         let unknown: Vec<String> = self
             .db()
-            .prepare("SELECT key FROM meta WHERE key NOT IN ('boot', 'index')")?
+            .prepare("SELECT key FROM meta WHERE key NOT IN ('boot', 'index', 'searched')")?
             .query_map([], |r| r.get(0))?
             .collect::<Result<_, _>>()?;
         found.damage.extend(unknown.into_iter().map(|key| Damage::Row { table: "meta", key }));

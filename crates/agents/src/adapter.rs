@@ -1,0 +1,111 @@
+//! The agents that piton knows, behind one door.
+
+use crate::event::{BadReport, Report};
+use crate::{claude_code, generic};
+
+/// An agent whose events and transcripts piton understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Adapter {
+    /// Claude Code, through its hooks.
+    ClaudeCode,
+    /// Anything that writes piton's own event format, `docs/events.md`.
+    Generic,
+}
+
+/// What piton says to the agent that reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing: the agent goes on as if there were no piton.
+    Nothing,
+    /// One line that the user sees.
+    Line(String),
+    /// The answer to a prompt that was for piton: the user sees it and no model is asked.
+    Answer(String),
+    /// Something that the model is told together with the prompt.
+    Context(String),
+}
+
+impl Adapter {
+    /// Every adapter.
+    pub const ALL: [Adapter; 2] = [Self::ClaudeCode, Self::Generic];
+
+    /// The adapter of a name, as in `piton hook NAME`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|adapter| adapter.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => claude_code::NAME,
+            Self::Generic => generic::NAME,
+        }
+    }
+
+    /// Reads what the agent wrote to the hook's standard input.
+    ///
+    /// What piton does not use is read over and not kept. How much a caller reads at all is its own business.
+    pub fn parse(self, stdin: &[u8]) -> Result<Report, BadReport> {
+        match self {
+            Self::ClaudeCode => claude_code::hooks::parse(stdin),
+            Self::Generic => generic::parse(stdin),
+        }
+    }
+
+    /// Whether a tool is known not to change files. One that piton does not know counts as mutating.
+    pub fn is_reader(self, tool: &str) -> bool {
+        match self {
+            Self::ClaudeCode => claude_code::tools::is_reader(tool),
+            // Nothing is known of its tools; an agent that knows better leaves readers out of its reports.
+            Self::Generic => false,
+        }
+    }
+
+    /// What to write to standard output, in the agent's form.
+    pub fn reply(self, reply: &Reply) -> Vec<u8> {
+        match self {
+            Self::ClaudeCode => claude_code::hooks::reply(reply),
+            Self::Generic => generic::reply(reply),
+        }
+    }
+
+    /// Whether the agent keeps a transcript that piton can read. Those of one that does not are what it reports.
+    pub fn has_transcript(self) -> bool {
+        matches!(self, Self::ClaudeCode)
+    }
+}
+
+/// One line of JSON, as every reply is.
+pub(crate) fn json_line(value: &serde_json::Value) -> Vec<u8> {
+    let mut out = value.to_string().into_bytes();
+    out.push(b'\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_adapter_is_found_by_its_name_and_no_other_is() {
+        for adapter in Adapter::ALL {
+            assert_eq!(Adapter::from_name(adapter.name()), Some(adapter));
+        }
+        for name in ["", "claude", "Claude-Code", "codex"] {
+            assert_eq!(Adapter::from_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_reply_is_one_line_of_json_or_nothing() {
+        let hard = "a \"line\"\nand \u{1b}[1m more".to_owned();
+        for adapter in Adapter::ALL {
+            assert_eq!(adapter.reply(&Reply::Nothing), b"");
+            for reply in [Reply::Line(hard.clone()), Reply::Answer(hard.clone()), Reply::Context(hard.clone())] {
+                let bytes = adapter.reply(&reply);
+                assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), 1);
+                assert!(serde_json::from_slice::<serde_json::Value>(&bytes).unwrap().is_object());
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `/piton …` typed inside Claude Code.
+//!
+//! The prompt hook answers it without a model call, so such a prompt is no turn and leaves no line in the conversation.
+//! The command's file is there so that Claude Code offers and accepts the name at all.
+
+/// Where the file stands beneath `~/.claude` or a project's `.claude`.
+pub const FILE: &str = "commands/piton.md";
+
+/// The file's text. Its body reaches the model only where the hook did not answer.
+pub const TEXT: &str = "\
+---
+description: List, undo and rewind what this session changed, with piton
+argument-hint: log | undo last 2 | rewind t5 | redo
+disable-model-invocation: true
+---
+
+The user called `/piton $ARGUMENTS`. Piton's own hook answers this command before it reaches you, so that you read this
+means that the hook is not active in this session.
+
+Run nothing and change nothing. Tell the user in one or two sentences that piton did not get the command, that nothing was
+undone or rewound, and that `piton doctor`, run in a terminal, says why.
+";
+
+/// What a prompt asks of piton: the rest of `/piton …`, trimmed; none for every other prompt.
+pub fn piton_command(prompt: &str) -> Option<&str> {
+    let rest = prompt.trim().strip_prefix("/piton")?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_for_piton_is_told_from_every_other() {
+        for (prompt, expected) in [
+            ("/piton", Some("")),
+            ("/piton undo last 2", Some("undo last 2")),
+            ("  /piton\trewind t5 \n", Some("rewind t5")),
+            ("/pitons", None),
+            ("/piton:undo", None),
+            ("please /piton undo", None),
+            ("piton undo", None),
+            ("/Piton undo", None),
+            ("", None),
+        ] {
+            assert_eq!(piton_command(prompt), expected, "{prompt:?}");
+        }
+    }
+
+    #[test]
+    fn the_command_file_has_front_matter_with_a_description_and_a_hint() {
+        let (front, body) = TEXT.strip_prefix("---\n").unwrap().split_once("\n---\n").unwrap();
+        let (keys, values): (Vec<&str>, Vec<&str>) = front.lines().map(|line| line.split_once(": ").unwrap()).unzip();
+        assert_eq!(keys, ["description", "argument-hint", "disable-model-invocation"]);
+        // Plain YAML text, as long as no value looks like a key or a list.
+        assert!(values.iter().all(|value| !value.contains(": ") && !value.starts_with(['[', '{', '|', '"'])));
+        assert!(body.contains("piton doctor") && TEXT.ends_with(".\n"));
+    }
+}

@@ -1,0 +1,16 @@
+//! Claude Code: its hooks, its settings file, its command files and its transcripts.
+//!
+//! What is said of it here was seen in versions 2.1.197 and 2.1.325 and is tested on what those versions sent. Its
+//! formats grow: unknown events, fields, tools and kinds of lines are normal and never an error.
+
+pub mod command;
+pub mod hooks;
+pub mod settings;
+pub mod tools;
+pub mod transcript;
+
+/// What `piton hook` and `piton setup` call it.
+pub const NAME: &str = "claude-code";
+
+/// How Claude Code begins what it tells the model of a background task that ended.
+const TASK_NOTIFICATION: &str = "<task-notification>";

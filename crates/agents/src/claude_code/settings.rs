@@ -1,0 +1,357 @@
+//! Piton's hooks in Claude Code's settings file.
+//!
+//! Text in, text out: the command line reads, backs up and writes the file. Nothing but piton's own entries changes,
+//! and [`remove`] after [`install`] gives back the text as it was, to the byte. An entry is piton's when its command
+//! runs `piton hook claude-code`, whatever folder that `piton` is in.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::common::Ranged;
+
+use super::tools;
+use crate::jsonc::{self, Container, Json, Style, put_in, quoted, take_out};
+
+/// The events that get a hook, in the order in which they are added.
+///
+/// `PostToolBatch` repeats what `PostToolUse` said. The ends of subagents are there because they close what a missing
+/// "after" left open, their beginnings because the tool that starts them is not reported.
+pub const EVENTS: [&str; 11] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "SessionEnd",
+];
+
+/// Seconds after which Claude Code stops a hook; far more than piton's own budget, which is to end first.
+const TIMEOUT: u32 = 30;
+
+/// Why settings cannot be edited.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BadSettings {
+    /// The text is no JSON, comments and trailing commas allowed.
+    #[error("the settings are not JSON: {message}")]
+    Json {
+        /// What the parser says, with line and column.
+        message: String,
+    },
+    /// Something is of another type than Claude Code wants.
+    #[error("{what} is not {expected}")]
+    Shape {
+        /// What.
+        what: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A key that comes twice: which of the two counts is anybody's guess.
+    #[error("`{key}` comes twice in the settings")]
+    Twice {
+        /// The key.
+        key: String,
+    },
+    /// A program whose path cannot be written down in JSON, or in a shell's command.
+    #[error("`{}` cannot be written into a settings file", .path.display())]
+    Program {
+        /// The program.
+        path: PathBuf,
+    },
+}
+
+/// What a hook runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookCommand {
+    /// The program, by its absolute path: a hook's `PATH` is not the user's.
+    pub program: PathBuf,
+}
+
+impl HookCommand {
+    /// The command of a `piton` at a path.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into() }
+    }
+
+    /// As a shell runs it: it ends in 0 and says nothing, also when the program is gone or dies, because a hook that
+    /// ends in 2 stops the agent's tool.
+    pub fn text(&self) -> Result<String, BadSettings> {
+        let quoted = self.program.to_str().and_then(|program| shlex::try_quote(program).ok());
+        match quoted {
+            Some(program) => Ok(format!("{program} hook {} 2>/dev/null || :", super::NAME)),
+            None => Err(BadSettings::Program { path: self.program.clone() }),
+        }
+    }
+
+    /// The command of a hook's text; none where the hook is not piton's.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut words = shlex::Shlex::new(text);
+        let program = PathBuf::from(words.next()?);
+        let is_piton = matches!(program.file_name()?.to_str()?, "piton" | "piton.exe");
+        let is_hook = words.next()? == "hook" && words.next()? == super::NAME;
+        (is_piton && is_hook).then_some(Self { program })
+    }
+}
+
+/// What of piton is in a settings file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// Piton's hooks, in the order of the file.
+    pub hooks: Vec<InstalledHook>,
+    /// Whether `disableAllHooks` turns them off, with all others.
+    pub disabled: bool,
+}
+
+/// One of piton's hooks in a settings file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstalledHook {
+    /// The event that runs it.
+    pub event: String,
+    /// Its command as it stands there.
+    pub text: String,
+    /// The same, understood.
+    pub command: HookCommand,
+}
+
+impl Installed {
+    /// The events of [`EVENTS`] that run no hook of piton's.
+    pub fn missing(&self) -> Vec<&'static str> {
+        EVENTS.into_iter().filter(|event| self.hooks.iter().all(|hook| hook.event != *event)).collect()
+    }
+
+    /// Whether every event runs a hook of piton's.
+    pub fn is_complete(&self) -> bool {
+        self.missing().is_empty()
+    }
+}
+
+/// Adds piton's hooks, or brings those that are there up to date. An empty text becomes a settings file of its own.
+pub fn install(text: &str, command: &HookCommand) -> Result<String, BadSettings> {
+    let command = command.text()?;
+    let (mark, body) = split_mark(text);
+    if body.trim().is_empty() {
+        let hooks = EVENTS.into_iter().map(|event| (event, Json::List(vec![group(event, &command)]))).collect();
+        let root = Json::Object(vec![("hooks", Json::Object(hooks))]);
+        return Ok(format!("{}\n", Style::tidy().write(None, &root, true, "")));
+    }
+    let mut body = retire(body)?;
+    for event in EVENTS {
+        body = put(&body, event, &command)?;
+    }
+    Ok(format!("{mark}{body}"))
+}
+
+/// Takes out piton's hooks and whatever came with them. A file that was empty before is empty again.
+pub fn remove(text: &str) -> Result<String, BadSettings> {
+    let (mark, body) = split_mark(text);
+    let mut body = body.to_owned();
+    loop {
+        if body.trim().is_empty() {
+            return Ok(format!("{mark}{body}"));
+        }
+        let root = Settings::read(&body)?;
+        // In the opposite order of adding: then each step finds the text that its counterpart left.
+        let last = root.ours().into_iter().max_by_key(|ours| (ours.rank(), ours.place.start));
+        let Some(last) = last else { return Ok(format!("{mark}{body}")) };
+        body = last.taken_out(&body, &root);
+    }
+}
+
+/// What of piton is in a settings file.
+pub fn installed(text: &str) -> Result<Installed, BadSettings> {
+    let (_, body) = split_mark(text);
+    if body.trim().is_empty() {
+        return Ok(Installed::default());
+    }
+    let root = Settings::read(body)?;
+    let hooks =
+        root.ours().into_iter().map(|ours| InstalledHook { event: ours.event, text: ours.text, command: ours.command });
+    let disabled = root.object.get_boolean("disableAllHooks").is_some_and(|flag| flag.value);
+    Ok(Installed { hooks: hooks.collect(), disabled })
+}
+
+/// A byte order mark and the rest.
+fn split_mark(text: &str) -> (&str, &str) {
+    text.split_at(text.len() - text.trim_start_matches('\u{feff}').len())
+}
+
+/// What piton adds for an event.
+fn group(event: &str, command: &str) -> Json {
+    let hook = vec![
+        ("type", Json::Text("command".into())),
+        ("command", Json::Text(command.into())),
+        ("timeout", Json::Number(TIMEOUT)),
+    ];
+    let mut group = vec![("hooks", Json::List(vec![Json::Object(hook)]))];
+    if let Some(matcher) = matcher(event) {
+        group.insert(0, ("matcher", Json::Text(matcher)));
+    }
+    Json::Object(group)
+}
+
+/// The matcher that an event's hook has.
+fn matcher(event: &str) -> Option<String> {
+    matches!(event, "PreToolUse" | "PostToolUse" | "PostToolUseFailure").then(tools::matcher)
+}
+
+/// Takes out hooks of piton's that it no longer installs, and doubles.
+fn retire(body: &str) -> Result<String, BadSettings> {
+    let mut body = body.to_owned();
+    loop {
+        let root = Settings::read(&body)?;
+        let ours = root.ours();
+        let is_first = |at: usize| ours[..at].iter().all(|other| other.event != ours[at].event);
+        let stale = (0..ours.len()).rev().find(|at| !EVENTS.contains(&ours[*at].event.as_str()) || !is_first(*at));
+        let Some(stale) = stale else { return Ok(body) };
+        body = ours[stale].taken_out(&body, &root);
+    }
+}
+
+/// Sees to it that an event has piton's hook.
+fn put(body: &str, event: &'static str, command: &str) -> Result<String, BadSettings> {
+    let root = Settings::read(body)?;
+    let style = Style::of(body, &root.object);
+    let new = group(event, command);
+    let Some(hooks) = root.hooks()? else {
+        let hooks = Json::Object(vec![(event, Json::List(vec![new]))]);
+        return Ok(put_in(body, &Container::from(&root.object), Some("hooks"), &hooks, &style));
+    };
+    let Some(groups) = hooks.get(event) else {
+        return Ok(put_in(body, &Container::from(hooks), Some(event), &Json::List(vec![new]), &style));
+    };
+    let Value::Array(groups) = &groups.value else {
+        return Err(BadSettings::Shape { what: format!("`hooks.{event}` of the settings"), expected: "a list" });
+    };
+    let Some(ours) = root.ours().into_iter().find(|ours| ours.event == event) else {
+        return Ok(put_in(body, &Container::from(groups), None, &new, &style));
+    };
+    // From the back, so that the first change does not move the second one's place.
+    let mut changes = vec![(ours.place, command.to_owned())];
+    changes.extend(ours.matcher.zip(matcher(event)));
+    changes.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    Ok(changes.into_iter().fold(body.to_owned(), |body, (place, text)| jsonc::replace(&body, place, &quoted(&text))))
+}
+
+/// A settings file, understood as far as piton needs it.
+struct Settings<'a> {
+    object: Object<'a>,
+}
+
+/// One of piton's hooks: where it is, from the inside out.
+struct Ours {
+    event: String,
+    text: String,
+    command: HookCommand,
+    /// Where its command stands.
+    place: Range<usize>,
+    /// The matcher of its group, where the group is its alone.
+    matcher: Option<Range<usize>>,
+    /// What holds it, and its number there: the hooks of its group if there are others, the groups of its event, the
+    /// events, the settings.
+    held: Vec<(Container, usize)>,
+}
+
+impl<'a> Settings<'a> {
+    fn read(body: &'a str) -> Result<Self, BadSettings> {
+        let value = jsonc::parse(body).map_err(|e| BadSettings::Json { message: e.to_string() })?;
+        let Some(Value::Object(object)) = value else {
+            return Err(BadSettings::Shape { what: "the settings file".into(), expected: "a JSON object" });
+        };
+        once(&object.properties, |name| name == "hooks")?;
+        if let Some(hooks) = object.get_object("hooks") {
+            once(&hooks.properties, |_| true)?;
+        }
+        Ok(Self { object })
+    }
+
+    /// The hooks of all events.
+    fn hooks(&self) -> Result<Option<&Object<'a>>, BadSettings> {
+        match self.object.get("hooks").map(|prop| &prop.value) {
+            None => Ok(None),
+            Some(Value::Object(hooks)) => Ok(Some(hooks)),
+            Some(_) => Err(BadSettings::Shape { what: "`hooks` of the settings".into(), expected: "an object" }),
+        }
+    }
+
+    /// Every hook of piton's, in the order of the file.
+    fn ours(&self) -> Vec<Ours> {
+        let mut found = Vec::new();
+        let named_hooks = self.object.properties.iter().position(|prop| prop.name.as_str() == "hooks");
+        let (Some(in_root), Ok(Some(hooks))) = (named_hooks, self.hooks()) else { return found };
+        for (in_hooks, event) in hooks.properties.iter().enumerate() {
+            let Value::Array(groups) = &event.value else { continue };
+            for (in_event, group) in groups.elements.iter().enumerate() {
+                let Some(group) = group.as_object() else { continue };
+                let Some(entries) = group.get_array("hooks") else { continue };
+                let commands: Vec<_> = entries.elements.iter().map(command_of).collect();
+                let shared = commands.iter().any(Option::is_none);
+                for (in_group, command) in commands.into_iter().enumerate() {
+                    let Some((place, text, command)) = command else { continue };
+                    let mut held = vec![
+                        (Container::from(groups), in_event),
+                        (Container::from(hooks), in_hooks),
+                        (Container::from(&self.object), in_root),
+                    ];
+                    if entries.elements.len() > 1 {
+                        held.insert(0, (Container::from(entries), in_group));
+                    }
+                    let matcher = group.get_string("matcher").filter(|_| !shared);
+                    found.push(Ours {
+                        event: event.name.as_str().to_owned(),
+                        text,
+                        command,
+                        place,
+                        matcher: matcher.map(range),
+                        held,
+                    });
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Ours {
+    /// Its event's place in the order of adding; later than all where piton does not add it.
+    fn rank(&self) -> usize {
+        EVENTS.iter().position(|event| *event == self.event).unwrap_or(EVENTS.len())
+    }
+
+    /// The text without it, and without what came with it.
+    fn taken_out(&self, body: &str, root: &Settings<'_>) -> String {
+        if let Some(text) = self.held.iter().find_map(|(container, index)| take_out(body, container, *index)) {
+            return text;
+        }
+        let place = range(&root.object);
+        match (&body[..place.start], &body[place.end..]) {
+            ("", "\n") => String::new(),
+            _ => jsonc::replace(body, place, "{}"),
+        }
+    }
+}
+
+/// The command of an entry that is piton's.
+fn command_of(entry: &Value<'_>) -> Option<(Range<usize>, String, HookCommand)> {
+    let text = entry.as_object()?.get_string("command")?;
+    Some((range(text), text.value.to_string(), HookCommand::of(&text.value)?))
+}
+
+fn range(node: &impl Ranged) -> Range<usize> {
+    node.start()..node.end()
+}
+
+/// Checks that the keys of interest come once.
+fn once(properties: &[ObjectProp<'_>], of_interest: impl Fn(&str) -> bool) -> Result<(), BadSettings> {
+    for (at, property) in properties.iter().enumerate() {
+        let name = property.name.as_str();
+        if of_interest(name) && properties[..at].iter().any(|other| other.name.as_str() == name) {
+            return Err(BadSettings::Twice { key: name.to_owned() });
+        }
+    }
+    Ok(())
+}

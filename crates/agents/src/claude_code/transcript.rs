@@ -1,0 +1,459 @@
+//! A session's transcript, read as the turns that its user saw.
+//!
+//! A transcript only grows: a compaction adds a boundary and a summary and leaves the older lines where they are, so
+//! turns are counted through the whole file. One [`TranscriptTurn`] is one line of the user's, not one `promptId`: a
+//! session that Claude Code itself forked has the same new `promptId` on all the lines it was given.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+
+use piton_model::Timestamp;
+use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+use serde::de::{Deserializer, IgnoredAny, IntoDeserializer, SeqAccess, Visitor};
+
+use super::TASK_NOTIFICATION;
+use crate::event::{MAX_ID, cut, one_line};
+use crate::fields::Text;
+
+/// A turn, as its transcript tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TranscriptTurn {
+    /// Its number in the session, from 1.
+    pub number: u32,
+    /// The id that the hooks of this turn report as `prompt_id`, where the line has it.
+    pub prompt_id: Option<String>,
+    /// The id of the user's line.
+    pub uuid: Option<String>,
+    /// What the user said, cut to 4000 characters.
+    pub text: String,
+    /// When, by the agent's clock.
+    pub at: Option<Timestamp>,
+}
+
+/// What was found in a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many turns.
+    pub turns: u32,
+    /// How many lines, empty ones apart.
+    pub lines: u64,
+    /// How many of them could not be read and were left out; the last one apart, where it is cut off.
+    pub unreadable: u64,
+    /// Whether the file ends in the middle of a line: its writer is at work, or was stopped at it. That line is left
+    /// out.
+    pub cut_off: bool,
+}
+
+const MAX_TEXT: usize = 4000;
+/// A line up to this length is held in memory. A longer one, which holds an image or a tool's whole output, is read as
+/// it comes, and only what a turn needs is kept.
+const LINE_IN_MEMORY: u64 = 1 << 20;
+
+/// Reads a transcript from its beginning and hands over each turn in order.
+pub fn turns(mut reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::Result<Summary> {
+    let mut summary = Summary::default();
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        if reader.by_ref().take(LINE_IN_MEMORY).read_until(b'\n', &mut buffer)? == 0 {
+            return Ok(summary);
+        }
+        let mut ended = buffer.ends_with(b"\n");
+        let line = if ended || (buffer.len() as u64) < LINE_IN_MEMORY {
+            if buffer.trim_ascii().is_empty() {
+                continue;
+            }
+            short_line(&buffer)
+        } else {
+            let mut rest = RestOfLine { reader: &mut reader, ended: false };
+            let line = long_line(&buffer, &mut rest)?;
+            rest.skip()?;
+            ended = rest.ended;
+            line
+        };
+        summary.lines += 1;
+        match line {
+            Ok(None) => {}
+            Ok(Some(line)) => {
+                if let Some(text) = line.turn_text() {
+                    summary.turns += 1;
+                    each(line.into_turn(summary.turns, text));
+                }
+            }
+            Err(_) if !ended => summary.cut_off = true,
+            Err(_) => summary.unreadable += 1,
+        }
+    }
+}
+
+/// The name of the folder in `~/.claude/projects` that holds the transcripts of sessions begun in `cwd`.
+///
+/// Every character but ASCII letters and digits becomes `-`. Claude Code cuts names over 200 characters and adds a hash
+/// of its own, so there is no answer for those: a hook's report has the path itself.
+pub fn project_folder(cwd: &str) -> Option<String> {
+    let mut name = String::new();
+    for c in cwd.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            // JavaScript replaces UTF-16 units, so an emoji becomes two.
+            c => name.extend(std::iter::repeat_n('-', c.len_utf16())),
+        }
+    }
+    (name.len() <= 200).then_some(name)
+}
+
+/// A user's line, or nothing for a line of another type, which may hold anything.
+fn short_line(bytes: &[u8]) -> Result<Option<Line>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<Text<'a>>,
+    }
+    match serde_json::from_slice::<Kind<'_>>(bytes)?.kind {
+        Some(kind) if kind.0 == "user" => serde_json::from_slice(bytes).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The same for a line whose rest is still to be read; an error of the reader is the outer one.
+fn long_line(
+    beginning: &[u8],
+    rest: &mut RestOfLine<'_, impl BufRead>,
+) -> io::Result<Result<Option<Line>, serde_json::Error>> {
+    match serde_json::from_reader::<_, Line>(BufReader::new(beginning.chain(rest))) {
+        Err(e) if e.is_io() => Err(e.into()),
+        line => Ok(line.map(Some)),
+    }
+}
+
+/// Reads up to the end of a line and no further.
+struct RestOfLine<'a, R> {
+    reader: &'a mut R,
+    ended: bool,
+}
+
+impl<R: BufRead> RestOfLine<'_, R> {
+    fn skip(&mut self) -> io::Result<()> {
+        io::copy(self, &mut io::sink()).map(drop)
+    }
+}
+
+impl<R: BufRead> Read for RestOfLine<'_, R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.ended || out.is_empty() {
+            return Ok(0);
+        }
+        let available = self.reader.fill_buf()?;
+        let room = available.len().min(out.len());
+        let newline = available[..room].iter().position(|b| *b == b'\n');
+        let taken = newline.unwrap_or(room);
+        out[..taken].copy_from_slice(&available[..taken]);
+        self.ended = newline.is_some();
+        self.reader.consume(taken + usize::from(self.ended));
+        Ok(taken)
+    }
+}
+
+/// What piton reads of a line.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(rename = "type")]
+    kind: Option<Owned>,
+    uuid: Option<Owned>,
+    prompt_id: Option<Owned>,
+    timestamp: Option<Owned>,
+    is_meta: Option<bool>,
+    is_sidechain: Option<bool>,
+    is_compact_summary: Option<bool>,
+    is_visible_in_transcript_only: Option<bool>,
+    tool_use_result: Option<IgnoredAny>,
+    origin: Option<Origin>,
+    message: Option<Message>,
+}
+
+#[derive(Deserialize)]
+struct Origin {
+    kind: Option<Owned>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<Content>,
+}
+
+/// What a message says: its texts, and whether it is a tool's result and no message of the user's.
+struct Content {
+    texts: Vec<String>,
+    other: Option<String>,
+    is_result: bool,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: Option<Owned>,
+    text: Option<Owned>,
+}
+
+/// Beginnings of user lines that no user typed: commands of Claude Code itself and what they printed, shell commands
+/// after `!`, ends of background tasks, and the mark that an interruption leaves.
+const NOT_TYPED: [&str; 9] = [
+    "<command-name>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<bash-input>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    TASK_NOTIFICATION,
+    "[Request interrupted by user",
+];
+
+/// Beginnings of texts that are put beside what the user typed.
+const BESIDE: [&str; 2] = ["<ide_", "<system-reminder>"];
+
+impl Line {
+    /// What the user said, if this line is the beginning of a turn.
+    fn turn_text(&self) -> Option<String> {
+        let flags = [self.is_meta, self.is_sidechain, self.is_compact_summary, self.is_visible_in_transcript_only];
+        let by_the_agent = flags.contains(&Some(true))
+            || self.tool_use_result.is_some()
+            || self.origin.as_ref().and_then(|origin| origin.kind.as_ref()).is_some_and(|k| k.0 == "task-notification");
+        if by_the_agent || self.kind.as_ref().is_none_or(|kind| kind.0 != "user") {
+            return None;
+        }
+        let content = self.message.as_ref()?.content.as_ref()?;
+        let typed = |text: &&String| !BESIDE.iter().any(|mark| text.trim_start().starts_with(mark));
+        let mut texts: Vec<&str> = content.texts.iter().filter(typed).map(String::as_str).collect();
+        if texts.is_empty() {
+            texts.extend(content.texts.iter().map(String::as_str));
+        }
+        let first = texts.first().map_or("", |text| text.trim_start());
+        if content.is_result || NOT_TYPED.iter().any(|mark| first.starts_with(mark)) {
+            return None;
+        }
+        match (&texts[..], &content.other) {
+            // An image alone is a prompt too.
+            ([], Some(kind)) => Some(format!("[{}]", one_line(kind, 40))),
+            ([], None) => None,
+            _ => Some(cut(&slash_command(&texts.join("\n")), MAX_TEXT)),
+        }
+    }
+
+    fn into_turn(self, number: u32, text: String) -> TranscriptTurn {
+        let id = |given: Option<Owned>| given.map(|id| one_line(&id.0, MAX_ID)).filter(|id| !id.is_empty());
+        let at = self.timestamp.and_then(|at| {
+            let at: StrDeserializer<'_, ValueError> = at.0.as_str().into_deserializer();
+            Timestamp::deserialize(at).ok()
+        });
+        TranscriptTurn { number, prompt_id: id(self.prompt_id), uuid: id(self.uuid), text, at }
+    }
+}
+
+/// A command of the user's own as it was typed: the transcript has it in tags.
+fn slash_command(text: &str) -> Cow<'_, str> {
+    let inside = |tag: &str| {
+        let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+        Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
+    };
+    match (text.trim_start().starts_with("<command-message>"), inside("command-name")) {
+        (true, Some(name)) => {
+            format!("{name} {}", inside("command-args").unwrap_or_default()).trim_end().to_owned().into()
+        }
+        _ => text.into(),
+    }
+}
+
+/// [`Text`] that does not borrow, for lines that are not in memory.
+struct Owned(String);
+
+impl<'de> Deserialize<'de> for Owned {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Text::deserialize(d).map(|text| Self(text.0.into_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text or a list of blocks")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Content, E> {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                Ok(Content { texts: vec![text], other: None, is_result: false })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
+                let mut content = Content { texts: Vec::new(), other: None, is_result: false };
+                while let Some(block) = seq.next_element::<Block>()? {
+                    match (block.kind.map(|kind| kind.0).as_deref(), block.text) {
+                        (Some("tool_result"), _) => content.is_result = true,
+                        (Some("text"), Some(text)) => content.texts.push(text.0),
+                        (Some(kind), _) => content.other = Some(kind.to_owned()),
+                        (None, _) => {}
+                    }
+                }
+                Ok(content)
+            }
+        }
+
+        // Bytes, as in `Text`; serde_json hands over a list here too.
+        d.deserialize_bytes(Either)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(transcript: &[u8]) -> (Vec<TranscriptTurn>, Summary) {
+        let mut found = Vec::new();
+        // A small buffer, so that lines lie across its ends.
+        let summary = turns(BufReader::with_capacity(7, transcript), |turn| found.push(turn)).unwrap();
+        (found, summary)
+    }
+
+    /// The texts of the turns in these lines.
+    fn texts(lines: &[&str]) -> Vec<String> {
+        read(lines.join("\n").as_bytes()).0.into_iter().map(|turn| turn.text).collect()
+    }
+
+    #[test]
+    fn a_line_of_the_users_is_a_turn_and_nothing_else_is() {
+        let user = |rest: &str| format!(r#"{{"type":"user",{rest}}}"#);
+        for (rest, expected) in [
+            (r#""message":{"content":"hello"}"#, Some("hello")),
+            (r#""message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, Some("a\nb")),
+            (r#""message":{"content":[{"type":"image","source":{"data":"AAAA"}}]}"#, Some("[image]")),
+            (
+                r#""message":{"content":[{"type":"text","text":"<ide_opened_file>x"},{"type":"text","text":"do"}]}"#,
+                Some("do"),
+            ),
+            (r#""message":{"content":"half \ud83d"},"isMeta":false"#, Some("half \u{fffd}\u{fffd}\u{fffd}")),
+            (r#""message":{"content":"x"},"isMeta":true"#, None),
+            (r#""message":{"content":"x"},"isSidechain":true"#, None),
+            (r#""message":{"content":"x"},"isCompactSummary":true"#, None),
+            (r#""message":{"content":"x"},"toolUseResult":"Error: x""#, None),
+            (r#""message":{"content":"x"},"origin":{"kind":"task-notification"}"#, None),
+            (r#""message":{"content":[{"type":"tool_result","content":"x"}]}"#, None),
+            (r#""message":{"content":[{"type":"tool_result"},{"type":"text","text":"x"}]}"#, None),
+            (r#""message":{"content":"<command-name>/compact</command-name>"}"#, None),
+            (r#""message":{"content":"<local-command-stdout>ok</local-command-stdout>"}"#, None),
+            (r#""message":{"content":"<bash-input>ls</bash-input>"}"#, None),
+            (r#""message":{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}"#, None),
+            (
+                r#""message":{"content":"<command-message>go</command-message>\n<command-name>/go</command-name>\n<command-args>fast</command-args>"}"#,
+                Some("/go fast"),
+            ),
+            (r#""message":{}"#, None),
+            (r#""other":1"#, None),
+        ] {
+            let found = texts(&[&user(rest)]);
+            assert_eq!(found.first().map(String::as_str), expected, "{rest}");
+        }
+    }
+
+    #[test]
+    fn lines_of_other_types_may_hold_anything() {
+        let (found, summary) = read(
+            br#"{"type":"assistant","message":"text"}
+{"type":"of-tomorrow","message":{"content":{"deep":[]}},"isMeta":"yes"}
+{"no":"type"}
+
+{"type":"user","message":{"content":"hi"},"new":{"a":1}}
+"#,
+        );
+        assert_eq!((found.len(), summary.lines, summary.unreadable), (1, 4, 0));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_counted_and_one_that_is_cut_off_is_said() {
+        let good = r#"{"type":"user","message":{"content":"x"}}"#;
+        for (transcript, turns, unreadable, cut_off) in [
+            (String::new(), 0, 0, false),
+            (good.to_owned(), 1, 0, false),
+            (format!("{good}\n"), 1, 0, false),
+            (format!("{good}\r\n{good}\r\n"), 2, 0, false),
+            (format!("{good}\n{}", &good[..20]), 1, 0, true),
+            (format!("{good}\nnot json\n{good}\n"), 2, 1, false),
+            (format!("{good}\n[1]\n{good}"), 2, 1, false),
+            (format!("{good}\n\"x\"\n"), 1, 1, false),
+            ("{\"type\":\"user\",\"message\":7}\n".to_owned(), 0, 1, false),
+            (format!("\n\n{good}\n\n"), 1, 0, false),
+        ] {
+            let (_, summary) = read(transcript.as_bytes());
+            assert_eq!(
+                (summary.turns, summary.unreadable, summary.cut_off),
+                (turns, unreadable, cut_off),
+                "{transcript}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_turn_in_a_line_that_is_too_long_to_hold_is_counted_like_any_other() {
+        let image = "A".repeat(LINE_IN_MEMORY as usize + 5);
+        let long = format!(
+            r#"{{"type":"user","uuid":"u2","message":{{"content":[{{"type":"image","source":{{"data":"{image}"}}}},{{"type":"text","text":"look"}}]}}}}"#
+        );
+        let result = format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","content":"{image}"}}]}},"toolUseResult":"{image}"}}"#
+        );
+        let short = r#"{"type":"user","uuid":"u1","message":{"content":"hi"}}"#;
+        let (found, summary) = read(format!("{short}\n{result}\n{long}\n{short}\n").as_bytes());
+        let told: Vec<_> = found.iter().map(|turn| (turn.number, turn.text.as_str())).collect();
+        assert_eq!(told, [(1, "hi"), (2, "look"), (3, "hi")]);
+        assert_eq!(summary, Summary { turns: 3, lines: 4, unreadable: 0, cut_off: false });
+        // Broken in its middle, and cut off at its end.
+        let broken = format!("{}x\n{short}\n{}", &long[..long.len() - 1], &long[..long.len() - 1]);
+        let (found, summary) = read(broken.as_bytes());
+        assert_eq!(found.len(), 1);
+        assert_eq!(summary, Summary { turns: 1, lines: 3, unreadable: 1, cut_off: true });
+    }
+
+    #[test]
+    fn a_failing_reader_is_an_error_and_not_an_end() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("disk"))
+            }
+        }
+        for length in [10, LINE_IN_MEMORY as usize + 10] {
+            let beginning = vec![b' '; length];
+            assert!(turns(BufReader::new(beginning.as_slice().chain(Fails)), |_| ()).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_and_a_time_that_is_none_is_left_out() {
+        let line = |at: &str| {
+            format!(r#"{{"type":"user","timestamp":{at:?},"message":{{"content":"{}"}}}}"#, "é".repeat(5000))
+        };
+        let (found, _) = read(line("2026-11-15T18:19:36.392Z").as_bytes());
+        assert_eq!(found[0].text.chars().count(), 4000);
+        assert_eq!(found[0].at.unwrap().to_string(), "2026-11-15T18:19:36.392Z");
+        assert_eq!(read(line("yesterday").as_bytes()).0[0].at, None);
+    }
+
+    #[test]
+    fn a_project_folder_is_its_path_with_everything_but_letters_and_digits_as_dashes() {
+        for (cwd, expected) in [
+            ("/home/dev/work", Some("-home-dev-work")),
+            ("/home/dev/my.app_2", Some("-home-dev-my-app-2")),
+            ("/é/😀", Some("-----")),
+        ] {
+            assert_eq!(project_folder(cwd).as_deref(), expected);
+        }
+        assert_eq!(project_folder(&"/long".repeat(50)), None);
+    }
+}

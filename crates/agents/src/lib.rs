@@ -1,0 +1,15 @@
+//! What piton knows of each agent: hook bytes become events, transcripts become turns, settings files get piton's
+//! hooks.
+//!
+//! Called by the engine, which acts on what it returns, and by the command line, which reads and writes the files.
+//! Never touches a file, a clock or the environment itself: bytes in, values out. Nothing here decides what to capture.
+
+pub mod adapter;
+pub mod claude_code;
+pub mod event;
+mod fields;
+pub mod generic;
+mod jsonc;
+
+pub use adapter::{Adapter, Reply};
+pub use event::{BadReport, Event, Report, Subagent, ToolCall};

@@ -1,0 +1,72 @@
+//! How much memory large input takes. One test alone, because it counts what the whole process allocates.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(unsafe_code, reason = "an allocator cannot be written without it")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use piton_agents::claude_code::transcript::turns;
+use piton_agents::{Adapter, Event};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// Safety: hands everything on to the system's allocator, and only counts.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        PEAK.fetch_max(NOW.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that were in use beyond those before.
+fn peak<T>(act: impl FnOnce() -> T) -> (T, usize) {
+    let before = NOW.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let out = act();
+    (out, PEAK.load(Relaxed) - before)
+}
+
+#[test]
+fn what_piton_does_not_use_takes_no_memory() {
+    let long = "x\\n".repeat(20 << 20 >> 2);
+    let claude = format!(
+        r#"{{"session_id":"s","cwd":"/w","hook_event_name":"PostToolUse","tool_name":"Write","tool_input":{{"content":"{long}","file_path":"/w/a"}},"tool_response":{{"originalFile":"{long}"}},"more":["{long}"]}}"#
+    );
+    let (report, used) = peak(|| Adapter::ClaudeCode.parse(claude.as_bytes()).unwrap());
+    assert!(matches!(report.event, Event::AfterTool(call) if call.summary == "Write a"));
+    assert!(used < 64 << 10, "{used} bytes for a report of {}", claude.len());
+
+    let many = "\"a\",".repeat(1 << 20);
+    let generic =
+        format!(r#"{{"event":"after-tool","session":"s","cwd":"/w","tool":"t","more":"{long}","paths":[{many}"b"]}}"#);
+    let (report, used) = peak(|| Adapter::Generic.parse(generic.as_bytes()).unwrap());
+    assert!(matches!(report.event, Event::AfterTool(call) if call.paths.len() == 1000));
+    assert!(used < 512 << 10, "{used} bytes for a report of {}", generic.len());
+
+    let deep = "[".repeat(1 << 20);
+    let (report, used) = peak(|| Adapter::ClaudeCode.parse(format!(r#"{{"a":{deep}"#).as_bytes()).is_err());
+    assert!(report && used < 8 << 20, "{used} bytes for what never ends");
+
+    let transcript = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"image","source":{{"data":"{long}"}}}},{{"type":"text","text":"look"}}]}}}}
+{{"type":"user","message":{{"content":"and now"}}}}
+"#
+    );
+    let mut texts = Vec::new();
+    let (summary, used) = peak(|| turns(transcript.as_bytes(), |turn| texts.push(turn.text)).unwrap());
+    assert_eq!((summary.turns, summary.unreadable), (2, 0));
+    assert_eq!(texts, ["look", "and now"]);
+    assert!(used < 4 << 20, "{used} bytes for a transcript of {}", transcript.len());
+}

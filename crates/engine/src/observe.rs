@@ -1,0 +1,562 @@
+//! Observing: an agent reports an event, and piton captures what it must and notes who did what.
+//!
+//! One event is one transaction: the session, turn and step that it belongs to, the checkpoint, and what it ends. A
+//! capture that cannot be made leaves a gap with its reason, and the rest is recorded all the same.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use piton_host::{Lock, canonical, outside, process};
+use piton_model::event::{Event, Report, ToolCall};
+use piton_model::ownership::Moment;
+use piton_model::session::{
+    Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
+};
+use piton_model::{Cause, Entry, Place, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
+use piton_store::{PATIENCE, StepRow, StoreError, TurnRow, Writer};
+
+use crate::capture::{About, Attention, CaptureError, Taken};
+use crate::notice::Notice;
+use crate::sink::Trees;
+use crate::view::{CheckpointView, Observed};
+use crate::workspace::Workspace;
+
+/// Counts the user's turns in a part of a transcript: those that an adapter finds in bytes.
+pub type CountTurns<'a> = dyn Fn(&mut dyn std::io::BufRead) -> std::io::Result<Vec<TurnFound>> + 'a;
+
+/// A user's turn that a transcript has.
+#[derive(Clone, Debug)]
+pub struct TurnFound {
+    /// What the agent calls it.
+    pub prompt_id: Option<String>,
+}
+
+/// How an event is taken in.
+pub struct ObserveOptions<'a> {
+    /// Captures at all; otherwise only sessions, turns and steps are noted.
+    pub automatic: bool,
+    /// When to give up.
+    pub deadline: Option<Instant>,
+    /// How the agent's transcript is read, where it has one.
+    pub count_turns: Option<&'a CountTurns<'a>>,
+    /// The agent runs in this very process, so there is no other to watch.
+    pub embedded: bool,
+    /// The turn and step that another workspace of the same session gave to this event.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+impl Default for ObserveOptions<'_> {
+    fn default() -> Self {
+        Self { automatic: true, deadline: None, count_turns: None, embedded: false, elsewhere: None }
+    }
+}
+
+/// Where an event stands in the store of another workspace.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// The turn.
+    pub turn: Option<Turn>,
+    /// The step's number in it.
+    pub step: Option<u32>,
+}
+
+/// Files outside every workspace are kept up to this size.
+const LARGEST_OUTSIDE: u64 = 16 << 20;
+/// Of a prompt so much is kept.
+const LONGEST_PROMPT: usize = 1 << 20;
+/// How long a description is at most.
+const LONGEST_DESCRIPTION: usize = 120;
+
+/// What an event is about, worked out before anything is captured.
+struct Context {
+    session: SessionId,
+    new_session: Option<Session>,
+    turn: u32,
+    new_turn: Option<Turn>,
+    /// The step that begins or ends.
+    step: Option<StepRow>,
+    is_new_step: bool,
+    /// Steps that must have ended by now, with how.
+    over: Vec<(StepRow, Ending)>,
+}
+
+impl Workspace {
+    /// Takes in what an agent reports.
+    ///
+    /// # Errors
+    /// Where not even a gap can be recorded: the lock is not to be had in time, or the store refuses.
+    pub fn observe(&mut self, report: &Report, options: &ObserveOptions<'_>) -> Result<Observed, CaptureError> {
+        let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
+        let lock = self.store.lock(patience)?;
+        self.read_record()?;
+        self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
+        let context = self.context(report, options)?;
+        let cause = cause_of(&report.event).filter(|_| options.automatic);
+        let captured = match cause {
+            Some(cause) => self.capture_event(&lock, report, &context, cause, options),
+            None => {
+                let mut writer = self.store.write(&lock)?;
+                self.note(&mut writer, report, &context, None)?;
+                writer.commit(false, false)?;
+                Ok(None)
+            }
+        };
+        let (checkpoint, gap) = match captured {
+            Ok(checkpoint) => (checkpoint, None),
+            Err(error) if self.is_worth_a_gap(&error) => {
+                let reason = error.to_string();
+                let mut writer = self.store.write(&lock)?;
+                let gap = Gap {
+                    place: context.place(),
+                    cause: cause.unwrap_or(Cause::Prompt),
+                    reason: reason.clone(),
+                    at: self.environment.clock.now(),
+                };
+                self.note(&mut writer, report, &context, Some(gap))?;
+                writer.commit(false, false)?;
+                (None, Some(reason))
+            }
+            Err(error) => return Err(error),
+        };
+        let _ = self.store.tidy(&lock);
+        drop(lock);
+        self.tell_of(&context, &report.event, checkpoint.as_ref(), gap.as_ref());
+        Ok(Observed {
+            session: context.session.clone(),
+            turn: context.turn,
+            step: context.step.as_ref().map(|row| row.step.at.step),
+            new_turn: context.new_turn.is_some(),
+            checkpoint,
+            gap,
+        })
+    }
+
+    /// A store that refuses cannot take a gap either.
+    fn is_worth_a_gap(&self, error: &CaptureError) -> bool {
+        !matches!(error, CaptureError::Store(_) | CaptureError::Recover(_))
+    }
+
+    fn capture_event(
+        &mut self,
+        lock: &Lock,
+        report: &Report,
+        context: &Context,
+        cause: Cause,
+        options: &ObserveOptions<'_>,
+    ) -> Result<Option<CheckpointView>, CaptureError> {
+        let root = self.root_to_capture(lock)?;
+        let named = context.step.as_ref().map(|row| &row.step.paths[..]).unwrap_or_default();
+        let mut forced: Vec<WorkspacePath> = Vec::new();
+        let Taken { mut writer, scan, fresh, keeps_index } = loop {
+            let attention = Attention { forced: &forced, deadline: options.deadline };
+            let taken = self.take(lock, &root, &attention)?;
+            let trees = Trees { fresh: &taken.fresh, store: &self.store };
+            // Files that the tool names are captured whatever the rules say.
+            let mut left_out = Vec::new();
+            for path in named.iter().filter(|path| !forced.contains(path)) {
+                let found = diff::lookup(&trees, &taken.scan.root.tree, path)?;
+                if matches!(found, Some(Entry::Skipped { reason }) if reason.is_by_rule()) {
+                    left_out.push(path.clone());
+                }
+            }
+            if left_out.is_empty() {
+                break taken;
+            }
+            forced.append(&mut left_out);
+        };
+        let parent = self.store.head(self.record.line)?;
+        let git = self.git_state(&mut writer, &scan, parent.as_ref())?;
+        let about = About {
+            place: Some(context.place()),
+            description: description(&report.event),
+            git,
+            moment: context.moment(&report.event),
+            ..About::of(cause)
+        };
+        let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
+        let row = piton_store::CheckpointRow { seq: 0, checkpoint, names: Vec::new(), annotation: None };
+        let view = CheckpointView::from(&row);
+        self.note_what_begins(&mut writer, context)?;
+        // What ends comes before the checkpoint that saw it: a step whose end is recorded after the newest checkpoint is
+        // one whose last changes nobody has looked at yet.
+        self.note_what_ends(&mut writer, report, context)?;
+        writer.record(Record::Checkpoint(row.checkpoint))?;
+        writer.commit(false, keeps_index)?;
+        self.keep_index(scan, keeps_index);
+        Ok(Some(view))
+    }
+
+    /// Records what an event says without a checkpoint.
+    fn note(
+        &self,
+        writer: &mut Writer<'_>,
+        report: &Report,
+        context: &Context,
+        gap: Option<Gap>,
+    ) -> Result<(), StoreError> {
+        self.note_what_begins(writer, context)?;
+        if let Some(gap) = gap {
+            writer.record(Record::Gap(gap))?;
+        }
+        self.note_what_ends(writer, report, context)
+    }
+
+    fn note_what_begins(&self, writer: &mut Writer<'_>, context: &Context) -> Result<(), StoreError> {
+        if let Some(session) = &context.new_session {
+            writer.record(Record::Session(session.clone()))?;
+        }
+        if let Some(turn) = &context.new_turn {
+            writer.record(Record::Turn(turn.clone()))?;
+        }
+        Ok(())
+    }
+
+    fn note_what_ends(&self, writer: &mut Writer<'_>, report: &Report, context: &Context) -> Result<(), StoreError> {
+        let (now, closed) = (self.environment.clock.now(), self.environment.clock.now_ns());
+        for (row, how) in &context.over {
+            writer.record(Record::StepEnded(StepEnd {
+                at: row.step.at.clone(),
+                how: *how,
+                closed,
+                outside: Vec::new(),
+            }))?;
+        }
+        match (&report.event, &context.step) {
+            (Event::BeforeTool(call), Some(row)) if context.is_new_step => {
+                // Its window opens now: whatever the scan found was there before it.
+                let outside = self.look_outside(writer, call)?;
+                writer.record(Record::Step(Step { opened: closed, outside, ..row.step.clone() }))?;
+            }
+            (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
+                if context.is_new_step {
+                    writer.record(Record::Step(row.step.clone()))?;
+                }
+                let how = match &report.event {
+                    Event::ToolFailed { interrupted: true, .. } => Ending::Interrupted,
+                    Event::ToolFailed { .. } => Ending::Failed,
+                    _ => Ending::Done,
+                };
+                // A command in the background has returned and goes on: its window stays open.
+                if !(row.step.background && how == Ending::Done) {
+                    let outside = self.look_outside(writer, call)?;
+                    writer.record(Record::StepEnded(StepEnd { at: row.step.at.clone(), how, closed, outside }))?;
+                }
+            }
+            (Event::TurnEnded { failed, message, .. }, _) if context.turn > 0 => {
+                writer.record(Record::TurnEnded(TurnEnd {
+                    session: context.session.clone(),
+                    number: context.turn,
+                    how: if *failed { Ending::Failed } else { Ending::Done },
+                    message: message.clone(),
+                    at: now,
+                }))?;
+            }
+            (Event::SessionEnded { reason }, _) => {
+                writer.record(Record::SessionEnded {
+                    session: context.session.clone(),
+                    reason: reason.clone(),
+                    at: now,
+                })?;
+            }
+            (Event::Message { role, text }, _) => {
+                writer.record(Record::Message(Message {
+                    session: context.session.clone(),
+                    turn: context.turn,
+                    role: role.clone(),
+                    text: text.clone(),
+                    at: now,
+                }))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Works out what an event belongs to.
+    fn context(&self, report: &Report, options: &ObserveOptions<'_>) -> Result<Context, StoreError> {
+        let now = self.environment.clock.now();
+        let session = SessionId::of(&report.agent, &report.session);
+        let known = self.store.session(&session)?;
+        let transcript = report.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let new_session = match known {
+            Some(row) if transcript.is_none() || row.session.transcript == transcript => None,
+            Some(row) => Some(Session { transcript, ..row.session }),
+            None => Some(Session {
+                id: session.clone(),
+                agent: report.agent.clone(),
+                agent_id: report.session.clone(),
+                name: None,
+                transcript,
+                started_at: now,
+            }),
+        };
+        let (turn, new_turn) = self.turn_of(report, options, &session)?;
+        let (step, is_new_step) = self.step_of(report, options, &session, turn)?;
+        let ends = step.as_ref().filter(|_| !is_new_step).map(|row| row.step.at.clone());
+        let mut over = Vec::new();
+        for row in self.store.open_steps()? {
+            if ends.as_ref() == Some(&row.step.at) {
+                continue;
+            }
+            if let Some(how) = is_over(&row, report, &session, turn, new_turn.is_some()) {
+                over.push((row, how));
+            }
+        }
+        Ok(Context { session, new_session, turn, new_turn, step, is_new_step, over })
+    }
+
+    /// The turn of an event; new where it is not known yet.
+    fn turn_of(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        session: &SessionId,
+    ) -> Result<(u32, Option<Turn>), StoreError> {
+        let last = self.store.last_turn(session)?;
+        let known = match &report.prompt_id {
+            Some(id) => self.store.turn_called(session, id)?,
+            None => None,
+        };
+        if let Some(row) = known {
+            return Ok((row.turn.number, None));
+        }
+        if let Some(turn) = options.elsewhere.as_ref().and_then(|e| e.turn.clone()) {
+            let is_new = self.store.turn(session, turn.number)?.is_none();
+            return Ok((turn.number, is_new.then_some(turn)));
+        }
+        let number_of_last = last.as_ref().map_or(0, |row| row.turn.number);
+        let prompt = match &report.event {
+            Event::Prompt { text } => Some(cut(text, LONGEST_PROMPT)),
+            Event::BeforeTool(_) | Event::AfterTool(_) | Event::ToolFailed { .. } => None,
+            _ => return Ok((number_of_last, None)),
+        };
+        let read = self.read_transcript(report, options, last.as_ref());
+        let number = match (&prompt, &read) {
+            // The prompt is not in the transcript yet.
+            (Some(_), Some((mark, _))) => mark.turns + 1,
+            (Some(_), None) => number_of_last + 1,
+            // A tool of a turn whose prompt piton did not hear: the transcript knows it.
+            (None, Some((mark, found))) => {
+                let before = mark.turns - found.len() as u32;
+                let at = found.iter().position(|turn| turn.prompt_id.is_some() && turn.prompt_id == report.prompt_id);
+                match at {
+                    Some(at) => before + at as u32 + 1,
+                    None if number_of_last > 0 => return Ok((number_of_last, None)),
+                    None => mark.turns.max(1),
+                }
+            }
+            (None, None) if number_of_last > 0 => return Ok((number_of_last, None)),
+            (None, None) => 1,
+        };
+        let number = number.max(number_of_last + 1);
+        let turn = Turn {
+            session: session.clone(),
+            number,
+            prompt,
+            prompt_id: report.prompt_id.clone(),
+            at: self.environment.clock.now(),
+            mark: read.map(|(mark, _)| mark),
+        };
+        Ok((number, Some(turn)))
+    }
+
+    /// Reads what is new in the transcript. It only gives turns their numbers, so whatever goes wrong is no error.
+    fn read_transcript(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        last: Option<&TurnRow>,
+    ) -> Option<(TranscriptMark, Vec<TurnFound>)> {
+        let (path, count) = (report.transcript.as_ref()?, options.count_turns?);
+        // A session's own file, and nothing else that a report may name.
+        if path.file_stem()?.to_str()? != report.session {
+            return None;
+        }
+        let mut mark = last.and_then(|row| row.turn.mark).unwrap_or(TranscriptMark { length: 0, turns: 0 });
+        let (mut part, mut length) = outside::read_from(path, mark.length).ok()??;
+        if length < mark.length {
+            // Another file than the one that was read: from the beginning.
+            mark = TranscriptMark { length: 0, turns: 0 };
+            (part, length) = outside::read_from(path, 0).ok()??;
+        }
+        let found = count(&mut part).ok()?;
+        Some((TranscriptMark { length, turns: mark.turns + found.len() as u32 }, found))
+    }
+
+    /// The step that an event begins or ends.
+    fn step_of(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        session: &SessionId,
+        turn: u32,
+    ) -> Result<(Option<StepRow>, bool), StoreError> {
+        let (call, begins) = match &report.event {
+            Event::BeforeTool(call) => (call, true),
+            Event::AfterTool(call) | Event::ToolFailed { call, .. } => (call, false),
+            _ => return Ok((None, false)),
+        };
+        // A call may end after its turn did, when its subagent went on.
+        let open = self.store.open_steps()?;
+        let of_turn = self.store.steps(session, Some(turn))?;
+        let mine = || of_turn.iter().chain(&open).filter(|row| row.step.at.session == *session);
+        let known = match &call.id {
+            Some(_) => mine().find(|row| row.step.call == call.id),
+            None if begins => None,
+            // Without an id, the newest open call of the same tool that does the same.
+            None => mine()
+                .rfind(|row| row.ending.is_none() && row.step.tool == call.tool && row.step.summary == call.summary),
+        };
+        if let Some(row) = known {
+            return Ok((Some(row.clone()), false));
+        }
+        let number = options.elsewhere.as_ref().and_then(|e| e.step);
+        let number = number.unwrap_or_else(|| of_turn.last().map_or(0, |row| row.step.at.step) + 1);
+        let step = Step {
+            at: StepRef { session: session.clone(), turn, step: number },
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+            summary: call.summary.clone(),
+            command: call.command.clone(),
+            paths: self.named_here(call),
+            outside: Vec::new(),
+            background: call.background,
+            subagent: report.subagent.as_ref().map(|s| s.id.clone()),
+            process: if options.embedded { None } else { process::reporter() },
+            // Where only its end is heard of, its window is as long as nothing tells otherwise: closed at once.
+            opened: self.environment.clock.now_ns(),
+        };
+        Ok((Some(StepRow { seq: 0, step, ending: None, closed: None }), true))
+    }
+
+    /// The files of this workspace that a call names.
+    fn named_here(&self, call: &ToolCall) -> Vec<WorkspacePath> {
+        call.paths.iter().filter_map(|path| self.path_here(path)).collect()
+    }
+
+    /// An absolute path as one of this workspace, where it is.
+    pub fn path_here(&self, path: &Path) -> Option<WorkspacePath> {
+        use std::os::unix::ffi::OsStrExt;
+        let parent = canonical(path.parent()?).ok()?;
+        let inner = parent.join(path.file_name()?);
+        let inner = inner.strip_prefix(&self.path).ok()?;
+        WorkspacePath::new(inner.as_os_str().as_bytes()).ok().filter(|path| !path.is_root())
+    }
+
+    /// Keeps what the files elsewhere that a call names hold. What cannot be kept is said.
+    fn look_outside(&self, writer: &mut Writer<'_>, call: &ToolCall) -> Result<Vec<Outside>, StoreError> {
+        let mut found = Vec::new();
+        for path in call.paths.iter().filter(|path| path.is_absolute()) {
+            let whole = path.parent().and_then(|parent| canonical(parent).ok());
+            let Some(whole) = whole.and_then(|parent| Some(parent.join(path.file_name()?))) else { continue };
+            if whole.starts_with(&self.path) || self.is_never_read(&whole) {
+                continue;
+            }
+            let (file, skipped) = match outside::read(&whole, LARGEST_OUTSIDE) {
+                Ok(Some(plain)) => {
+                    let size = plain.bytes.len() as u64;
+                    (Some(OutsideFile { blob: writer.blob(&plain.bytes)?, size, mode: plain.mode }), None)
+                }
+                Ok(None) => (None, None),
+                Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => (None, Some(SkipReason::TooLarge)),
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => (None, Some(SkipReason::Special)),
+                Err(_) => (None, Some(SkipReason::Unreadable)),
+            };
+            found.push(Outside { path: whole.to_string_lossy().into_owned(), file, skipped });
+        }
+        Ok(found)
+    }
+
+    /// Piton's own folder, and those where agents keep their state.
+    fn is_never_read(&self, path: &Path) -> bool {
+        let never = std::iter::once(self.home.path()).chain(self.environment.agent_state.iter().map(PathBuf::as_path));
+        never.into_iter().any(|folder| path.starts_with(folder))
+    }
+
+    fn tell_of(&self, context: &Context, event: &Event, checkpoint: Option<&CheckpointView>, gap: Option<&String>) {
+        if context.new_session.is_some() {
+            self.tell(|| Notice::SessionBegan { session: context.session.clone() });
+        }
+        if context.new_turn.is_some() {
+            self.tell(|| Notice::TurnBegan { session: context.session.clone(), turn: context.turn });
+        }
+        if let Some(checkpoint) = checkpoint {
+            self.tell(|| Notice::Captured { checkpoint: checkpoint.clone() });
+        }
+        if let Some(reason) = gap {
+            self.tell(|| Notice::Gap { reason: reason.clone() });
+        }
+        if matches!(event, Event::TurnEnded { .. }) {
+            self.tell(|| Notice::TurnEnded { session: context.session.clone(), turn: context.turn });
+        }
+    }
+}
+
+impl Context {
+    fn place(&self) -> Place {
+        let step = self.step.as_ref().map(|row| row.step.at.step);
+        Place { session: self.session.clone(), turn: self.turn, step }
+    }
+
+    fn moment(&self, event: &Event) -> Moment {
+        match (event, &self.step) {
+            (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row)) if !self.is_new_step => {
+                Moment::After(row.step.at.clone())
+            }
+            (Event::Prompt { .. } | Event::SessionStarted { .. }, _) => Moment::Between,
+            _ => Moment::Within(self.session.clone(), self.turn),
+        }
+    }
+}
+
+/// What an event's capture is called; none where nothing is captured.
+fn cause_of(event: &Event) -> Option<Cause> {
+    match event {
+        Event::SessionStarted { .. } => Some(Cause::SessionStart),
+        Event::Prompt { .. } => Some(Cause::Prompt),
+        Event::BeforeTool(_) => Some(Cause::BeforeTool),
+        Event::AfterTool(_) | Event::ToolFailed { .. } => Some(Cause::AfterTool),
+        // The end of a session is the last chance to see what an interrupted turn did.
+        Event::TurnEnded { .. } | Event::SessionEnded { .. } => Some(Cause::TurnEnd),
+        Event::Compacting { .. } => Some(Cause::Compaction),
+        Event::SubagentStarted | Event::SubagentEnded | Event::Message { .. } | Event::Other { .. } => None,
+    }
+}
+
+/// Whether a step that did not report its end must have ended, and how.
+fn is_over(row: &StepRow, report: &Report, session: &SessionId, turn: u32, turn_is_new: bool) -> Option<Ending> {
+    let step = &row.step;
+    let is_mine = step.at.session == *session;
+    if step.process.is_some_and(|process| !process::is_alive(&process)) {
+        return Some(Ending::Lost);
+    }
+    match &report.event {
+        // What runs in the background survives a turn.
+        Event::Prompt { .. } if is_mine && turn_is_new && step.at.turn < turn && !step.background => Some(Ending::Lost),
+        Event::TurnEnded { background, .. } if is_mine && step.at.turn == turn && step.subagent.is_none() => {
+            match (step.background, background) {
+                (true, true) => None,
+                (true, false) => Some(Ending::Done),
+                (false, _) => Some(Ending::Lost),
+            }
+        }
+        Event::SessionEnded { .. } if is_mine => Some(if step.background { Ending::Done } else { Ending::Lost }),
+        Event::SessionStarted { source } if is_mine && source.as_deref() != Some("compact") => Some(Ending::Lost),
+        _ => None,
+    }
+}
+
+fn description(event: &Event) -> Option<String> {
+    match event {
+        Event::Prompt { text } => {
+            text.lines().find(|line| !line.trim().is_empty()).map(|line| cut(line.trim(), LONGEST_DESCRIPTION))
+        }
+        Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. } => Some(call.summary.clone()),
+        _ => None,
+    }
+}
+
+/// The beginning of a text, at most so many bytes of it.
+fn cut(text: &str, most: usize) -> String {
+    text[..text.floor_char_boundary(most)].to_owned()
+}

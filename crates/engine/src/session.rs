@@ -1,0 +1,316 @@
+//! Sessions for a program that embeds piton, and across workspaces: begin a session, a turn, before and after a tool.
+//!
+//! The hook of an agent goes the same way: its report becomes the same [`Report`], and [`Engine::observe`] takes it to
+//! every workspace that the session works in.
+
+use std::path::{Path, PathBuf};
+
+use piton_host::canonical;
+use piton_model::event::{Event, Report, ToolCall};
+use piton_model::{SessionId, Turn, WorkspaceId};
+use piton_store::StoreError;
+
+use crate::capture::CaptureError;
+use crate::observe::{Elsewhere, ObserveOptions};
+use crate::view::Observed;
+use crate::workspace::{Engine, InitOptions, OpenError, Workspace};
+
+/// Why a report could not be taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// The workspace.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The capture.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A report that does not say where the agent works.
+    #[error("the report does not say where the agent works")]
+    NoFolder,
+}
+
+impl Engine {
+    /// Takes in what an agent reports, in the workspace around the folder it works in and in every other that its
+    /// session works in. A folder that is no workspace yet becomes one.
+    ///
+    /// Returns what came of it in the first; what goes wrong in another is in its place of the list.
+    ///
+    /// # Errors
+    /// What goes wrong in the workspace where the agent works.
+    pub fn observe(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+    ) -> Result<(Observed, Vec<(PathBuf, Result<Observed, ObserveError>)>), ObserveError> {
+        let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
+        let session = SessionId::of(&report.agent, &report.session);
+        let mut first = self.open_or_init_around(cwd)?;
+        let known = self.home.workspaces_of(&session);
+        let mut others: Vec<PathBuf> = known.iter().map(|(_, path)| path.clone()).collect();
+        for path in self.workspaces_named(report) {
+            if !others.contains(&path) {
+                others.push(path);
+            }
+        }
+        others.retain(|path| path != first.path() && path.is_dir());
+        let turn_elsewhere = if first.store.session(&session)?.is_none() {
+            others.iter().find_map(|path| self.open(path).ok()?.turn_for(report, &session))
+        } else {
+            None
+        };
+        let elsewhere = turn_elsewhere.map(|turn| Elsewhere { turn: Some(turn), step: None });
+        let observed = first.observe(report, &ObserveOptions { elsewhere, ..options.again() })?;
+        if !known.iter().any(|(id, _)| *id == first.record.id) {
+            self.home.note_session(&session, &first.record.id)?;
+        }
+        let turn = first.store.turn(&session, observed.turn)?.map(|row| row.turn);
+        let mut rest = Vec::new();
+        for path in others {
+            let elsewhere = Some(Elsewhere { turn: turn.clone(), step: observed.step });
+            let result = self.open(&path).map_err(ObserveError::from).and_then(|mut workspace| {
+                let observed = workspace.observe(report, &ObserveOptions { elsewhere, ..options.again() })?;
+                if !known.iter().any(|(id, _)| *id == workspace.record.id) {
+                    self.home.note_session(&session, &workspace.record.id).map_err(CaptureError::from)?;
+                }
+                Ok(observed)
+            });
+            rest.push((path, result));
+        }
+        Ok((observed, rest))
+    }
+
+    /// The workspaces that a session works in.
+    pub fn workspaces_of(&self, session: &SessionId) -> Vec<PathBuf> {
+        self.home.workspaces_of(session).into_iter().map(|(_, path)| path).collect()
+    }
+
+    fn open_or_init_around(&self, folder: &Path) -> Result<Workspace, OpenError> {
+        let folder = self.locate(folder)?;
+        match self.open(&folder) {
+            Err(OpenError::NotKnown(_)) => {
+                self.init(&folder, InitOptions::default())?;
+                self.open(&folder)
+            }
+            result => result,
+        }
+    }
+
+    /// The known workspaces of the files that a tool names.
+    fn workspaces_named(&self, report: &Report) -> Vec<PathBuf> {
+        let (Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. }) = &report.event else {
+            return Vec::new();
+        };
+        let cwd = report.cwd.as_deref().and_then(|cwd| canonical(cwd).ok());
+        let mut found = Vec::new();
+        for path in &call.paths {
+            let Some(parent) = path.parent().and_then(|parent| canonical(parent).ok()) else { continue };
+            // Most names lie where the agent works.
+            if cwd.as_ref().is_some_and(|cwd| parent.starts_with(cwd)) {
+                continue;
+            }
+            found.extend(self.home.around(&parent).map(|known| known.path));
+        }
+        found
+    }
+}
+
+impl From<StoreError> for ObserveError {
+    fn from(error: StoreError) -> Self {
+        Self::Capture(error.into())
+    }
+}
+
+impl ObserveOptions<'_> {
+    fn again(&self) -> ObserveOptions<'_> {
+        ObserveOptions {
+            automatic: self.automatic,
+            deadline: self.deadline,
+            count_turns: self.count_turns,
+            embedded: self.embedded,
+            elsewhere: None,
+        }
+    }
+}
+
+/// A session of an agent that embeds piton.
+///
+/// ```no_run
+/// use piton_engine::{Engine, Environment, Tool};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::new("/var/lib/piton".into(), Environment::default());
+/// let mut workspace = engine.open_or_init("/src/project".as_ref())?;
+/// let mut session = workspace.begin_session("my-agent", "run-1")?;
+/// session.begin_turn("make the tests pass")?;
+/// session.before_tool(&Tool::new("call-1", "write_file").names("src/main.rs"))?;
+/// // … the tool writes …
+/// session.after_tool("call-1")?;
+/// session.end_turn()?;
+/// # Ok(()) }
+/// ```
+pub struct LiveSession<'w> {
+    workspace: &'w mut Workspace,
+    agent: String,
+    id: String,
+    calls: Vec<ToolCall>,
+}
+
+/// A tool call of an agent that embeds piton.
+#[derive(Clone, Debug, Default)]
+pub struct Tool {
+    call: ToolCall,
+    names: Vec<PathBuf>,
+}
+
+impl Tool {
+    /// A call of a tool, with the agent's own id for it.
+    pub fn new(id: impl Into<String>, tool: impl Into<String>) -> Self {
+        let tool = tool.into();
+        let call = ToolCall { id: Some(id.into()), summary: tool.clone(), tool, ..ToolCall::default() };
+        Self { call, names: Vec::new() }
+    }
+
+    /// Says that the tool writes this file: a path in the workspace, or an absolute one.
+    #[must_use]
+    pub fn names(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.call.summary = format!("{} {}", self.call.summary, path.display());
+        self.names.push(path);
+        self
+    }
+
+    /// Says that the tool runs this shell command.
+    #[must_use]
+    pub fn runs(mut self, command: impl Into<String>) -> Self {
+        let command = command.into();
+        self.call.summary = format!("{} {}", self.call.tool, command.lines().next().unwrap_or_default());
+        self.call.command = Some(command);
+        self
+    }
+
+    /// Says that it goes on after it has returned.
+    #[must_use]
+    pub fn in_background(mut self) -> Self {
+        self.call.background = true;
+        self
+    }
+}
+
+impl Workspace {
+    /// Begins a session, or goes on with one of the same id, and captures.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn begin_session(&mut self, agent: &str, id: &str) -> Result<LiveSession<'_>, CaptureError> {
+        let mut session =
+            LiveSession { workspace: self, agent: agent.to_owned(), id: id.to_owned(), calls: Vec::new() };
+        session.report(None, Event::SessionStarted { source: None })?;
+        let (session_id, workspace) = (session.id(), &session.workspace);
+        workspace.home.note_session(&session_id, &workspace.record.id)?;
+        Ok(session)
+    }
+
+    /// The turn that a report belongs to, where this store knows it.
+    fn turn_for(&self, report: &Report, session: &SessionId) -> Option<Turn> {
+        let called = report.prompt_id.as_ref().and_then(|id| self.store.turn_called(session, id).ok()?);
+        called.or_else(|| self.store.last_turn(session).ok()?).map(|row| row.turn)
+    }
+
+    /// This workspace's id.
+    pub fn id(&self) -> &WorkspaceId {
+        &self.record.id
+    }
+}
+
+impl LiveSession<'_> {
+    /// The session's id, for targets such as `ID:t5`.
+    pub fn id(&self) -> SessionId {
+        SessionId::of(&self.agent, &self.id)
+    }
+
+    /// The workspace that it works in.
+    pub fn workspace(&mut self) -> &mut Workspace {
+        self.workspace
+    }
+
+    /// Begins a turn with the user's prompt, and captures.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn begin_turn(&mut self, prompt: &str) -> Result<Observed, CaptureError> {
+        self.report(None, Event::Prompt { text: prompt.to_owned() })
+    }
+
+    /// Captures before a tool runs, the files that it names first of all.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn before_tool(&mut self, tool: &Tool) -> Result<Observed, CaptureError> {
+        let mut call = tool.call.clone();
+        call.paths = tool.names.iter().map(|path| self.workspace.path().join(path)).collect();
+        self.calls.push(call.clone());
+        self.report(None, Event::BeforeTool(call))
+    }
+
+    /// Captures after a tool has run.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn after_tool(&mut self, id: &str) -> Result<Observed, CaptureError> {
+        let call = self.ended(id);
+        self.report(None, Event::AfterTool(call))
+    }
+
+    /// Captures after a tool has failed: it may have changed files all the same.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn tool_failed(&mut self, id: &str, error: &str) -> Result<Observed, CaptureError> {
+        let call = self.ended(id);
+        self.report(None, Event::ToolFailed { call, error: error.to_owned(), interrupted: false })
+    }
+
+    /// Notes something that was said.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn message(&mut self, role: &str, text: &str) -> Result<Observed, CaptureError> {
+        self.report(None, Event::Message { role: role.to_owned(), text: text.to_owned() })
+    }
+
+    /// Ends the turn, and captures.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn end_turn(&mut self) -> Result<Observed, CaptureError> {
+        self.report(None, Event::TurnEnded { failed: false, message: None, background: false })
+    }
+
+    /// Ends the session.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn end(mut self) -> Result<Observed, CaptureError> {
+        self.report(None, Event::SessionEnded { reason: None })
+    }
+
+    fn ended(&mut self, id: &str) -> ToolCall {
+        match self.calls.iter().position(|call| call.id.as_deref() == Some(id)) {
+            Some(at) => self.calls.swap_remove(at),
+            None => Tool::new(id, "unknown").call,
+        }
+    }
+
+    fn report(&mut self, prompt_id: Option<String>, event: Event) -> Result<Observed, CaptureError> {
+        let report = Report {
+            agent: self.agent.clone(),
+            session: self.id.clone(),
+            cwd: Some(self.workspace.path().to_owned()),
+            transcript: None,
+            prompt_id,
+            subagent: None,
+            event,
+        };
+        self.workspace.observe(&report, &ObserveOptions { embedded: true, ..ObserveOptions::default() })
+    }
+}

@@ -1,0 +1,265 @@
+//! What surfaces show of sessions: turns, steps, changes with their owners, gaps.
+
+use piton_model::diff::{ChangeKind, Counts};
+use piton_model::ownership::Owner;
+use piton_model::session::Gap;
+use piton_model::{Cause, CheckpointId, Ending, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{CheckpointView, FileChange, OperationView, PathView};
+
+/// A session in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionView {
+    /// Its id, the same in every store.
+    pub id: SessionId,
+    /// Which agent.
+    pub agent: String,
+    /// What the agent calls it.
+    pub agent_id: String,
+    /// What a person calls it.
+    pub name: Option<String>,
+    /// The first prompt that piton heard, its first line.
+    pub title: Option<String>,
+    /// When piton first heard of it.
+    pub started_at: Timestamp,
+    /// When it last reported.
+    pub last_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Whether it is at work, as far as anybody knows.
+    pub live: bool,
+    /// The number of its last turn.
+    pub turns: u32,
+    /// How many checkpoints it has here.
+    pub checkpoints: u64,
+    /// What it changed here.
+    pub changes: Counts,
+    /// Captures that should have been and were not.
+    pub gaps: u64,
+    /// The agent's own conversation file.
+    pub transcript: Option<String>,
+}
+
+/// A list of sessions.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sessions {
+    /// The one that reported last comes first.
+    pub sessions: Vec<SessionView>,
+}
+
+/// A turn and what was done in it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TurnView {
+    /// Whose.
+    pub session: SessionId,
+    /// From 1.
+    pub number: u32,
+    /// What to type to mean the moment just before it: `t5`.
+    pub target: String,
+    /// What the user said.
+    pub prompt: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How; none while it runs.
+    pub ending: Option<Ending>,
+    /// The agent's last words.
+    pub message: Option<String>,
+    /// The checkpoint of just before it.
+    pub checkpoint: Option<CheckpointId>,
+    /// What it changed, taken together.
+    pub changes: Counts,
+    /// The paths that it changed, taken together.
+    pub files: Vec<ChangedFile>,
+    /// Its tool calls.
+    pub steps: Vec<StepView>,
+    /// What the user changed before it and while it ran.
+    pub yours: Vec<ChangedFile>,
+    /// What changed and nobody knows by whom.
+    pub unsure: Vec<ChangedFile>,
+    /// Captures that should have been and were not.
+    pub gaps: Vec<GapView>,
+}
+
+/// A tool call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepView {
+    /// From 1 in its turn.
+    pub number: u32,
+    /// What to type to mean the moment just before it: `t5.2`.
+    pub target: String,
+    /// The tool.
+    pub tool: String,
+    /// What it did, in a few words.
+    pub summary: String,
+    /// The shell command, where it is one.
+    pub command: Option<String>,
+    /// Whether it went on in the background.
+    pub background: bool,
+    /// The subagent that called it.
+    pub subagent: Option<String>,
+    /// How it ended; none while it runs.
+    pub ending: Option<Ending>,
+    /// When it began.
+    pub at: Timestamp,
+    /// The checkpoint of just before it.
+    pub checkpoint: Option<CheckpointId>,
+    /// What it changed.
+    pub changes: Counts,
+    /// The paths that it changed.
+    pub files: Vec<ChangedFile>,
+}
+
+/// A changed path with its owner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Where.
+    #[serde(flatten)]
+    pub path: PathView,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Who did it, and how that is known.
+    pub owner: Owner,
+}
+
+/// A capture that should have been and was not.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GapView {
+    /// The turn that it is in; 0 before the first.
+    pub turn: u32,
+    /// The step, where it is about one.
+    pub step: Option<u32>,
+    /// What it would have been.
+    pub cause: Cause,
+    /// Why it was not.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl From<&Gap> for GapView {
+    fn from(gap: &Gap) -> Self {
+        Self { turn: gap.place.turn, step: gap.place.step, cause: gap.cause, reason: gap.reason.clone(), at: gap.at }
+    }
+}
+
+/// One entry of the timeline.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "kebab-case")]
+pub enum LogEntry {
+    /// A turn of a session.
+    Turn(Box<TurnView>),
+    /// A checkpoint that a person made, or the first of all.
+    Checkpoint {
+        /// Which.
+        #[serde(flatten)]
+        checkpoint: Box<CheckpointView>,
+        /// What changed since the one before it, where somebody noted who did it.
+        files: Vec<ChangedFile>,
+    },
+    /// A rewind, an undo, a redo.
+    Operation(OperationView),
+    /// What the user changed outside every turn.
+    Yours {
+        /// The checkpoint that found it.
+        checkpoint: Box<CheckpointView>,
+        /// What.
+        files: Vec<ChangedFile>,
+    },
+    /// A gap before the first turn of a session; the others are with their turns.
+    Gap {
+        /// Whose.
+        session: SessionId,
+        /// What.
+        #[serde(flatten)]
+        gap: GapView,
+    },
+}
+
+/// The timeline, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Timeline {
+    /// What happened.
+    pub entries: Vec<LogEntry>,
+    /// How many entries there are in all.
+    pub total: u64,
+    /// The sessions that entries are of; the one that reported last comes first.
+    pub sessions: Vec<SessionView>,
+}
+
+/// One change of a session, numbered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NumberedChange {
+    /// From 1, oldest first; none for the user's own, so that the others keep their numbers whether these are listed or
+    /// not.
+    pub number: Option<u32>,
+    /// What.
+    #[serde(flatten)]
+    pub change: ChangedFile,
+    /// When it was found.
+    pub at: Timestamp,
+    /// The turn.
+    pub turn: u32,
+    /// The step, where that is known.
+    pub step: Option<u32>,
+    /// The step's tool.
+    pub tool: Option<String>,
+    /// The checkpoint that has it.
+    pub checkpoint: CheckpointId,
+}
+
+/// What a session changed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionChanges {
+    /// Which.
+    pub session: SessionView,
+    /// Oldest first.
+    pub changes: Vec<NumberedChange>,
+    /// The session's own and the unsure ones taken together, path by path.
+    pub summary: Counts,
+}
+
+/// A path that a checkpoint changed, with its owner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnedFile {
+    /// What.
+    #[serde(flatten)]
+    pub change: FileChange,
+    /// Who did it, where that was noted: not in a first checkpoint, nor where very much changed at once.
+    pub owner: Option<Owner>,
+}
+
+/// Something that a search found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Found {
+    /// What it is: `prompt`, `step`, `name`, `annotation`, `path`, `description`.
+    pub kind: String,
+    /// What to type to mean that moment.
+    pub target: Option<String>,
+    /// The session that it is of.
+    pub session: Option<SessionId>,
+    /// The text around the words.
+    pub text: String,
+    /// Where in `text` words were found: from and to, in bytes.
+    pub marks: Vec<(usize, usize)>,
+    /// When.
+    pub at: Option<Timestamp>,
+}
+
+/// What a search found, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchResult {
+    /// The words.
+    pub words: Vec<String>,
+    /// What was found.
+    pub found: Vec<Found>,
+}
+
+/// A note that was made on a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Annotated {
+    /// The checkpoint, with it.
+    pub checkpoint: CheckpointView,
+}

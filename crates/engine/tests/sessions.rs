@@ -1,0 +1,501 @@
+//! Sessions, turns and steps: what an agent reports becomes a timeline with owners.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use piton_engine::model::event::{Event, Report, Subagent, ToolCall};
+use piton_engine::model::{Candidate, Evidence, Owner, SessionId};
+use piton_engine::view::{ChangedFile, LogEntry, Observed, TurnView};
+use piton_engine::{
+    CaptureError, CaptureOptions, MOST_MANUAL, Notice, ObserveOptions, TargetError, TimelineOptions, Tool, TurnFound,
+};
+use piton_testkit::World;
+
+/// An agent that reports.
+struct Agent<'w> {
+    world: &'w World,
+    session: &'static str,
+    folder: RefCell<PathBuf>,
+    transcript: Option<PathBuf>,
+    subagent: Option<&'static str>,
+}
+
+impl<'w> Agent<'w> {
+    fn new(world: &'w World, session: &'static str) -> Self {
+        Self { world, session, folder: RefCell::new(world.ws()), transcript: None, subagent: None }
+    }
+
+    fn report(&self, prompt_id: Option<&str>, event: Event) -> Report {
+        Report {
+            agent: "test".into(),
+            session: self.session.into(),
+            cwd: Some(self.folder.borrow().clone()),
+            transcript: self.transcript.clone(),
+            prompt_id: prompt_id.map(str::to_owned),
+            subagent: self.subagent.map(|id| Subagent { id: id.into(), kind: "helper".into() }),
+            event,
+        }
+    }
+
+    fn tell(&self, event: Event) -> Observed {
+        let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
+        self.world.engine.observe(&self.report(None, event), &options).unwrap().0
+    }
+
+    fn prompt(&self, text: &str) -> Observed {
+        self.tell(Event::Prompt { text: text.into() })
+    }
+
+    fn call(&self, id: &str, tool: &str, paths: &[&str], background: bool) -> ToolCall {
+        ToolCall {
+            id: Some(id.into()),
+            tool: tool.into(),
+            summary: format!("{tool} {}", paths.join(" ")).trim().to_owned(),
+            paths: paths.iter().map(|path| self.folder.borrow().join(path)).collect(),
+            command: None,
+            background,
+        }
+    }
+
+    fn before(&self, id: &str, tool: &str, paths: &[&str]) -> Observed {
+        self.tell(Event::BeforeTool(self.call(id, tool, paths, false)))
+    }
+
+    fn after(&self, id: &str) -> Observed {
+        self.tell(Event::AfterTool(ToolCall { id: Some(id.into()), ..ToolCall::default() }))
+    }
+
+    fn end_turn(&self) -> Observed {
+        self.tell(Event::TurnEnded { failed: false, message: Some("done".into()), background: false })
+    }
+
+    fn id(&self) -> SessionId {
+        SessionId::of("test", self.session)
+    }
+
+    fn turns(&self) -> Vec<TurnView> {
+        let options = TimelineOptions { session: Some(self.id()), ..TimelineOptions::default() };
+        let entries = self.world.open().timeline(&options).unwrap().entries;
+        let mut turns: Vec<TurnView> = entries
+            .into_iter()
+            .filter_map(|entry| if let LogEntry::Turn(turn) = entry { Some(*turn) } else { None })
+            .collect();
+        turns.reverse();
+        turns
+    }
+}
+
+/// `a.txt named t1.2`, and so on.
+fn owners(files: &[ChangedFile]) -> Vec<String> {
+    files.iter().map(|file| format!("{} {}", file.path.path, owner(&file.owner))).collect()
+}
+
+fn owner(owner: &Owner) -> String {
+    match owner {
+        Owner::Step { step, evidence: Evidence::Named } => format!("named t{}.{}", step.turn, step.step),
+        Owner::Step { step, evidence: Evidence::Window } => format!("window t{}.{}", step.turn, step.step),
+        Owner::You => "you".into(),
+        Owner::Operation { .. } => "operation".into(),
+        Owner::Unsure { candidates } => {
+            let names = candidates.iter().map(|c| match c {
+                Candidate::Step(step) => format!("t{}.{}", step.turn, step.step),
+                Candidate::You => "you".into(),
+            });
+            format!("unsure {}", names.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// Long enough for a filesystem's clock to tick.
+fn tick() {
+    std::thread::sleep(Duration::from_millis(40));
+}
+
+#[test]
+fn two_turns_with_the_user_in_between_have_their_steps_owners_and_targets() {
+    let world = World::new();
+    world.write("notes.md", "mine").write("src/a.rs", "a");
+    let agent = Agent::new(&world, "s1");
+    agent.tell(Event::SessionStarted { source: Some("startup".into()) });
+    let start = world.snapshot();
+
+    agent.prompt("write b\nand more");
+    agent.before("c1", "Write", &["src/b.rs"]);
+    world.write("src/b.rs", "b");
+    agent.after("c1");
+    let first_step_done = world.snapshot();
+    agent.before("c2", "Bash", &[]);
+    tick();
+    world.write("src/c.rs", "c").remove("src/a.rs").rename("src/b.rs", "src/d.rs");
+    agent.after("c2");
+    agent.end_turn();
+
+    world.write("notes.md", "mine, edited");
+    let before_second = world.snapshot();
+    agent.prompt("edit c");
+    agent.before("c3", "Edit", &["src/c.rs"]);
+    world.write("src/c.rs", "c, edited");
+    agent.after("c3");
+    agent.end_turn();
+    let end = world.snapshot();
+
+    let turns = agent.turns();
+    assert_eq!(turns.len(), 2);
+    assert_eq!(turns[0].prompt.as_deref(), Some("write b\nand more"));
+    assert_eq!(turns[0].steps.iter().map(|s| &s.summary[..]).collect::<Vec<_>>(), ["Write src/b.rs", "Bash"]);
+    assert_eq!(owners(&turns[0].steps[0].files), ["src/b.rs named t1.1"]);
+    assert_eq!(
+        owners(&turns[0].steps[1].files),
+        ["src/a.rs window t1.2", "src/b.rs window t1.2", "src/c.rs window t1.2", "src/d.rs window t1.2"]
+    );
+    // Taken together `src/b.rs` was made and went again.
+    let counts = turns[0].changes;
+    assert_eq!((counts.created, counts.modified, counts.deleted), (2, 0, 1));
+    assert_eq!(owners(&turns[1].yours), ["notes.md you"]);
+    assert_eq!(owners(&turns[1].files), ["src/c.rs named t2.1"]);
+
+    for (target, state) in [
+        ("t2", &before_second),
+        ("t1.2", &first_step_done),
+        ("t1", &start),
+        ("t2.end", &end),
+        (&format!("{}:t2", agent.id().short()), &before_second),
+        ("s1:start", &start),
+    ] {
+        world.rewind(target);
+        world.assert_is(state);
+    }
+    let workspace = world.open();
+    assert!(matches!(workspace.resolve("t3"), Err(TargetError::NoTurn { turn: 3, last: 2, .. })));
+    assert!(matches!(workspace.resolve("t1.7"), Err(TargetError::NoStep { step: 7, last: 2, .. })));
+    assert!(matches!(workspace.resolve("nobody:t1"), Err(TargetError::UnknownSession(_))));
+    drop(workspace);
+    world.assert_sound();
+}
+
+#[test]
+fn what_a_missing_after_event_a_parallel_call_and_a_background_command_did_has_its_owner_or_is_unsure() {
+    let world = World::new();
+    world.write("yours.txt", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    // Parallel shells: only the turn is sure.
+    agent.before("a", "Bash", &[]);
+    agent.before("b", "Bash", &[]);
+    tick();
+    world.write("either.txt", "x");
+    agent.after("a");
+    agent.after("b");
+    // The user saves a file of theirs while a shell runs.
+    world.write("yours.txt", "2");
+    agent.prompt("two");
+    agent.before("c", "Bash", &[]);
+    tick();
+    world.write("yours.txt", "3").write("shells.txt", "x");
+    agent.after("c");
+    // A background command: what changes later may be of it.
+    agent.tell(Event::BeforeTool(agent.call("d", "Bash", &[], true)));
+    agent.after("d");
+    tick();
+    world.write("later.txt", "x");
+    agent.before("e", "Edit", &["named.txt"]);
+    world.write("named.txt", "x");
+    agent.after("e");
+    agent.end_turn();
+    // No after event (the user pressed Esc), and then a prompt.
+    agent.prompt("three");
+    agent.before("f", "Bash", &[]);
+    tick();
+    world.write("interrupted.txt", "x");
+    agent.prompt("four");
+    tick();
+    world.write("after.txt", "x");
+    agent.prompt("five");
+
+    let turns = agent.turns();
+    assert_eq!(owners(&turns[0].unsure), ["either.txt unsure t1.1 t1.2"]);
+    assert_eq!(owners(&turns[0].files), ["either.txt unsure t1.1 t1.2"]);
+    assert_eq!(owners(&turns[1].files), ["named.txt named t2.3", "shells.txt window t2.1"]);
+    assert_eq!(owners(&turns[1].unsure), ["later.txt unsure t2.2 you", "yours.txt unsure t2.1 you"]);
+    assert_eq!(owners(&turns[3].unsure), ["interrupted.txt unsure t3.1 you"]);
+    assert_eq!(owners(&turns[4].yours), ["after.txt you"]);
+    let endings: Vec<_> =
+        turns.iter().flat_map(|t| &t.steps).map(|s| s.ending.map_or("open", |e| e.as_str())).collect();
+    assert_eq!(endings, ["done", "done", "done", "done", "done", "lost"]);
+}
+
+#[test]
+fn two_sessions_at_once_get_their_own_turns_and_overlapping_shells_are_unsure() {
+    let world = World::new();
+    world.write("a.txt", "1");
+    let (one, two) = (Agent::new(&world, "one"), Agent::new(&world, "two"));
+    one.prompt("first");
+    two.prompt("second");
+    one.before("1", "Bash", &[]);
+    two.before("1", "Bash", &[]);
+    tick();
+    world.write("a.txt", "2");
+    one.after("1");
+    two.before("2", "Edit", &["b.txt"]);
+    world.write("b.txt", "x");
+    two.after("2");
+    assert_eq!(owners(&one.turns()[0].unsure), ["a.txt unsure t1.1 t1.1 you"]);
+    assert_eq!(owners(&two.turns()[0].files), ["b.txt named t1.2"]);
+    let sessions = world.open().sessions().unwrap().sessions;
+    assert_eq!(sessions.iter().map(|s| &s.agent_id[..]).collect::<Vec<_>>(), ["two", "one"]);
+
+    // Nobody can be asked which is meant: then it is an error that names them.
+    let strict = World::at(world.base(), |environment| environment.guesses_session = false);
+    assert!(matches!(strict.open().resolve("t1"), Err(TargetError::SeveralSessions { live, .. }) if live.len() == 2));
+    assert!(strict.open().resolve("one:t1").is_ok());
+    one.tell(Event::SessionEnded { reason: None });
+    assert!(strict.open().resolve("t1").is_ok());
+}
+
+#[test]
+fn a_session_that_began_before_piton_has_the_transcripts_numbers() {
+    let world = World::new();
+    let transcript = world.base().join("s1.jsonl");
+    std::fs::write(&transcript, "p1\np2\np3\n").unwrap();
+    let mut agent = Agent::new(&world, "s1");
+    agent.transcript = Some(transcript.clone());
+    let count = |part: &mut dyn std::io::BufRead| {
+        let mut text = String::new();
+        part.read_to_string(&mut text)?;
+        Ok(text.lines().map(|line| TurnFound { prompt_id: Some(line.to_owned()) }).collect())
+    };
+    let options = || ObserveOptions { embedded: true, count_turns: Some(&count), ..ObserveOptions::default() };
+    let tell = |id, event| world.engine.observe(&agent.report(Some(id), event), &options()).unwrap().0.turn;
+    // Piton comes in the middle of turn 3.
+    assert_eq!(tell("p3", Event::BeforeTool(agent.call("c", "Bash", &[], false))), 3);
+    assert_eq!(tell("p3", Event::AfterTool(agent.call("c", "Bash", &[], false))), 3);
+    assert_eq!(tell("p4", Event::Prompt { text: "four".into() }), 4);
+    assert_eq!(tell("p4", Event::Prompt { text: "four, and this".into() }), 4);
+    // A tool of something that the transcript has no turn for belongs to the turn before.
+    std::fs::write(&transcript, "p1\np2\np3\np4\n").unwrap();
+    assert_eq!(tell("task", Event::BeforeTool(agent.call("d", "Bash", &[], false))), 4);
+    std::fs::write(&transcript, "p1\np2\np3\np4\np5\n").unwrap();
+    assert_eq!(tell("p6", Event::Prompt { text: "six".into() }), 6);
+    assert_eq!(agent.turns().iter().map(|t| t.number).collect::<Vec<_>>(), [3, 4, 6]);
+
+    // A transcript of another session, a folder or a pipe is no transcript.
+    agent.transcript = Some(world.base().to_owned());
+    let told = world.engine.observe(&agent.report(Some("p7"), Event::Prompt { text: "7".into() }), &options()).unwrap();
+    assert_eq!(told.0.turn, 7);
+}
+
+#[test]
+fn an_agent_that_goes_to_a_second_repository_is_captured_there_under_the_same_turn() {
+    let world = World::new();
+    world.write("a.txt", "1");
+    let second = world.base().join("second");
+    std::fs::create_dir_all(second.join(".git")).unwrap();
+    std::fs::write(second.join("b.txt"), "1").unwrap();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.end_turn();
+    agent.prompt("work in both");
+    agent.before("c1", "Bash", &[]);
+    agent.after("c1");
+    agent.folder.replace(second.clone());
+    let there = agent.before("c2", "Edit", &["b.txt"]);
+    assert_eq!((there.turn, there.step), (2, Some(1)));
+    std::fs::write(second.join("b.txt"), "2").unwrap();
+    agent.after("c2");
+    agent.end_turn();
+    agent.folder.replace(world.ws());
+    agent.prompt("three");
+
+    assert_eq!(world.engine.workspaces_of(&agent.id()), [world.ws(), second.clone()]);
+    let mut other = world.engine.open(&second).unwrap();
+    let outcome = other.rewind_now("t2.1", &piton_engine::RewindOptions::default()).unwrap();
+    assert_eq!(outcome.restored.len(), 1);
+    assert_eq!(std::fs::read(second.join("b.txt")).unwrap(), b"1");
+    // The third turn is known in both.
+    assert!(other.resolve("t3").is_ok());
+    assert!(world.open().resolve("t3").is_ok());
+}
+
+#[test]
+fn a_file_that_a_tool_names_is_captured_though_a_rule_leaves_it_out() {
+    let world = World::new();
+    world.write(".gitignore", "out/\n").write("out/config", "1").write("out/other", "1").write("a", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.before("c1", "Edit", &["out/config"]);
+    world.write("out/config", "2").write("out/other", "2");
+    agent.after("c1");
+    agent.end_turn();
+    assert_eq!(owners(&agent.turns()[0].files), ["out/config named t1.1"]);
+    world.rewind("t1.1");
+    let now = world.snapshot();
+    assert_eq!(now.bytes("out/config"), Some(&b"1"[..]));
+    assert_eq!(now.bytes("out/other"), Some(&b"2"[..]));
+}
+
+#[test]
+fn when_time_runs_out_a_gap_is_noted_and_the_next_capture_goes_on() {
+    let world = World::new();
+    for number in 0..40 {
+        world.write(format!("{number}"), format!("content {number}"));
+    }
+    let agent = Agent::new(&world, "s1");
+    let late = ObserveOptions { deadline: Some(Instant::now()), embedded: true, ..ObserveOptions::default() };
+    world.open();
+    let report = agent.report(None, Event::Prompt { text: "one".into() });
+    let observed = world.engine.observe(&report, &late).unwrap().0;
+    assert!(observed.checkpoint.is_none());
+    assert!(observed.gap.unwrap().contains("in time"));
+    let turns = agent.turns();
+    assert_eq!(turns[0].gaps.len(), 1);
+    assert!(matches!(world.open().resolve("t1"), Err(TargetError::Gap { .. })));
+    agent.before("c1", "Bash", &[]);
+    // The moment before the first step is as good.
+    assert!(world.open().resolve("t1").is_ok());
+    world.assert_sound();
+}
+
+#[test]
+fn a_session_has_fifty_manual_checkpoints_at_most_and_outside_one_there_is_no_limit() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    let mut workspace = world.open();
+    for _ in 0..MOST_MANUAL {
+        workspace.capture(&CaptureOptions::default()).unwrap();
+    }
+    assert!(matches!(workspace.capture(&CaptureOptions::default()), Err(CaptureError::TooMany { made: 50, .. })));
+    agent.end_turn();
+    agent.tell(Event::SessionEnded { reason: None });
+    workspace.capture(&CaptureOptions::default()).unwrap();
+}
+
+#[test]
+fn words_of_prompts_steps_names_notes_and_paths_are_found() {
+    let world = World::new();
+    world.write("src/authentication.rs", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("Refactor the LOGIN flow");
+    agent.before("c1", "Edit", &["src/authentication.rs"]);
+    world.write("src/authentication.rs", "2");
+    agent.after("c1");
+    let mut workspace = world.open();
+    let options = CaptureOptions { name: Some("before-lunch".into()), ..CaptureOptions::default() };
+    workspace.capture(&options).unwrap();
+    workspace.annotate("t1", "the größte risk").unwrap();
+    let find = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        let found = world.open().search(&words, 10).unwrap().found;
+        found.iter().map(|f| format!("{} {}", f.kind, f.target.as_deref().unwrap_or("-"))).collect::<Vec<_>>()
+    };
+    let session = agent.id();
+    assert_eq!(find(&["login", "refactor"]), [format!("prompt {}:t1", session.short())]);
+    assert_eq!(find(&["authentication"]).len(), 2);
+    assert!(find(&["lunch"])[0].starts_with("name "));
+    assert!(find(&["größte"])[0].starts_with("annotation "));
+    for odd in ["\"", "*", "AND", "NEAR(", "a:b", "-", ""] {
+        find(&[odd]);
+    }
+    assert!(find(&["nothing-like-it"]).is_empty());
+}
+
+#[test]
+fn a_lost_database_is_rebuilt_with_all_sessions_and_verifies() {
+    let world = World::new();
+    world.write("a", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.before("c1", "Bash", &[]);
+    tick();
+    world.write("b", "1");
+    agent.after("c1");
+    agent.tell(Event::Message { role: "assistant".into(), text: "done".into() });
+    agent.end_turn();
+    let workspace = world.open();
+    let before = format!("{:?}", workspace.timeline(&TimelineOptions::default()).unwrap());
+    workspace.search(&["one".into()], 1).unwrap();
+    let store = workspace.store_folder().to_owned();
+    drop(workspace);
+    std::fs::remove_file(store.join("piton.db")).unwrap();
+    assert_eq!(format!("{:?}", world.open().timeline(&TimelineOptions::default()).unwrap()), before);
+    world.assert_sound();
+    assert_eq!(world.open().search(&["one".into()], 1).unwrap().found.len(), 1);
+}
+
+#[test]
+fn with_automatic_checkpoints_off_only_turns_and_steps_are_noted() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s1");
+    let off = ObserveOptions { automatic: false, embedded: true, ..ObserveOptions::default() };
+    let report = agent.report(None, Event::Prompt { text: "one".into() });
+    assert!(world.engine.observe(&report, &off).unwrap().0.checkpoint.is_none());
+    assert_eq!(agent.turns().len(), 1);
+    assert_eq!(world.open().log(piton_engine::LogOptions::default()).unwrap().total, 0);
+}
+
+#[test]
+fn an_embedded_agent_hears_what_happened() {
+    let world = World::new();
+    world.write("a", "1");
+    let notices = world.engine.subscribe();
+    let mut workspace = world.open();
+    let mut session = workspace.begin_session("embedded", "run-1").unwrap();
+    session.begin_turn("make it two").unwrap();
+    session.before_tool(&Tool::new("1", "write_file").names("a")).unwrap();
+    world.write("a", "2");
+    session.after_tool("1").unwrap();
+    session.end_turn().unwrap();
+    session.end().unwrap();
+    workspace.rewind_now("t1", &piton_engine::RewindOptions::default()).unwrap();
+    workspace.redo_now().unwrap();
+    let heard: Vec<&str> = notices
+        .try_iter()
+        .map(|notice| match notice {
+            Notice::Captured { .. } => "captured",
+            Notice::SessionBegan { .. } => "session",
+            Notice::TurnBegan { .. } => "turn",
+            Notice::TurnEnded { .. } => "turn ended",
+            Notice::Rewound { .. } => "rewound",
+            Notice::Redone { .. } => "redone",
+            _ => "other",
+        })
+        .collect();
+    assert_eq!(
+        heard,
+        [
+            "session",
+            "captured",
+            "turn",
+            "captured",
+            "captured",
+            "captured",
+            "captured",
+            "turn ended",
+            "captured",
+            "rewound",
+            "redone"
+        ]
+    );
+}
+
+#[test]
+fn a_subagents_steps_are_in_the_turn_and_its_shell_may_end_after_the_turn_did() {
+    let world = World::new();
+    let mut agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.subagent = Some("sub-1");
+    agent.before("c1", "Bash", &[]);
+    agent.subagent = None;
+    agent.tell(Event::TurnEnded { failed: false, message: None, background: true });
+    tick();
+    world.write("late.txt", "x");
+    agent.subagent = Some("sub-1");
+    agent.after("c1");
+    let turns = agent.turns();
+    assert_eq!(turns[0].steps[0].subagent.as_deref(), Some("sub-1"));
+    assert_eq!(owners(&turns[0].files), ["late.txt window t1.1"]);
+}

@@ -1,0 +1,81 @@
+//! Files outside every workspace that somebody named: read, and never more than that.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+
+/// What a file elsewhere holds.
+#[derive(Debug)]
+pub struct Plain {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its permission bits.
+    pub mode: u16,
+}
+
+/// Reads a plain file of at most `limit` bytes; none where nothing is.
+///
+/// # Errors
+/// What is no plain file (a link, a pipe, a device), what is longer, and what the system refuses.
+pub fn read(path: &Path, limit: u64) -> io::Result<Option<Plain>> {
+    let Some((file, mode)) = open_plain(path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(Some(Plain { bytes, mode }))
+}
+
+/// Opens a plain file for reading from a place in it, with its length.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(path: &Path, from: u64) -> io::Result<Option<(BufReader<impl Read>, u64)>> {
+    let Some((mut file, _)) = open_plain(path)? else { return Ok(None) };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(from.min(length)))?;
+    Ok(Some((BufReader::with_capacity(256 << 10, file.take(length.saturating_sub(from))), length)))
+}
+
+fn open_plain(path: &Path) -> io::Result<Option<(File, u16)>> {
+    // A pipe must not hold anybody up, and a link may lead to one.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let fd = match open(path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let stat = fstat(&fd)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(Some((File::from(fd), (stat.st_mode & 0o7777) as u16)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_files_are_read_and_none_for_longer_than_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "12345").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(read(&at("file"), 5).unwrap().unwrap().bytes, b"12345");
+        assert!(read(&at("file"), 4).is_err());
+        assert!(read(&at("none"), 4).unwrap().is_none());
+        assert!(read(&at("file/none"), 4).unwrap().is_none());
+        for other in ["link", "pipe", "."] {
+            assert!(read(&at(other), 4).is_err(), "{other}");
+        }
+        let (mut rest, length) = read_from(&at("file"), 3).unwrap().unwrap();
+        let mut text = String::new();
+        rest.read_to_string(&mut text).unwrap();
+        assert_eq!((&text[..], length), ("45", 5));
+    }
+}

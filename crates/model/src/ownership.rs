@@ -1,0 +1,455 @@
+//! Who made a change: the rules by which a path's difference gets its owner, and the evidence for it.
+//!
+//! A sure owner that is wrong would make an undo take back somebody else's work, so whatever cannot be told is
+//! [`Owner::Unsure`], with everybody who may have been it.
+//!
+//! - A tool's *window* is open from its before event to its after event (or to what shows that it must have ended).
+//! - `named`: a tool whose window was open names the file.
+//! - `window`: the file changed while the window of one tool that does not say what it writes, such as a shell, was
+//!   open and no other.
+//! - Found while no window was open: the user's own.
+//! - Nobody reports a user who saves a file while a shell runs. Where the user was the last to change that file, both
+//!   may have been it; otherwise the evidence `window` is all there is, and it is shown.
+
+use serde::{Deserialize, Serialize};
+
+use crate::diff::ChangeKind;
+use crate::id::{OperationId, SessionId};
+use crate::path::WorkspacePath;
+use crate::session::StepRef;
+
+/// Who made a change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "who", rename_all = "kebab-case")]
+pub enum Owner {
+    /// A tool call.
+    Step {
+        /// Which.
+        #[serde(flatten)]
+        step: StepRef,
+        /// How that is known.
+        evidence: Evidence,
+    },
+    /// The user.
+    You,
+    /// A rewind, an undo or a redo.
+    Operation {
+        /// Which.
+        operation: OperationId,
+    },
+    /// It cannot be told.
+    Unsure {
+        /// Who it may have been.
+        candidates: Vec<Candidate>,
+    },
+}
+
+impl Owner {
+    /// The one turn that made it: of a step, or of all candidates where they lie in one turn.
+    pub fn turn(&self) -> Option<(&SessionId, u32)> {
+        match self {
+            Self::Step { step, .. } => Some((&step.session, step.turn)),
+            Self::Unsure { candidates } => {
+                let mut turns = candidates.iter().map(|c| match c {
+                    Candidate::Step(step) => Some((&step.session, step.turn)),
+                    Candidate::You => None,
+                });
+                let first = turns.next()??;
+                turns.all(|turn| turn == Some(first)).then_some(first)
+            }
+            Self::You | Self::Operation { .. } => None,
+        }
+    }
+}
+
+/// How a step is known to be a change's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The tool names the file.
+    Named,
+    /// The file changed while only this tool ran.
+    Window,
+}
+
+/// Who a change may be of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Candidate {
+    /// A tool call.
+    Step(StepRef),
+    /// The user.
+    You,
+}
+
+/// Changes of one owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owned {
+    /// Whose.
+    pub owner: Owner,
+    /// What.
+    pub paths: Vec<ChangedPath>,
+}
+
+/// One changed path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedPath {
+    /// Where.
+    pub path: WorkspacePath,
+    /// What happened.
+    pub kind: ChangeKind,
+}
+
+/// The time during which a tool may have changed files.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// Whose.
+    pub step: StepRef,
+    /// The files that the tool names. A tool that names files is taken to say all that it writes.
+    pub named: Vec<WorkspacePath>,
+    /// When it opened, in nanoseconds since 1970.
+    pub opened: i64,
+    /// When it closed, where that is known.
+    pub closed: Option<i64>,
+    /// The tool has returned and may still write.
+    pub background: bool,
+}
+
+/// What happened just now, that made somebody look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// This tool has ended.
+    After(StepRef),
+    /// The turn goes on or ends: before another tool, before a compaction, at the turn's end.
+    Within(SessionId, u32),
+    /// Nothing says that a tool was just at work: a prompt, a session's start, a person who asked.
+    Between,
+}
+
+/// A change whose owner is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Where.
+    pub path: &'a WorkspacePath,
+    /// When, in nanoseconds since 1970, where anything tells.
+    pub when: Option<i64>,
+    /// The user was the last to change this path.
+    pub was_yours: bool,
+}
+
+/// Filesystems' clocks tick coarsely, so a change may seem to be a little older than it is.
+const TICK: i64 = 20_000_000;
+
+/// The owner of a change that was found at `moment`, given the windows that were open at any time since the last capture.
+pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
+    let is_open_then = |window: &&Window| match found.when {
+        Some(when) => when >= window.opened - TICK && window.closed.is_none_or(|closed| when <= closed + TICK),
+        None => true,
+    };
+    let open: Vec<&Window> = windows.iter().filter(is_open_then).collect();
+    // A window without an end, at a moment that does not belong to its turn: when it ended nobody knows.
+    let is_vague = |window: &Window| {
+        window.background
+            || (window.closed.is_none()
+                && match moment {
+                    Moment::After(step) => (&step.session, step.turn) != (&window.step.session, window.step.turn),
+                    Moment::Within(session, turn) => (session, *turn) != (&window.step.session, window.step.turn),
+                    Moment::Between => true,
+                })
+            // What has no time of its own may be from before or after a window that has closed.
+            || (window.closed.is_some() && found.when.is_none())
+    };
+    let ended_now = |window: &Window| matches!(moment, Moment::After(step) if *step == window.step);
+
+    let naming: Vec<&Window> =
+        open.iter().copied().filter(|w| w.named.iter().any(|named| found.path.is_within(named))).collect();
+    match naming[..] {
+        [one] if !is_vague(one) || ended_now(one) => {
+            return Owner::Step { step: one.step.clone(), evidence: Evidence::Named };
+        }
+        [] => {}
+        _ => return unsure(&naming, naming.iter().any(|w| is_vague(w) && !ended_now(w))),
+    }
+
+    let silent: Vec<&Window> = open.iter().copied().filter(|w| w.named.is_empty()).collect();
+    match silent[..] {
+        [] if open.is_empty() => Owner::You,
+        // A tool that says what it writes, and something else changed: a hook of its own, or the user.
+        [] => unsure(&open, true),
+        [one] if found.was_yours => unsure(&[one], true),
+        [one] if ended_now(one) || !is_vague(one) => Owner::Step { step: one.step.clone(), evidence: Evidence::Window },
+        _ => unsure(&silent, found.was_yours || silent.iter().any(|w| is_vague(w) && !ended_now(w))),
+    }
+}
+
+fn unsure(windows: &[&Window], or_you: bool) -> Owner {
+    let mut candidates: Vec<Candidate> = windows.iter().map(|w| Candidate::Step(w.step.clone())).collect();
+    if or_you {
+        candidates.push(Candidate::You);
+    }
+    Owner::Unsure { candidates }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(session: u8, turn: u32, step: u32) -> StepRef {
+        StepRef { session: SessionId::of("test", &session.to_string()), turn, step }
+    }
+
+    fn shell(at: StepRef, opened: i64) -> Window {
+        Window { step: at, named: Vec::new(), opened: opened * SECOND, closed: None, background: false }
+    }
+
+    fn edit(at: StepRef, opened: i64, path: &str) -> Window {
+        Window { named: vec![WorkspacePath::new(path).unwrap()], ..shell(at, opened) }
+    }
+
+    fn closed(window: Window, at: i64) -> Window {
+        Window { closed: Some(at * SECOND), ..window }
+    }
+
+    fn background(window: Window) -> Window {
+        Window { background: true, ..window }
+    }
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// Who owns a change of `a.txt` at second `when`: `named 1.2.3`, `window 1.2.3`, `you`, or `unsure …`.
+    fn who(when: impl Into<Option<i64>>, was_yours: bool, windows: &[Window], moment: &Moment) -> String {
+        let path = WorkspacePath::new("a.txt").unwrap();
+        let found = Found { path: &path, when: when.into().map(|s| s * SECOND), was_yours };
+        let name = |s: &StepRef| {
+            let session = (0..9).find(|n| SessionId::of("test", &n.to_string()) == s.session).unwrap();
+            format!("{session}.{}.{}", s.turn, s.step)
+        };
+        match owner(found, windows, moment) {
+            Owner::Step { step, evidence: Evidence::Named } => format!("named {}", name(&step)),
+            Owner::Step { step, evidence: Evidence::Window } => format!("window {}", name(&step)),
+            Owner::You => "you".into(),
+            Owner::Operation { .. } => "operation".into(),
+            Owner::Unsure { candidates } => {
+                let all: Vec<_> = candidates
+                    .iter()
+                    .map(|c| match c {
+                        Candidate::Step(s) => name(s),
+                        Candidate::You => "you".into(),
+                    })
+                    .collect();
+                format!("unsure {}", all.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn every_situation_has_its_owner_and_a_doubt_is_said() {
+        use Moment::{After, Between, Within};
+        let (bash, edited, other) = (step(1, 1, 1), step(1, 1, 2), step(2, 4, 1));
+        let within = Within(bash.session.clone(), 1);
+        let after = |s: &StepRef| After(s.clone());
+        for (story, owner, when, was_yours, windows, moment) in [
+            ("no tool ran", "you", Some(5), false, vec![], Between),
+            ("no tool ran, before a tool", "you", Some(5), false, vec![], within.clone()),
+            (
+                "a tool names the file",
+                "named 1.1.2",
+                Some(5),
+                false,
+                vec![edit(edited.clone(), 4, "a.txt")],
+                after(&edited),
+            ),
+            (
+                "a folder that it names",
+                "named 1.1.2",
+                Some(5),
+                false,
+                vec![edit(edited.clone(), 4, "")],
+                after(&edited),
+            ),
+            ("only a shell ran", "window 1.1.1", Some(5), false, vec![shell(bash.clone(), 4)], after(&bash)),
+            ("a shell deleted it", "window 1.1.1", None, false, vec![shell(bash.clone(), 4)], after(&bash)),
+            ("changed before the shell began", "you", Some(2), false, vec![shell(bash.clone(), 4)], after(&bash)),
+            (
+                "the user saves a file of theirs while a shell runs",
+                "unsure 1.1.1 you",
+                Some(5),
+                true,
+                vec![shell(bash.clone(), 4)],
+                after(&bash),
+            ),
+            (
+                "an edit of another file",
+                "unsure 1.1.2 you",
+                Some(5),
+                false,
+                vec![edit(edited.clone(), 4, "b.txt")],
+                after(&edited),
+            ),
+            (
+                "parallel calls, one names it",
+                "named 1.1.2",
+                Some(5),
+                false,
+                vec![shell(bash.clone(), 3), edit(edited.clone(), 4, "a.txt")],
+                after(&edited),
+            ),
+            (
+                "parallel calls, one names another file",
+                "window 1.1.1",
+                Some(5),
+                false,
+                vec![shell(bash.clone(), 3), edit(edited.clone(), 4, "b.txt")],
+                after(&edited),
+            ),
+            (
+                "parallel shells of one turn",
+                "unsure 1.1.1 1.1.2",
+                Some(5),
+                false,
+                vec![shell(bash.clone(), 3), shell(edited.clone(), 4)],
+                after(&edited),
+            ),
+            (
+                "the second shell began later",
+                "window 1.1.1",
+                Some(3),
+                false,
+                vec![shell(bash.clone(), 3), shell(edited.clone(), 4)],
+                after(&edited),
+            ),
+            (
+                "two calls name it",
+                "unsure 1.1.1 1.1.2",
+                Some(5),
+                false,
+                vec![edit(bash.clone(), 3, "a.txt"), edit(edited.clone(), 4, "a.txt")],
+                after(&edited),
+            ),
+            (
+                "shells of two sessions",
+                "unsure 1.1.1 2.4.1 you",
+                Some(5),
+                false,
+                vec![shell(bash.clone(), 3), shell(other.clone(), 4)],
+                after(&bash),
+            ),
+            (
+                "another session's shell runs, this one's edit names it",
+                "named 1.1.2",
+                Some(5),
+                false,
+                vec![edit(edited.clone(), 4, "a.txt"), shell(other.clone(), 3)],
+                after(&edited),
+            ),
+            (
+                "another session looks while a shell runs",
+                "unsure 2.4.1 you",
+                Some(5),
+                false,
+                vec![shell(other.clone(), 3)],
+                within.clone(),
+            ),
+            (
+                "a person asks while a shell runs",
+                "unsure 1.1.1 you",
+                Some(5),
+                false,
+                vec![shell(bash.clone(), 3)],
+                Between,
+            ),
+            (
+                "no after event, the turn goes on",
+                "window 1.1.1",
+                Some(5),
+                false,
+                vec![shell(bash.clone(), 3)],
+                within.clone(),
+            ),
+            (
+                "no after event, the next prompt",
+                "unsure 1.1.1 you",
+                Some(5),
+                false,
+                vec![shell(bash.clone(), 3)],
+                Between,
+            ),
+            (
+                "no after event of an edit, the next prompt",
+                "unsure 1.1.2 you",
+                Some(5),
+                false,
+                vec![edit(edited.clone(), 3, "a.txt")],
+                Between,
+            ),
+            (
+                "a gap at its end, the time tells",
+                "window 1.1.1",
+                Some(5),
+                false,
+                vec![closed(shell(bash.clone(), 4), 6)],
+                Between,
+            ),
+            (
+                "a gap at its end, later than that",
+                "you",
+                Some(8),
+                false,
+                vec![closed(shell(bash.clone(), 4), 6)],
+                Between,
+            ),
+            (
+                "a gap at its end, and nothing tells when",
+                "unsure 1.1.1 you",
+                None,
+                false,
+                vec![closed(shell(bash.clone(), 4), 6)],
+                Between,
+            ),
+            (
+                "a background command, at a prompt",
+                "unsure 1.1.1 you",
+                Some(5),
+                false,
+                vec![background(shell(bash.clone(), 3))],
+                Between,
+            ),
+            (
+                "a background command beside a shell",
+                "unsure 1.1.1 1.1.2 you",
+                Some(5),
+                false,
+                vec![background(shell(bash.clone(), 3)), shell(edited.clone(), 4)],
+                after(&edited),
+            ),
+            (
+                "a background command beside an edit that names it",
+                "named 1.1.2",
+                Some(5),
+                false,
+                vec![background(shell(bash.clone(), 3)), edit(edited.clone(), 4, "a.txt")],
+                after(&edited),
+            ),
+            (
+                "a background command has just returned",
+                "window 1.1.1",
+                Some(5),
+                false,
+                vec![background(shell(bash.clone(), 3))],
+                after(&bash),
+            ),
+        ] {
+            assert_eq!(who(when, was_yours, &windows, &moment), owner, "{story}");
+        }
+    }
+
+    #[test]
+    fn candidates_of_one_turn_are_sure_for_that_turn() {
+        let candidates = |all: Vec<Candidate>| Owner::Unsure { candidates: all };
+        let (a, b, c) = (step(1, 1, 1), step(1, 1, 2), step(1, 2, 1));
+        let one = candidates(vec![Candidate::Step(a.clone()), Candidate::Step(b)]);
+        assert_eq!(one.turn(), Some((&a.session, 1)));
+        assert_eq!(candidates(vec![Candidate::Step(a.clone()), Candidate::Step(c)]).turn(), None);
+        assert_eq!(candidates(vec![Candidate::Step(a), Candidate::You]).turn(), None);
+    }
+}

@@ -1,0 +1,507 @@
+//! The rows of sessions, turns, steps and changes, and the questions to them.
+
+use piton_model::ownership::{Owned, Owner};
+use piton_model::session::{Gap, Message, Process, Step, StepEnd, TranscriptMark, TurnEnd};
+use piton_model::{
+    Cause, ChangeKind, Checkpoint, Ending, Place, Record, Session, SessionId, StepRef, Timestamp, Turn, WorkspacePath,
+};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use crate::Store;
+use crate::database::{from_sql, to_sql};
+use crate::error::StoreError;
+use crate::query::{CheckpointRow, parsed};
+
+/// A session as it stands.
+#[derive(Clone, Debug)]
+pub struct SessionRow {
+    /// What is recorded of it.
+    pub session: Session,
+    /// When it ended; it may go on later all the same, and then it has not.
+    pub ended_at: Option<Timestamp>,
+    /// The number of its newest record.
+    pub last_seq: u64,
+    /// When that was made.
+    pub last_at: Timestamp,
+}
+
+/// A turn as it stands.
+#[derive(Clone, Debug)]
+pub struct TurnRow {
+    /// The number of its record.
+    pub seq: u64,
+    /// What is recorded of it.
+    pub turn: Turn,
+    /// How it ended.
+    pub ending: Option<Ending>,
+    /// The agent's last words.
+    pub message: Option<String>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A step as it stands. Files elsewhere that it names are in its record only.
+#[derive(Clone, Debug)]
+pub struct StepRow {
+    /// The number of its record.
+    pub seq: u64,
+    /// What is recorded of it.
+    pub step: Step,
+    /// How it ended.
+    pub ending: Option<Ending>,
+    /// When, in nanoseconds since 1970.
+    pub closed: Option<i64>,
+}
+
+/// One changed path of a checkpoint.
+#[derive(Clone, Debug)]
+pub struct ChangeRow {
+    /// The number of the checkpoint's record.
+    pub seq: u64,
+    /// Where.
+    pub path: WorkspacePath,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Whose.
+    pub owner: Owner,
+}
+
+/// Room for a million changes of one checkpoint in a row's key.
+const CHANGES: u32 = 20;
+
+pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), StoreError> {
+    match record {
+        Record::Session(s) => {
+            db.prepare_cached(
+                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, ?2, ?7)
+                 ON CONFLICT(id) DO UPDATE SET name = ?5, transcript = ?6",
+            )?
+            .execute(params![
+                s.id.as_str(),
+                seq,
+                s.agent,
+                s.agent_id,
+                s.name,
+                s.transcript,
+                s.started_at.0
+            ])?;
+        }
+        Record::Turn(t) => {
+            let mark = t.mark.map(|m| serde_json::to_string(&m)).transpose().map_err(to_sql)?;
+            db.prepare_cached(
+                "INSERT OR REPLACE INTO turns VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, NULL)",
+            )?
+            .execute(params![
+                turn_key(&t.session, t.number),
+                t.session.as_str(),
+                t.number,
+                seq,
+                t.prompt,
+                t.prompt_id,
+                t.at.0,
+                mark
+            ])?;
+            touch(db, &t.session, seq, t.at)?;
+        }
+        Record::Step(s) => {
+            let paths = serde_json::to_string(&s.paths).map_err(to_sql)?;
+            let process = s.process.map(|p| serde_json::to_string(&p)).transpose().map_err(to_sql)?;
+            db.prepare_cached(
+                "INSERT OR REPLACE INTO steps VALUES
+                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, NULL, NULL)",
+            )?
+            .execute(params![
+                step_key(&s.at),
+                s.at.session.as_str(),
+                s.at.turn,
+                s.at.step,
+                seq,
+                s.call,
+                s.tool,
+                s.summary,
+                s.command,
+                paths,
+                s.background,
+                s.subagent,
+                process,
+                s.opened
+            ])?;
+            touch(db, &s.at.session, seq, milliseconds(s.opened))?;
+        }
+        Record::StepEnded(StepEnd { at, how, closed, .. }) => {
+            db.prepare_cached("UPDATE steps SET ending = ?2, closed = ?3, ended_seq = ?4 WHERE key = ?1")?
+                .execute(params![step_key(at), how.as_str(), closed, seq])?;
+            touch(db, &at.session, seq, milliseconds(*closed))?;
+        }
+        Record::TurnEnded(TurnEnd { session, number, how, message, at }) => {
+            db.prepare_cached("UPDATE turns SET ending = ?2, message = ?3, ended_at = ?4 WHERE key = ?1")?
+                .execute(params![turn_key(session, *number), how.as_str(), message, at.0])?;
+            touch(db, session, seq, *at)?;
+        }
+        Record::SessionEnded { session, at, .. } => {
+            touch(db, session, seq, *at)?;
+            db.prepare_cached("UPDATE sessions SET ended_at = ?2 WHERE id = ?1")?
+                .execute(params![session.as_str(), at.0])?;
+        }
+        Record::Gap(Gap { place, cause, reason, at }) => {
+            db.prepare_cached("INSERT OR REPLACE INTO gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
+                seq,
+                place.session.as_str(),
+                place.turn,
+                place.step,
+                cause.as_str(),
+                reason,
+                at.0
+            ])?;
+            touch(db, &place.session, seq, *at)?;
+        }
+        Record::Message(Message { session, turn, role, text, at }) => {
+            db.prepare_cached("INSERT OR REPLACE INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![
+                seq,
+                session.as_str(),
+                turn,
+                role,
+                text,
+                at.0
+            ])?;
+            touch(db, session, seq, *at)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Makes the rows of a checkpoint's changes.
+pub(crate) fn apply_changes(db: &Connection, seq: i64, owned: &[Owned]) -> Result<(), StoreError> {
+    let mut insert = db.prepare_cached("INSERT OR REPLACE INTO changes VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut number = seq << CHANGES;
+    for group in owned {
+        let owner = serde_json::to_string(&group.owner).map_err(to_sql)?;
+        for changed in &group.paths {
+            insert.execute(params![number, seq, changed.path.as_bytes(), kind_word(changed.kind), owner])?;
+            number += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Notes that a session lives: what comes after its end begins it again.
+pub(crate) fn touch(db: &Connection, session: &SessionId, seq: i64, at: Timestamp) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE sessions SET last_seq = ?2, last_at = ?3, ended_at = NULL WHERE id = ?1")?
+        .execute(params![session.as_str(), seq, at.0])?;
+    Ok(())
+}
+
+/// The same for a checkpoint. One at the end of a turn may be the one that the end of the session made, and a person's
+/// own or an operation's says nothing of the agent.
+pub(crate) fn touch_by_checkpoint(
+    db: &Connection,
+    session: &SessionId,
+    seq: i64,
+    checkpoint: &Checkpoint,
+) -> Result<(), StoreError> {
+    match checkpoint.cause {
+        Cause::SessionStart | Cause::Prompt | Cause::BeforeTool | Cause::AfterTool | Cause::Compaction => {
+            touch(db, session, seq, checkpoint.created_at)
+        }
+        Cause::TurnEnd | Cause::Manual | Cause::BeforeOperation | Cause::Operation => Ok(()),
+    }
+}
+
+fn milliseconds(ns: i64) -> Timestamp {
+    Timestamp(ns.div_euclid(1_000_000))
+}
+
+fn turn_key(session: &SessionId, number: u32) -> String {
+    format!("{session}/{number:08}")
+}
+
+fn step_key(at: &StepRef) -> String {
+    format!("{}/{:08}/{:08}", at.session, at.turn, at.step)
+}
+
+fn kind_word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Created => "created",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Deleted => "deleted",
+    }
+}
+
+const SESSION: &str =
+    "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at FROM sessions";
+const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
+const STEP: &str = "SELECT session, turn, number, seq, call, tool, summary, command, paths, background, subagent, \
+                    process, opened, ending, closed FROM steps";
+
+impl Store {
+    /// Every session, the one with the newest record first.
+    pub fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        self.rows(&format!("{SESSION} ORDER BY last_seq DESC"), [], session)
+    }
+
+    /// One session.
+    pub fn session(&self, id: &SessionId) -> Result<Option<SessionRow>, StoreError> {
+        Ok(self.rows(&format!("{SESSION} WHERE id = ?1"), [id.as_str()], session)?.pop())
+    }
+
+    /// The turns of a session, in order.
+    pub fn turns(&self, of: &SessionId) -> Result<Vec<TurnRow>, StoreError> {
+        self.rows(&format!("{TURN} WHERE session = ?1 ORDER BY key"), [of.as_str()], turn)
+    }
+
+    /// One turn.
+    pub fn turn(&self, of: &SessionId, number: u32) -> Result<Option<TurnRow>, StoreError> {
+        Ok(self.rows(&format!("{TURN} WHERE key = ?1"), [turn_key(of, number)], turn)?.pop())
+    }
+
+    /// The turn of a record's number.
+    pub fn turn_numbered(&self, seq: u64) -> Result<Option<(SessionId, u32)>, StoreError> {
+        let found = self.rows("SELECT session, number FROM turns WHERE seq = ?1", [seq as i64], |row| {
+            Ok((parsed(row, 0)?, row.get(1)?))
+        });
+        Ok(found?.pop())
+    }
+
+    /// The step of a record's number.
+    pub fn step_numbered(&self, seq: u64) -> Result<Option<StepRef>, StoreError> {
+        let found = self.rows("SELECT session, turn, number FROM steps WHERE seq = ?1", [seq as i64], |row| {
+            Ok(StepRef { session: parsed(row, 0)?, turn: row.get(1)?, step: row.get(2)? })
+        });
+        Ok(found?.pop())
+    }
+
+    /// The newest turn of a session.
+    pub fn last_turn(&self, of: &SessionId) -> Result<Option<TurnRow>, StoreError> {
+        let from_to = [turn_key(of, 0), turn_key(of, 99_999_999)];
+        Ok(self.rows(&format!("{TURN} WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1"), from_to, turn)?.pop())
+    }
+
+    /// The turn that the agent calls so.
+    pub fn turn_called(&self, of: &SessionId, prompt_id: &str) -> Result<Option<TurnRow>, StoreError> {
+        let clause = format!("{TURN} WHERE session = ?1 AND prompt_id = ?2 ORDER BY key DESC LIMIT 1");
+        Ok(self.rows(&clause, [of.as_str(), prompt_id], turn)?.pop())
+    }
+
+    /// The steps of a session, in order; of one turn where that is given.
+    pub fn steps(&self, of: &SessionId, turn: Option<u32>) -> Result<Vec<StepRow>, StoreError> {
+        let (from, to) = match turn {
+            Some(turn) => (step_key_of(of, turn, 0), step_key_of(of, turn, 99_999_999)),
+            None => (step_key_of(of, 0, 0), step_key_of(of, 99_999_999, 99_999_999)),
+        };
+        self.rows(&format!("{STEP} WHERE key BETWEEN ?1 AND ?2 ORDER BY key"), [from, to], step)
+    }
+
+    /// One step.
+    pub fn step(&self, at: &StepRef) -> Result<Option<StepRow>, StoreError> {
+        Ok(self.rows(&format!("{STEP} WHERE key = ?1"), [step_key(at)], step)?.pop())
+    }
+
+    /// The steps of all sessions that have not ended, oldest first.
+    pub fn open_steps(&self) -> Result<Vec<StepRow>, StoreError> {
+        self.rows(&format!("{STEP} WHERE ending IS NULL ORDER BY seq"), [], step)
+    }
+
+    /// The steps that ended after a record, oldest first.
+    pub fn steps_ended_since(&self, seq: u64) -> Result<Vec<StepRow>, StoreError> {
+        self.rows(&format!("{STEP} WHERE ended_seq > ?1 ORDER BY seq"), [seq as i64], step)
+    }
+
+    /// Who made the newest recorded change of a path, looking back through the last changes.
+    pub fn last_owner(&self, path: &WorkspacePath) -> Result<Option<Owner>, StoreError> {
+        /// An edit of so long ago says little of who edits now.
+        const BACK: i64 = 5_000;
+        let found: Option<String> = self
+            .db()
+            .prepare_cached(
+                "SELECT owner FROM (SELECT key, path, owner FROM changes ORDER BY key DESC LIMIT ?2)
+                 WHERE path = ?1 ORDER BY key DESC LIMIT 1",
+            )?
+            .query_row(params![path.as_bytes(), BACK], |r| r.get(0))
+            .optional()?;
+        Ok(found.map(|json| serde_json::from_str(&json)).transpose().map_err(from_sql)?)
+    }
+
+    /// The changes of one checkpoint.
+    pub fn changes_of(&self, seq: u64) -> Result<Vec<ChangeRow>, StoreError> {
+        let range = [(seq as i64) << CHANGES, ((seq as i64) + 1) << CHANGES];
+        self.rows("SELECT seq, path, kind, owner FROM changes WHERE key >= ?1 AND key < ?2 ORDER BY key", range, change)
+    }
+
+    /// The changes of all checkpoints from one record on, in order.
+    pub fn changes_since(&self, seq: u64) -> Result<Vec<ChangeRow>, StoreError> {
+        self.rows(
+            "SELECT seq, path, kind, owner FROM changes WHERE key >= ?1 ORDER BY key",
+            [(seq as i64) << CHANGES],
+            change,
+        )
+    }
+
+    /// The checkpoints of a session, in order.
+    pub fn checkpoints_of(&self, session: &SessionId) -> Result<Vec<CheckpointRow>, StoreError> {
+        self.checkpoints_where("WHERE session = ?1 ORDER BY seq", [session.as_str()])
+    }
+
+    /// The first checkpoint at a place with a cause.
+    pub fn checkpoint_at(&self, place: &Place, cause: Cause) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where(
+            "WHERE session = ?1 AND turn = ?2 AND step IS ?3 AND cause = ?4 ORDER BY seq LIMIT 1",
+            params![place.session.as_str(), place.turn, place.step, cause.as_str()],
+        )
+    }
+
+    /// The last checkpoint of a turn that the agent's own events made.
+    pub fn last_of_turn(&self, session: &SessionId, turn: u32) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where(
+            "WHERE session = ?1 AND turn = ?2 AND cause NOT IN ('manual', 'before-operation', 'operation')
+             ORDER BY seq DESC LIMIT 1",
+            params![session.as_str(), turn],
+        )
+    }
+
+    /// The first checkpoint after a record, on a line.
+    pub fn first_after(&self, line: u32, seq: u64) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where("WHERE line = ?1 AND seq > ?2 ORDER BY seq LIMIT 1", params![line, seq as i64])
+    }
+
+    /// How many checkpoints a person made in a session.
+    pub fn manual_count(&self, session: &SessionId) -> Result<u64, StoreError> {
+        let count: i64 = self.db().query_row(
+            "SELECT count(*) FROM checkpoints WHERE session = ?1 AND cause = 'manual'",
+            [session.as_str()],
+            |r| r.get(0),
+        )?;
+        Ok(count as u64)
+    }
+
+    /// The gaps, oldest first; of one session where that is given.
+    pub fn gaps(&self, of: Option<&SessionId>) -> Result<Vec<(u64, Gap)>, StoreError> {
+        self.rows(
+            "SELECT seq, session, turn, step, cause, reason, at FROM gaps WHERE ?1 IS NULL OR session = ?1 ORDER BY seq",
+            [of.map(SessionId::as_str)],
+            |row| {
+                Ok((
+                    row.get::<_, i64>(0)? as u64,
+                    Gap {
+                        place: Place { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
+                        cause: serde_json::from_value(row.get::<_, String>(4)?.into()).map_err(from_sql)?,
+                        reason: row.get(5)?,
+                        at: Timestamp(row.get(6)?),
+                    },
+                ))
+            },
+        )
+    }
+
+    /// What was said in a session, in order.
+    pub fn messages(&self, of: &SessionId) -> Result<Vec<Message>, StoreError> {
+        self.rows(
+            "SELECT session, turn, role, text, at FROM messages WHERE session = ?1 ORDER BY seq",
+            [of.as_str()],
+            |row| {
+                Ok(Message {
+                    session: parsed(row, 0)?,
+                    turn: row.get(1)?,
+                    role: row.get(2)?,
+                    text: row.get(3)?,
+                    at: Timestamp(row.get(4)?),
+                })
+            },
+        )
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        each: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let db = self.db();
+        let mut query = db.prepare_cached(sql)?;
+        let rows = query.query_map(params, each)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn step_key_of(session: &SessionId, turn: u32, step: u32) -> String {
+    step_key(&StepRef { session: session.clone(), turn, step })
+}
+
+fn session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    Ok(SessionRow {
+        session: Session {
+            id: parsed(row, 0)?,
+            agent: row.get(1)?,
+            agent_id: row.get(2)?,
+            name: row.get(3)?,
+            transcript: row.get(4)?,
+            started_at: Timestamp(row.get(5)?),
+        },
+        ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
+        last_seq: row.get::<_, i64>(7)? as u64,
+        last_at: Timestamp(row.get(8)?),
+    })
+}
+
+fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
+    let mark: Option<String> = row.get(6)?;
+    let mark: Option<TranscriptMark> = mark.map(|m| serde_json::from_str(&m)).transpose().map_err(from_sql)?;
+    Ok(TurnRow {
+        seq: row.get::<_, i64>(2)? as u64,
+        turn: Turn {
+            session: parsed(row, 0)?,
+            number: row.get(1)?,
+            prompt: row.get(3)?,
+            prompt_id: row.get(4)?,
+            at: Timestamp(row.get(5)?),
+            mark,
+        },
+        ending: ending(row, 7)?,
+        message: row.get(8)?,
+        ended_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),
+    })
+}
+
+fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
+    let process: Option<String> = row.get(11)?;
+    let process: Option<Process> = process.map(|p| serde_json::from_str(&p)).transpose().map_err(from_sql)?;
+    Ok(StepRow {
+        seq: row.get::<_, i64>(3)? as u64,
+        step: Step {
+            at: StepRef { session: parsed(row, 0)?, turn: row.get(1)?, step: row.get(2)? },
+            call: row.get(4)?,
+            tool: row.get(5)?,
+            summary: row.get(6)?,
+            command: row.get(7)?,
+            paths: serde_json::from_str(&row.get::<_, String>(8)?).map_err(from_sql)?,
+            outside: Vec::new(),
+            background: row.get(9)?,
+            subagent: row.get(10)?,
+            process,
+            opened: row.get(12)?,
+        },
+        ending: ending(row, 13)?,
+        closed: row.get(14)?,
+    })
+}
+
+fn change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
+    let path: Vec<u8> = row.get(1)?;
+    let kind: String = row.get(2)?;
+    Ok(ChangeRow {
+        seq: row.get::<_, i64>(0)? as u64,
+        path: WorkspacePath::new(path).map_err(from_sql)?,
+        kind: serde_json::from_value(kind.into()).map_err(from_sql)?,
+        owner: serde_json::from_str(&row.get::<_, String>(3)?).map_err(from_sql)?,
+    })
+}
+
+fn ending(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Ending>> {
+    let word: Option<String> = row.get(column)?;
+    match word {
+        Some(word) => Ending::from_word(&word)
+            .map(Some)
+            .ok_or_else(|| rusqlite::Error::InvalidColumnType(column, word, rusqlite::types::Type::Text)),
+        None => Ok(None),
+    }
+}
