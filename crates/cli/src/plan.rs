@@ -1,14 +1,15 @@
 //! Showing what a rewind or redo would do, asking, and telling what it did.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use piton_engine::model::WorkspacePath;
-use piton_engine::view::{OperationOutcome, PathView, PlanView};
+use piton_engine::view::{HeadMoved, OperationOutcome, PathView, PlanView};
 use piton_engine::{OperationError, Workspace};
 
 use crate::console::{Console, Look};
 use crate::error::Failure;
-use crate::escape::{bytes_of, escape_view};
+use crate::escape::{bytes_of, escape, escape_path, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
 use crate::skipped;
 use crate::words::{age, grouped, label, plural};
@@ -32,6 +33,7 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
         let text = "that checkpoint was captured in another folder that stood at this path";
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
+    write_head_moved(out, look, plan.head_moved.as_ref())?;
     let lists: [(&[PathView], &str, &str, &str); 4] = [
         (&plan.conflicts, "!", "conflict", "in conflict"),
         (&plan.restored, "~", "restore", "to restore"),
@@ -65,7 +67,22 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
             writeln!(out, "  {line}")?;
         }
     }
-    Ok(())
+    write_others(out, look, &plan.other_workspaces)
+}
+
+fn write_head_moved(out: &mut dyn Write, look: &Look, moved: Option<&HeadMoved>) -> io::Result<()> {
+    let Some(HeadMoved { was, is }) = moved else { return Ok(()) };
+    let note = look.paint.warn("note:");
+    writeln!(out, "{note} git was at {} then and is at {} now; .git stays as it is", escape(was), escape(is))
+}
+
+fn write_others(out: &mut dyn Write, look: &Look, others: &[PathBuf]) -> io::Result<()> {
+    if others.is_empty() {
+        return Ok(());
+    }
+    let places: Vec<_> = others.iter().map(|path| escape_path(path)).collect();
+    let note = look.paint.warn("note:");
+    writeln!(out, "{note} this session also worked in {}; `--all-workspaces` rewinds those too", places.join(", "))
 }
 
 /// Shows a plan and asks whether to go on. The engine would refuse a plan with a conflict or, unless insisted on, of
@@ -125,6 +142,10 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
 /// What else there is to know of it.
 pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io::Result<()> {
     let paint = look.paint;
+    write_head_moved(out, look, outcome.head_moved.as_ref())?;
+    if outcome.also.is_empty() {
+        write_others(out, look, &outcome.other_workspaces)?;
+    }
     if !outcome.changed_again.is_empty() {
         writeln!(out, "{} changed by another program right after they were put in place:", paint.warn("note:"))?;
         for path in &outcome.changed_again {

@@ -169,6 +169,8 @@ impl Workspace {
             conflicts: plan.conflicts.iter().map(PathView::from).collect(),
             other_folder: self.is_other_folder(&request),
             missing_folder,
+            other_workspaces: self.other_workspaces(&request.target),
+            head_moved: self.head_moved(&request.target)?,
         };
         Ok(Plan { request, plan, forced, view })
     }
@@ -215,6 +217,9 @@ impl Workspace {
                 changed_again: Vec::new(),
                 rescued: Vec::new(),
                 verified: true,
+                other_workspaces: self.other_workspaces(&request.target),
+                also: Vec::new(),
+                head_moved: self.head_moved(&request.target)?,
             });
         }
         let begun = self.begin(&root, &request, &plan, taken)?;
@@ -237,6 +242,9 @@ impl Workspace {
             verified: checked.changed_again.is_empty(),
             changed_again: checked.changed_again.iter().map(Into::into).collect(),
             rescued: rescued.iter().map(Into::into).collect(),
+            other_workspaces: self.other_workspaces(&request.target),
+            also: Vec::new(),
+            head_moved: self.head_moved(&request.target)?,
         })
     }
 

@@ -1,9 +1,12 @@
 //! Rewinding: make the workspace's files equal to a checkpoint.
 
+use std::path::PathBuf;
+
 use piton_model::{OperationKind, WorkspacePath};
+use piton_store::{CheckpointRow, StoreError};
 
 use crate::operate::{OperationError, Plan, Request};
-use crate::view::OperationOutcome;
+use crate::view::{CheckpointView, OperationOutcome};
 use crate::workspace::Workspace;
 
 /// What to rewind.
@@ -31,6 +34,30 @@ impl Workspace {
     pub fn rewind_now(&mut self, target: &str, options: &RewindOptions) -> Result<OperationOutcome, OperationError> {
         let request = self.rewind_request(target, options)?;
         self.operate(request, None)
+    }
+
+    /// The checkpoint of this workspace that goes with one of another workspace of the same session: of the same place
+    /// in it, or the last one that is not younger.
+    ///
+    /// # Errors
+    /// Where the store refuses.
+    pub fn counterpart(&self, of: &CheckpointView) -> Result<Option<CheckpointView>, StoreError> {
+        let same = match &of.place {
+            Some(place) => self.store.checkpoint_at(place, of.cause)?,
+            None => None,
+        };
+        let row = match same {
+            Some(row) => Some(row),
+            None => self.store.not_after(self.record.line, of.created_at)?,
+        };
+        Ok(row.as_ref().map(Into::into))
+    }
+
+    /// Other workspaces that a checkpoint's session worked in.
+    pub(crate) fn other_workspaces(&self, target: &CheckpointRow) -> Vec<PathBuf> {
+        let Some(place) = &target.checkpoint.place else { return Vec::new() };
+        let all = self.home.workspaces_of(&place.session).into_iter();
+        all.filter(|(id, _)| *id != self.record.id).map(|(_, path)| path).collect()
     }
 
     fn rewind_request(&self, target: &str, options: &RewindOptions) -> Result<Request, OperationError> {

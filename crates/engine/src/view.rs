@@ -288,6 +288,33 @@ pub struct PlanView {
     pub other_folder: bool,
     /// Whether the workspace's folder is gone and would be made anew.
     pub missing_folder: bool,
+    /// Other workspaces that the target's session worked in; they are rewound only on request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_workspaces: Vec<PathBuf>,
+    /// Set where the repository is at another commit than it was at the target; it stays where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_moved: Option<HeadMoved>,
+}
+
+/// A repository that is at another commit now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadMoved {
+    /// Where it was: a branch and a commit.
+    pub was: String,
+    /// Where it is.
+    pub is: String,
+}
+
+/// What came of the same rewind in another workspace of the session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Also {
+    /// Where.
+    #[serde(serialize_with = "readable")]
+    pub workspace: PathBuf,
+    /// What it did there.
+    pub outcome: Option<OperationOutcome>,
+    /// Why nothing was done there.
+    pub error: Option<String>,
 }
 
 impl PlanView {
@@ -316,6 +343,15 @@ pub struct OperationOutcome {
     pub rescued: Vec<PathView>,
     /// Everything was read back and is what the plan says.
     pub verified: bool,
+    /// Other workspaces that the target's session worked in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_workspaces: Vec<PathBuf>,
+    /// What was done in those, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Also>,
+    /// Set where the repository is at another commit than it was at the target; it stays where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_moved: Option<HeadMoved>,
 }
 
 /// An operation.

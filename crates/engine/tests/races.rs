@@ -275,7 +275,7 @@ fn two_workspaces_of_one_folder_capture_and_rewind_at_once() {
         let there = || world.path(&path).exists();
         let found = log.checkpoints.iter().any(|c| {
             let shown = world.open().show(c.id.as_str()).unwrap();
-            shown.files.iter().any(|f| f.path.path == path)
+            shown.files.iter().any(|f| f.change.path.path == path)
         });
         assert!(there() || found, "{path}");
     }

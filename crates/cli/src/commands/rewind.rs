@@ -1,14 +1,16 @@
 //! `piton rewind`: make the workspace's files equal to a checkpoint.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use piton_engine::view::{CheckpointView, OperationOutcome};
+use piton_engine::view::{Also, CheckpointView, OperationOutcome};
 use piton_engine::{RewindOptions, Workspace};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
+use crate::escape::{escape, escape_path};
 use crate::paths::PathArgs;
 use crate::plan::{self, Refusal};
 use crate::progress::with_progress;
@@ -22,7 +24,7 @@ use crate::words::label;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The checkpoint: an id or its beginning, a name, an age such as 10m, or start
+    /// The checkpoint: t5 (just before turn 5), t5.2, t5.end, an id or its beginning, a name, an age such as 10m, or start
     target: String,
     #[command(flatten)]
     paths: PathArgs,
@@ -35,10 +37,15 @@ pub struct Args {
     /// Go on though the checkpoint was captured in another folder that stood at this path
     #[arg(long)]
     across: bool,
+    /// Rewind the other workspaces that the session worked in to the same moment too
+    #[arg(long, conflicts_with = "path")]
+    all_workspaces: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  piton rewind t5                           just before the agent's turn 5
+  piton rewind t5.2 --preview               just before the second tool call of turn 5
   piton rewind before-refactor --preview
   piton rewind 10m                          ten minutes back, after a question
   piton rewind kmzq --path src/auth.rs --yes
@@ -72,6 +79,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         with_progress(console, &progress, "Rewinding", || workspace.rewind(plan)).map_err(failed)?
     };
     let target = target_of(&workspace, &outcome, &args.target)?;
+    let mut outcome = outcome;
+    if args.all_workspaces {
+        outcome.also = rewind_others(&surroundings, &outcome, &target);
+    }
+    let outcome = outcome;
     console.print(&outcome, |out, look| write(out, look, &outcome, &target))?;
     if !console.is_json() {
         console.say_with(|out, look| plan::write_remarks(out, look, &outcome));
@@ -82,13 +94,44 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     Ok(())
 }
 
+/// The same rewind in the other workspaces of the session. What goes wrong in one does not keep the others from it.
+fn rewind_others(surroundings: &Surroundings, outcome: &OperationOutcome, target: &CheckpointView) -> Vec<Also> {
+    let rewind = |path: &Path| -> Result<OperationOutcome, String> {
+        let mut other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
+        let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
+        let target = counterpart.ok_or("nothing was captured there before that moment")?;
+        other.rewind_now(target.id.as_str(), &RewindOptions::default()).map_err(|error| error.to_string())
+    };
+    let others = outcome.other_workspaces.iter();
+    others
+        .map(|path| match rewind(path) {
+            Ok(outcome) => Also { workspace: path.clone(), outcome: Some(outcome), error: None },
+            Err(error) => Also { workspace: path.clone(), outcome: None, error: Some(error) },
+        })
+        .collect()
+}
+
 /// The rewind in one line.
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, target: &CheckpointView) -> io::Result<()> {
     let target = label(target, look.paint);
     match outcome.operation {
-        Some(_) => writeln!(out, "rewound to {target}: {}", plan::summary(outcome, look)),
-        None => writeln!(out, "nothing to do: the files are as in {target} already"),
+        Some(_) => writeln!(out, "rewound to {target}: {}", plan::summary(outcome, look))?,
+        None => writeln!(out, "nothing to do: the files are as in {target} already")?,
     }
+    for also in &outcome.also {
+        let place = escape_path(&also.workspace);
+        match (&also.outcome, &also.error) {
+            (Some(outcome), _) if outcome.operation.is_some() => {
+                writeln!(out, "rewound {place} too: {}", plan::summary(outcome, look))?;
+            }
+            (Some(_), _) => writeln!(out, "nothing to do in {place}")?,
+            (None, error) => {
+                let error = escape(error.as_deref().unwrap_or_default());
+                writeln!(out, "{} {place}: {error}", look.paint.bad("not rewound:"))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The checkpoint that was rewound to: by its id, because an age means another one as time goes on.
