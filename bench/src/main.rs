@@ -10,6 +10,7 @@ mod disk;
 mod edits;
 mod fingerprint;
 mod goals;
+mod hook;
 mod machine;
 mod peers;
 mod prng;
@@ -73,7 +74,7 @@ fn run() -> Result<()> {
 /// All trees; `rounds` says why housekeeping comes after all of them.
 fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
     let mut benches = Vec::new();
-    let mut large = None;
+    let mut large = Vec::new();
     for name in &args.trees {
         let place = Place::create(scratch.join(name))?;
         match files(name) {
@@ -82,9 +83,13 @@ fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
                 bench.run()?;
                 benches.push((*name, title, bench));
             }
+            None if *name == "hook" => {
+                let rounds = rounds(name, args.quick).others;
+                large.extend(hook::run(&place, piton, rounds, SEED)?);
+            }
             None => {
                 let style = benches.last().map_or(Style::WriteTree, |(_, _, bench)| faster_style(bench));
-                large = Some(big::run(&place, piton, style, SEED)?);
+                large.push(big::run(&place, piton, style, SEED)?);
             }
         }
     }
@@ -115,7 +120,7 @@ fn prepare(name: &'static str, files: usize, rounds: Rounds, place: &Place, pito
     Ok((Bench::new(name, contenders, place, &tree, rounds), title))
 }
 
-/// How many files a tree has; `None` for the one that is about a single large file.
+/// How many files a tree has; `None` for what is not about a whole tree.
 fn files(name: &str) -> Option<usize> {
     match name {
         "1k" => Some(1_000),

@@ -35,8 +35,13 @@ pub fn command(program: impl AsRef<OsStr>, cwd: &Path, home: &Path) -> Command {
 }
 
 /// Runs it to its end, its output read through pipes. A failure is an error that quotes what it said.
-pub fn run(mut command: Command) -> Result<Timed<Vec<u8>>> {
-    command.stdin(Stdio::null());
+pub fn run(command: Command) -> Result<Timed<Vec<u8>>> {
+    run_with(command, Stdio::null())
+}
+
+/// The same with something to read.
+pub fn run_with(mut command: Command, stdin: Stdio) -> Result<Timed<Vec<u8>>> {
+    command.stdin(stdin);
     let start = Instant::now();
     let output = command.output();
     let took = start.elapsed();
