@@ -87,9 +87,16 @@ impl Workspace {
     /// Where not even a gap can be recorded: the lock is not to be had in time, or the store refuses.
     pub fn observe(&mut self, report: &Report, options: &ObserveOptions<'_>) -> Result<Observed, CaptureError> {
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
-        let lock = self.store.lock(patience)?;
+        let lock = match self.store.lock(patience) {
+            Err(StoreError::Busy) => {
+                self.set_gap_aside(report, &StoreError::Busy);
+                return Err(StoreError::Busy.into());
+            }
+            lock => lock?,
+        };
         self.read_record()?;
         self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
+        self.record_gaps_aside(&lock)?;
         let context = self.context(report, options)?;
         let cause = cause_of(&report.event).filter(|_| options.automatic);
         let captured = match cause {
@@ -129,6 +136,31 @@ impl Workspace {
             checkpoint,
             gap,
         })
+    }
+
+    /// Notes a gap without the lock.
+    fn set_gap_aside(&self, report: &Report, why: &StoreError) {
+        let Some(cause) = cause_of(&report.event) else { return };
+        let session = SessionId::of(&report.agent, &report.session);
+        let turn = self.store.last_turn(&session).ok().flatten().map_or(0, |row| row.turn.number);
+        let place = Place { session, turn, step: None };
+        let gap = Gap { place, cause, reason: why.to_string(), at: self.environment.clock.now() };
+        // Where not even that works, the caller has the error.
+        let _ = self.store.set_gap_aside(&gap);
+    }
+
+    fn record_gaps_aside(&self, lock: &Lock) -> Result<(), StoreError> {
+        let gaps = self.store.gaps_aside();
+        if gaps.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.store.write(lock)?;
+        for gap in gaps {
+            writer.record(Record::Gap(gap))?;
+        }
+        writer.commit(false, false)?;
+        self.store.forget_gaps_aside(lock);
+        Ok(())
     }
 
     /// A store that refuses cannot take a gap either.

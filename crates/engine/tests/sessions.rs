@@ -360,6 +360,32 @@ fn when_time_runs_out_a_gap_is_noted_and_the_next_capture_goes_on() {
 }
 
 #[test]
+fn a_lock_that_is_not_to_be_had_in_time_leaves_a_gap_that_the_next_event_records() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    let held = piton_host_lock(&world);
+    let soon = Instant::now() + Duration::from_millis(50);
+    let late = ObserveOptions { deadline: Some(soon), embedded: true, ..ObserveOptions::default() };
+    let report = agent.report(None, Event::BeforeTool(agent.call("c1", "Bash", &[], false)));
+    assert!(world.engine.observe(&report, &late).is_err());
+    drop(held);
+    assert!(agent.turns()[0].gaps.is_empty());
+    agent.end_turn();
+    let gaps = &agent.turns()[0].gaps;
+    assert_eq!(gaps.len(), 1);
+    assert!(gaps[0].reason.contains("another piton"));
+    world.assert_sound();
+}
+
+/// Holds the workspace's lock, as another process would.
+fn piton_host_lock(world: &World) -> std::fs::File {
+    let file = std::fs::File::open(world.open().store_folder().join("lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+#[test]
 fn a_session_has_fifty_manual_checkpoints_at_most_and_outside_one_there_is_no_limit() {
     let world = World::new();
     let agent = Agent::new(&world, "s1");

@@ -1,5 +1,6 @@
 //! The rows of sessions, turns, steps and changes, and the questions to them.
 
+use piton_host::Lock;
 use piton_model::ownership::{Owned, Owner};
 use piton_model::session::{Gap, Message, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
@@ -65,6 +66,9 @@ pub struct ChangeRow {
     /// Whose.
     pub owner: Owner,
 }
+
+/// Where gaps are set aside.
+const ASIDE: &str = "gaps";
 
 /// Room for a million changes of one checkpoint in a row's key.
 const CHANGES: u32 = 20;
@@ -391,6 +395,33 @@ impl Store {
                 ))
             },
         )
+    }
+
+    /// Sets a gap aside: whoever could not get the lock in time cannot record why. The next one to write does.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn set_gap_aside(&self, gap: &Gap) -> Result<(), StoreError> {
+        use std::io::Write;
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = self.folder().join(ASIDE);
+        let mut line = serde_json::to_vec(gap).map_err(to_sql)?;
+        line.push(b'\n');
+        let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+        // One write, so that lines of several processes do not mix.
+        file.and_then(|mut file| file.write_all(&line)).map_err(StoreError::io("cannot write", &path))
+    }
+
+    /// The gaps that were set aside. Once they are recorded, [`Store::forget_gaps_aside`].
+    pub fn gaps_aside(&self) -> Vec<Gap> {
+        let Ok(text) = std::fs::read_to_string(self.folder().join(ASIDE)) else { return Vec::new() };
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Forgets the gaps that were set aside. One that was set aside since they were read is lost with them; the hook's
+    /// log has it.
+    pub fn forget_gaps_aside(&self, _lock: &Lock) {
+        let _ = std::fs::remove_file(self.folder().join(ASIDE));
     }
 
     /// What was said in a session, in order.
