@@ -97,6 +97,15 @@ pub fn read() -> Result<Cli, Refused> {
     Cli::try_parse().map_err(Refused)
 }
 
+/// Prints a command's help.
+pub fn print_help(command: &str) {
+    let mut cli = <Cli as clap::CommandFactory>::command();
+    cli.build();
+    if let Some(command) = cli.find_subcommand_mut(command) {
+        let _ = command.print_long_help();
+    }
+}
+
 impl Refused {
     /// Shows them. Help is what was asked for; everything else is the user's to fix, which is exit code 1 here and 2 in
     /// clap.

@@ -92,8 +92,8 @@ fn last_number(hunk: &Hunk) -> u32 {
     (hunk.old_start + hunk.old_lines).max(hunk.new_start + hunk.new_lines)
 }
 
-/// The beginning of a line that fits, and how many columns it takes. What is cut off is marked.
-fn fit(text: &str, width: usize) -> (String, usize) {
+/// The beginning of a line that fits, escaped, and how many columns it takes. What is cut off is marked.
+pub fn fit(text: &str, width: usize) -> (String, usize) {
     let mut out = String::new();
     let mut used = 0;
     let escaped = escape_line(text);

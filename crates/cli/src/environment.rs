@@ -2,10 +2,11 @@
 //!
 //! The engine reads no variable of its own; all of them are read here.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use piton_engine::model::settings::Settings;
 use piton_engine::view::Recovered;
 use piton_engine::{Engine, Environment, InitOptions, OpenError, Workspace};
 
@@ -48,7 +49,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// Reads the environment.
     pub fn read(global: &Global) -> Result<Self, Failure> {
-        Ok(Self { engine: engine()?, here: current_folder()?, chosen: global.workspace.clone() })
+        Ok(Self { engine: engine(None)?, here: current_folder()?, chosen: global.workspace.clone() })
     }
 
     /// The folder of the workspace that is meant.
@@ -105,11 +106,17 @@ impl Surroundings {
     }
 }
 
-fn engine() -> Result<Engine, Failure> {
-    let home = match variable("PITON_HOME") {
-        Some(place) => std::path::absolute(place).map_err(|error| Failure::user(format!("PITON_HOME: {error}")))?,
-        None => data_folder()?.join("piton"),
-    };
+/// Piton's home: where stores are, and the hook's log.
+pub fn home() -> Result<PathBuf, Failure> {
+    match variable("PITON_HOME") {
+        Some(place) => std::path::absolute(place).map_err(|error| Failure::user(format!("PITON_HOME: {error}"))),
+        None => Ok(data_folder()?.join("piton")),
+    }
+}
+
+/// An engine whose captures go by these settings, where they are known.
+pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
+    let home = home()?;
     let home_folder = variable("HOME").or_else(|| etcetera::home_dir().ok());
     let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
     let config_folder = variable("XDG_CONFIG_HOME");
@@ -117,6 +124,10 @@ fn engine() -> Result<Engine, Failure> {
         global_excludes: excludes_file(home_folder.as_deref(), config_folder.as_deref()),
         home_folder,
         agent_state,
+        // Where nobody can be asked, a guess that is wrong would be found out too late.
+        guesses_session: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        largest_file: settings.map(|settings| settings.size_limit.value),
+        largest_ignored_file: settings.map(|settings| settings.ignored_limit.value),
         ..Environment::default()
     };
     Ok(Engine::new(home, environment))
@@ -140,7 +151,7 @@ fn current_folder() -> Result<PathBuf, Failure> {
 }
 
 /// An empty variable is one that is not set.
-fn variable(name: &str) -> Option<PathBuf> {
+pub fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 

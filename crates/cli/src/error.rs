@@ -4,7 +4,11 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-use piton_engine::{CaptureError, DiffError, OpenError, OperationError, RecoverError, StoreError, TargetError};
+
+use piton_engine::model::Target;
+use piton_engine::{
+    AnnotateError, CaptureError, DiffError, OpenError, OperationError, RecoverError, StoreError, TargetError,
+};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -174,6 +178,11 @@ impl From<CaptureError> for Failure {
             CaptureError::TooLarge { .. } => Self::user(text)
                 .hint("name what should be left out in a `.pitonignore` file at its root")
                 .hint("or take all of it: `piton init --force`"),
+            CaptureError::OutOfTime => Self::user(text)
+                .hint("run the command again: what was read is kept; `hook.time-budget` gives hooks more"),
+            CaptureError::TooMany { .. } => Self::user(format!("{text}; nothing was captured"))
+                .hint("automatic checkpoints go on: every turn and step of the session can be rewound to")
+                .hint("`piton annotate TARGET TEXT` marks one that is there; after the session there is no limit"),
             CaptureError::Folder { path, source } => of_folder(&path, &source),
             CaptureError::Recover(error) => (*error).into(),
             CaptureError::Store(error) => error.into(),
@@ -195,10 +204,38 @@ impl From<TargetError> for Failure {
             }
             TargetError::Empty => Self::user(text).hint("`piton checkpoint` captures the workspace"),
             TargetError::Now => Self::user(text).hint("`piton log` lists the checkpoints"),
-            TargetError::NoSession(_) => Self::user(text).hint("`piton log` lists the checkpoints"),
+            TargetError::NoSession(_) => Self::user(text)
+                .hint("`piton log` lists the checkpoints; a session is recorded when an agent reports to piton"),
+            TargetError::UnknownSession(_) => Self::user(text)
+                .hint("`piton sessions` lists them; the beginning of an id is enough, a name is matched whole"),
+            TargetError::SeveralSessions { target, live } => {
+                let (one, target) = (live.first().map_or("SESSION", String::as_str), target.as_str());
+                let way = match target.parse() {
+                    Ok(Target::Turn { .. }) => format!("say which, as in `{one}:{target}`"),
+                    _ => format!("say which, as in `--session {one}`"),
+                };
+                Self::user(text).hint(format!("{way}; `piton sessions` lists them"))
+            }
+            TargetError::NoTurn { session, .. } => {
+                Self::user(text).hint(format!("`piton log --session {}` lists its turns", session.short()))
+            }
+            TargetError::NoStep { .. } => Self::user(text).hint("`piton log --steps` lists the steps of each turn"),
+            TargetError::Gap { .. } => Self::user(text)
+                .hint("`piton log --checkpoints` lists every checkpoint; the one before it or after it may do"),
             TargetError::NoPath(_) => Self::user(text)
                 .hint("a relative path begins at the current folder if that is in the workspace, else at its root"),
             TargetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AnnotateError> for Failure {
+    fn from(error: AnnotateError) -> Self {
+        let text = error.to_string();
+        match error {
+            AnnotateError::Target(error) => error.into(),
+            AnnotateError::TooLong => Self::user(text).hint("nothing was noted; keep what is longer in a file"),
+            AnnotateError::Store(error) => error.into(),
         }
     }
 }
@@ -285,7 +322,7 @@ impl From<StoreError> for Failure {
                 io::ErrorKind::QuotaExceeded => Self::user(text).hint(PLACE),
                 _ => Self::ours(text),
             },
-            StoreError::Database(_) => Self::ours(text).hint("`piton verify` tells more"),
+            StoreError::Database(_) | StoreError::Older => Self::ours(text).hint("`piton verify` tells more"),
             StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. } => {
                 Self::ours(text).hint(DAMAGED)
             }

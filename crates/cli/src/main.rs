@@ -3,6 +3,7 @@
 //! This room reads arguments, asks, and shows; each command is a file under `commands/`. It has no rule about
 //! rewinding: what may be changed, and how, is the engine's alone.
 
+mod agent_files;
 mod args;
 mod columns;
 mod commands;
@@ -12,12 +13,16 @@ mod error;
 mod escape;
 mod files;
 mod gitconfig;
+mod hook;
+mod owners;
 mod paint;
 mod patch;
 mod paths;
 mod plan;
 mod progress;
+mod settings;
 mod skipped;
+mod table;
 mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +32,10 @@ use console::Console;
 use error::Failure;
 
 fn main() -> ExitCode {
+    // Before all else: an agent waits, and a mistake in the arguments is no reason to stop it.
+    if let Some(arguments) = hook::arguments() {
+        return hook::run(arguments, || args::print_help(hook::NAME));
+    }
     let cli = match args::read() {
         Ok(cli) => cli,
         Err(refused) => return refused.show(),

@@ -26,7 +26,6 @@ impl Paint {
     }
 
     /// No colour.
-    #[cfg(test)]
     pub fn none() -> Self {
         Self { on: false }
     }

@@ -71,6 +71,19 @@ pub fn age(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// `2m`, `3h`, `4d`: an age where there is little room.
+pub fn short_age(then: Timestamp, now: Timestamp) -> String {
+    let seconds = (now.0 - then.0).div_euclid(1000);
+    match seconds {
+        -2..5 => "now".to_owned(),
+        5..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        86_400..=i64::MAX => format!("{}d", seconds / 86_400),
+        _ => moment(then, "%Y-%m-%d"),
+    }
+}
+
 /// The moment itself, on the user's own clock.
 pub fn local_time(then: Timestamp) -> String {
     moment(then, "%Y-%m-%d %H:%M:%S")
@@ -79,6 +92,12 @@ pub fn local_time(then: Timestamp) -> String {
 /// Why a checkpoint exists, for people.
 pub fn cause(cause: Cause) -> &'static str {
     match cause {
+        Cause::SessionStart => "at a session's start",
+        Cause::Prompt => "at a prompt",
+        Cause::BeforeTool => "before a tool",
+        Cause::AfterTool => "after a tool",
+        Cause::TurnEnd => "at a turn's end",
+        Cause::Compaction => "before a compaction",
         Cause::Manual => "by hand",
         Cause::BeforeOperation => "before an operation",
         Cause::Operation => "by an operation",

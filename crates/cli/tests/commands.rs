@@ -164,10 +164,15 @@ mod json {
         for (args, field) in [
             (&["init"][..], "already_known"),
             (&["status"], "changes"),
-            (&["log"], "checkpoints"),
+            (&["log"], "entries"),
+            (&["log", "--checkpoints"], "checkpoints"),
+            (&["sessions"], "sessions"),
+            (&["search", "first"], "found"),
+            (&["annotate", "first", "a note"], "checkpoint"),
             (&["show", "first"], "files"),
             (&["diff"], "files"),
             (&["diff", "--name-only"], "files"),
+            (&["config"], "settings"),
             (&["verify"], "sound"),
             (&["demo"], "proved"),
             (&["completions", "bash"], "script"),
@@ -374,6 +379,10 @@ mod looks {
             &["status"][..],
             &["log"],
             &["log", "--json"],
+            &["log", "--files"],
+            &["log", "--checkpoints"],
+            &["search", "note"],
+            &["annotate", "first", "a\x1b[2J\u{9b}note"],
             &["show", "first"],
             &["diff"],
             &["diff", "--json"],
@@ -422,11 +431,17 @@ mod looks {
     }
 
     #[test]
-    fn the_log_is_newest_first_and_says_why_each_checkpoint_exists() {
+    fn the_log_is_newest_first_and_the_flat_list_says_why_each_checkpoint_exists() {
         let scene = Scene::with_first();
         scene.write("a.txt", "changed\n");
         scene.ok(&["rewind", "first", "--yes"]);
         let text = scene.ok(&["log"]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[0].starts_with("↺ ") && lines[0].ends_with("rewind to first"), "{text}");
+        assert!(lines[1].contains("you  ~ a.txt") && lines[1].ends_with("~1"), "{text}");
+        assert!(lines[2].starts_with("* ") && lines[2].contains("first") && lines[2].ends_with("+2"), "{text}");
+        let text = scene.ok(&["log", "--checkpoints"]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[0].starts_with("* ") && lines[0].contains("rewind to "), "{text}");
@@ -617,7 +632,8 @@ mod papers {
         assert!(scene.ok(&["man"]).contains(".TH piton 1"));
         let pages = scene.path("home/man/man1");
         scene.ok(&["man", pages.to_str().unwrap()]);
-        for command in ["", "-init", "-checkpoint", "-rewind", "-redo", "-diff", "-log", "-show", "-status", "-verify"]
+        for command in
+            ["", "-init", "-checkpoint", "-rewind", "-redo", "-diff", "-log", "-show", "-status", "-verify", "-config", "-sessions", "-changes", "-search", "-annotate"]
         {
             let page = fs::read_to_string(pages.join(format!("piton{command}.1"))).unwrap();
             assert!(page.contains("piton"), "{command}");

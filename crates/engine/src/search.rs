@@ -38,6 +38,10 @@ impl Workspace {
                     "name" | "annotation" => self.store.noted_on(hit.seq)?,
                     _ => self.store.checkpoint_numbered(hit.seq)?,
                 };
+                // A note that another took the place of is still in the index, and nobody's any more.
+                if row.is_none() && kind == "annotation" {
+                    found.text.clear();
+                }
                 if let Some(row) = row {
                     found.target = Some(row.checkpoint.id.short().to_owned());
                     found.session = row.checkpoint.place.map(|place| place.session);

@@ -172,11 +172,18 @@ impl Workspace {
     pub fn session_meant(&self, wanted: Option<&str>, text: &str) -> Result<SessionRow, TargetError> {
         let mut all = self.store.sessions()?;
         if let Some(wanted) = wanted {
-            all.retain(|row| {
+            let is_whole = |row: &SessionRow| {
                 let session = &row.session;
-                session.id.as_str().starts_with(wanted)
-                    || session.agent_id.starts_with(wanted)
-                    || session.name.as_deref() == Some(wanted)
+                session.id.as_str() == wanted || session.agent_id == wanted || session.name.as_deref() == Some(wanted)
+            };
+            // `run-1` is a session of its own though `run-10` begins like it.
+            let any_is_whole = all.iter().any(is_whole);
+            all.retain(|row| {
+                if any_is_whole {
+                    return is_whole(row);
+                }
+                let session = &row.session;
+                session.id.as_str().starts_with(wanted) || session.agent_id.starts_with(wanted)
             });
             return match all.len() {
                 1 => Ok(all.remove(0)),

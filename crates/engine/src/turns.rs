@@ -1,10 +1,10 @@
 //! The timeline as a person reads it: turn by turn, with what each step changed and whose the rest is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::{Candidate, Evidence, Owner};
-use piton_model::{Cause, Place, SessionId, StepRef, Timestamp, WorkspacePath};
+use piton_model::{Cause, SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::target::TargetError;
@@ -49,11 +49,15 @@ impl Workspace {
         for change in &changes {
             by_checkpoint.entry(change.seq).or_default().push(change);
         }
+        let mut has_turn: HashSet<(SessionId, u32)> = HashSet::new();
+        for session in self.store.sessions()? {
+            let numbers = self.store.turns(&session.session.id)?.into_iter().map(|turn| turn.turn.number);
+            has_turn.extend(numbers.map(|number| (session.session.id.clone(), number)));
+        }
         let mut turns = Turns::default();
         for row in checkpoints.iter().rev() {
             let changed = by_checkpoint.remove(&row.seq).unwrap_or_default();
             turns.add(row, &changed);
-            let place = row.checkpoint.place.as_ref();
             let is_first = row.checkpoint.cause == Cause::SessionStart && row.checkpoint.parent.is_none();
             if row.checkpoint.cause == Cause::Manual || is_first {
                 let files = changed.iter().map(|change| file(change)).collect();
@@ -62,7 +66,8 @@ impl Workspace {
             }
             // What belongs to a turn is shown with it.
             let yours: Vec<_> = changed.iter().filter(|c| c.owner == Owner::You).map(|c| file(c)).collect();
-            if !yours.is_empty() && place.is_none_or(|place| place.turn == 0) {
+            let with_a_turn = turn_shown(row).is_some_and(|turn| has_turn.contains(&turn));
+            if !yours.is_empty() && !with_a_turn {
                 entries.push((row.seq, LogEntry::Yours { checkpoint: Box::new(row.into()), files: yours }));
             }
         }
@@ -230,6 +235,18 @@ fn is_wanted(entry: &LogEntry, options: &TimelineOptions) -> bool {
         && options.session.as_ref().is_none_or(|wanted| session == Some(wanted))
 }
 
+/// The turn that a checkpoint's finds are shown with. What is found when a session goes on was done before its next turn.
+fn turn_shown(row: &CheckpointRow) -> Option<(SessionId, u32)> {
+    let place = row.checkpoint.place.as_ref()?;
+    match row.checkpoint.cause {
+        Cause::SessionStart => Some((place.session.clone(), place.turn + 1)),
+        Cause::Manual | Cause::BeforeOperation | Cause::Operation => None,
+        Cause::Prompt | Cause::BeforeTool | Cause::AfterTool | Cause::TurnEnd | Cause::Compaction => {
+            Some((place.session.clone(), place.turn))
+        }
+    }
+}
+
 /// Changes of the same paths, taken together.
 #[derive(Default)]
 struct Together(BTreeMap<WorkspacePath, (ChangeKind, ChangeKind, Owner)>);
@@ -294,8 +311,7 @@ impl Turns {
             if let Owner::Step { step, evidence: Evidence::Named | Evidence::Window } = &change.owner {
                 self.by_step.entry((step.session.clone(), step.turn, step.step)).or_default().add(change);
             }
-            let Some(Place { session, turn, .. }) = place else { continue };
-            let here = (session.clone(), *turn);
+            let Some(here) = turn_shown(row) else { continue };
             match &change.owner {
                 Owner::You => self.yours.entry(here).or_default().add(change),
                 Owner::Unsure { .. } => self.unsure.entry(here).or_default().add(change),

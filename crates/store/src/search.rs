@@ -23,7 +23,9 @@ pub struct Hit {
 /// Every text that can be found, with its record: one row a text.
 const TEXTS: &str = "
 SELECT seq, 'prompt', prompt FROM turns WHERE prompt IS NOT NULL AND seq > ?1
-UNION ALL SELECT seq, 'step', summary || coalesce(char(10) || command, '') FROM steps WHERE seq > ?1
+UNION ALL SELECT seq, 'step',
+  CASE WHEN command IS NULL OR instr(summary, command) THEN summary ELSE summary || char(10) || command END
+  FROM steps WHERE seq > ?1
 UNION ALL SELECT seq, 'name', name FROM names WHERE seq > ?1
 UNION ALL SELECT seq, 'annotation', text FROM annotations WHERE seq > ?1
 UNION ALL SELECT seq, 'path', group_concat(DISTINCT CAST(path AS TEXT)) FROM changes WHERE seq > ?1 GROUP BY seq
@@ -59,7 +61,8 @@ impl Store {
             Ok(Hit {
                 seq: row.get::<_, i64>(0)? as u64,
                 kind: row.get(1)?,
-                text: row.get(2)?,
+                // A path need not be UTF-8.
+                text: String::from_utf8_lossy(row.get_ref(2)?.as_bytes_or_null()?.unwrap_or_default()).into_owned(),
                 at: at.into_iter().flatten().next().map(Timestamp),
             })
         })?;

@@ -1,119 +1,149 @@
-//! `piton log`: the checkpoints, newest first.
+//! `piton log`: what happened, newest first.
+
+mod checkpoints;
+mod timeline;
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 
-use piton_engine::LogOptions;
-use piton_engine::model::{Cause, OperationId};
-use piton_engine::view::{CheckpointView, Log, OperationView};
-use unicode_width::UnicodeWidthStr;
+use piton_engine::model::{Cause, Target, Timestamp};
+use piton_engine::view::{CheckpointView, LogEntry, Timeline};
+use piton_engine::{LogOptions, TimelineOptions, Workspace};
 
 use crate::args::Global;
-use crate::console::{Console, Look};
+use crate::console::Console;
 use crate::environment::Surroundings;
 use crate::error::Failure;
-use crate::escape::escape;
+use crate::owners::Names;
+use crate::paths::PathArgs;
 use crate::words;
 
-/// List the checkpoints, newest first
+pub use checkpoints::why;
+pub use timeline::{Around, Detail, write};
+
+/// Show what happened, turn by turn, newest first
 ///
-/// One line for each: `*` at the newest, its id, its age, its name and note or why it exists, and how many paths were
-/// created (+), modified (~) and deleted (-) since the checkpoint it follows.
+/// A line for each turn of an agent: what to type to rewind to the moment before it (`t3`, or `kmzq:t3` for a session
+/// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted (-).
+/// Beneath it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be captured (gap).
+/// `*` marks the checkpoints that were made by hand, `↺` rewinds and `↻` redos.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
+    /// Show the tool calls of each turn
+    #[arg(long, conflicts_with = "checkpoints")]
+    steps: bool,
+    /// List every changed path with who changed it, and how that is known
+    #[arg(long, conflicts_with = "checkpoints")]
+    files: bool,
+    #[command(flatten)]
+    paths: PathArgs,
+    /// Only of this session: the beginning of its id, or its name
+    #[arg(long, value_name = "SESSION", conflicts_with = "checkpoints")]
+    session: Option<String>,
+    /// Only what is not older: 10m, 2h, 3d
+    #[arg(long, value_name = "AGE", conflicts_with = "checkpoints")]
+    since: Option<String>,
     /// At most so many
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<u64>,
+    /// List every checkpoint in one flat list, automatic ones too
+    #[arg(long, conflicts_with_all = ["paths", "paths_b64"])]
+    checkpoints: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  piton log -n 10
-  piton log --json | jq -r '.checkpoints[].id'";
+  piton log
+  piton log --steps -n 3                  the last three entries, tool by tool
+  piton log --files --path src/auth.ts    who changed it, and when
+  piton log --since 2h
+  piton log --checkpoints --json | jq -r '.checkpoints[].id'";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
-    let workspace = Surroundings::read(global)?.open(console)?;
+    let surroundings = Surroundings::read(global)?;
+    let workspace = surroundings.open(console)?;
+    if args.checkpoints {
+        return run_flat(args, &workspace, console);
+    }
+    let session = match &args.session {
+        Some(typed) => Some(workspace.session_meant(Some(typed), typed)?.session.id),
+        None => None,
+    };
+    let options = TimelineOptions {
+        limit: args.limit,
+        session,
+        paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
+        since: args.since.as_deref().map(|typed| since(typed, console.look.now)).transpose()?,
+    };
+    let shown = workspace.timeline(&options)?;
+    let around = if console.is_json() { Around::default() } else { around(&workspace, &shown)? };
+    let detail = Detail { steps: args.steps, files: args.files };
+    console.print(&shown, |out, look| write(out, look, &shown, &around, detail))?;
+    let is_whole = options.session.is_none() && options.paths.is_empty() && options.since.is_none();
+    if shown.total == 0 && is_whole && workspace.log(LogOptions { limit: Some(1) })?.total == 0 {
+        console.advise("nothing has been captured here yet; `piton checkpoint` captures the workspace");
+    } else if shown.total == 0 {
+        console.advise("nothing to show; `piton log --checkpoints` lists every checkpoint");
+    }
+    tell_rest(console, shown.total - shown.entries.len() as u64);
+    Ok(())
+}
+
+fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
     let log = workspace.log(LogOptions { limit: args.limit })?;
-    let operations = if console.is_json() { Vec::new() } else { workspace.operations()? };
-    console.print(&log, |out, look| write(out, look, &log, &operations))?;
+    let (operations, names) = if console.is_json() {
+        (Vec::new(), Names::default())
+    } else {
+        (workspace.operations()?, Names::of(&workspace.sessions()?.sessions))
+    };
+    console.print(&log, |out, look| checkpoints::write(out, look, &log, &operations, &names))?;
     if log.total == 0 {
         console.advise("nothing has been captured here yet; `piton checkpoint` captures the workspace");
-    } else if (log.checkpoints.len() as u64) < log.total {
-        let more = log.total - log.checkpoints.len() as u64;
-        let text = format!("{} older ones; `piton log` lists all", words::grouped(more));
-        let text = console.talk.paint.dim(text);
+    }
+    tell_rest(console, log.total - log.checkpoints.len() as u64);
+    Ok(())
+}
+
+fn tell_rest(console: &mut Console, rest: u64) {
+    if rest > 0 {
+        let text = console.talk.paint.dim(format!("{} older; without -n all are listed", words::grouped(rest)));
         console.advise(text);
     }
-    Ok(())
 }
 
-/// One line for each checkpoint.
-pub fn write(out: &mut dyn Write, look: &Look, log: &Log, operations: &[OperationView]) -> io::Result<()> {
-    let operations: HashMap<&OperationId, &OperationView> = operations.iter().map(|o| (&o.id, o)).collect();
-    let line = log.checkpoints.first().map(|c| c.line);
-    let rows: Vec<_> =
-        log.checkpoints.iter().map(|c| (words::age(c.created_at, look.now), Description::of(c, &operations))).collect();
-    let ages = rows.iter().map(|(age, _)| age.len()).max().unwrap_or(0);
-    // Names are aligned up to a width that leaves short ones near their counts.
-    let texts = rows.iter().map(|(_, text)| text.width()).max().unwrap_or(0).min(48);
-    for (at, (checkpoint, (age, text))) in log.checkpoints.iter().zip(&rows).enumerate() {
-        let marker = if at == 0 { look.paint.bold("*") } else { " ".to_owned() };
-        let pad = " ".repeat(texts.saturating_sub(text.width()));
-        let id = look.paint.id(checkpoint.id.short());
-        let age = look.paint.dim(format!("{age:<ages$}"));
-        let counts = words::signs(&checkpoint.changes, look.paint);
-        let other = if Some(checkpoint.line) == line { "" } else { "  (another folder)" };
-        writeln!(out, "{marker} {id}  {age}  {}{pad}  {counts}{other}", text.painted(look))?;
-    }
-    Ok(())
-}
-
-/// What a checkpoint is called, or why it exists.
-struct Description {
-    name: String,
-    rest: String,
-}
-
-impl Description {
-    fn of(checkpoint: &CheckpointView, operations: &HashMap<&OperationId, &OperationView>) -> Self {
-        let name = checkpoint.name.as_deref().map(|name| escape(name).into_owned()).unwrap_or_default();
-        let rest = match (&checkpoint.annotation, checkpoint.cause) {
-            (Some(text), _) => escape(text).into_owned(),
-            (None, Cause::Manual) if !name.is_empty() => String::new(),
-            (None, cause) => {
-                let operation = checkpoint.operation.as_ref().and_then(|id| operations.get(id)).copied();
-                why(cause, operation)
-            }
+/// What a timeline does not say by itself.
+pub fn around(workspace: &Workspace, shown: &Timeline) -> Result<Around, Failure> {
+    let sessions = workspace.sessions()?.sessions;
+    let names = Names::of(&sessions);
+    let mut targets = HashMap::new();
+    for entry in &shown.entries {
+        let LogEntry::Operation(operation) = entry else { continue };
+        let Some(id) = &operation.target else { continue };
+        // The target of a redo is an operation, and a checkpoint may be gone one day: its id is the last resort.
+        let label = match workspace.resolve(id) {
+            Ok(row) => called(&(&row).into(), &names),
+            Err(_) => id.chars().take(8).collect(),
         };
-        Self { name, rest }
+        targets.insert(id.clone(), label);
     }
+    Ok(Around { names, sessions, targets })
+}
 
-    fn gap(&self) -> &'static str {
-        if self.name.is_empty() || self.rest.is_empty() { "" } else { "  " }
-    }
-
-    fn width(&self) -> usize {
-        self.name.width() + self.gap().len() + self.rest.width()
-    }
-
-    fn painted(&self, look: &Look) -> String {
-        format!("{}{}{}", look.paint.bold(&self.name), self.gap(), self.rest)
+/// What a person calls a checkpoint: its name, its place in a session, or its id.
+fn called(checkpoint: &CheckpointView, names: &Names) -> String {
+    match (&checkpoint.name, &checkpoint.place, checkpoint.cause) {
+        (Some(name), _, _) => name.clone(),
+        (_, Some(place), Cause::Prompt | Cause::BeforeTool) if place.turn > 0 => {
+            names.target(&place.session, place.turn, place.step)
+        }
+        _ => checkpoint.id.short().to_owned(),
     }
 }
 
-/// Why a checkpoint exists, with the operation that it belongs to.
-pub fn why(cause: Cause, operation: Option<&OperationView>) -> String {
-    let Some(operation) = operation else { return words::cause(cause).to_owned() };
-    let target = operation.target.as_deref().map(|id| id.chars().take(8).collect::<String>());
-    match (cause, operation.kind.as_str(), target) {
-        (Cause::BeforeOperation, kind, _) => format!("before {}", noun(kind)),
-        (_, "rewind", Some(id)) => format!("rewind to {id}"),
-        (_, "redo", Some(_)) => "redo".to_owned(),
-        (_, kind, _) => noun(kind).to_owned(),
+fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    match typed.parse() {
+        Ok(Target::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
+        _ => Err(Failure::user(format!("`{typed}` is no age"))
+            .hint("an age is a number and s, m, h or d: `--since 10m`, `--since 2h`, `--since 3d`")),
     }
-}
-
-fn noun(kind: &str) -> &str {
-    if kind == "recover" { "recovery" } else { kind }
 }

@@ -1,14 +1,23 @@
 //! One file for each command: its arguments, its help, what it asks of the engine and how it shows the answer.
 
+mod annotate;
+mod changes;
 mod checkpoint;
 mod completions;
+mod config;
 mod demo;
 mod diff;
+mod doctor;
+mod hook;
 mod init;
 mod log;
 mod man;
 mod redo;
 mod rewind;
+mod run;
+mod search;
+mod sessions;
+mod setup;
 mod show;
 mod status;
 mod verify;
@@ -26,10 +35,19 @@ pub enum Command {
     Rewind(rewind::Args),
     Redo(redo::Args),
     Log(log::Args),
+    Sessions(sessions::Args),
+    Changes(changes::Args),
+    Search(search::Args),
     Show(show::Args),
+    Annotate(annotate::Args),
     Diff(diff::Args),
     Status(status::Args),
     Init(init::Args),
+    Setup(setup::Args),
+    Doctor(doctor::Args),
+    Run(run::Args),
+    Hook(hook::Args),
+    Config(config::Args),
     Verify(verify::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -44,10 +62,19 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Rewind(args) => rewind::run(&args, &global, console)?,
         Command::Redo(args) => redo::run(&args, &global, console)?,
         Command::Log(args) => log::run(&args, &global, console)?,
+        Command::Sessions(args) => sessions::run(&args, &global, console)?,
+        Command::Changes(args) => changes::run(&args, &global, console)?,
+        Command::Search(args) => search::run(&args, &global, console)?,
         Command::Show(args) => show::run(&args, &global, console)?,
+        Command::Annotate(args) => annotate::run(&args, &global, console)?,
         Command::Diff(args) => diff::run(&args, &global, console)?,
         Command::Status(args) => status::run(&args, &global, console)?,
         Command::Init(args) => init::run(&args, &global, console)?,
+        Command::Setup(args) => setup::run(&args, &global, console)?,
+        Command::Doctor(args) => return doctor::run(&args, &global, console),
+        Command::Run(args) => return run::run(&args, &global, console),
+        Command::Hook(args) => return Ok(hook::run(args)),
+        Command::Config(args) => config::run(&args, &global, console)?,
         Command::Verify(args) => return verify::run(&args, &global, console),
         Command::Demo(args) => demo::run(&args, console)?,
         Command::Completions(args) => completions::run(&args, console)?,

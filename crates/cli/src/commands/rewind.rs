@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long)]
     across: bool,
     /// Rewind the other workspaces that the session worked in to the same moment too
-    #[arg(long, conflicts_with = "path")]
+    #[arg(long, conflicts_with = "paths")]
     all_workspaces: bool,
 }
 

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use piton_engine::view::{OperationView, Shown};
+use piton_engine::model::Cause;
+use piton_engine::view::{CheckpointView, OperationView, OwnedFile, SessionView, Shown};
 
 use super::log::why;
 use crate::args::Global;
@@ -10,21 +11,24 @@ use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_view};
+use crate::owners::{self, Names};
 use crate::{files, skipped, words};
 
-/// Show a checkpoint: what changed in it, and what it left out
+/// Show a checkpoint: what changed in it and by whom, and what it left out
 ///
-/// On a terminal long lists are cut; into a file or pipe everything is listed.
+/// Beside each path is who changed it and how that is known: a step that names the file, the only tool that ran when it
+/// changed, you, or nobody who can be told for sure. On a terminal long lists are cut; into a file or pipe everything is listed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The checkpoint: an id or its beginning, a name, an age such as 10m, or start
+    /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
     target: String,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   piton show before-refactor
+  piton show t3.end                 how turn 3 left the files
   piton show kmzq | less";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
@@ -34,11 +38,19 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         (Some(id), false) => workspace.operations()?.into_iter().find(|operation| operation.id == *id),
         _ => None,
     };
-    console.print(&shown, |out, look| write(out, look, &shown, operation.as_ref()))
+    let sessions = if console.is_json() { Vec::new() } else { workspace.sessions()?.sessions };
+    console.print(&shown, |out, look| write(out, look, &shown, operation.as_ref(), &sessions))
 }
 
-fn write(out: &mut dyn Write, look: &Look, shown: &Shown, operation: Option<&OperationView>) -> io::Result<()> {
+fn write(
+    out: &mut dyn Write,
+    look: &Look,
+    shown: &Shown,
+    operation: Option<&OperationView>,
+    sessions: &[SessionView],
+) -> io::Result<()> {
     let paint = look.paint;
+    let names = Names::of(sessions);
     let checkpoint = &shown.checkpoint.checkpoint;
     let mut line = |word: &str, text: String| writeln!(out, "{}{text}", paint.dim(format!("{word:<14}")));
     line("checkpoint", paint.id(&checkpoint.id))?;
@@ -52,12 +64,21 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, operation: Option<&Ope
     let age = words::age(checkpoint.created_at, look.now);
     // An old one's age is its date already.
     let age = if when.starts_with(&age) { String::new() } else { format!(" ({age})") };
-    line("captured", format!("{when}{age}, {}", why(checkpoint.cause, operation)))?;
+    line("captured", format!("{when}{age}, {}", escape(&why(checkpoint, operation))))?;
+    if let Some(place) = place(checkpoint, sessions, &names) {
+        line("place", place)?;
+    }
+    if checkpoint.pinned {
+        line("pinned", "yes: it was made by hand".to_owned())?;
+    }
     if let Some(parent) = &checkpoint.parent {
         line("follows", paint.id(parent.short()))?;
     }
+    for gap in &shown.gaps {
+        line("gap", format!("{} ({})", owners::gap(gap, &[]), words::age(gap.at, look.now)))?;
+    }
     line("changed", words::changes(&checkpoint.changes))?;
-    files::write(out, look, "  ", &shown.files)?;
+    write_files(out, look, &shown.files, &names)?;
     for path in &shown.checkpoint.unsettled {
         let text = "kept changing while it was read; its last reading is kept";
         writeln!(out, "{} {} {text}", paint.warn("note:"), escape_view(path))?;
@@ -75,4 +96,29 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, operation: Option<&Ope
         files::write_rest(out, look, "  ", group.len() - few)?;
     }
     Ok(())
+}
+
+/// Where in which session it was made.
+fn place(checkpoint: &CheckpointView, sessions: &[SessionView], names: &Names) -> Option<String> {
+    let place = checkpoint.place.as_ref()?;
+    let agent = sessions.iter().find(|session| session.id == place.session).map(|session| escape(&session.agent));
+    let session = format!("session {} of {}", place.session.short(), agent.unwrap_or("an agent".into()));
+    let at = names.target(&place.session, place.turn, place.step);
+    Some(match (place.turn, checkpoint.cause) {
+        (0, _) => format!("{session}, before its first turn"),
+        (_, Cause::Prompt | Cause::BeforeTool) => format!("{session}, before {at}"),
+        (_, Cause::AfterTool) => format!("{session}, after {at}"),
+        (_, Cause::TurnEnd) => format!("{session}, at the end of {at}"),
+        _ => format!("{session}, in {at}"),
+    })
+}
+
+/// What changed, each path with its owner.
+fn write_files(out: &mut dyn Write, look: &Look, list: &[OwnedFile], names: &Names) -> io::Result<()> {
+    let shown = look.lines(files::ON_A_TERMINAL).min(list.len());
+    for file in &list[..shown] {
+        let owner = file.owner.as_ref().map(|owner| names.whole(owner)).unwrap_or_default();
+        files::write_line(out, look, "  ", &file.change, &owner)?;
+    }
+    files::write_rest(out, look, "  ", list.len() - shown)
 }

@@ -2,19 +2,20 @@
 
 use std::io::{self, Write};
 
-use piton_engine::view::{FolderState, Status};
+use piton_engine::view::{FolderState, SessionView, Status};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
-use crate::escape::escape_path;
+use crate::escape::{escape, escape_path};
 use crate::progress::with_progress;
-use crate::{files, skipped, words};
+use crate::{files, owners, skipped, words};
 
 /// Show how the workspace stands
 ///
-/// Its last checkpoint, what changed since, what a capture leaves out, and how much disk its checkpoints take.
+/// Its last checkpoint, what changed since, the sessions that are at work and their gaps, what a capture leaves out, and how
+/// much disk its checkpoints take.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {}
@@ -67,6 +68,14 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
         }
         None => writeln!(out, "{}nothing captured yet", word("last"))?,
     }
+    for session in &status.sessions {
+        writeln!(out, "{}{}", word("at work"), at_work(session, look))?;
+    }
+    if let Some(last) = status.gaps.last() {
+        let count = words::plural(status.gaps.len() as u64, "gap");
+        let text = format!("{count} in the last session; the last {}", owners::gap(last, &[]));
+        writeln!(out, "{}{}", word("gaps"), paint.warn(text))?;
+    }
     if status.folder != FolderState::Missing {
         let what = if status.last.is_some() { "since then" } else { "to capture" };
         writeln!(out, "{}{}", word(what), words::changes(&status.changes))?;
@@ -84,4 +93,13 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
     let used = format!("{} of {}", words::size(status.size), words::size(status.budget));
     let count = words::plural(status.checkpoints, "checkpoint");
     writeln!(out, "{}{count}, {used}, in {}", word("store"), escape_path(&status.store))
+}
+
+/// `claude-code kmzqwxyl, t3, heard 2 min ago`.
+fn at_work(session: &SessionView, look: &Look) -> String {
+    let id = look.paint.id(session.id.short());
+    let turn = if session.turns == 0 { "before its first turn".to_owned() } else { format!("t{}", session.turns) };
+    let name = session.name.as_deref().map(|name| format!(" \"{}\"", escape(name))).unwrap_or_default();
+    let heard = words::age(session.last_at, look.now);
+    format!("{} {id}{name}, {turn}, heard {heard}", escape(&session.agent))
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use piton_engine::{CaptureOptions, DiffOptions, Engine, Environment, LogOptions, RewindOptions};
+use piton_engine::{CaptureOptions, DiffOptions, Engine, Environment, RewindOptions, TimelineOptions};
 use serde::Serialize;
 
 use self::scratch::Snapshot;
@@ -125,8 +125,9 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
 
     story.heading("Every state is kept")?;
     story.command("piton log")?;
-    let (timeline, operations) = (workspace.log(LogOptions::default())?, workspace.operations()?);
-    story.show(|out, look| log::write(out, look, &timeline, &operations))?;
+    let timeline = workspace.timeline(&TimelineOptions::default())?;
+    let around = log::around(&workspace, &timeline)?;
+    story.show(|out, look| log::write(out, look, &timeline, &around, log::Detail::default()))?;
 
     let ms = |time: Duration| (time.as_secs_f64() * 10_000.0).round() / 10.0;
     let (capture_ms, rewind_ms, redo_ms) = (ms(capture_time), ms(rewind_time), ms(redo_time));

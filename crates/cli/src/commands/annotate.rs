@@ -1,0 +1,60 @@
+//! `piton annotate`: a note on a checkpoint.
+
+use std::io::{self, Read, Write};
+
+use piton_engine::view::Annotated;
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::escape;
+use crate::words;
+
+/// Note something on a checkpoint
+///
+/// Any checkpoint can have a note, those that were made automatically too. It takes the place of the note before it, and
+/// `piton search` finds it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
+    target: String,
+    /// The note; `-` reads it from stdin, an empty one takes the old one away
+    #[arg(allow_hyphen_values = true)]
+    text: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton annotate t3 \"the tests passed here\"
+  git log -1 --format=%s | piton annotate before-refactor -
+  piton annotate before-refactor \"\"";
+
+/// Longer than any note may be, so that the engine says so and not the memory.
+const MOST_READ: u64 = 1 << 20;
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let mut workspace = Surroundings::read(global)?.open(console)?;
+    let text = if args.text == "-" { read_stdin()? } else { args.text.clone() };
+    let annotated = workspace.annotate(&args.target, text.trim_end())?;
+    console.print(&annotated, |out, look| write(out, look, &annotated))
+}
+
+/// The checkpoint in one line, with its note.
+fn write(out: &mut dyn Write, look: &Look, annotated: &Annotated) -> io::Result<()> {
+    let checkpoint = words::label(&annotated.checkpoint, look.paint);
+    match &annotated.checkpoint.annotation {
+        Some(text) => writeln!(out, "checkpoint {checkpoint}: {}", escape(text)),
+        None => writeln!(out, "checkpoint {checkpoint} has no note now"),
+    }
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    io::stdin()
+        .take(MOST_READ)
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::user(format!("the note cannot be read from stdin: {error}")))?;
+    Ok(text)
+}

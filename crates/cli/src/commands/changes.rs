@@ -1,0 +1,135 @@
+//! `piton changes`: what a session changed, numbered.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use piton_engine::model::ChangeKind;
+use piton_engine::model::ownership::Owner;
+use piton_engine::view::{NumberedChange, SessionChanges};
+use piton_engine::{ChangesOptions, TargetError};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::escape_view;
+use crate::owners::Names;
+use crate::table::{Cell, Style, Text, line, widest};
+use crate::words;
+
+/// List what a session changed, numbered, with ages
+///
+/// Oldest first: the path, what happened to it, when, and the step that did it. `unsure` is what may be the session's or
+/// somebody else's, with everybody who may have been it. The last line sums up: a path that changed several times is one
+/// file in it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The session: the beginning of its id, or its name [default: the one that reported last]
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Your own changes during the session too; they have no number
+    #[arg(long)]
+    all: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton changes
+  piton changes --session kmzq --all
+  piton changes --json | jq -r '.changes[] | select(.kind == \"deleted\") | .path'";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let workspace = Surroundings::read(global)?.open(console)?;
+    let options = ChangesOptions { session: args.session.clone(), all: args.all };
+    let changes = workspace.changes(&options).map_err(|error| match error {
+        TargetError::NoSession(_) => Failure::user("no session is recorded here, so there is nothing that one changed")
+            .hint("`piton diff` shows what changed since the last checkpoint")
+            .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"),
+        other => other.into(),
+    })?;
+    let names = if console.is_json() { Names::default() } else { Names::of(&workspace.sessions()?.sessions) };
+    console.print(&changes, |out, look| write(out, look, &changes, &names))
+}
+
+/// A line for each, and the sum.
+fn write(out: &mut dyn Write, look: &Look, all: &SessionChanges, names: &Names) -> io::Result<()> {
+    let rows: Vec<_> = all
+        .changes
+        .iter()
+        .map(|change| {
+            let number = change.number.map(|number| format!("[{number}]")).unwrap_or_default();
+            (number, what(change), words::age(change.at, look.now), who(change, names))
+        })
+        .collect();
+    let numbers = widest(rows.iter().map(|(number, ..)| number.len()));
+    // Ages are aligned, but one long path does not push all of them away.
+    let whats = widest(rows.iter().map(|(_, what, ..)| what.width()).filter(|width| *width <= 60));
+    let ages = widest(rows.iter().map(|(.., age, _)| age.len()));
+    for (number, what, age, who) in &rows {
+        let cells = [
+            (Cell::plain(format!("{number:>numbers$} ")), numbers + 1),
+            (what.cut(look, usize::MAX), whats + 1),
+            (Text::new(Style::Dim, format!("- {age}")).cut(look, usize::MAX), ages + 4),
+            (who.cut(look, usize::MAX), 0),
+        ];
+        writeln!(out, "{}", line(&cells))?;
+    }
+    if !rows.is_empty() {
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", summary(all))
+}
+
+/// `src/auth.ts (modified)`.
+fn what(change: &NumberedChange) -> Text {
+    let (style, word) = match change.change.kind {
+        ChangeKind::Created => (Style::Good, "created"),
+        ChangeKind::Modified => (Style::Warn, "modified"),
+        ChangeKind::Deleted => (Style::Bad, "deleted"),
+    };
+    Text::new(Style::Plain, escape_view(&change.change.path)).and(Style::Plain, " ").and(style, format!("({word})"))
+}
+
+/// `t1.2 Edit`, `unsure: t1.2 or you`, `you`.
+fn who(change: &NumberedChange, names: &Names) -> Text {
+    let owner = &change.change.owner;
+    match owner {
+        Owner::Step { step, .. } => {
+            let tool = change.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
+            Text::new(Style::Id, names.step(step)).and(Style::Plain, tool)
+        }
+        Owner::Unsure { .. } => {
+            Text::new(Style::Warn, "unsure").and(Style::Plain, format!(": {}", names.evidence(owner, &[])))
+        }
+        Owner::You | Owner::Operation { .. } => Text::new(Style::Bold, names.who(owner)),
+    }
+}
+
+/// `3 changes to 2 files in 2 turns: 1 created, 1 modified; 1 unsure`.
+fn summary(all: &SessionChanges) -> String {
+    let own: Vec<_> = all.changes.iter().filter(|change| change.number.is_some()).collect();
+    let yours = (all.changes.len() - own.len()) as u64;
+    let mut parts = Vec::new();
+    if own.is_empty() {
+        parts.push(format!("session {} changed nothing", all.session.id.short()));
+    } else {
+        let files: BTreeSet<_> = own.iter().map(|change| escape_view(&change.change.path)).collect();
+        let turns: BTreeSet<_> = own.iter().map(|change| change.turn).collect();
+        parts.push(format!(
+            "{} to {} in {}: {}",
+            words::plural(own.len() as u64, "change"),
+            words::plural(files.len() as u64, "file"),
+            words::plural(turns.len() as u64, "turn"),
+            words::changes(&all.summary)
+        ));
+    }
+    let unsure = own.iter().filter(|change| matches!(change.change.owner, Owner::Unsure { .. })).count() as u64;
+    if unsure > 0 {
+        parts.push(format!("{} unsure", words::grouped(unsure)));
+    }
+    if yours > 0 {
+        parts.push(format!("{} of yours", words::grouped(yours)));
+    }
+    parts.join("; ")
+}

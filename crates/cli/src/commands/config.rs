@@ -1,0 +1,164 @@
+//! `piton config`: the settings, and where each comes from.
+
+use std::io::{self, Write};
+
+use clap::builder::PossibleValuesParser;
+use piton_engine::model::settings::{Key, Layer, Value};
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{escape, escape_path};
+use crate::settings::{self, Found, SettingsFile};
+
+/// Show the settings and where each comes from
+///
+/// A setting comes from a variable, else from the workspace's `.piton/config.toml`, else from your own `config.toml`,
+/// else it is the default. This command writes nothing: to change a setting, edit one of the files.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = LONG)]
+pub struct Args {
+    /// Print this setting's value alone; a list has a line for each entry
+    #[arg(value_name = "KEY", value_parser = PossibleValuesParser::new(Key::ALL.map(Key::name)))]
+    #[arg(hide_possible_values = true)]
+    key: Option<String>,
+    /// Print where the files are, whether or not they are there
+    #[arg(long, conflicts_with = "key")]
+    path: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton config
+  piton config hook.time-budget
+  $EDITOR \"$(piton config --path | head -n1)\"
+
+`piton help config` lists the keys.";
+
+const LONG: &str = "\
+Keys, with their defaults as a file has them:
+  [capture]
+  automatic = true          # checkpoints at an agent's events
+  size-limit = \"2GiB\"       # files over this are skipped
+  ignored-limit = \"1MiB\"    # ignored single files over this are skipped; \"0\" skips all
+  [hook]
+  time-budget = \"10s\"       # how long an agent waits for a checkpoint, from 1s to 10m
+  user-line = false         # say it in a line when a checkpoint was saved
+  [tools]
+  readers = []              # tools that only read; \"mcp__docs__*\" is all that begin so
+  writers = []              # tools that write, whatever is said elsewhere
+
+Examples:
+  piton config
+  piton config hook.time-budget
+  $EDITOR \"$(piton config --path | head -n1)\"
+  PITON_CAPTURE_AUTOMATIC=false piton config
+
+Environment:
+  PITON_CONFIG              your own file [default: piton/config.toml in your configuration folder]
+  PITON_CAPTURE_AUTOMATIC, PITON_CAPTURE_SIZE_LIMIT, PITON_CAPTURE_IGNORED_LIMIT,
+  PITON_HOOK_TIME_BUDGET, PITON_HOOK_USER_LINE
+                            decide over both files";
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    settings: Vec<Shown>,
+    files: Vec<FileShown>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    key: &'static str,
+    value: Value,
+    source: Layer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FileShown {
+    source: Layer,
+    path: String,
+    exists: bool,
+}
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let folder = Surroundings::read(global)?.folder()?;
+    let found = settings::find(Some(&folder));
+    let files = found.files.iter().map(|(file, exists)| FileShown {
+        source: file.layer,
+        path: file.path.to_string_lossy().into_owned(),
+        exists: *exists,
+    });
+    let files = files.collect();
+    if args.path {
+        // A file with a mistake in it is the very one that somebody wants to find.
+        return console.print(&Document { settings: Vec::new(), files }, |out, _| {
+            found.files.iter().try_for_each(|(file, _)| writeln!(out, "{}", escape_path(&file.path)))
+        });
+    }
+    let found = found.strictly()?;
+    let wanted = Key::ALL.into_iter().filter(|key| args.key.as_ref().is_none_or(|name| name == key.name()));
+    let document = Document { settings: wanted.map(|key| shown(key, &found)).collect(), files };
+    console.print(&document, |out, look| match &document.settings[..] {
+        [one] => write_plainly(out, &one.value),
+        all => write(out, look, all, &found.files),
+    })
+}
+
+fn shown(key: Key, found: &Found) -> Shown {
+    let setting = found.settings.show(key);
+    let file = found.files.iter().find(|(file, _)| file.layer == setting.source);
+    Shown {
+        key: key.name(),
+        value: setting.value,
+        source: setting.source,
+        file: file.map(|(file, _)| file.path.to_string_lossy().into_owned()),
+        variable: key.variable().filter(|_| setting.source == Layer::Environment),
+    }
+}
+
+/// For scripts.
+fn write_plainly(out: &mut dyn Write, value: &Value) -> io::Result<()> {
+    match value {
+        Value::Tools(names) => names.iter().try_for_each(|name| writeln!(out, "{}", escape(name))),
+        other => writeln!(out, "{other}"),
+    }
+}
+
+/// The whole table, and the files below it.
+fn write(out: &mut dyn Write, look: &Look, settings: &[Shown], files: &[(SettingsFile, bool)]) -> io::Result<()> {
+    /// One long list must not push every source out of sight.
+    const WIDEST: usize = 32;
+    let values: Vec<_> = settings.iter().map(|setting| in_a_table(&setting.value)).collect();
+    let width = values.iter().map(|value| value.width()).filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    for (setting, value) in settings.iter().zip(&values) {
+        let space = " ".repeat(width.saturating_sub(value.width()));
+        let source = match &setting.variable {
+            Some(name) => name.clone(),
+            None => setting.source.to_string(),
+        };
+        let source = if setting.source == Layer::Default { look.paint.dim(source) } else { source };
+        writeln!(out, "{:<22} {value}{space}  {source}", setting.key)?;
+    }
+    writeln!(out)?;
+    for (file, exists) in files {
+        let remark = if *exists { "" } else { " (not there)" };
+        writeln!(out, "{:<10} {}{}", file.layer, settings::shown(&file.path), look.paint.dim(remark))?;
+    }
+    Ok(())
+}
+
+fn in_a_table(value: &Value) -> String {
+    match value {
+        Value::Tools(names) if names.is_empty() => "none".to_owned(),
+        other => escape(&other.to_string()).into_owned(),
+    }
+}

@@ -1,0 +1,332 @@
+//! `piton doctor`: whether capture works now, proved by doing it.
+
+mod round_trip;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use piton_agents::claude_code;
+use piton_agents::claude_code::settings::{self as hooks, HookCommand, InstalledHook};
+use piton_engine::OpenError;
+use piton_engine::view::FolderState;
+use serde::Serialize;
+
+use super::setup;
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::{self, Surroundings};
+use crate::error::Failure;
+use crate::escape::{escape, escape_path};
+use crate::settings::shown;
+use crate::words::{age, plural, size};
+use crate::{agent_files, hook, settings};
+
+/// Say whether capture works now, and what to do if not
+///
+/// Looks at the agent's settings, at piton's own, at the store and at the hook's log; then lets the installed hook
+/// capture, and rewinds, in a scratch folder with a store of its own. Your files and your checkpoints are not touched.
+/// Ends in 1 if capture does not work.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton doctor
+  piton doctor --json | jq '.checks[] | select(.state == \"problem\")'";
+
+/// Less space than this is soon none.
+const LITTLE_SPACE: u64 = 256 << 20;
+/// So much of the log is looked at, from its end.
+const END_OF_LOG: usize = 64 << 10;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    /// Whether an agent that is started now is captured.
+    works: bool,
+    checks: Vec<Check>,
+}
+
+#[derive(Serialize)]
+struct Check {
+    /// What was looked at.
+    what: &'static str,
+    state: State,
+    /// What was found.
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Ok,
+    /// Worth knowing; capture works all the same.
+    Note,
+    /// Capture does not work.
+    Problem,
+}
+
+pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let folder = surroundings.folder()?;
+    let mut checks = Checks(Vec::new());
+    let installed = check_hooks(&mut checks, &folder);
+    check_switches(&mut checks, &folder);
+    check_home(&mut checks);
+    check_workspace(&mut checks, &surroundings, &folder, console);
+    check_log(&mut checks);
+    check_round_trip(&mut checks, installed.as_ref());
+    let works = checks.0.iter().all(|check| check.state != State::Problem);
+    let report = Report { works, checks: checks.0 };
+    console.print(&report, |out, look| write(out, look, &report))?;
+    Ok(if works { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+struct Checks(Vec<Check>);
+
+impl Checks {
+    fn ok(&mut self, what: &'static str, found: impl Into<String>) {
+        self.0.push(Check { what, state: State::Ok, found: found.into(), hint: None });
+    }
+
+    fn note(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<String>) {
+        self.0.push(Check { what, state: State::Note, found: found.into(), hint: Some(hint.into()) });
+    }
+
+    fn problem(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<String>) {
+        self.0.push(Check { what, state: State::Problem, found: found.into(), hint: Some(hint.into()) });
+    }
+
+    fn failed(&mut self, what: &'static str, failure: Failure) {
+        if let Failure::Error { message, hints, .. } = failure {
+            let hint = hints.into_iter().next();
+            self.0.push(Check { what, state: State::Problem, found: message, hint });
+        }
+    }
+}
+
+/// The files in which Claude Code looks for hooks, for a session in this workspace.
+fn places(folder: &Path) -> Vec<PathBuf> {
+    let user = setup::user_folder().ok().map(|folder| folder.join("settings.json"));
+    let project = ["settings.json", "settings.local.json"].map(|name| folder.join(".claude").join(name));
+    user.into_iter().chain(project).collect()
+}
+
+/// Looks for piton's hooks; returns the one that is asked first.
+fn check_hooks(checks: &mut Checks, folder: &Path) -> Option<InstalledHook> {
+    const WHAT: &str = "hooks";
+    let mut first: Option<InstalledHook> = None;
+    let mut places_with = 0;
+    for path in places(folder) {
+        let file = shown(&path);
+        let text = match agent_files::read(&path) {
+            Ok(None) => continue,
+            Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => {
+                checks.problem(WHAT, format!("{file}: {error}"), "let your user read it");
+                continue;
+            }
+        };
+        let found = match hooks::installed(&text) {
+            Ok(found) => found,
+            Err(bad) => {
+                checks.problem(WHAT, format!("{file}: {bad}"), "repair the file: Claude Code cannot read it either");
+                continue;
+            }
+        };
+        if found.disabled {
+            checks.problem(WHAT, format!("`disableAllHooks` in {file} turns all hooks off"), "set it to false");
+        }
+        if found.hooks.is_empty() {
+            continue;
+        }
+        places_with += 1;
+        let missing = found.missing();
+        match &missing[..] {
+            [] => checks.ok(WHAT, format!("all {} events report to piton, by {file}", hooks::EVENTS.len())),
+            missing => {
+                checks.problem(WHAT, format!("{file} has none for {}", missing.join(", ")), "`piton setup` adds them")
+            }
+        }
+        let mut programs: Vec<&HookCommand> = found.hooks.iter().map(|hook| &hook.command).collect();
+        programs.dedup();
+        for command in programs {
+            check_program(checks, &command.program);
+        }
+        first = first.or_else(|| found.hooks.into_iter().next());
+    }
+    match places_with {
+        0 => checks.problem(WHAT, "Claude Code does not report to piton", "`piton setup` makes it"),
+        1 => {}
+        _ => checks.note(
+            WHAT,
+            "hooks are in several settings files, so each event is reported more than once",
+            "take one out: `piton setup --remove`, or with `--project`",
+        ),
+    }
+    first
+}
+
+fn check_program(checks: &mut Checks, program: &Path) {
+    const WHAT: &str = "program";
+    let file = shown(program);
+    if !agent_files::is_program(program) {
+        checks.problem(WHAT, format!("hooks run {file}, which is not there or no program"), "`piton setup` mends it");
+        return;
+    }
+    let is_this = std::env::current_exe().and_then(|this| this.canonicalize()).ok() == program.canonicalize().ok();
+    match is_this {
+        true => checks.ok(WHAT, format!("hooks run this piton, {file}")),
+        false => checks.note(WHAT, format!("hooks run another piton, {file}"), "`piton setup` makes them run this one"),
+    }
+}
+
+/// Looks at what turns captures off.
+fn check_switches(checks: &mut Checks, folder: &Path) {
+    const WHAT: &str = "settings";
+    if std::env::var_os(hook::VARIABLE).is_some_and(|value| value == "off") {
+        checks.problem(WHAT, format!("{} is off in this environment", hook::VARIABLE), "unset it");
+    }
+    let found = settings::find(Some(folder));
+    for problem in &found.problems {
+        if let Failure::Error { message, .. } = problem {
+            checks.note(WHAT, format!("{message}; it has no say"), "`piton help config` lists what can be set");
+        }
+    }
+    if !found.settings.automatic.value {
+        let source = found.settings.automatic.source;
+        checks.problem(WHAT, format!("`capture.automatic` is false ({source})"), "set it to true");
+    } else if found.problems.is_empty() {
+        let budget = found.settings.time_budget.value;
+        checks.ok(WHAT, format!("automatic captures, of at most {} s each", budget.as_secs()));
+    }
+}
+
+/// Looks at piton's home.
+fn check_home(checks: &mut Checks) {
+    const WHAT: &str = "store";
+    let home = match environment::home() {
+        Ok(home) => home,
+        Err(failure) => return checks.failed(WHAT, failure),
+    };
+    // The first capture makes it: what matters is the nearest folder that is there.
+    let Some(there) = home.ancestors().find(|folder| folder.exists()) else { return };
+    if let Err(error) = tempfile::Builder::new().prefix(".piton-doctor-").tempfile_in(there) {
+        let hint = "let your user write there, or choose another place with PITON_HOME";
+        return checks.problem(WHAT, format!("{}: {error}", shown(there)), hint);
+    }
+    let free = rustix::fs::statvfs(there).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free {
+        Ok(free) if free < LITTLE_SPACE => {
+            let hint = "free some space, or choose another disk with PITON_HOME";
+            checks.problem(WHAT, format!("{} free at {}", size(free), shown(&home)), hint);
+        }
+        Ok(free) => checks.ok(WHAT, format!("{} can be written, {} free", shown(&home), size(free))),
+        Err(error) => checks.note(WHAT, format!("{}: {error}", shown(&home)), "its free space is not known"),
+    }
+}
+
+/// Looks at the workspace around the current folder, which need not be known.
+fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Path, console: &Console) {
+    const WHAT: &str = "workspace";
+    let path = escape_path(folder);
+    let workspace = match surroundings.engine.open(folder) {
+        Ok(workspace) => workspace,
+        Err(OpenError::NotKnown(_)) => {
+            return checks.ok(WHAT, format!("{path} is not known yet; the first event makes it"));
+        }
+        Err(error) => return checks.failed(WHAT, error.into()),
+    };
+    let status = match workspace.status() {
+        Ok(status) => status,
+        Err(error) => return checks.failed(WHAT, error.into()),
+    };
+    let used = format!("{} of {}", size(status.size), size(status.budget));
+    match status.folder {
+        FolderState::Missing => {
+            checks.problem(WHAT, format!("{path} is gone"), "`piton rewind TARGET` brings it back");
+        }
+        _ if status.size.saturating_mul(10) > status.budget.saturating_mul(9) => {
+            checks.note(WHAT, format!("{path}: {used} used"), "allow more: `piton init --budget SIZE`");
+        }
+        _ => checks.ok(WHAT, format!("{path}: {}, {used}", plural(status.checkpoints, "checkpoint"))),
+    }
+    let Ok(sessions) = workspace.sessions() else { return };
+    let live = sessions.sessions.iter().filter(|session| session.live).count() as u64;
+    if let Some(last) = sessions.sessions.first() {
+        let heard = age(last.last_at, console.look.now);
+        let found =
+            format!("{} at work; the last word was {heard}, from {}", plural(live, "session"), escape(&last.agent));
+        match last.gaps {
+            0 => checks.ok("sessions", found),
+            gaps => {
+                let found = format!("{found}; {} in it", plural(gaps, "gap"));
+                checks.note("sessions", found, "`piton log` shows where and why");
+            }
+        }
+    }
+}
+
+/// Looks at the last lines of the hook's log.
+fn check_log(checks: &mut Checks) {
+    const WHAT: &str = "log";
+    let Some(path) = hook::log_path() else { return };
+    let file = shown(&path);
+    let bytes = match agent_files::read(&path) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return checks.ok(WHAT, format!("{file} is not there yet: no hook ran so far")),
+        Err(error) => return checks.note(WHAT, format!("{file}: {error}"), "let your user read it"),
+    };
+    let end = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(END_OF_LOG)..]).into_owned();
+    let lines: Vec<&str> = end.lines().collect();
+    let went_wrong = |line: &&&str| line.contains("ms gap: ") || line.contains("ms error: ");
+    let wrong = lines.iter().filter(went_wrong).count() as u64;
+    match lines.iter().rev().find(went_wrong) {
+        None => {
+            checks.ok(WHAT, format!("{file}: nothing went wrong in the last {}", plural(lines.len() as u64, "event")))
+        }
+        Some(last) => {
+            let found = format!("{} of the last {} went wrong", wrong, plural(lines.len() as u64, "event"));
+            checks.note(WHAT, found, format!("the last one in {file}: {last}"));
+        }
+    }
+}
+
+/// Lets the hook do its work.
+fn check_round_trip(checks: &mut Checks, installed: Option<&InstalledHook>) {
+    const WHAT: &str = "round trip";
+    let own = || std::env::current_exe().ok().and_then(|program| HookCommand::new(program).text().ok());
+    let Some(text) = installed.map(|hook| hook.text.clone()).or_else(own) else { return };
+    let whose = if installed.is_some() { "the installed hook" } else { "this piton's hook, which is not installed," };
+    match round_trip::run(&text, claude_code::NAME) {
+        Ok(trip) => {
+            let (events, took) = (trip.events, trip.took.as_millis() / u128::from(trip.events.max(1)));
+            checks.ok(WHAT, format!("{whose} captured {events} events, {took} ms each, and a rewind was exact"));
+        }
+        Err(why) => checks.problem(WHAT, format!("{whose} does not capture: {why}"), format!("it runs: {text}")),
+    }
+}
+
+fn write(out: &mut dyn Write, look: &Look, report: &Report) -> io::Result<()> {
+    let paint = look.paint;
+    for check in &report.checks {
+        let state = match check.state {
+            State::Ok => paint.good("ok     "),
+            State::Note => paint.warn("note   "),
+            State::Problem => paint.alarm("problem"),
+        };
+        writeln!(out, "{state} {:<10} {}", check.what, escape(&check.found))?;
+        if let Some(hint) = &check.hint {
+            writeln!(out, "{:19}{}", "", paint.dim(escape(hint)))?;
+        }
+    }
+    writeln!(out)?;
+    match report.works {
+        true => writeln!(out, "{}", paint.good("Capture works.")),
+        false => writeln!(out, "{}", paint.alarm("Capture does not work.")),
+    }
+}

@@ -1,0 +1,96 @@
+//! The flat list: every checkpoint, automatic ones too.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use piton_engine::model::{Cause, OperationId};
+use piton_engine::view::{CheckpointView, Log, OperationView};
+
+use crate::console::Look;
+use crate::owners::Names;
+use crate::paint::Paint;
+use crate::table::{Cell, Style, Text, line, widest};
+use crate::words;
+
+/// One line for each checkpoint.
+pub fn write(
+    out: &mut dyn Write,
+    look: &Look,
+    log: &Log,
+    operations: &[OperationView],
+    names: &Names,
+) -> io::Result<()> {
+    let operations: HashMap<&OperationId, &OperationView> = operations.iter().map(|o| (&o.id, o)).collect();
+    let newest = log.checkpoints.first().map(|c| c.line);
+    let rows: Vec<_> = log
+        .checkpoints
+        .iter()
+        .map(|c| (words::age(c.created_at, look.now), description(c, &operations, names)))
+        .collect();
+    let ages = widest(rows.iter().map(|(age, _)| age.len())) + 2;
+    // Names are aligned up to a width that leaves short ones near their counts.
+    let texts = widest(rows.iter().map(|(_, text)| text.width())).min(56);
+    for (at, (checkpoint, (age, text))) in log.checkpoints.iter().zip(&rows).enumerate() {
+        let marker = if at == 0 { Text::new(Style::Bold, "*") } else { Text::default() };
+        let other = if Some(checkpoint.line) == newest { "" } else { "(another folder)" };
+        let counts = words::signs(&checkpoint.changes, look.paint);
+        let counts = Cell { width: words::signs(&checkpoint.changes, Paint::none()).len(), painted: counts };
+        // A file gets all of a long one.
+        let text = text.cut(look, if look.terminal { texts } else { usize::MAX });
+        let column = texts.max(text.width) + 2;
+        let cells = [
+            (marker.cut(look, 1), 2),
+            (Text::new(Style::Id, checkpoint.id.short()).cut(look, 8), 10),
+            (Text::new(Style::Dim, age).cut(look, ages), ages),
+            (text, column),
+            (counts.clone(), counts.width + 2),
+            (Cell::plain(other), 0),
+        ];
+        writeln!(out, "{}", line(&cells))?;
+    }
+    Ok(())
+}
+
+/// What a checkpoint is called, or why it exists.
+fn description(
+    checkpoint: &CheckpointView,
+    operations: &HashMap<&OperationId, &OperationView>,
+    names: &Names,
+) -> Text {
+    let name = checkpoint.name.as_deref().unwrap_or_default();
+    let note = checkpoint.annotation.as_deref().unwrap_or_default();
+    let mut text = Text::new(Style::Bold, name);
+    if checkpoint.cause == Cause::Manual && !(name.is_empty() && note.is_empty()) {
+        let space = if name.is_empty() || note.is_empty() { "" } else { "  " };
+        return text.and(Style::Plain, format!("{space}{note}"));
+    }
+    if let Some(place) = checkpoint.place.as_ref().filter(|place| place.turn > 0) {
+        text = text.and(Style::Id, names.target(&place.session, place.turn, place.step)).and(Style::Plain, "  ");
+    }
+    let operation = checkpoint.operation.as_ref().and_then(|id| operations.get(id)).copied();
+    let text = text.and(Style::Plain, why(checkpoint, operation));
+    if note.is_empty() { text } else { text.and(Style::Dim, format!("  {note}")) }
+}
+
+/// Why a checkpoint exists, with the operation or the tool that it belongs to.
+pub fn why(checkpoint: &CheckpointView, operation: Option<&OperationView>) -> String {
+    let what = checkpoint.description.as_deref();
+    match (checkpoint.cause, what) {
+        (Cause::Prompt, Some(prompt)) => return format!("at the prompt: {prompt}"),
+        (Cause::BeforeTool, Some(tool)) => return format!("before {tool}"),
+        (Cause::AfterTool, Some(tool)) => return format!("after {tool}"),
+        _ => {}
+    }
+    let Some(operation) = operation else { return words::cause(checkpoint.cause).to_owned() };
+    let target = operation.target.as_deref().map(|id| id.chars().take(8).collect::<String>());
+    match (checkpoint.cause, operation.kind.as_str(), target) {
+        (Cause::BeforeOperation, kind, _) => format!("before {}", noun(kind)),
+        (_, "rewind", Some(id)) => format!("rewind to {id}"),
+        (_, kind, _) => noun(kind).to_owned(),
+    }
+}
+
+/// What an operation is called.
+pub fn noun(kind: &str) -> &str {
+    if kind == "recover" { "recovery" } else { kind }
+}

@@ -1,0 +1,321 @@
+//! `piton run`: any command as a session of one turn.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode, ExitStatus};
+
+use piton_agents::{Event, Report, ToolCall};
+use piton_engine::view::{CheckpointView, Observed};
+use piton_engine::{CaptureError, Engine, ObserveOptions, Workspace};
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use crate::args::Global;
+use crate::console::Console;
+use crate::environment::{self, Surroundings};
+use crate::error::Failure;
+use crate::escape::escape;
+use crate::words::changes;
+use crate::{agent_files, settings};
+
+/// Run a command as a session of one turn
+///
+/// Captures the workspace, runs the command in your terminal as if piton were not there, and captures again: so an agent
+/// without hooks, or a script that you do not trust, can be taken back as a whole. The exit code is the command's own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to call the session
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Run the command even if the workspace cannot be captured first
+    #[arg(long)]
+    anyway: bool,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton run -- aider --model sonnet
+  piton run --name upgrade -- npm update
+  piton run -- sh -c 'sed -i s/foo/bar/ src/*.py'
+
+Exit codes:
+  the command's own; 128 and the signal's number if one ended it
+  125  piton could not capture the workspace, and nothing was run
+  126  the command cannot be run
+  127  there is no such command";
+
+/// What the session's agent is called.
+const AGENT: &str = "run";
+/// As `env`, `timeout` and shells use them.
+const OURS: u8 = 125;
+const CANNOT_RUN: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+    if console.is_json() {
+        let failure = Failure::user("the output of `piton run` is the command's own, so there is no document");
+        return Ok(ended(failure.hint("`piton log --json` has the session"), OURS, console));
+    }
+    let typed = args.command[0].as_os_str();
+    let program = match find(typed) {
+        Ok(program) => program,
+        Err((failure, code)) => return Ok(ended(failure, code, console)),
+    };
+    let mut session = match Session::begin(args, global, console) {
+        Ok(session) => Some(session),
+        Err(failure) if args.anyway => {
+            failure.report(console);
+            console.say(format!("{} going on without a checkpoint", console.talk.paint.warn("note:")));
+            None
+        }
+        Err(failure) => {
+            let failure = failure.hint("nothing was run; `--anyway` runs it without a way back");
+            return Ok(ended(failure, OURS, console));
+        }
+    };
+    let (code, how) = match pass_through(&program, &args.command) {
+        Ok(status) => (code_of(status), How::Ended(status)),
+        Err(error) => {
+            let failure = Failure::user(format!("{} cannot be run: {error}", escape(&typed.to_string_lossy())));
+            failure.report(console);
+            (CANNOT_RUN, How::NotRun(error))
+        }
+    };
+    if let Some(session) = &mut session {
+        session.end(how, console);
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn ended(failure: Failure, code: u8, console: &mut Console) -> ExitCode {
+    failure.report(console);
+    ExitCode::from(code)
+}
+
+/// How the command came to its end.
+enum How {
+    Ended(ExitStatus),
+    NotRun(io::Error),
+}
+
+/// A session in the workspace.
+struct Session {
+    workspace: Workspace,
+    id: String,
+    call: ToolCall,
+    /// The state before the command.
+    before: CheckpointView,
+}
+
+impl Session {
+    /// Captures, as an agent's prompt and tool do.
+    fn begin(args: &Args, global: &Global, console: &mut Console) -> Result<Self, Failure> {
+        let folder = Surroundings::read(global)?.folder()?;
+        let (settings, mistakes) = settings::load_leniently(Some(&folder));
+        for mistake in mistakes {
+            console.say(format!("{} {mistake}", console.talk.paint.warn("note:")));
+        }
+        let engine: Engine = environment::engine(Some(&settings))?;
+        let workspace = engine.open_or_init(&folder)?;
+        let line = command_line(&args.command);
+        let call = ToolCall {
+            id: Some("run".into()),
+            tool: "Run".into(),
+            summary: format!("Run {}", line.lines().next().unwrap_or_default()).chars().take(120).collect(),
+            command: Some(line.chars().take(4000).collect()),
+            ..ToolCall::default()
+        };
+        let id = random_id()?;
+        let first = Event::SessionStarted { source: None };
+        let mut begun = Opening { workspace, id };
+        let session = begun.must(first)?.session;
+        if let Some(name) = &args.name {
+            begun.workspace.name_session(&session, name)?;
+        }
+        let prompt = begun.must(Event::Prompt { text: line })?;
+        begun.must(Event::BeforeTool(call.clone()))?;
+        let before = prompt.checkpoint.ok_or_else(|| Failure::bug("a capture made no checkpoint"))?;
+        Ok(Self { workspace: begun.workspace, id: begun.id, call, before })
+    }
+
+    /// Captures again, and says what changed. The command has run, so nothing here is a failure of it.
+    fn end(&mut self, how: How, console: &mut Console) {
+        let call = self.call.clone();
+        let (failed, event) = match how {
+            How::Ended(status) if status.success() => (false, Event::AfterTool(call)),
+            How::Ended(status) => {
+                let interrupted = status.signal() == Some(SIGINT);
+                (true, Event::ToolFailed { call, error: status.to_string(), interrupted })
+            }
+            How::NotRun(error) => (true, Event::ToolFailed { call, error: error.to_string(), interrupted: false }),
+        };
+        let after = self.observe(event);
+        let ends =
+            [Event::TurnEnded { failed, message: None, background: false }, Event::SessionEnded { reason: None }];
+        for event in ends {
+            // Said once, below.
+            let _ = self.observe(event);
+        }
+        let note = console.talk.paint.warn("note:");
+        match after {
+            Ok(Observed { checkpoint: Some(checkpoint), .. }) => {
+                let id = self.before.id.short();
+                console.say(match checkpoint.changes.is_empty() {
+                    true => "piton: no changes".to_owned(),
+                    false => format!("piton: {} · piton rewind {id} takes it back", changes(&checkpoint.changes)),
+                });
+            }
+            Ok(Observed { gap, .. }) => {
+                let why = gap.unwrap_or_default();
+                console.say(format!("{note} what the command changed was not captured: {}", escape(&why)));
+            }
+            Err(error) => {
+                let why = error.to_string();
+                console.say(format!("{note} what the command changed was not captured: {}", escape(&why)));
+            }
+        }
+    }
+
+    fn observe(&mut self, event: Event) -> Result<Observed, CaptureError> {
+        observe(&mut self.workspace, &self.id, event)
+    }
+}
+
+/// A session whose first captures must work.
+struct Opening {
+    workspace: Workspace,
+    id: String,
+}
+
+impl Opening {
+    fn must(&mut self, event: Event) -> Result<Observed, Failure> {
+        let observed = observe(&mut self.workspace, &self.id, event)?;
+        match observed.gap {
+            Some(reason) => Err(Failure::user(reason)),
+            None => Ok(observed),
+        }
+    }
+}
+
+fn observe(workspace: &mut Workspace, id: &str, event: Event) -> Result<Observed, CaptureError> {
+    let report = Report {
+        agent: AGENT.to_owned(),
+        session: id.to_owned(),
+        cwd: Some(workspace.path().to_owned()),
+        transcript: None,
+        prompt_id: None,
+        subagent: None,
+        event,
+    };
+    workspace.observe(&report, &ObserveOptions { embedded: true, ..ObserveOptions::default() })
+}
+
+/// The command as somebody would type it.
+fn command_line(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    shlex::try_join(words.iter().map(|word| &**word)).unwrap_or_else(|_| words.join(" "))
+}
+
+fn random_id() -> Result<String, Failure> {
+    // The name of a scratch file is as random as any, and this room has no dice of its own.
+    let name = tempfile::Builder::new().prefix("").rand_bytes(12).make(|path| Ok(path.to_owned()));
+    let name = name.map_err(|error| Failure::user(format!("no random number can be had: {error}")))?;
+    Ok(name.as_file().file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+/// The program that a name means; else why not, and the exit code that shells have for it.
+fn find(name: &OsStr) -> Result<PathBuf, (Failure, u8)> {
+    let shown = escape(&name.to_string_lossy()).into_owned();
+    let missing = || (Failure::user(format!("there is no command `{shown}`")).hint("nothing was captured"), NOT_FOUND);
+    if name.is_empty() {
+        return Err(missing());
+    }
+    if !name.as_encoded_bytes().contains(&b'/') {
+        return agent_files::in_path(&name.to_string_lossy()).ok_or_else(missing);
+    }
+    let path = Path::new(name);
+    match (path.exists(), agent_files::is_program(path)) {
+        (_, true) => Ok(path.to_owned()),
+        (true, false) => {
+            let failure = Failure::user(format!("`{shown}` cannot be run: it is no program, or not one of yours"));
+            Err((failure.hint("`chmod +x` makes a script a program; nothing was captured"), CANNOT_RUN))
+        }
+        (false, _) => Err(missing()),
+    }
+}
+
+/// Runs it with this terminal. What is typed to end it (Ctrl-C) goes to both processes, and is the command's to decide
+/// on; what is sent to this one alone (`kill`) is passed on.
+fn pass_through(program: &Path, command: &[OsString]) -> io::Result<ExitStatus> {
+    use std::os::unix::process::CommandExt;
+    let mut listening = Signals::new(not_ignored([SIGINT, SIGQUIT, SIGTERM, SIGHUP]))?;
+    let handle = listening.handle();
+    // Handlers do not survive the start of another program, so the command has signals as they were.
+    let mut child = std::process::Command::new(program).arg0(&command[0]).args(&command[1..]).spawn()?;
+    let pid = Pid::from_child(&child);
+    let passing = std::thread::spawn(move || {
+        for signal in listening.forever() {
+            let passed = match signal {
+                SIGTERM => Signal::TERM,
+                SIGHUP => Signal::HUP,
+                _ => continue,
+            };
+            let _ = kill_process(pid, passed);
+        }
+    });
+    let status = wait(&mut child, &handle);
+    let _ = passing.join();
+    status
+}
+
+fn wait(child: &mut Child, listening: &Handle) -> io::Result<ExitStatus> {
+    let status = child.wait();
+    // From here on its number may be another process's; and the capture that follows is not to be cut off by an
+    // impatient Ctrl-C.
+    listening.close();
+    status
+}
+
+/// Signals that this process was not started to ignore, as `nohup` does: those the command must go on ignoring.
+fn not_ignored<const N: usize>(signals: [i32; N]) -> Vec<i32> {
+    let ignored = ignored().unwrap_or(0);
+    signals.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "what the system says of this process is no file of anybody's")]
+fn ignored() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+fn code_of(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(i32::from(OURS));
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_one_that_a_shell_reads_the_same() {
+        let words = ["sh", "-c", "echo 'a b' > $x", ""].map(OsString::from);
+        let line = command_line(&words);
+        assert_eq!(shlex::split(&line).unwrap(), ["sh", "-c", "echo 'a b' > $x", ""]);
+    }
+
+    #[test]
+    fn a_random_id_can_stand_in_a_files_name_and_is_another_each_time() {
+        let (one, two) = (random_id().unwrap(), random_id().unwrap());
+        assert!(one.len() == 12 && one.bytes().all(|b| b.is_ascii_alphanumeric()), "{one}");
+        assert_ne!(one, two);
+    }
+}

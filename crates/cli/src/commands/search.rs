@@ -1,0 +1,110 @@
+//! `piton search`: find a moment by words.
+
+use std::io::{self, Write};
+
+use piton_engine::view::{Found, SearchResult};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::table::{Style, Text, line, widest};
+use crate::words;
+
+/// Find moments by words: in prompts, names, notes, tool calls and paths
+///
+/// Newest first: what was found, what to type to mean that moment, when it was, and the text around the words. A text must
+/// have all the words; each matches from its beginning, so `auth` finds `author`. Case does not matter, and no character
+/// has a meaning of its own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to look for
+    #[arg(required = true, value_name = "WORDS", allow_hyphen_values = true)]
+    words: Vec<String>,
+    /// At most so many
+    #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 50)]
+    limit: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton search login
+  piton search npm install -n 5
+  piton search src/auth.ts --json | jq -r '.found[].target'";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let workspace = Surroundings::read(global)?.open(console)?;
+    // One more than is shown tells whether there are more. Words in quotes are words.
+    let wanted: Vec<String> = args.words.iter().flat_map(|typed| typed.split_whitespace()).map(str::to_owned).collect();
+    let mut result = workspace.search(&wanted, args.limit.saturating_add(1))?;
+    let is_more = result.found.len() as u64 > args.limit;
+    result.found.truncate(usize::try_from(args.limit).unwrap_or(usize::MAX));
+    console.print(&result, |out, look| write(out, look, &result))?;
+    if result.found.is_empty() {
+        console.advise("nothing has all of these words; fewer, or their beginnings, find more");
+    } else if is_more {
+        let text = console.talk.paint.dim(format!("there are more; `-n {}` shows them", args.limit.saturating_mul(4)));
+        console.advise(text);
+    }
+    Ok(())
+}
+
+/// A line for each.
+fn write(out: &mut dyn Write, look: &Look, result: &SearchResult) -> io::Result<()> {
+    let age = |found: &Found| found.at.map(|at| words::age(at, look.now)).unwrap_or_default();
+    let target = |found: &Found| found.target.clone().unwrap_or_default();
+    let kinds = widest(result.found.iter().map(|found| found.kind.len())) + 2;
+    let targets = widest(result.found.iter().map(|found| target(found).len())) + 2;
+    let ages = widest(result.found.iter().map(|found| age(found).len())) + 2;
+    let room = look.width.saturating_sub(kinds + targets + ages).max(24);
+    for found in &result.found {
+        let text = highlighted(found).cut(look, if look.terminal { room } else { usize::MAX });
+        let cells = [
+            (Text::new(Style::Plain, &found.kind).cut(look, kinds), kinds),
+            (Text::new(Style::Id, target(found)).cut(look, targets), targets),
+            (Text::new(Style::Dim, age(found)).cut(look, ages), ages),
+            (text, 0),
+        ];
+        writeln!(out, "{}", line(&cells))?;
+    }
+    Ok(())
+}
+
+/// The text in one line, the words that were found in bold.
+fn highlighted(found: &Found) -> Text {
+    // A byte for a byte: the marks stay where they are.
+    let text = found.text.replace(['\n', '\r', '\t'], " ");
+    let (mut out, mut at) = (Text::default(), text.len() - text.trim_start().len());
+    for (from, to) in &found.marks {
+        if let (Some(before), Some(word)) = (text.get(at..*from), text.get(*from..*to)) {
+            out = out.and(Style::Plain, before).and(Style::Bold, word);
+            at = *to;
+        }
+    }
+    out.and(Style::Plain, text.get(at..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_engine::model::Timestamp;
+
+    use super::*;
+    use crate::paint::Paint;
+
+    #[test]
+    fn marks_that_are_no_places_lose_no_text() {
+        let look = Look { paint: Paint::none(), terminal: true, width: 80, now: Timestamp(0) };
+        let found = |marks| Found {
+            kind: "prompt".into(),
+            target: None,
+            session: None,
+            text: " größe\nzwei".into(),
+            marks,
+            at: None,
+        };
+        for marks in [vec![], vec![(1, 8)], vec![(0, 2), (3, 4), (9, 13)], vec![(50, 60)]] {
+            assert_eq!(highlighted(&found(marks)).cut(&look, 80).painted, "größe zwei");
+        }
+    }
+}

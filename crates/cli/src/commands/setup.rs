@@ -1,0 +1,407 @@
+//! `piton setup`: make an agent report to piton, or stop it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::builder::PossibleValuesParser;
+use piton_agents::Adapter;
+use piton_agents::claude_code::settings::{self as hooks, BadSettings, HookCommand};
+use piton_agents::claude_code::{self, command};
+use piton_engine::view::Captured;
+use piton_engine::{CaptureOptions, Clock, SystemClock, TargetError};
+use serde::Serialize;
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::{self, Surroundings};
+use crate::error::Failure;
+use crate::escape::{escape, escape_path};
+use crate::progress::with_progress;
+use crate::settings::shown;
+use crate::words::{changes, label};
+use crate::{agent_files, settings};
+
+/// Make an agent report to piton, so that every step of it is captured
+///
+/// Adds piton's hooks to the agent's settings file and keeps everything else in it: other hooks, comments, order. The
+/// file as it was is kept beside it. Also adds the command /piton for use inside the agent, and captures this workspace
+/// once, since the first capture is the longest. Doing it again changes nothing.
+///
+/// By default that is your own settings file, so that every project is protected, also one that you have not thought
+/// of. With --project it is `.claude/settings.local.json` of this workspace: the file that is not shared through git,
+/// because a hook names the path of piton on this machine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The agent: claude-code, or generic for how any other can report
+    #[arg(value_name = "AGENT", default_value = claude_code::NAME, hide_default_value = true)]
+    #[arg(value_parser = PossibleValuesParser::new(Adapter::ALL.map(Adapter::name)), hide_possible_values = true)]
+    agent: String,
+    /// For all projects: your own settings file [default]
+    #[arg(long, conflicts_with = "project")]
+    user: bool,
+    /// For this workspace alone
+    #[arg(long)]
+    project: bool,
+    /// Take out what was added; checkpoints are kept
+    #[arg(long)]
+    remove: bool,
+    /// Do not capture the workspace now
+    #[arg(long, conflicts_with = "remove")]
+    no_capture: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton setup                          Claude Code, in every project
+  piton setup claude-code --project    Claude Code, in this workspace alone
+  piton setup --remove
+  piton doctor                         proves that it works
+
+Environment:
+  CLAUDE_CONFIG_DIR   where Claude Code keeps your settings [default: ~/.claude]";
+
+const GENERIC: &str = "\
+There is no settings file to edit: an agent or script reports by itself. Before and after
+each tool, and at each prompt, it writes one line of JSON to `piton hook generic`:
+
+  echo '{\"event\":\"prompt\",\"session\":\"run-1\",\"cwd\":\"'\"$PWD\"'\",\"text\":\"add a login page\"}' \\
+    | piton hook generic
+
+docs/events.md in piton's repository has every event and field. An agent that cannot report
+is protected as a whole: piton run -- COMMAND";
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Done {
+    agent: &'static str,
+    scope: Scope,
+    /// The settings file.
+    settings: String,
+    hooks: Change,
+    /// The settings file as it was, where one was made now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup: Option<String>,
+    /// The file of the command inside the agent.
+    command: String,
+    command_file: Change,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<Captured>,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Scope {
+    User,
+    Project,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Change {
+    Added,
+    Updated,
+    /// It was there already.
+    Unchanged,
+    Removed,
+    /// There was nothing to remove.
+    Absent,
+    /// A file of the user's own is in its place, or one that its user has changed.
+    Kept,
+}
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    if args.agent == Adapter::Generic.name() {
+        return console.print(&serde_json::json!({ "agent": args.agent, "explanation": GENERIC }), |out, _| {
+            writeln!(out, "{GENERIC}")
+        });
+    }
+    let surroundings = Surroundings::read(global)?;
+    let scope = if args.project { Scope::Project } else { Scope::User };
+    let places = Places::of(scope, &surroundings)?;
+    let mut done = if args.remove { take_out(&places)? } else { put_in(&places)? };
+    if !args.remove && !args.no_capture {
+        match first_capture(&surroundings, console) {
+            Ok(captured) => done.checkpoint = captured,
+            // The hooks are in place, and the next event captures what this could not.
+            Err(Failure::Error { message, hints, .. }) => {
+                done.notes.push(format!("this folder was not captured: {message}"));
+                done.notes.extend(hints.into_iter().take(1));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    console.print(&done, |out, look| write(out, look, &done))?;
+    for note in &done.notes {
+        let word = console.talk.paint.warn("note:");
+        console.advise(format!("{word} {}", escape(note)));
+    }
+    if matches!(done.hooks, Change::Added | Change::Updated) {
+        console.advise(
+            "Sessions that run already take it up when they are started again; `piton doctor` proves that it works",
+        );
+    }
+    Ok(())
+}
+
+/// Where an agent's files are.
+struct Places {
+    scope: Scope,
+    settings: PathBuf,
+    command: PathBuf,
+}
+
+impl Places {
+    fn of(scope: Scope, surroundings: &Surroundings) -> Result<Self, Failure> {
+        let (folder, file) = match scope {
+            Scope::User => (user_folder()?, "settings.json"),
+            Scope::Project => (surroundings.folder()?.join(".claude"), "settings.local.json"),
+        };
+        Ok(Self { scope, settings: folder.join(file), command: folder.join(command::FILE) })
+    }
+
+    fn done(&self, hooks: Change, command_file: Change) -> Done {
+        Done {
+            agent: claude_code::NAME,
+            scope: self.scope,
+            settings: self.settings.to_string_lossy().into_owned(),
+            hooks,
+            backup: None,
+            command: self.command.to_string_lossy().into_owned(),
+            command_file,
+            checkpoint: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Where Claude Code keeps the user's settings.
+pub fn user_folder() -> Result<PathBuf, Failure> {
+    if let Some(folder) = environment::variable("CLAUDE_CONFIG_DIR") {
+        return std::path::absolute(&folder).map_err(|error| refused(&folder, &error));
+    }
+    let home = environment::variable("HOME").or_else(|| etcetera::home_dir().ok());
+    home.map(|home| home.join(".claude")).ok_or_else(|| {
+        Failure::user("there is no home folder, so it is not known where Claude Code's settings are")
+            .hint("set HOME or CLAUDE_CONFIG_DIR, or use `--project`")
+    })
+}
+
+const BACKUP: &str = ".piton-backup";
+/// Who else writes to the file at this moment will have done so after a few tries.
+const TRIES: usize = 5;
+
+fn put_in(places: &Places) -> Result<Done, Failure> {
+    let (program, notes) = program()?;
+    let command = HookCommand::new(program);
+    let mut done = places.done(Change::Unchanged, Change::Unchanged);
+    done.notes = notes;
+    edit(&places.settings, |old| {
+        let text = old.unwrap_or_default();
+        let new = hooks::install(text, &command).map_err(|bad| unusable(&places.settings, &bad))?;
+        if new == text {
+            done.hooks = Change::Unchanged;
+            return Ok(new);
+        }
+        let before = hooks::installed(text).map_err(|bad| unusable(&places.settings, &bad))?;
+        done.hooks = if before.hooks.is_empty() { Change::Added } else { Change::Updated };
+        // With piton's hooks in it, it is not the file as it was.
+        if let (Some(old), Change::Added) = (old, done.hooks) {
+            let now = jiff::Timestamp::from_millisecond(SystemClock.now().0).unwrap_or_default();
+            let now = now.strftime("%Y%m%dT%H%M%SZ").to_string();
+            let kept = agent_files::back_up(&places.settings, old.as_bytes(), BACKUP, &now);
+            let kept = kept.map_err(|error| refused(&places.settings, &error))?;
+            done.backup = Some(kept.to_string_lossy().into_owned());
+        }
+        Ok(new)
+    })?;
+    let now = agent_files::read(&places.settings).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
+    if now.and_then(|text| hooks::installed(&text).ok()).is_some_and(|installed| installed.disabled) {
+        done.notes.push(format!("`disableAllHooks` in {} turns all hooks off", shown(&places.settings)));
+    }
+    if places.scope == Scope::Project && is_shared(&places.settings) {
+        let file = shown(&places.settings);
+        done.notes.push(format!("git does not ignore {file}, which names a path of this machine"));
+    }
+    done.command_file = put_command(&places.command)?;
+    if done.command_file == Change::Kept {
+        done.notes.push(format!("{} is not piton's, and was left as it is", shown(&places.command)));
+    }
+    Ok(done)
+}
+
+fn put_command(path: &Path) -> Result<Change, Failure> {
+    let found = agent_files::read(path).map_err(|error| refused(path, &error))?;
+    let change = match &found {
+        None => Change::Added,
+        Some(bytes) if bytes == command::TEXT.as_bytes() => return Ok(Change::Unchanged),
+        Some(bytes) if is_our_command(bytes) => Change::Updated,
+        Some(_) => return Ok(Change::Kept),
+    };
+    let written = agent_files::replace(path, found.as_deref(), command::TEXT.as_bytes());
+    written.map_err(|error| refused(path, &error)).map(|_| change)
+}
+
+/// A command file that an earlier piton made.
+fn is_our_command(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(bytes).contains("Piton's own hook answers this command")
+}
+
+fn take_out(places: &Places) -> Result<Done, Failure> {
+    let mut done = places.done(Change::Absent, Change::Absent);
+    let backup = agent_files::with_ending(&places.settings, BACKUP);
+    let kept = agent_files::read(&backup).ok().flatten();
+    let new = edit(&places.settings, |old| {
+        let old = old.unwrap_or_default();
+        let new = hooks::remove(old).map_err(|bad| unusable(&places.settings, &bad))?;
+        done.hooks = if new == old { Change::Absent } else { Change::Removed };
+        Ok(new)
+    })?;
+    if done.hooks == Change::Removed {
+        // The file was piton's idea, unless an empty one was there before.
+        if new.is_empty() && kept.is_none() && !agent_files::is_link(&places.settings) {
+            agent_files::remove(&places.settings).map_err(|error| refused(&places.settings, &error))?;
+        }
+        if kept.is_some_and(|kept| kept == new.as_bytes()) {
+            agent_files::remove(&backup).map_err(|error| refused(&backup, &error))?;
+        }
+    }
+    let found = agent_files::read(&places.command).map_err(|error| refused(&places.command, &error))?;
+    done.command_file = match found {
+        None => Change::Absent,
+        Some(bytes) if bytes == command::TEXT.as_bytes() => {
+            agent_files::remove(&places.command).map_err(|error| refused(&places.command, &error))?;
+            Change::Removed
+        }
+        Some(_) => Change::Kept,
+    };
+    if done.command_file == Change::Removed
+        && let Some(folder) = places.command.parent()
+    {
+        agent_files::remove_if_empty(folder);
+        if places.scope == Scope::Project
+            && let Some(folder) = folder.parent()
+        {
+            agent_files::remove_if_empty(folder);
+        }
+    }
+    Ok(done)
+}
+
+/// Changes a text file, again where somebody else changed it in between. A file that is not there and a text that stays
+/// the same are left alone.
+fn edit(path: &Path, mut change: impl FnMut(Option<&str>) -> Result<String, Failure>) -> Result<String, Failure> {
+    for _ in 0..TRIES {
+        let bytes = agent_files::read(path).map_err(|error| refused(path, &error))?;
+        let text = bytes.as_deref().map(std::str::from_utf8).transpose();
+        let text = text.map_err(|_| {
+            Failure::user(format!("{} is not UTF-8, which JSON is; nothing was changed", shown(path)))
+                .hint("save the file as UTF-8")
+        })?;
+        let new = change(text)?;
+        if new == text.unwrap_or_default() {
+            return Ok(new);
+        }
+        let written = agent_files::replace(path, bytes.as_deref(), new.as_bytes());
+        if written.map_err(|error| refused(path, &error))? {
+            return Ok(new);
+        }
+    }
+    Err(Failure::user(format!("{} keeps being changed by somebody else; nothing was changed", shown(path)))
+        .hint("run the command again"))
+}
+
+/// The program that hooks run: this one, by its real path.
+fn program() -> Result<(PathBuf, Vec<String>), Failure> {
+    let program = std::env::current_exe().and_then(|program| program.canonicalize()).map_err(|error| {
+        Failure::user(format!("it is not known where this piton is: {error}")).hint("run it by its whole path")
+    })?;
+    if program.file_name().is_none_or(|name| name != "piton") {
+        return Err(Failure::user(format!("this program is called {}", escape_path(&program)))
+            .hint("hooks are told from others by the name `piton`: rename it"));
+    }
+    let mut notes = Vec::new();
+    if program.components().any(|part| part.as_os_str() == "target") {
+        notes.push(format!("{} is in a build folder: when that is cleaned, nothing is captured", shown(&program)));
+    }
+    let by_name = agent_files::in_path("piton").and_then(|found| found.canonicalize().ok());
+    if by_name.as_ref() != Some(&program) {
+        let what = match by_name {
+            Some(other) => format!("`piton` in your PATH is another one, {}", shown(&other)),
+            None => "`piton` is not in your PATH".to_owned(),
+        };
+        notes.push(format!("{what}; hooks run {}", shown(&program)));
+    }
+    Ok((program, notes))
+}
+
+/// Whether git would take a file up. Where there is no git, nobody does.
+fn is_shared(path: &Path) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    let asked = std::process::Command::new("git").arg("-C").arg(folder).args(["check-ignore", "-q"]).arg(path).output();
+    // 0: ignored; 1: not; all others: no repository, no git.
+    asked.is_ok_and(|asked| asked.status.code() == Some(1))
+}
+
+/// Captures a workspace that has no checkpoint yet.
+fn first_capture(surroundings: &Surroundings, console: &mut Console) -> Result<Option<Captured>, Failure> {
+    let folder = surroundings.folder()?;
+    let (settings, _) = settings::load_leniently(Some(&folder));
+    let mut workspace = environment::engine(Some(&settings))?.open_or_init(&folder)?;
+    match workspace.resolve("start") {
+        Ok(_) => return Ok(None),
+        Err(TargetError::Empty) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let progress = workspace.progress();
+    let capture = || workspace.capture(&CaptureOptions::default());
+    Ok(Some(with_progress(console, &progress, "Capturing", capture)?))
+}
+
+fn write(out: &mut dyn Write, look: &Look, done: &Done) -> io::Result<()> {
+    let settings = shown(Path::new(&done.settings));
+    let headline = match done.hooks {
+        Change::Added => "Claude Code reports to piton now",
+        Change::Updated => "Claude Code's hooks of piton are up to date now",
+        Change::Removed => "Claude Code does not report to piton any more; checkpoints are kept",
+        Change::Absent => "nothing to remove: Claude Code does not report to piton",
+        Change::Unchanged | Change::Kept => "already set up: Claude Code reports to piton",
+    };
+    writeln!(out, "{}", look.paint.bold(headline))?;
+    writeln!(out, "  settings  {settings}")?;
+    if let Some(backup) = &done.backup {
+        writeln!(out, "  backup    {}", shown(Path::new(backup)))?;
+    }
+    let command = shown(Path::new(&done.command));
+    match done.command_file {
+        Change::Added | Change::Updated | Change::Unchanged => writeln!(out, "  command   /piton, in {command}")?,
+        Change::Removed => writeln!(out, "  command   {command} is gone")?,
+        Change::Kept => writeln!(out, "  command   {command} was left as it is")?,
+        Change::Absent => {}
+    }
+    if let Some(captured) = &done.checkpoint {
+        let checkpoint = &captured.checkpoint.checkpoint;
+        writeln!(out, "  captured  {}: {}", label(checkpoint, look.paint), changes(&checkpoint.changes))?;
+    }
+    Ok(())
+}
+
+fn unusable(path: &Path, bad: &BadSettings) -> Failure {
+    let failure = Failure::user(format!("{}: {bad}; nothing was changed", shown(path)));
+    match bad {
+        BadSettings::Program { .. } => failure.hint("move piton to a folder whose path is plain text"),
+        _ => failure.hint("repair the file, or move it away, and run the command again"),
+    }
+}
+
+fn refused(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::user(format!("{}: {error}; nothing was changed", shown(path)));
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            failure.hint("let your user write there, or use `--project`")
+        }
+        io::ErrorKind::NotFound => failure.hint("it is a symlink that leads nowhere: mend or remove it"),
+        _ => failure,
+    }
+}

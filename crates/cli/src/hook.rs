@@ -1,0 +1,228 @@
+//! `piton hook AGENT`: an agent reports an event, and waits until this process ends.
+//!
+//! The hot path, run before and after every tool that an agent calls; `main` comes here before any argument is parsed.
+//! Whatever happens, it ends in 0, within its time budget, with an empty stderr: an agent takes another exit code for
+//! a reason to stop its tool. Nothing here decides what a capture is; that is the engine's.
+//!
+//! The order is for speed: what needs no capture is known from the report alone, and is over before a store is opened.
+
+mod inside;
+mod log;
+mod stdin;
+mod watchdog;
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use piton_agents::claude_code::command::piton_command;
+use piton_agents::claude_code::transcript;
+use piton_agents::{Adapter, Event, Reply, Report};
+use piton_engine::model::settings::Settings;
+use piton_engine::view::Observed;
+use piton_engine::{Engine, ObserveOptions, TurnFound};
+
+use self::log::Line;
+use self::watchdog::Watchdog;
+use crate::environment;
+use crate::error::Failure;
+use crate::escape::{escape, escape_path};
+use crate::settings;
+
+pub use self::log::path as log_path;
+
+/// The word that leads here.
+pub const NAME: &str = "hook";
+/// Set to `off`, it makes every hook do nothing.
+pub const VARIABLE: &str = "PITON_HOOK";
+
+/// Until the settings are read, which takes the report to know whose.
+const USUAL_BUDGET: Duration = Duration::from_secs(10);
+/// What a capture may take over its budget to write down what it has. Then the process ends in the middle of it.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The arguments after `hook`, if this process is a hook.
+pub fn arguments() -> Option<impl Iterator<Item = OsString>> {
+    let mut arguments = std::env::args_os().skip(1);
+    (arguments.next()? == NAME).then_some(arguments)
+}
+
+/// Runs it. `print_help` is what `--help` does.
+pub fn run(arguments: impl Iterator<Item = OsString>, print_help: impl FnOnce()) -> ExitCode {
+    let begun = Instant::now();
+    let said = Arc::new(Mutex::new(None));
+    let listener = Arc::clone(&said);
+    // Nothing is to be printed; the log gets it.
+    std::panic::set_hook(Box::new(move |panic| {
+        if let Ok(mut said) = listener.lock() {
+            said.get_or_insert_with(|| panic.to_string());
+        }
+    }));
+    let arguments: Vec<_> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+        let _ = catch_unwind(AssertUnwindSafe(print_help));
+        return ExitCode::SUCCESS;
+    }
+    let watchdog = Watchdog::start(begun, begun + USUAL_BUDGET + GRACE);
+    let attended = catch_unwind(AssertUnwindSafe(|| attend(&arguments, begun, &watchdog)));
+    if attended.is_err() {
+        let said = said.lock().ok().and_then(|mut said| said.take());
+        let outcome = format!("error: a bug in piton: {}", said.unwrap_or_default());
+        // The line may be what it stumbled over.
+        let _ = catch_unwind(AssertUnwindSafe(|| log::write(&watchdog.line(), begun.elapsed(), &outcome)));
+    }
+    ExitCode::SUCCESS
+}
+
+/// Reads the report, acts on it, answers, and writes one line to the log.
+fn attend(arguments: &[String], begun: Instant, watchdog: &Watchdog) {
+    // To its end even where nothing is done with it: who writes it is not to find the pipe closed.
+    let input = stdin::read(begun + USUAL_BUDGET / 2);
+    if std::env::var_os(VARIABLE).is_some_and(|value| value == "off") {
+        return;
+    }
+    let (agent, odd) = agent_of(arguments);
+    watchdog.describe(Line::new(agent));
+    let attended = match Adapter::from_name(agent) {
+        None if agent.is_empty() => Err("error: which agent? `piton hook claude-code` or `piton hook generic`".into()),
+        None => Err(format!("error: piton knows no agent `{agent}`")),
+        Some(adapter) => input.report(adapter).and_then(|report| {
+            watchdog.describe(Line::of(&report));
+            let (reply, outcome) = take_in(adapter, report, begun, watchdog)?;
+            // Who reads it may be gone, which is no failure of a capture.
+            let _ = io::stdout().write_all(&adapter.reply(&reply)).and_then(|()| io::stdout().flush());
+            Ok(outcome)
+        }),
+    };
+    let mut outcome = attended.unwrap_or_else(|failed| failed);
+    if let Some(odd) = odd {
+        outcome += &format!("; `{}` means nothing here", escape(odd));
+    }
+    log::write(&watchdog.line(), begun.elapsed(), &outcome);
+}
+
+/// The agent, and the first argument that is not understood: a capture is worth more than being right about a flag.
+fn agent_of(arguments: &[String]) -> (&str, Option<&str>) {
+    let mut plain = arguments.iter().filter(|argument| !argument.starts_with('-'));
+    let agent = plain.next().map_or("", String::as_str);
+    let odd = arguments.iter().find(|argument| argument.starts_with('-')).or(plain.next());
+    (agent, odd.map(String::as_str))
+}
+
+/// What to say to the agent and what to the log.
+type Outcome = (Reply, String);
+
+fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watchdog) -> Result<Outcome, String> {
+    if let Event::Other { .. } | Event::SubagentStarted | Event::SubagentEnded = &report.event {
+        return Ok((Reply::Nothing, "ignored".to_owned()));
+    }
+    #[cfg(debug_assertions)]
+    if std::env::var_os("PITON_FAIL").is_some_and(|value| value == "panic") {
+        panic!("as a test asked for");
+    }
+    // An agent that does not say where it works runs its hooks there.
+    let cwd = report.cwd.take().or_else(|| std::env::current_dir().ok());
+    let cwd = cwd.ok_or("error: the report does not say where the agent works, and the current folder is gone")?;
+    let engine = environment::engine(None).map_err(|failure| format!("error: {}", text_of(failure)))?;
+    let root = engine.locate(&cwd).unwrap_or_else(|_| cwd.clone());
+    if let Event::Prompt { text } = &report.event
+        && let Some(typed) = piton_command(text)
+    {
+        watchdog.end_at(begun + inside::AT_MOST + GRACE);
+        return Ok(inside::answer(typed, &report, &cwd, &root, begun + inside::AT_MOST));
+    }
+    report.cwd = Some(cwd);
+    let (settings, mistakes) = settings::load_leniently(Some(&root));
+    let deadline = begun + settings.time_budget.value;
+    watchdog.end_at(deadline + GRACE);
+    if let Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. } = &report.event
+        && settings.is_reader(&call.tool, adapter.is_reader(&call.tool))
+    {
+        return Ok((Reply::Nothing, "reader".to_owned()));
+    }
+    let engine = match environment::engine(Some(&settings)) {
+        Ok(engine) => engine,
+        Err(failure) => return Err(format!("gap: {}", text_of(failure))),
+    };
+    let count = |transcript: &mut dyn BufRead| {
+        let mut found = Vec::new();
+        transcript::turns(transcript, |turn| found.push(TurnFound { prompt_id: turn.prompt_id }))?;
+        Ok(found)
+    };
+    let options = ObserveOptions {
+        automatic: settings.automatic.value,
+        deadline: Some(deadline),
+        count_turns: adapter.has_transcript().then_some(&count),
+        ..ObserveOptions::default()
+    };
+    let observed = engine.observe(&report, &options);
+    // Where not even a gap could be recorded, the log is the only one to tell of it.
+    let (observed, others) = observed.map_err(|error| format!("gap: {error}{}", remarks(&mistakes)))?;
+    watchdog.describe(Line::of(&report).at(&observed));
+    let mut outcome = outcome_of(&observed);
+    for (path, other) in &others {
+        let came = match other {
+            Ok(observed) => outcome_of(observed),
+            Err(error) => format!("gap: {error}"),
+        };
+        outcome += &format!("; {}: {came}", escape_path(path));
+    }
+    outcome += &remarks(&mistakes);
+    Ok((line_for_user(&engine, &root, &report, &observed, &settings), outcome))
+}
+
+fn outcome_of(observed: &Observed) -> String {
+    match (&observed.checkpoint, &observed.gap) {
+        (_, Some(reason)) => format!("gap: {reason}"),
+        (Some(checkpoint), None) => format!("captured {}", checkpoint.id.short()),
+        (None, None) => "noted".to_owned(),
+    }
+}
+
+fn remarks(mistakes: &[String]) -> String {
+    mistakes.iter().map(|mistake| format!("; settings: {mistake}")).collect()
+}
+
+/// At the end of a turn that changed files, for whoever wants to be told.
+fn line_for_user(engine: &Engine, root: &Path, report: &Report, observed: &Observed, settings: &Settings) -> Reply {
+    let (Event::TurnEnded { .. }, Some(checkpoint), true) =
+        (&report.event, &observed.checkpoint, settings.user_line.value)
+    else {
+        return Reply::Nothing;
+    };
+    let tree = |target: &str| Some(engine.open(root).ok()?.resolve(target).ok()?.checkpoint.root.tree);
+    let turn = observed.turn;
+    let before = tree(&format!("{}:t{turn}", observed.session));
+    if before.is_none() || before == tree(checkpoint.id.as_str()) {
+        return Reply::Nothing;
+    }
+    Reply::Line(format!("piton: checkpoint saved · piton rewind t{turn} takes this turn back"))
+}
+
+fn text_of(failure: Failure) -> String {
+    match failure {
+        Failure::Error { message, .. } => message,
+        Failure::Declined | Failure::ClosedPipe => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_the_first_plain_argument_and_what_is_odd_is_told() {
+        let check = |arguments: &[&str], agent: &str, odd: Option<&str>| {
+            let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string()).collect();
+            assert_eq!(agent_of(&arguments), (agent, odd), "{arguments:?}");
+        };
+        check(&["claude-code"], "claude-code", None);
+        check(&["--fast", "generic"], "generic", Some("--fast"));
+        check(&["generic", "x"], "generic", Some("x"));
+        check(&[], "", None);
+    }
+}

@@ -1,0 +1,154 @@
+//! `/piton …` typed inside an agent: the command is run as in a terminal, and what it prints is the answer.
+//!
+//! It runs in a process of its own. A rewind that takes long must not end with the hook, which an agent may end when
+//! it likes: the process goes on, and the answer says so.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use piton_agents::{Reply, Report};
+use piton_engine::model::{SessionId, Target};
+
+use super::{Outcome, VARIABLE};
+use crate::escape::escape;
+
+/// How long an answer may take. Claude Code ends a hook of piton's after 30 seconds.
+pub const AT_MOST: Duration = Duration::from_secs(25);
+/// What is longer is read in a terminal.
+const LONGEST: usize = 8000;
+
+/// The commands that can be typed, with the flags that stand for a person who is asked.
+const COMMANDS: [(&str, &[&str]); 14] = [
+    ("log", &[]),
+    ("status", &[]),
+    ("changes", &[]),
+    ("sessions", &[]),
+    ("show", &[]),
+    ("diff", &["--stat"]),
+    ("search", &[]),
+    ("ops", &[]),
+    ("checkpoint", &[]),
+    ("annotate", &[]),
+    ("rewind", &["--yes"]),
+    ("redo", &["--yes"]),
+    ("undo", &["--yes"]),
+    ("help", &[]),
+];
+
+const HELP: &str = "\
+/piton log                 what happened, turn by turn
+/piton changes             every change of this session, numbered
+/piton diff                what changed since the last checkpoint
+/piton rewind t5           files as they were just before turn 5 (t5.2: before its second step)
+/piton rewind t5 --preview what that would change
+/piton redo                takes the last rewind back
+/piton checkpoint NAME     a checkpoint with a name
+Also: status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
+
+/// Runs what was typed after `/piton`.
+pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
+    let Some(words) = shlex::split(typed) else {
+        return (Reply::Answer("piton: a quote is not closed; nothing was done".into()), "answered nothing".into());
+    };
+    let Some(verb) = words.first() else { return (Reply::Answer(HELP.into()), "answered help".into()) };
+    let Some((verb, usual)) = COMMANDS.into_iter().find(|(name, _)| name == verb) else {
+        let text = format!("piton: `{}` cannot be used in here; nothing was done\n\n{HELP}", escape(verb));
+        return (Reply::Answer(text), "answered help".into());
+    };
+    let session = SessionId::of(&report.agent, &report.session);
+    let arguments = arguments(verb, &words[1..], usual, &session);
+    let text = match run(verb, &arguments, cwd, root, until) {
+        Ok(text) => text,
+        Err(error) => format!("piton: the command cannot be run: {error}"),
+    };
+    (Reply::Answer(text), format!("answered {verb}"))
+}
+
+/// Turns of the session in which they are typed are its own, also where another one is at work beside it.
+fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) -> Vec<String> {
+    // What follows is words that are searched, or a note.
+    let targets = match verb {
+        "show" | "diff" | "rewind" | "undo" => words.len(),
+        "annotate" => 1,
+        _ => 0,
+    };
+    let mut arguments: Vec<String> = words
+        .iter()
+        .enumerate()
+        .map(|(at, word)| match word.parse() {
+            Ok(Target::Turn { .. }) if at < targets => format!("{session}:{word}"),
+            _ => word.clone(),
+        })
+        .collect();
+    let is_asked_otherwise = |flag: &str| {
+        arguments.iter().any(|word| word == flag || word == "--preview" || (flag == "--yes" && word == "-y"))
+    };
+    let missing: Vec<String> =
+        usual.iter().filter(|flag| !is_asked_otherwise(flag)).map(|flag| flag.to_string()).collect();
+    arguments.splice(0..0, missing);
+    arguments
+}
+
+fn run(verb: &str, arguments: &[String], cwd: &Path, root: &Path, until: Instant) -> std::io::Result<String> {
+    let (mut output, input) = std::io::pipe()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(verb).arg("--workspace").arg(root).args(arguments).current_dir(cwd);
+    command.env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE").env("COLUMNS", "100").env(VARIABLE, "off");
+    // One pipe for both, so that the lines come in their order; a group of its own, so that it outlives this process.
+    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input).process_group(0);
+    let child = command.spawn();
+    // The command holds the writing ends of the pipe.
+    drop(command);
+    let mut child = child?;
+    let (done, is_done) = channel();
+    std::thread::Builder::new().spawn(move || {
+        let mut bytes = Vec::new();
+        // More than is shown, since a character has up to four bytes.
+        let _ = output.by_ref().take(4 * LONGEST as u64 + 4).read_to_end(&mut bytes);
+        let _ = std::io::copy(&mut output, &mut std::io::sink());
+        let _ = done.send(bytes);
+    })?;
+    let printed = match is_done.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        Ok(printed) => printed,
+        Err(RecvTimeoutError::Timeout) => {
+            return Ok(format!("piton: `{verb}` is still at work, and goes on; `/piton log` shows when it is done"));
+        }
+        Err(RecvTimeoutError::Disconnected) => Vec::new(),
+    };
+    let status = child.wait()?;
+    let printed = String::from_utf8_lossy(&printed);
+    let printed = printed.trim_end();
+    Ok(match printed.char_indices().nth(LONGEST) {
+        _ if printed.is_empty() && status.success() => "piton: done".to_owned(),
+        _ if printed.is_empty() => format!("piton: `{verb}` ended with {status}"),
+        Some((at, _)) => format!("{}\n… `piton {verb}` in a terminal shows the rest", &printed[..at]),
+        None => printed.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_one_of_this_session_and_nobody_is_asked() {
+        let session = SessionId::of("claude-code", "s1");
+        let check = |verb: &str, usual: &[&str], typed: &[&str], expected: &[&str]| {
+            let typed: Vec<String> = typed.iter().map(|word| word.to_string()).collect();
+            let expected: Vec<String> = expected.iter().map(|word| word.replace("SESSION", session.as_str())).collect();
+            assert_eq!(arguments(verb, &typed, usual, &session), expected, "{typed:?}");
+        };
+        check("rewind", &["--yes"], &["t5"], &["--yes", "SESSION:t5"]);
+        check("rewind", &["--yes"], &["t5.2", "--path", "a b"], &["--yes", "SESSION:t5.2", "--path", "a b"]);
+        check("rewind", &["--yes"], &["t5.end", "--preview"], &["SESSION:t5.end", "--preview"]);
+        check("rewind", &["--yes"], &["-y", "kmzq"], &["-y", "kmzq"]);
+        check("rewind", &["--yes"], &["other:t5"], &["--yes", "other:t5"]);
+        check("diff", &["--stat"], &["10m", "t1"], &["--stat", "10m", "SESSION:t1"]);
+        check("search", &[], &["t5"], &["t5"]);
+        check("annotate", &[], &["t5", "t4"], &["SESSION:t5", "t4"]);
+    }
+}

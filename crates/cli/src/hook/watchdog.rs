@@ -1,0 +1,72 @@
+//! The end of a hook's time: whatever this process waits for, a disk that hangs or a pipe that nobody reads, it is over.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use super::log::{self, Line};
+
+/// How long the last line of the log may take: the disk may be the very thing that hangs.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Ends the process in time, with exit code 0.
+pub struct Watchdog(Arc<Shared>);
+
+struct Shared {
+    begun: Instant,
+    end: Mutex<Instant>,
+    line: Mutex<Line>,
+}
+
+impl Watchdog {
+    /// Starts watching, on a thread of its own. Without one there is no end but the agent's own.
+    pub fn start(begun: Instant, end: Instant) -> Self {
+        let shared = Arc::new(Shared { begun, end: Mutex::new(end), line: Mutex::default() });
+        let watched = Arc::clone(&shared);
+        let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || watched.watch());
+        Self(shared)
+    }
+
+    /// Says when the end is.
+    pub fn end_at(&self, end: Instant) {
+        *locked(&self.0.end) = end;
+    }
+
+    /// Says what is being done, for the log.
+    pub fn describe(&self, line: Line) {
+        *locked(&self.0.line) = line;
+    }
+
+    /// What is being done.
+    pub fn line(&self) -> Line {
+        locked(&self.0.line).clone()
+    }
+}
+
+impl Shared {
+    fn watch(&self) {
+        loop {
+            let left = locked(&self.end).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            // Briefly at a time: the end may come nearer when the settings are read.
+            std::thread::sleep(left.min(Duration::from_millis(250)));
+        }
+        let line = locked(&self.line).clone();
+        let took = self.begun.elapsed();
+        let (done, is_done) = channel();
+        let spoken = std::thread::Builder::new().spawn(move || {
+            log::write(&line, took, "gap: the time budget is over");
+            let _ = done.send(());
+        });
+        if spoken.is_ok() {
+            let _ = is_done.recv_timeout(LAST_WORDS);
+        }
+        std::process::exit(0);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,179 @@
+//! `piton doctor` from outside: it says yes only where capture works.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use piton_agents::claude_code::settings::{HookCommand, install};
+use piton_testkit::{Snapshot, snapshot};
+use serde_json::Value;
+
+struct Scene {
+    scratch: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        for folder in ["ws", "home/.claude", "tmp"] {
+            fs::create_dir_all(scratch.path().join(folder)).unwrap();
+        }
+        fs::write(scratch.path().join("ws/a.txt"), "one\n").unwrap();
+        Self { scratch }
+    }
+
+    fn set_up() -> Self {
+        let scene = Self::new();
+        assert!(scene.piton(&["setup"]).output().unwrap().status.success());
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().canonicalize().unwrap().join(name)
+    }
+
+    fn piton(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
+        command.env_clear().env("HOME", self.path("home")).env("PITON_HOME", self.path("store"));
+        command.env("PATH", "/usr/bin:/bin").env("TMPDIR", self.path("tmp"));
+        command.current_dir(self.path("ws")).args(args).stdin(Stdio::null());
+        command
+    }
+
+    /// The checks as `state what: found`, and whether all is well.
+    #[track_caller]
+    fn doctor(&self, variables: &[(&str, &str)]) -> (bool, Vec<String>) {
+        let mut command = self.piton(&["doctor", "--json"]);
+        let done = command.envs(variables.iter().copied()).output().unwrap();
+        let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"));
+        let works = report["works"].as_bool().unwrap();
+        assert_eq!(done.status.code(), Some(if works { 0 } else { 1 }), "{done:?}");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let checks = report["checks"].as_array().unwrap().iter();
+        let lines = checks.map(|c| format!("{} {}: {}", text(&c["state"]), text(&c["what"]), text(&c["found"])));
+        (works, lines.collect())
+    }
+
+    fn outside(&self) -> Snapshot {
+        snapshot(self.scratch.path()).without("tmp").without("store")
+    }
+}
+
+#[track_caller]
+fn assert_has(lines: &[String], beginning: &str, rest: &str) {
+    assert!(
+        lines.iter().any(|line| line.starts_with(beginning) && line.contains(rest)),
+        "{beginning} {rest}: {lines:#?}"
+    );
+}
+
+#[test]
+fn all_is_well_after_a_setup_and_nothing_is_touched() {
+    let scene = Scene::set_up();
+    let before = scene.outside();
+    let (works, lines) = scene.doctor(&[]);
+    assert!(works, "{lines:#?}");
+    assert_has(&lines, "ok hooks:", "all 11 events report to piton, by ~/.claude/settings.json");
+    assert_has(&lines, "ok program:", "hooks run this piton");
+    assert_has(&lines, "ok store:", "can be written");
+    assert_has(&lines, "ok workspace:", "1 checkpoint");
+    assert_has(&lines, "ok round trip:", "the installed hook captured 6 events");
+    let now = scene.outside();
+    assert!(now == before, "{}", now.differences(&before).join("\n"));
+    assert_eq!(fs::read_dir(scene.path("tmp")).unwrap().count(), 0);
+    let said = scene.piton(&["doctor"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).ends_with("Capture works.\n"), "{said:?}");
+}
+
+#[test]
+fn without_a_setup_nothing_is_captured_and_that_is_said() {
+    let scene = Scene::new();
+    let (works, lines) = scene.doctor(&[]);
+    assert!(!works);
+    assert_has(&lines, "problem hooks:", "Claude Code does not report to piton");
+    assert_has(&lines, "ok round trip:", "which is not installed");
+    let said = scene.piton(&["doctor"]).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("`piton setup` makes it") && said.ends_with("Capture does not work.\n"), "{said}");
+}
+
+#[test]
+fn whatever_turns_captures_off_is_found() {
+    let settings = |scene: &Scene| scene.path("home/.claude/settings.json");
+    type Spoil = fn(&Scene, PathBuf);
+    let cases: [(Spoil, &[(&str, &str)], &str, &str); 8] = [
+        (
+            |_, file| {
+                let text = install("", &HookCommand::new("/gone/piton")).unwrap();
+                fs::write(file, text).unwrap();
+            },
+            &[],
+            "problem program:",
+            "/gone/piton, which is not there",
+        ),
+        (
+            |_, file| {
+                let text = fs::read_to_string(&file).unwrap().replacen('{', "{\"disableAllHooks\": true,", 1);
+                fs::write(file, text).unwrap();
+            },
+            &[],
+            "problem hooks:",
+            "`disableAllHooks`",
+        ),
+        (
+            |_, file| {
+                let text = fs::read_to_string(&file).unwrap().replace("\"Stop\"", "\"Stopped\"");
+                fs::write(file, text).unwrap();
+            },
+            &[],
+            "problem hooks:",
+            "has none for Stop",
+        ),
+        (|_, file| fs::write(file, "{ oops").unwrap(), &[], "problem hooks:", "not JSON"),
+        (|_, _| (), &[("PITON_HOOK", "off")], "problem settings:", "PITON_HOOK is off"),
+        (|_, _| (), &[("PITON_CAPTURE_AUTOMATIC", "false")], "problem round trip:", "does not capture"),
+        (|_, _| (), &[("PITON_HOME", "/proc/piton")], "problem store:", "/proc"),
+        (
+            |scene, _| {
+                let mut folders = vec![scene.path("store/workspaces")];
+                while let Some(folder) = folders.pop() {
+                    for entry in fs::read_dir(folder).unwrap() {
+                        let path = entry.unwrap().path();
+                        if path.is_dir() {
+                            folders.push(path);
+                        } else if !path.ends_with("workspace.json") {
+                            fs::write(path, "no such thing as a store").unwrap();
+                        }
+                    }
+                }
+            },
+            &[],
+            "problem workspace:",
+            "",
+        ),
+    ];
+    for (spoil, variables, beginning, rest) in cases {
+        let scene = Scene::set_up();
+        spoil(&scene, settings(&scene));
+        let (works, lines) = scene.doctor(variables);
+        assert!(!works, "{beginning} {rest}: {lines:#?}");
+        assert_has(&lines, beginning, rest);
+    }
+}
+
+#[test]
+fn what_went_wrong_earlier_is_a_note() {
+    let scene = Scene::set_up();
+    assert!(scene.piton(&["hook", "nobody"]).output().unwrap().status.success());
+    fs::create_dir(scene.path("ws/.piton")).unwrap();
+    fs::write(scene.path("ws/.piton/config.toml"), "hook.time-budgett = \"1s\"\n").unwrap();
+    let (works, lines) = scene.doctor(&[]);
+    assert!(works, "{lines:#?}");
+    assert_has(&lines, "note log:", "1 of the last 1 event went wrong");
+    assert_has(&lines, "note settings:", "time-budgett");
+    assert!(scene.piton(&["setup", "--project"]).output().unwrap().status.success());
+    assert_has(&scene.doctor(&[]).1, "note hooks:", "several settings files");
+}

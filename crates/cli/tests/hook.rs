@@ -1,0 +1,818 @@
+//! The hook from outside: whatever an agent sends and whatever the machine does, it ends in 0 and says nothing of its
+//! own; and what agents do in normal life becomes sessions, turns and steps.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use piton_agents::claude_code::settings::HookCommand;
+use piton_engine::model::Ending;
+use piton_engine::model::ownership::Owner;
+use piton_engine::view::{LogEntry, SessionView, TurnView};
+use piton_engine::{Engine, Environment, TimelineOptions, Workspace};
+use piton_testkit::{SmallDisk, Snapshot, is_root, snapshot};
+use serde_json::{Value, json};
+
+const PITON: &str = env!("CARGO_BIN_EXE_piton");
+
+/// A workspace, a store and a home in a scratch folder.
+struct Scene {
+    scratch: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        for folder in ["ws", "home"] {
+            fs::create_dir(scratch.path().join(folder)).unwrap();
+        }
+        let scene = Self { scratch };
+        scene.write("a.txt", "one\n");
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().canonicalize().unwrap().join(name)
+    }
+
+    fn ws(&self) -> PathBuf {
+        self.path("ws")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.ws().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(PITON);
+        command.env_clear().env("HOME", self.path("home")).env("PITON_HOME", self.path("store"));
+        command.current_dir(self.ws()).args(args);
+        command
+    }
+
+    /// Sends bytes to a hook.
+    fn send(&self, args: &[&str], bytes: &[u8]) -> Output {
+        give(self.command(args), bytes)
+    }
+
+    /// Sends an event of a session, and expects that nothing comes back.
+    #[track_caller]
+    fn event(&self, session: &str, event: &str, more: Value) {
+        let done = self.send(&["hook", "claude-code"], &self.body(session, event, more));
+        assert_quiet(&done);
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "", "{event}");
+    }
+
+    fn body(&self, session: &str, event: &str, more: Value) -> Vec<u8> {
+        let mut body = json!({ "session_id": session, "hook_event_name": event, "cwd": self.ws() });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.to_string().into_bytes()
+    }
+
+    /// The log's lines, without their times.
+    fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("store").join("hook.log")).unwrap_or_default();
+        text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+    }
+
+    fn workspace(&self) -> Workspace {
+        Engine::new(self.path("store"), Environment::default()).open(&self.ws()).unwrap()
+    }
+
+    fn sessions(&self) -> Vec<SessionView> {
+        self.workspace().sessions().unwrap().sessions
+    }
+
+    /// The turns, oldest first.
+    fn turns(&self) -> Vec<TurnView> {
+        let mut entries = self.workspace().timeline(&TimelineOptions::default()).unwrap().entries;
+        entries.reverse();
+        entries
+            .into_iter()
+            .filter_map(|entry| match entry {
+                LogEntry::Turn(turn) => Some(*turn),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Everything that is not the store.
+    fn outside(&self) -> Snapshot {
+        snapshot(self.scratch.path()).without("store")
+    }
+}
+
+fn give(mut command: Command, bytes: &[u8]) -> Output {
+    let mut child = start(&mut command);
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writing = std::thread::spawn(move || stdin.write_all(&bytes));
+    let done = child.wait_with_output().unwrap();
+    writing.join().unwrap().expect("whoever writes a report is let finish");
+    done
+}
+
+fn start(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What runs its arguments as somebody to whom permissions apply.
+fn without_privileges() -> Command {
+    let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
+    if is_root() {
+        command.args(["--bounding-set", "-dac_override,-dac_read_search", "--"]);
+    }
+    command.env_clear().env("PATH", "/usr/bin:/bin");
+    command
+}
+
+#[track_caller]
+fn assert_quiet(done: &Output) {
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert_eq!(String::from_utf8_lossy(&done.stderr), "");
+}
+
+/// A `PreToolUse` and its kin.
+fn tool(id: &str, name: &str, input: Value) -> Value {
+    json!({ "tool_name": name, "tool_use_id": id, "tool_input": input, "prompt_id": "p1" })
+}
+
+mod bad_input {
+    use super::*;
+
+    #[test]
+    fn whatever_comes_the_hook_ends_in_0_and_a_line_of_the_log_tells_of_it() {
+        let long = "x".repeat(3000);
+        let deep = "[".repeat(200_000);
+        let half = br#"{"hook_event_name":"PreToolUse","session_id":"s1","#;
+        let cases: &[(&[&str], Vec<u8>, &str)] = &[
+            (&["claude-code"], b"".to_vec(), "claude-code - - - error: a report is a JSON object"),
+            (&["claude-code"], b"\xff\xfe\0\0".to_vec(), "error: a report is a JSON object"),
+            (&["claude-code"], b"[1,2]".to_vec(), "error: a report is a JSON object"),
+            (&["claude-code"], half.to_vec(), "error: the report is not JSON"),
+            (&["claude-code"], b"{}".to_vec(), "error: the report has no `hook_event_name`"),
+            (&["claude-code"], br#"{"hook_event_name":"Stop"}"#.to_vec(), "error: the report has no `session_id`"),
+            (
+                &["claude-code"],
+                br#"{"hook_event_name":"PreToolUse","session_id":"s1","cwd":"/"}"#.to_vec(),
+                "error: the report has no `tool_name`",
+            ),
+            (
+                &["claude-code"],
+                br#"{"hook_event_name":"Stop","session_id":"../../x","cwd":"/"}"#.to_vec(),
+                "error: `../../x` is not a session id",
+            ),
+            (
+                &["claude-code"],
+                br#"{"hook_event_name":"Stop","session_id":"s1","cwd":"relative"}"#.to_vec(),
+                "error: `cwd` of the report is not an absolute path",
+            ),
+            (
+                &["claude-code"],
+                br#"{"hook_event_name":"Stop","session_id":"s1","cwd":"/no/such/folder"}"#.to_vec(),
+                "turn-ended s1 - gap: /no/such/folder",
+            ),
+            (
+                &["claude-code"],
+                br#"{"hook_event_name":"Brand\u001b[2JNew","session_id":"s1"}"#.to_vec(),
+                "claude-code Brand_[2JNew s1 - ignored",
+            ),
+            (&["claude-code"], format!(r#"{{"hook_event_name":{deep}"#).into_bytes(), "error: the report is not JSON"),
+            (
+                &["claude-code"],
+                format!(r#"{{"session_id":"{long}","hook_event_name":"Stop"}}"#).into_bytes(),
+                "error: ",
+            ),
+            (&["generic"], br#"{"event":"prompt","session":"s1","text":7}"#.to_vec(), "generic - - - error: `text`"),
+            (&[], b"{}".to_vec(), "- - - - error: which agent?"),
+            (&["nobody"], b"{}".to_vec(), "nobody - - - error: piton knows no agent `nobody`"),
+            (&["--wrong\x1b[2J"], b"{}".to_vec(), "means nothing here"),
+            (&["claude-code", "--wrong"], b"{}".to_vec(), "; `--wrong` means nothing here"),
+        ];
+        let scene = Scene::new();
+        let before = scene.outside();
+        for (args, bytes, expected) in cases {
+            let seen = scene.log().len();
+            let done = scene.send(&[&["hook"], *args].concat(), bytes);
+            assert_quiet(&done);
+            assert_eq!(String::from_utf8_lossy(&done.stdout), "", "{expected}");
+            let lines = scene.log();
+            assert_eq!(lines.len(), seen + 1, "{expected}");
+            // How long it took is nobody's business here.
+            let words: Vec<&str> = lines[seen].split(' ').filter(|word| !word.ends_with("ms")).collect();
+            let line = words.join(" ");
+            assert!(line.contains(expected), "{line}\n{expected}");
+            assert!(line.len() < 2100 && !line.contains('\x1b'), "{line}");
+        }
+        assert!(scene.outside() == before);
+        assert!(!scene.path("store").join("workspaces").exists());
+    }
+
+    #[test]
+    fn a_flag_that_means_nothing_costs_no_capture() {
+        let scene = Scene::new();
+        let done = scene.send(&["hook", "claude-code", "--wrong"], &scene.body("s1", "SessionStart", json!({})));
+        assert_quiet(&done);
+        assert!(scene.log()[0].contains("captured") && scene.log()[0].ends_with("`--wrong` means nothing here"));
+    }
+
+    #[test]
+    fn fifty_megabytes_are_read_and_a_hundred_are_let_pass() {
+        let scene = Scene::new();
+        let half = "y".repeat(25 << 20);
+        let input = json!({ "file_path": scene.ws().join("a.txt"), "content": half });
+        let more = json!({ "tool_name": "Write", "tool_use_id": "c1", "tool_input": input, "tool_response": half });
+        scene.event("s1", "PostToolUse", more);
+        assert!(scene.log()[0].contains("captured"), "{:?}", scene.log());
+        let mut broken = vec![b'{'; 50 << 20];
+        assert_quiet(&scene.send(&["hook", "claude-code"], &broken));
+        assert!(scene.log()[1].contains("error: the report is not JSON"), "{:?}", scene.log());
+        broken.resize(100 << 20, b'{');
+        assert_quiet(&scene.send(&["hook", "claude-code"], &broken));
+        assert!(scene.log()[2].contains("error: the report is longer than 64 MiB"), "{:?}", scene.log());
+    }
+
+    #[test]
+    fn a_report_whose_end_never_comes_is_given_up_and_a_whole_one_is_taken() {
+        let scene = Scene::new();
+        let sent = [b"{\"hook_event_name\":".to_vec(), scene.body("s1", "SessionStart", json!({}))];
+        let begun = Instant::now();
+        let mut open = Vec::new();
+        for bytes in sent {
+            let mut child = start(&mut scene.command(&["hook", "claude-code"]));
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(&bytes).unwrap();
+            open.push((child, stdin));
+        }
+        for (child, _) in &mut open {
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+        let mut log = scene.log();
+        log.sort();
+        assert!(log[0].contains("error: the report did not come to its end in time"), "{log:?}");
+        assert!(log[1].contains("captured"), "{log:?}");
+    }
+
+    #[test]
+    fn a_transcript_elsewhere_is_not_read_and_not_touched() {
+        let scene = Scene::new();
+        let secret = scene.path("home").join("secret");
+        fs::write(&secret, "{\"type\":\"user\"}\n").unwrap();
+        let before = scene.outside();
+        for path in [json!(secret), json!("../../etc/passwd"), json!("/dev/zero"), json!(7)] {
+            scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "transcript_path": path }));
+        }
+        assert!(scene.log().iter().all(|line| line.contains("captured")), "{:?}", scene.log());
+        assert!(scene.outside() == before);
+    }
+
+    #[test]
+    fn the_log_has_nothing_of_what_was_said() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "my secret plan" }));
+        scene.event("s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "echo secret" })));
+        scene.send(
+            &["hook", "claude-code"],
+            &scene.body("s1", "UserPromptSubmit", json!({ "prompt": "/piton secret" })),
+        );
+        let log = scene.log();
+        assert!(log.len() == 3 && log.iter().all(|line| !line.contains("secret")), "{log:?}");
+    }
+}
+
+mod a_bad_machine {
+    use super::*;
+
+    fn prompt(scene: &Scene) -> Vec<u8> {
+        scene.body("s1", "UserPromptSubmit", json!({ "prompt": "x" }))
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_written_is_no_reason_to_fail() {
+        let scene = Scene::new();
+        let file = scene.path("home").join("file");
+        fs::write(&file, "").unwrap();
+        let before = scene.outside();
+        for home in [file.join("store"), PathBuf::from("/proc/piton"), PathBuf::from("/dev/null"), PathBuf::from("\n")]
+        {
+            let mut command = scene.command(&["hook", "claude-code"]);
+            command.current_dir("/proc").env("PITON_HOME", &home);
+            assert_quiet(&give(command, &prompt(&scene)));
+        }
+        let closed = scene.path("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
+        let before_closed = scene.outside();
+        let mut command = without_privileges();
+        command.args([PITON, "hook", "claude-code"]).env("HOME", scene.path("home")).env("PITON_HOME", &closed);
+        assert_quiet(&give(command, &prompt(&scene)));
+        assert_eq!(fs::read_dir(&closed).unwrap().count(), 0);
+        assert!(scene.outside() == before_closed);
+        fs::remove_dir(&closed).unwrap();
+        assert!(scene.outside() == before);
+    }
+
+    #[test]
+    fn without_a_home_folder_the_store_is_enough() {
+        let scene = Scene::new();
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env_remove("HOME");
+        assert_quiet(&give(command, &prompt(&scene)));
+        assert!(scene.log()[0].contains("captured"), "{:?}", scene.log());
+    }
+
+    #[test]
+    fn a_damaged_store_is_told_of_in_the_log() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x" }));
+        for entry in fs::read_dir(scene.path("store").join("workspaces")).unwrap() {
+            for path in files(&entry.unwrap().path()) {
+                if !path.ends_with("workspace.json") {
+                    fs::write(&path, "no such thing as a store").unwrap();
+                }
+            }
+        }
+        let before = scene.outside();
+        assert_quiet(&scene.send(&["hook", "claude-code"], &prompt(&scene)));
+        assert!(scene.outside() == before);
+        assert_eq!(scene.log().len(), 2);
+    }
+
+    #[test]
+    fn a_full_disk_costs_the_capture_and_nothing_else() {
+        let scene = Scene::new();
+        let disk = SmallDisk::new(4096);
+        disk.fill_but(0);
+        let before = scene.outside();
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env("PITON_HOME", disk.path().join("store"));
+        assert_quiet(&give(command, &prompt(&scene)));
+        assert!(scene.outside() == before);
+        fs::remove_file(disk.path().join("filler")).unwrap();
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env("PITON_HOME", disk.path().join("store"));
+        assert_quiet(&give(command, &prompt(&scene)));
+        let log = fs::read_to_string(disk.path().join("store/hook.log")).unwrap();
+        assert!(log.lines().last().unwrap().contains("captured"), "{log}");
+    }
+
+    #[test]
+    fn closed_streams_are_no_reason_to_fail() {
+        let scene = Scene::new();
+        let body = scene.path("home").join("body");
+        fs::write(&body, scene.body("s1", "UserPromptSubmit", json!({ "prompt": "/piton" }))).unwrap();
+        let hook = format!("{PITON} hook claude-code");
+        for script in [
+            format!("{hook} <&- >&- 2>&-"),
+            format!("{hook} < {} >&-", body.display()),
+            format!("{hook} < {} > /dev/full", body.display()),
+            format!("{hook} < {} | true", body.display()),
+            format!("{hook} < {}", scene.ws().display()),
+            format!("{hook} > /dev/null < /dev/null"),
+        ] {
+            let mut command = Command::new("bash");
+            command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", scene.path("home"));
+            command.env("PITON_HOME", scene.path("store")).args(["-o", "pipefail", "-c", &script]);
+            assert_quiet(&command.output().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_bug_is_a_line_in_the_log() {
+        let scene = Scene::new();
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env("PITON_FAIL", "panic");
+        assert_quiet(&give(command, &prompt(&scene)));
+        assert!(scene.log()[0].contains("prompt s1 - "), "{:?}", scene.log());
+        assert!(scene.log()[0].contains("error: a bug in piton: panicked at"), "{:?}", scene.log());
+    }
+
+    #[test]
+    fn a_hook_that_hangs_is_over_when_its_time_is() {
+        let scene = Scene::new();
+        let begun = Instant::now();
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env("PITON_HOOK_TIME_BUDGET", "1s").env("PITON_FAIL", "wait=capture:scanned=/nowhere/to/be/found");
+        // Its parent cannot write that it waits, so that it fails there; a pipe that is never read hangs for good.
+        command.env("PITON_FAIL", format!("wait=capture:scanned={}", scene.path("home").join("never").display()));
+        assert_quiet(&give(command, &prompt(&scene)));
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(scene.log()[0].contains("prompt s1 - ") && scene.log()[0].ends_with("gap: the time budget is over"));
+        // Nothing is left behind that the next one stumbles over.
+        assert_quiet(&scene.send(&["hook", "claude-code"], &prompt(&scene)));
+        assert!(scene.log()[1].contains("captured"), "{:?}", scene.log());
+    }
+
+    #[test]
+    fn a_store_that_is_busy_costs_a_gap_and_no_more_than_the_budget() {
+        let scene = Scene::new();
+        scene.event("s1", "SessionStart", json!({}));
+        let go_on = scene.path("home").join("go-on");
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env("PITON_FAIL", format!("wait=capture:scanned={}", go_on.display()));
+        let mut holder = start(&mut command);
+        holder.stdin.take().unwrap().write_all(&prompt(&scene)).unwrap();
+        until(|| go_on.with_extension("reached").exists());
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env("PITON_HOOK_TIME_BUDGET", "1s");
+        let begun = Instant::now();
+        assert_quiet(&give(command, &scene.body("s2", "UserPromptSubmit", json!({ "prompt": "x" }))));
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        assert!(scene.log()[1].contains("prompt s2 - ") && scene.log()[1].contains("gap: "), "{:?}", scene.log());
+        fs::write(&go_on, "").unwrap();
+        assert_eq!(holder.wait().unwrap().code(), Some(0));
+        assert!(scene.log()[2].contains("captured"), "{:?}", scene.log());
+    }
+
+    #[test]
+    fn a_program_that_is_gone_or_crashes_ends_in_0_too() {
+        let scene = Scene::new();
+        let crashes = scene.path("home").join("piton");
+        fs::write(&crashes, "#!/bin/sh\necho noise >&2\nkill -SEGV $$\n").unwrap();
+        fs::set_permissions(&crashes, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        for program in [Path::new("/no such/folder/piton"), &crashes] {
+            let mut command = Command::new("sh");
+            command.arg("-c").arg(HookCommand::new(program).text().unwrap()).current_dir(scene.ws());
+            let mut child = start(&mut command);
+            let _ = child.stdin.take().unwrap().write_all(&prompt(&scene));
+            let done = child.wait_with_output().unwrap();
+            assert_quiet(&done);
+            assert!(done.stdout.is_empty());
+        }
+    }
+
+    #[test]
+    fn off_is_off_and_help_is_help() {
+        let scene = Scene::new();
+        let mut command = scene.command(&["hook", "claude-code"]);
+        command.env("PITON_HOOK", "off");
+        assert_quiet(&give(command, &prompt(&scene)));
+        assert!(!scene.path("store").exists());
+        for args in [&["hook", "--help"][..], &["hook", "claude-code", "-h"], &["help", "hook"]] {
+            let done = scene.command(args).stdin(Stdio::null()).output().unwrap();
+            assert_quiet(&done);
+            let said = String::from_utf8_lossy(&done.stdout);
+            assert!(said.contains("piton hook") && said.contains("PITON_HOOK=off"), "{said}");
+        }
+        assert!(!scene.path("store").exists());
+    }
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+        }
+        found
+    }
+
+    fn until(is_so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+mod no_capture {
+    use super::*;
+
+    #[test]
+    fn what_only_reads_or_means_nothing_opens_no_store() {
+        let scene = Scene::new();
+        scene.event("s1", "PreToolUse", tool("c1", "Read", json!({ "file_path": "a.txt" })));
+        scene.event("s1", "SubagentStart", json!({ "agent_id": "a1", "agent_type": "reviewer" }));
+        scene.event("s1", "SubagentStop", json!({ "agent_id": "a1", "agent_type": "reviewer" }));
+        scene.event("s1", "Notification", json!({}));
+        let said: Vec<_> = scene.log().iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(said, ["reader", "ignored", "ignored", "ignored"]);
+        assert!(!scene.path("store").join("workspaces").exists());
+    }
+
+    #[test]
+    fn the_settings_decide_which_tools_read_and_whether_anything_is_captured() {
+        let scene = Scene::new();
+        scene.write(".piton/config.toml", "tools.readers = [\"mcp__docs__*\"]\ntools.writers = [\"Read\"]\n");
+        scene.event("s1", "PreToolUse", tool("c1", "mcp__docs__find", json!({})));
+        scene.event("s1", "PreToolUse", tool("c2", "Read", json!({})));
+        scene.write(".piton/config.toml", "capture.automatic = false\n");
+        scene.event("s1", "PreToolUse", tool("c3", "Bash", json!({ "command": "x" })));
+        scene.write(".piton/config.toml", "capture.automatik = false\n");
+        scene.event("s1", "PreToolUse", tool("c4", "Bash", json!({ "command": "x" })));
+        let log = scene.log();
+        assert!(log[0].ends_with("reader") && log[1].contains("captured") && log[2].ends_with("noted"), "{log:?}");
+        assert!(log[3].contains("captured") && log[3].contains("; settings: "), "{log:?}");
+    }
+}
+
+mod normal_life {
+    use super::*;
+
+    #[test]
+    fn a_session_becomes_turns_and_steps_and_each_can_be_rewound_to() {
+        let scene = Scene::new();
+        scene.event("s1", "SessionStart", json!({ "source": "startup" }));
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "change a", "prompt_id": "p1" }));
+        let edit = tool("c1", "Edit", json!({ "file_path": scene.ws().join("a.txt") }));
+        scene.event("s1", "PreToolUse", edit.clone());
+        scene.write("a.txt", "two\n");
+        scene.event("s1", "PostToolUse", edit);
+        let bash = tool("c2", "Bash", json!({ "command": "touch b.txt" }));
+        scene.event("s1", "PreToolUse", bash.clone());
+        scene.write("b.txt", "b\n");
+        scene.event("s1", "PostToolUse", bash);
+        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
+        scene.event("s1", "SessionEnd", json!({ "reason": "other" }));
+        let turns = scene.turns();
+        assert_eq!(turns.len(), 1);
+        let steps: Vec<_> = turns[0]
+            .steps
+            .iter()
+            .map(|step| (&step.summary[..], step.changes.created + step.changes.modified))
+            .collect();
+        assert_eq!(steps, [("Edit a.txt", 1), ("Bash touch b.txt", 1)]);
+        assert_eq!(turns[0].ending, Some(Ending::Done));
+        let places: Vec<_> = scene.log().iter().map(|line| line.split(' ').nth(3).unwrap().to_owned()).collect();
+        assert_eq!(places, ["t0", "t1", "t1.1", "t1.1", "t1.2", "t1.2", "t1", "t1"]);
+        let done = scene.command(&["rewind", "t1.2", "--yes"]).stdin(Stdio::null()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        assert!(!scene.ws().join("b.txt").exists());
+        assert_eq!(fs::read_to_string(scene.ws().join("a.txt")).unwrap(), "two\n");
+    }
+
+    #[test]
+    fn parallel_calls_from_several_processes_are_all_recorded() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "many", "prompt_id": "p1" }));
+        let names: Vec<String> = (0..6).map(|n| format!("f{n}.txt")).collect();
+        let call = |name: &str| tool(name, "Write", json!({ "file_path": scene.ws().join(name) }));
+        for event in ["PreToolUse", "PostToolUse"] {
+            std::thread::scope(|scope| {
+                for name in &names {
+                    scope.spawn(|| {
+                        if event == "PostToolUse" {
+                            scene.write(name, name);
+                        }
+                        scene.event("s1", event, call(name));
+                    });
+                }
+            });
+        }
+        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
+        let turn = &scene.turns()[0];
+        assert_eq!(turn.steps.len(), 6);
+        let mut numbers: Vec<_> = turn.steps.iter().map(|step| step.number).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(turn.changes.created, 6);
+        for step in &turn.steps {
+            assert_eq!(step.ending, Some(Ending::Done));
+            // Named files are told apart, whoever's hook found them.
+            assert_eq!(step.files.len(), 1, "{step:?}");
+            assert!(step.summary.ends_with(&step.files[0].path.path), "{step:?}");
+        }
+        assert!(scene.log().iter().all(|line| line.contains("captured")), "{:?}", scene.log());
+    }
+
+    #[test]
+    fn a_tool_that_failed_may_have_changed_files() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        let bash = tool("c1", "Bash", json!({ "command": "make" }));
+        scene.event("s1", "PreToolUse", bash.clone());
+        scene.write("half.o", "half");
+        let mut failed = bash;
+        failed.as_object_mut().unwrap().insert("error".into(), json!("Exit code 2"));
+        scene.event("s1", "PostToolUseFailure", failed);
+        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
+        let turn = &scene.turns()[0];
+        assert_eq!(turn.steps[0].ending, Some(Ending::Failed));
+        assert_eq!(turn.steps[0].changes.created, 1);
+    }
+
+    #[test]
+    fn a_turn_that_was_interrupted_without_a_word_ends_with_the_next_prompt() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        scene.event("s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "sleep 100" })));
+        scene.write("left.txt", "left");
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "two", "prompt_id": "p2" }));
+        let turns = scene.turns();
+        assert_eq!(turns.len(), 2);
+        assert_eq!(turns[0].steps[0].ending, Some(Ending::Lost));
+        let done = scene.command(&["rewind", "t1", "--yes"]).stdin(Stdio::null()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        assert!(!scene.ws().join("left.txt").exists());
+    }
+
+    #[test]
+    fn a_missing_after_is_found_at_the_turns_end() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        scene.event("s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "x" })));
+        scene.write("b.txt", "b");
+        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
+        let turn = &scene.turns()[0];
+        assert_eq!(turn.steps[0].ending, Some(Ending::Lost));
+        assert_eq!(turn.changes.created, 1);
+    }
+
+    #[test]
+    fn what_a_subagent_does_is_a_step_of_the_turn() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        let mut write = tool("c1", "Write", json!({ "file_path": scene.ws().join("sub.txt") }));
+        write
+            .as_object_mut()
+            .unwrap()
+            .extend(json!({ "agent_id": "ab28", "agent_type": "general-purpose" }).as_object().unwrap().clone());
+        scene.event("s1", "PreToolUse", write.clone());
+        scene.write("sub.txt", "sub");
+        scene.event("s1", "PostToolUse", write);
+        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
+        let step = &scene.turns()[0].steps[0];
+        assert_eq!(step.subagent.as_deref(), Some("ab28"));
+        assert_eq!(step.changes.created, 1);
+    }
+
+    #[test]
+    fn what_a_background_command_writes_later_has_no_sure_owner() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        let dev = tool("c1", "Bash", json!({ "command": "npm run dev", "run_in_background": true }));
+        scene.event("s1", "PreToolUse", dev.clone());
+        scene.event("s1", "PostToolUse", dev);
+        scene.event("s1", "Stop", json!({ "prompt_id": "p1", "background_tasks": [{ "id": "b1" }] }));
+        scene.write("made-later.txt", "x");
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "two", "prompt_id": "p2" }));
+        let turns = scene.turns();
+        assert!(turns[0].steps[0].background);
+        let all = turns.iter().flat_map(|turn| turn.yours.iter().chain(&turn.unsure).chain(&turn.files));
+        let owner = all.filter(|file| file.path.path == "made-later.txt").map(|file| &file.owner).next().unwrap();
+        assert!(matches!(owner, Owner::Unsure { .. }), "{owner:?}");
+    }
+
+    #[test]
+    fn a_session_that_began_before_piton_gets_its_turns_numbers_from_the_transcript() {
+        let scene = Scene::new();
+        let transcript = scene.path("home").join("s1.jsonl");
+        let line = |id: &str| {
+            let message = json!({ "role": "user", "content": id });
+            json!({ "type": "user", "promptId": id, "uuid": id, "message": message }).to_string() + "\n"
+        };
+        fs::write(&transcript, ["p1", "p2", "p3"].map(line).concat()).unwrap();
+        let mut bash = tool("c1", "Bash", json!({ "command": "x" }));
+        bash.as_object_mut()
+            .unwrap()
+            .extend(json!({ "prompt_id": "p3", "transcript_path": transcript }).as_object().unwrap().clone());
+        scene.event("s1", "PreToolUse", bash);
+        let more = json!({ "prompt": "four", "prompt_id": "p4", "transcript_path": transcript });
+        scene.event("s1", "UserPromptSubmit", more);
+        let numbers: Vec<_> = scene.turns().iter().map(|turn| turn.number).collect();
+        assert_eq!(numbers, [3, 4]);
+    }
+
+    #[test]
+    fn two_sessions_at_once_have_turns_of_their_own() {
+        let scene = Scene::new();
+        for session in ["s1", "s2"] {
+            scene.event(session, "UserPromptSubmit", json!({ "prompt": session, "prompt_id": "p1" }));
+        }
+        for (session, file) in [("s1", "one.txt"), ("s2", "two.txt")] {
+            let write = tool("c1", "Write", json!({ "file_path": scene.ws().join(file) }));
+            scene.event(session, "PreToolUse", write.clone());
+            scene.write(file, file);
+            scene.event(session, "PostToolUse", write);
+        }
+        let sessions = scene.sessions();
+        assert_eq!(sessions.len(), 2);
+        for turn in scene.turns() {
+            assert_eq!((turn.number, turn.steps.len(), turn.changes.created), (1, 1, 1), "{turn:?}");
+        }
+    }
+
+    #[test]
+    fn what_real_versions_of_claude_code_sent_is_taken_in() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/tests/fixtures/claude-code");
+        for (name, turns) in [
+            ("2.1.197/hooks.jsonl", None),
+            ("2.1.325/hooks.jsonl", Some(3)),
+            ("2.1.325/hooks-subagent.jsonl", Some(1)),
+            ("2.1.325/hooks-background.jsonl", None),
+            ("2.1.325/hooks-compaction.jsonl", None),
+        ] {
+            let scene = Scene::new();
+            let text = fs::read_to_string(fixtures.join(name)).unwrap();
+            let text = text.replace("/home/dev/work", scene.ws().to_str().unwrap());
+            for line in text.lines() {
+                assert_quiet(&scene.send(&["hook", "claude-code"], line.as_bytes()));
+            }
+            let log = scene.log();
+            assert_eq!(log.len(), text.lines().count());
+            assert!(log.iter().all(|line| !line.contains("error: ") && !line.contains("gap: ")), "{name} {log:#?}");
+            if let Some(turns) = turns {
+                assert_eq!(scene.turns().len(), turns, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_generic_agent_is_captured_in_the_folder_it_runs_its_hook_in() {
+        let scene = Scene::new();
+        let body = json!({ "event": "prompt", "session": "run-1", "agent": "mine", "text": "x" }).to_string();
+        assert_quiet(&scene.send(&["hook", "generic"], body.as_bytes()));
+        assert_eq!(scene.sessions()[0].agent, "mine");
+        assert!(scene.log()[0].starts_with("mine prompt run-1 t1 "), "{:?}", scene.log());
+    }
+}
+
+mod answers {
+    use super::*;
+
+    /// What a prompt is answered with.
+    #[track_caller]
+    fn answer(scene: &Scene, session: &str, prompt: &str) -> String {
+        let body = scene.body(session, "UserPromptSubmit", json!({ "prompt": prompt, "prompt_id": "p9" }));
+        let done = scene.send(&["hook", "claude-code"], &body);
+        assert_quiet(&done);
+        let reply: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(reply["decision"], "block");
+        reply["reason"].as_str().unwrap().to_owned()
+    }
+
+    fn one_turn(scene: &Scene, session: &str, file: &str) {
+        scene.event(session, "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        let write = tool("c1", "Write", json!({ "file_path": scene.ws().join(file) }));
+        scene.event(session, "PreToolUse", write.clone());
+        scene.write(file, "new\n");
+        scene.event(session, "PostToolUse", write);
+        scene.event(session, "Stop", json!({ "prompt_id": "p1" }));
+    }
+
+    #[test]
+    fn a_command_for_piton_is_answered_and_is_no_turn() {
+        let scene = Scene::new();
+        one_turn(&scene, "s1", "b.txt");
+        assert!(answer(&scene, "s1", "/piton").contains("/piton rewind t5"));
+        assert!(answer(&scene, "s1", "/piton status").contains("workspace"));
+        assert!(answer(&scene, "s1", "/piton rewind t1").contains("rewound to"));
+        assert!(!scene.ws().join("b.txt").exists());
+        assert!(answer(&scene, "s1", "/piton redo").contains("redone") || scene.ws().join("b.txt").exists());
+        assert_eq!(scene.turns().len(), 1);
+        assert!(scene.log().last().unwrap().ends_with("answered redo"), "{:?}", scene.log());
+    }
+
+    #[test]
+    fn a_turn_is_one_of_the_session_that_asks() {
+        let scene = Scene::new();
+        one_turn(&scene, "s1", "one.txt");
+        one_turn(&scene, "s2", "two.txt");
+        assert!(answer(&scene, "s1", "/piton rewind t1 --preview").contains("one.txt"));
+        assert!(answer(&scene, "s1", "/piton rewind t1").contains("rewound to"));
+        assert!(!scene.ws().join("one.txt").exists() && !scene.ws().join("two.txt").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_done_in_there_says_so_and_does_nothing() {
+        let scene = Scene::new();
+        let before = scene.outside();
+        for (typed, said) in [
+            ("/piton setup --remove", "`setup` cannot be used in here"),
+            ("/piton run -- rm -rf .", "`run` cannot be used in here"),
+            ("/piton rewind 'x", "a quote is not closed"),
+            ("/piton rewind nonsense", "error: "),
+            ("/piton log --nonsense", "error: "),
+        ] {
+            let answered = answer(&scene, "s1", typed);
+            assert!(answered.contains(said), "{typed}: {answered}");
+        }
+        assert!(scene.outside() == before);
+    }
+
+    #[test]
+    fn whoever_wants_to_be_told_is_told_of_turns_that_changed_something() {
+        let scene = Scene::new();
+        let end = |session: &str| {
+            let mut command = scene.command(&["hook", "claude-code"]);
+            command.env("PITON_HOOK_USER_LINE", "true");
+            let done = give(command, &scene.body(session, "Stop", json!({ "prompt_id": "p1" })));
+            assert_quiet(&done);
+            String::from_utf8(done.stdout).unwrap()
+        };
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        assert_eq!(end("s1"), "");
+        scene.event("s2", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        scene.write("b.txt", "b");
+        let line: Value = serde_json::from_str(&end("s2")).unwrap();
+        assert_eq!(line["systemMessage"], "piton: checkpoint saved · piton rewind t1 takes this turn back");
+    }
+}
