@@ -73,6 +73,8 @@ Begin:
 Targets, wherever a command takes one:
   kmzq                the beginning of a checkpoint's id; ids have the letters k to z only
   before-agent        a name, whole
+  t5, t5.2, t5.end    just before an agent's turn 5, just before its second tool call, after all of it
+  kmzq:t5             the same of another session than the last one; `piton sessions` lists them
   10m, 2h, 3d         the last checkpoint that is at least that old
   start               the first checkpoint
   @                   the workspace as it is now (for `piton diff`)

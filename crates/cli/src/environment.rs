@@ -15,6 +15,7 @@ use crate::console::Console;
 use crate::error::Failure;
 use crate::escape::{escape_path, escape_view};
 use crate::gitconfig::excludes_file;
+use crate::settings;
 
 /// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
 /// agent's transcript back while it writes to it would break the conversation that the user is in.
@@ -44,12 +45,23 @@ pub struct Surroundings {
     /// The current folder, which may be gone.
     pub here: PathBuf,
     chosen: Option<PathBuf>,
+    /// Mistakes in the settings. They must not keep anybody from a rewind, so they are said and nothing more.
+    problems: Vec<String>,
 }
 
 impl Surroundings {
     /// Reads the environment.
     pub fn read(global: &Global) -> Result<Self, Failure> {
-        Ok(Self { engine: engine(None)?, here: current_folder()?, chosen: global.workspace.clone() })
+        let mut all = Self {
+            engine: engine(None)?,
+            here: current_folder()?,
+            chosen: global.workspace.clone(),
+            problems: Vec::new(),
+        };
+        let (settings, problems) = settings::load_leniently(all.folder().ok().as_deref());
+        all.engine = engine(Some(&settings))?;
+        all.problems = problems;
+        Ok(all)
     }
 
     /// The folder of the workspace that is meant.
@@ -62,6 +74,7 @@ impl Surroundings {
 
     /// Opens the workspace that is meant, and says what an earlier crash made necessary.
     pub fn open(&self, console: &mut Console) -> Result<Workspace, Failure> {
+        self.say_problems(console);
         let folder = self.folder()?;
         let workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
         announce(console, workspace.recovered());
@@ -76,6 +89,7 @@ impl Surroundings {
 
     /// The same, for a command that makes an unknown folder a workspace.
     pub fn open_or_init(&self, console: &mut Console) -> Result<Workspace, Failure> {
+        self.say_problems(console);
         let folder = self.folder()?;
         match self.engine.open(&folder) {
             Err(OpenError::NotKnown(_)) => {
@@ -88,6 +102,13 @@ impl Surroundings {
                 announce(console, workspace.recovered());
                 Ok(workspace)
             }
+        }
+    }
+
+    fn say_problems(&self, console: &mut Console) {
+        for problem in &self.problems {
+            let warning = console.talk.paint.warn("warning:");
+            console.say(format!("{warning} {problem}"));
         }
     }
 

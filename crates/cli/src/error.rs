@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-
 use piton_engine::model::Target;
 use piton_engine::{
     AnnotateError, CaptureError, DiffError, OpenError, OperationError, RecoverError, StoreError, TargetError,

@@ -39,7 +39,8 @@ impl Names {
 
     /// What to type to mean a turn, or a step in it.
     pub fn target(&self, session: &SessionId, turn: u32, step: Option<u32>) -> String {
-        let of = if self.last.as_ref() == Some(session) { String::new() } else { format!("{}:", self.session(session)) };
+        let of =
+            if self.last.as_ref() == Some(session) { String::new() } else { format!("{}:", self.session(session)) };
         match step {
             Some(step) => format!("{of}t{turn}.{step}"),
             None => format!("{of}t{turn}"),
@@ -147,11 +148,7 @@ mod tests {
         let named = Owner::Step { step: step(&one, 3, 1), evidence: Evidence::Named };
         let window = Owner::Step { step: step(&two, 1, 2), evidence: Evidence::Window };
         let unsure = Owner::Unsure {
-            candidates: vec![
-                Candidate::Step(step(&one, 3, 1)),
-                Candidate::Step(step(&two, 1, 2)),
-                Candidate::You,
-            ],
+            candidates: vec![Candidate::Step(step(&one, 3, 1)), Candidate::Step(step(&two, 1, 2)), Candidate::You],
         };
         for (owner, words) in [
             (named, "t3.1 names it"),

@@ -37,13 +37,8 @@ pub struct Found {
 /// Settings are a few lines; whatever is larger is something else.
 const LARGEST: u64 = 1 << 20;
 
-/// The settings for a workspace's root, or those for no workspace. Any mistake is an error.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the commands that capture"))]
-pub fn load(workspace: Option<&Path>) -> Result<Settings, Failure> {
-    find(workspace).strictly().map(|found| found.settings)
-}
-
-/// The same, for a hook, which never fails: what has a mistake in it has no say, and the mistakes are for the log.
+/// The settings for a workspace's root, or those for no workspace. This never fails: what has a mistake in it has no
+/// say, and the mistakes are told beside.
 pub fn load_leniently(workspace: Option<&Path>) -> (Settings, Vec<String>) {
     find(workspace).leniently()
 }
@@ -235,6 +230,6 @@ mod tests {
         let found = gather(vec![gone.clone()], |_| None).strictly().unwrap();
         assert_eq!(found.settings, Settings::default());
         assert_eq!(found.files, [(gone, false)]);
-        assert_eq!(load(None).is_ok(), load_leniently(None).1.is_empty());
+        assert_eq!(find(None).strictly().is_ok(), load_leniently(None).1.is_empty());
     }
 }

@@ -632,9 +632,23 @@ mod papers {
         assert!(scene.ok(&["man"]).contains(".TH piton 1"));
         let pages = scene.path("home/man/man1");
         scene.ok(&["man", pages.to_str().unwrap()]);
-        for command in
-            ["", "-init", "-checkpoint", "-rewind", "-redo", "-diff", "-log", "-show", "-status", "-verify", "-config", "-sessions", "-changes", "-search", "-annotate"]
-        {
+        for command in [
+            "",
+            "-init",
+            "-checkpoint",
+            "-rewind",
+            "-redo",
+            "-diff",
+            "-log",
+            "-sessions",
+            "-changes",
+            "-search",
+            "-show",
+            "-annotate",
+            "-status",
+            "-verify",
+            "-config",
+        ] {
             let page = fs::read_to_string(pages.join(format!("piton{command}.1"))).unwrap();
             assert!(page.contains("piton"), "{command}");
         }

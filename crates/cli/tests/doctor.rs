@@ -104,7 +104,9 @@ fn without_a_setup_nothing_is_captured_and_that_is_said() {
 fn whatever_turns_captures_off_is_found() {
     let settings = |scene: &Scene| scene.path("home/.claude/settings.json");
     type Spoil = fn(&Scene, PathBuf);
-    let cases: [(Spoil, &[(&str, &str)], &str, &str); 8] = [
+    /// What is spoiled, in which environment, and which line says so.
+    type Case = (Spoil, &'static [(&'static str, &'static str)], &'static str, &'static str);
+    let cases: [Case; 8] = [
         (
             |_, file| {
                 let text = install("", &HookCommand::new("/gone/piton")).unwrap();
@@ -138,17 +140,10 @@ fn whatever_turns_captures_off_is_found() {
         (|_, _| (), &[("PITON_HOME", "/proc/piton")], "problem store:", "/proc"),
         (
             |scene, _| {
-                let mut folders = vec![scene.path("store/workspaces")];
-                while let Some(folder) = folders.pop() {
-                    for entry in fs::read_dir(folder).unwrap() {
-                        let path = entry.unwrap().path();
-                        if path.is_dir() {
-                            folders.push(path);
-                        } else if !path.ends_with("workspace.json") {
-                            fs::write(path, "no such thing as a store").unwrap();
-                        }
-                    }
-                }
+                let folder = fs::read_dir(scene.path("store/workspaces")).unwrap().next().unwrap().unwrap().path();
+                // Neither a database nor a place for a new one.
+                fs::remove_file(folder.join("piton.db")).unwrap();
+                fs::create_dir_all(folder.join("piton.db/in-the-way")).unwrap();
             },
             &[],
             "problem workspace:",

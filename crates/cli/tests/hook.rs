@@ -400,9 +400,9 @@ mod a_bad_machine {
         let scene = Scene::new();
         let begun = Instant::now();
         let mut command = scene.command(&["hook", "claude-code"]);
-        command.env("PITON_HOOK_TIME_BUDGET", "1s").env("PITON_FAIL", "wait=capture:scanned=/nowhere/to/be/found");
-        // Its parent cannot write that it waits, so that it fails there; a pipe that is never read hangs for good.
-        command.env("PITON_FAIL", format!("wait=capture:scanned={}", scene.path("home").join("never").display()));
+        let never = scene.path("home").join("never");
+        command.env("PITON_HOOK_TIME_BUDGET", "1s");
+        command.env("PITON_FAIL", format!("wait=capture:scanned={}", never.display()));
         assert_quiet(&give(command, &prompt(&scene)));
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         assert!(scene.log()[0].contains("prompt s1 - ") && scene.log()[0].ends_with("gap: the time budget is over"));

@@ -177,6 +177,24 @@ fn a_command_that_a_signal_ends_is_captured_all_the_same() {
 }
 
 #[test]
+fn a_run_that_was_killed_does_not_claim_what_others_do_later() {
+    let scene = Scene::new();
+    let mut command = scene.piton(&["run", "--", "sh", "-c", "echo $$ > pid; exec sleep 60"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until(|| fs::read_to_string(scene.path("ws/pid")).is_ok_and(|text| text.ends_with('\n')));
+    let left: i32 = fs::read_to_string(scene.path("ws/pid")).unwrap().trim().parse().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(scene.run(&["--", "true"]).status.code(), Some(0));
+    fs::write(scene.path("ws/later.txt"), "x").unwrap();
+    assert_eq!(scene.run(&["--", "true"]).status.code(), Some(0));
+    let turn = scene.turn();
+    assert_eq!(turn.unsure, [], "{turn:?}");
+    assert_eq!(turn.yours.len(), 1, "{turn:?}");
+}
+
+#[test]
 fn signals_that_were_ignored_stay_ignored_for_the_command_and_others_are_as_usual() {
     let scene = Scene::new();
     let piton = env!("CARGO_BIN_EXE_piton");

@@ -7,7 +7,8 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output, Stdio};
 
-use piton_engine::{LiveSession, Tool};
+use piton_engine::model::event::{Event, Report, ToolCall};
+use piton_engine::{LiveSession, ObserveOptions, Tool};
 use piton_testkit::World;
 use serde_json::{Value, json};
 
@@ -118,7 +119,7 @@ fn the_log_goes_turn_by_turn_with_the_users_own_edits() {
     scene.check(
         &["log"],
         "
-  t2 AGE make the tests pass …  +1 -1  claude-code lwzk
+  t2 AGE make the tests pass …  +1 -1  claude-code yqws
     you  ~ notes.md
     unsure  ~ notes.md
   t1 AGE add a login page  +1
@@ -133,7 +134,7 @@ fn steps_and_files_are_shown_on_demand_with_owners_and_evidence() {
     scene.check(
         &["log", "--steps", "-n", "2"],
         "
-  t2 AGE make the tests pass …  +1 -1  claude-code lwzk
+  t2 AGE make the tests pass …  +1 -1  claude-code yqws
     t2.1  Bash npm install  +1 -1
     t2.2  Bash npm test  =  failed
     you  ~ notes.md
@@ -145,7 +146,7 @@ fn steps_and_files_are_shown_on_demand_with_owners_and_evidence() {
     scene.check(
         &["log", "--files", "-n", "2"],
         "
-  t2 AGE make the tests pass …  +1 -1  claude-code lwzk
+  t2 AGE make the tests pass …  +1 -1  claude-code yqws
     t2.1  + dist/app.js  (changed while only Bash ran)
     t2.1  - src/login.ts  (changed while only Bash ran)
     you  ~ notes.md
@@ -171,7 +172,9 @@ fn the_log_can_be_narrowed_by_path_session_and_age() {
     assert_eq!(targets(&["--session", "run-1", "--since", "2h", "-n", "1"]), ["t2"]);
     assert_eq!(targets(&["--since", "0s"]), [""; 0]);
     assert!(scene.fails(&["log", "--since", "yesterday"]).contains("`yesterday` is no age\nhint: an age is a number"));
-    assert!(scene.fails(&["log", "--session", "nosuch"]).contains("there is no session `nosuch`\nhint: `piton sessions`"));
+    assert!(
+        scene.fails(&["log", "--session", "nosuch"]).contains("there is no session `nosuch`\nhint: `piton sessions`")
+    );
     // The flat list is what it was: every checkpoint, automatic ones too.
     let flat = scene.json(&["log", "--checkpoints", "-n", "3"]);
     assert_eq!(flat["checkpoints"].as_array().unwrap().len(), 3);
@@ -192,7 +195,7 @@ fn checkpoints_by_hand_and_rewinds_stand_among_the_turns() {
 ↻ AGE redo
 ↺ AGE rewind to t2
 * ID AGE release  it works  =
-  t2 AGE make the tests pass …  +1 -1  claude-code lwzk
+  t2 AGE make the tests pass …  +1 -1  claude-code yqws
     you  ~ notes.md
     unsure  ~ notes.md
 ",
@@ -208,8 +211,8 @@ fn two_sessions_at_once_are_told_apart_and_a_script_must_say_which() {
     scene.check(
         &["log", "-n", "2"],
         "
-  t1 AGE \\x1b[2Jgröße\\u{202e}  =  my-agent klxn  running
-  lwzk:t2 AGE make the tests pass …  +1 -1  claude-code lwzk
+  t1 AGE \\x1b[2Jgröße\\u{202e}  =  my-agent nxww  running
+  yqws:t2 AGE make the tests pass …  +1 -1  claude-code yqws
     you  ~ notes.md
     unsure  ~ notes.md
 ",
@@ -240,10 +243,10 @@ fn the_change_list_is_numbered_and_the_users_own_have_no_number() {
     scene.check(
         &["changes"],
         "
-[1] src/login.ts (created)  - AGE t1.1 Write
+[1] src/login.ts (created) - AGE t1.1 Write
 [2] dist/app.js (created)  - AGE t2.1 Bash
-[3] notes.md (modified)  - AGE unsure: t2.1 or you
-[4] src/login.ts (deleted)  - AGE t2.1 Bash
+[3] src/login.ts (deleted) - AGE t2.1 Bash
+[4] notes.md (modified)  - AGE unsure: t2.1 or you
 
 4 changes to 3 files in 2 turns: 1 created, 1 modified; 1 unsure
 ",
@@ -340,6 +343,41 @@ fn a_checkpoint_shows_its_place_and_who_changed_what() {
     assert!(prompt.contains("before t2\n") && prompt.contains("  ~ notes.md (you)\n"), "{prompt}");
     scene.ok(&["checkpoint", "mine"]);
     assert!(scene.ok(&["show", "mine"]).contains("pinned"));
+}
+
+#[test]
+fn a_gap_is_shown_wherever_somebody_looks() {
+    let scene = Scene::with_a_session();
+    let mut workspace = World::at(scene.world.base(), |around| around.limit.files = 1).open();
+    let report = |event| Report {
+        agent: "claude-code".into(),
+        session: "run-1".into(),
+        cwd: Some(scene.world.ws()),
+        transcript: None,
+        prompt_id: None,
+        subagent: None,
+        event,
+    };
+    let call =
+        ToolCall { id: Some("9".into()), tool: "Bash".into(), summary: "Bash make".into(), ..ToolCall::default() };
+    let embedded = || ObserveOptions { embedded: true, ..ObserveOptions::default() };
+    let observed = workspace.observe(&report(Event::BeforeTool(call.clone())), &embedded()).unwrap();
+    assert!(observed.gap.is_some(), "{observed:?}");
+    let reason = format!("{} holds more than 1 files", scene.world.ws().display());
+    let log = steady(&scene.ok(&["log", "-n", "1"]));
+    assert!(log.contains(&format!("    gap  before Bash make: {reason}")), "{log}");
+    let status = steady(&scene.ok(&["status"]));
+    assert!(status.contains(&format!("gaps  1 gap in the last session; the last before t2.3: {reason}")), "{status}");
+    assert!(steady(&scene.ok(&["sessions"])).ends_with("at work, heard AGE, 1 gap\n"));
+    assert!(steady(&scene.ok(&["show", "t2.1"])).contains(&format!("gap  before t2.3: {reason}")));
+    let said = scene.fails(&["rewind", "t2.3", "--preview"]);
+    assert!(said.contains(&format!("there is no checkpoint for `t2.3`: {reason}")), "{said}");
+    assert!(said.contains("hint: `piton log --checkpoints`"), "{said}");
+    // Before the first turn of a session there is no turn to show it with.
+    let start = Report { session: "other".into(), ..report(Event::SessionStarted { source: None }) };
+    workspace.observe(&start, &embedded()).unwrap();
+    let log = steady(&scene.ok(&["log", "-n", "1"]));
+    assert!(log.starts_with(&format!("! AGE gap  at the session's start: {reason}")), "{log}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub struct ObserveOptions<'a> {
     pub deadline: Option<Instant>,
     /// How the agent's transcript is read, where it has one.
     pub count_turns: Option<&'a CountTurns<'a>>,
-    /// The agent runs in this very process, so there is no other to watch.
+    /// The agent runs in this very process, so that this is the one to watch: what it left open is over when it is gone.
     pub embedded: bool,
     /// The turn and step that another workspace of the same session gave to this event.
     pub elsewhere: Option<Elsewhere>,
@@ -454,7 +454,7 @@ impl Workspace {
             outside: Vec::new(),
             background: call.background,
             subagent: report.subagent.as_ref().map(|s| s.id.clone()),
-            process: if options.embedded { None } else { process::reporter() },
+            process: if options.embedded { process::this() } else { process::reporter() },
             // Where only its end is heard of, its window is as long as nothing tells otherwise: closed at once.
             opened: self.environment.clock.now_ns(),
         };

@@ -130,7 +130,8 @@ impl Workspace {
             let place = checkpoint.checkpoint.place.as_ref();
             let is_yours = row.owner == Owner::You && place.is_some_and(|place| place.session == *id);
             let is_own = is_of(row, id);
-            if !is_own && !(options.all && is_yours) {
+            let is_wanted = is_own || (options.all && is_yours);
+            if !is_wanted {
                 continue;
             }
             let step = match &row.owner {

@@ -33,7 +33,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Option<Plain>> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(path: &Path, from: u64) -> io::Result<Option<(BufReader<impl Read>, u64)>> {
+pub fn read_from(path: &Path, from: u64) -> io::Result<Option<(BufReader<impl Read + use<>>, u64)>> {
     let Some((mut file, _)) = open_plain(path)? else { return Ok(None) };
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(from.min(length)))?;

@@ -16,6 +16,12 @@ pub fn reporter() -> Option<Process> {
     None
 }
 
+/// This process.
+pub fn this() -> Option<Process> {
+    let pid = std::process::id();
+    Stat::of(pid).map(|stat| Process { pid, started: stat.started })
+}
+
 /// Whether a process still runs, and is not another one with its number.
 pub fn is_alive(process: &Process) -> bool {
     Stat::of(process.pid).is_some_and(|stat| stat.started == process.started && !stat.is_dead)
@@ -55,8 +61,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ended_is_not_alive_and_neither_is_another_with_its_number() {
-        let mine = Stat::of(std::process::id()).unwrap();
-        let me = Process { pid: std::process::id(), started: mine.started };
+        let me = this().unwrap();
         assert!(is_alive(&me));
         assert!(!is_alive(&Process { started: me.started + 1, ..me }));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();

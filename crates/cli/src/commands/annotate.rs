@@ -21,7 +21,6 @@ pub struct Args {
     /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
     target: String,
     /// The note; `-` reads it from stdin, an empty one takes the old one away
-    #[arg(allow_hyphen_values = true)]
     text: String,
 }
 

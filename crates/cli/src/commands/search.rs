@@ -20,7 +20,7 @@ use crate::words;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// What to look for
-    #[arg(required = true, value_name = "WORDS", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
     /// At most so many
     #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 50)]
@@ -31,6 +31,7 @@ const EXAMPLES: &str = "\
 Examples:
   piton search login
   piton search npm install -n 5
+  piton search -- --force                 a word that begins with a dash
   piton search src/auth.ts --json | jq -r '.found[].target'";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ use piton_engine::view::Captured;
 use piton_engine::{CaptureOptions, Clock, SystemClock, TargetError};
 use serde::Serialize;
 
+use crate::agent_files;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
@@ -19,7 +20,6 @@ use crate::escape::{escape, escape_path};
 use crate::progress::with_progress;
 use crate::settings::shown;
 use crate::words::{changes, label};
-use crate::{agent_files, settings};
 
 /// Make an agent report to piton, so that every step of it is captured
 ///
@@ -347,8 +347,7 @@ fn is_shared(path: &Path) -> bool {
 /// Captures a workspace that has no checkpoint yet.
 fn first_capture(surroundings: &Surroundings, console: &mut Console) -> Result<Option<Captured>, Failure> {
     let folder = surroundings.folder()?;
-    let (settings, _) = settings::load_leniently(Some(&folder));
-    let mut workspace = environment::engine(Some(&settings))?.open_or_init(&folder)?;
+    let mut workspace = surroundings.engine.open_or_init(&folder)?;
     match workspace.resolve("start") {
         Ok(_) => return Ok(None),
         Err(TargetError::Empty) => {}

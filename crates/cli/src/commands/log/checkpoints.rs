@@ -52,11 +52,7 @@ pub fn write(
 }
 
 /// What a checkpoint is called, or why it exists.
-fn description(
-    checkpoint: &CheckpointView,
-    operations: &HashMap<&OperationId, &OperationView>,
-    names: &Names,
-) -> Text {
+fn description(checkpoint: &CheckpointView, operations: &HashMap<&OperationId, &OperationView>, names: &Names) -> Text {
     let name = checkpoint.name.as_deref().unwrap_or_default();
     let note = checkpoint.annotation.as_deref().unwrap_or_default();
     let mut text = Text::new(Style::Bold, name);

@@ -48,13 +48,7 @@ const LONGEST_TEXT: usize = 64;
 const SHORTEST_TEXT: usize = 12;
 
 /// Writes all of it.
-pub fn write(
-    out: &mut dyn Write,
-    look: &Look,
-    timeline: &Timeline,
-    around: &Around,
-    detail: Detail,
-) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, look: &Look, timeline: &Timeline, around: &Around, detail: Detail) -> io::Result<()> {
     let narrow = look.width < NARROW;
     let rows = rows(look, timeline, around, detail, narrow);
     let columns = Columns::of(look, &rows, narrow);
@@ -132,9 +126,7 @@ fn rows(look: &Look, timeline: &Timeline, around: &Around, detail: Detail, narro
                     ..Row::default()
                 }
             }
-            LogEntry::Operation(operation) => {
-                Row { age: age(operation.began_at), ..of_operation(operation, around) }
-            }
+            LogEntry::Operation(operation) => Row { age: age(operation.began_at), ..of_operation(operation, around) },
             LogEntry::Gap { session, gap } => Row {
                 marker: Text::new(Style::Warn, "!"),
                 age: age(gap.at),
@@ -395,7 +387,8 @@ impl<'a> Columns<'a> {
         let label = below.label.cut(look, usize::MAX);
         // A label that is too long for its column pushes the rest of its line, and only that.
         let column = (2 + self.target + self.age).saturating_sub(4).max(label.width + 2);
-        let text = if below.counts.is_some() { below.text.cut(look, self.text) } else { below.text.cut(look, usize::MAX) };
+        let text =
+            if below.counts.is_some() { below.text.cut(look, self.text) } else { below.text.cut(look, usize::MAX) };
         let after = if below.counts.is_some() { self.text + 2 } else { text.width + 2 };
         let counts = if below.counts.is_some() { self.counts + 2 } else { 0 };
         let cells = [
@@ -470,17 +463,23 @@ mod tests {
             "candidates": [{ "step": { "session": ONE, "turn": 3, "step": 2 } }, "you"],
         });
         vec![
-            turn(ONE, 3, 2, Some("make the tests pass\nall of them"), json!({
-                "ended_at": null, "ending": null,
-                "files": [file("src/auth.ts", "modified", owner)],
-                "steps": [step(1, "Edit src/auth.ts", Some("done")), step(2, "Bash npm install", None)],
-                "yours": [file("notes.md", "modified", json!({ "who": "you" }))],
-                "unsure": [file("cache.json", "created", unsure)],
-                "gaps": [{
-                    "turn": 3, "step": 2, "cause": "before-tool", "at": ago(2),
-                    "reason": "not all files could be read in time",
-                }],
-            })),
+            turn(
+                ONE,
+                3,
+                2,
+                Some("make the tests pass\nall of them"),
+                json!({
+                    "ended_at": null, "ending": null,
+                    "files": [file("src/auth.ts", "modified", owner)],
+                    "steps": [step(1, "Edit src/auth.ts", Some("done")), step(2, "Bash npm install", None)],
+                    "yours": [file("notes.md", "modified", json!({ "who": "you" }))],
+                    "unsure": [file("cache.json", "created", unsure)],
+                    "gaps": [{
+                        "turn": 3, "step": 2, "cause": "before-tool", "at": ago(2),
+                        "reason": "not all files could be read in time",
+                    }],
+                }),
+            ),
             json!({
                 "entry": "checkpoint", "id": "mmmmnnnnoooopppp", "name": "release", "annotation": "it works",
                 "created_at": ago(5), "cause": "manual", "line": 1, "skipped_count": 0, "pinned": true,
@@ -558,11 +557,10 @@ mod tests {
 
     #[test]
     fn with_several_sessions_each_turn_says_whose_it_is_and_what_to_type() {
-        let entries = vec![
-            turn(TWO, 1, 1, Some("fix it"), json!({})),
-            turn(ONE, 1, 3, Some("try \u{1b}[2J this"), json!({})),
-        ];
-        let text = shown(entries, vec![session(TWO, "mine", 1), session(ONE, "claude-code", 1)], 100, Detail::default());
+        let entries =
+            vec![turn(TWO, 1, 1, Some("fix it"), json!({})), turn(ONE, 1, 3, Some("try \u{1b}[2J this"), json!({}))];
+        let text =
+            shown(entries, vec![session(TWO, "mine", 1), session(ONE, "claude-code", 1)], 100, Detail::default());
         assert_eq!(
             text,
             "
