@@ -188,7 +188,7 @@ impl Workspace {
         self.keep_index(scan, keeps_index);
         // The checkpoint is recorded; what goes wrong here only makes the next start slower.
         let _ = self.store.tidy(&lock);
-        self.tell(|| Notice::Captured { checkpoint: detail.checkpoint.clone() });
+        self.tell(|| Notice::Captured { checkpoint: Box::new(detail.checkpoint.clone()) });
         Ok(Captured { checkpoint: detail })
     }
 

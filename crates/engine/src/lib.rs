@@ -47,7 +47,7 @@ pub use observe::{CountTurns, Elsewhere, ObserveOptions, TurnFound};
 pub use operate::{OperationError, Plan};
 pub use recover::RecoverError;
 pub use rewind::RewindOptions;
-pub use session::{LiveSession, ObserveError, Tool};
+pub use session::{LiveSession, ObserveError, ObservedElsewhere, Tool};
 pub use target::TargetError;
 pub use timeline::LogOptions;
 pub use turns::{ChangesOptions, TimelineOptions};

@@ -15,7 +15,7 @@ pub enum Notice {
     /// A checkpoint was recorded.
     Captured {
         /// Which.
-        checkpoint: CheckpointView,
+        checkpoint: Box<CheckpointView>,
     },
     /// A session began, or was heard of for the first time.
     SessionBegan {

@@ -513,7 +513,7 @@ impl Workspace {
             self.tell(|| Notice::TurnBegan { session: context.session.clone(), turn: context.turn });
         }
         if let Some(checkpoint) = checkpoint {
-            self.tell(|| Notice::Captured { checkpoint: checkpoint.clone() });
+            self.tell(|| Notice::Captured { checkpoint: Box::new(checkpoint.clone()) });
         }
         if let Some(reason) = gap {
             self.tell(|| Notice::Gap { reason: reason.clone() });

@@ -29,6 +29,9 @@ pub enum ObserveError {
     NoFolder,
 }
 
+/// What came of a report in another workspace of the session.
+pub type ObservedElsewhere = (PathBuf, Result<Observed, ObserveError>);
+
 impl Engine {
     /// Takes in what an agent reports, in the workspace around the folder it works in and in every other that its
     /// session works in. A folder that is no workspace yet becomes one.
@@ -41,7 +44,7 @@ impl Engine {
         &self,
         report: &Report,
         options: &ObserveOptions<'_>,
-    ) -> Result<(Observed, Vec<(PathBuf, Result<Observed, ObserveError>)>), ObserveError> {
+    ) -> Result<(Observed, Vec<ObservedElsewhere>), ObserveError> {
         let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
         let session = SessionId::of(&report.agent, &report.session);
         let mut first = self.open_or_init_around(cwd)?;

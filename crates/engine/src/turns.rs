@@ -296,6 +296,8 @@ struct Turns {
     by_step: HashMap<(SessionId, u32, u32), Together>,
     yours: HashMap<(SessionId, u32), Together>,
     unsure: HashMap<(SessionId, u32), Together>,
+    /// What a step changed where that was too much to list.
+    unlisted: HashMap<(SessionId, u32, u32), Counts>,
 }
 
 impl Turns {
@@ -304,6 +306,12 @@ impl Turns {
         if let (Some(place), Cause::Prompt | Cause::BeforeTool) = (place, row.checkpoint.cause) {
             let key = (place.session.clone(), place.turn, place.step);
             self.before.entry(key).or_insert_with(|| row.clone());
+        }
+        if let (Some(place), Cause::AfterTool) = (place, row.checkpoint.cause)
+            && changes.is_empty()
+        {
+            let key = (place.session.clone(), place.turn, place.step.unwrap_or(0));
+            *self.unlisted.entry(key).or_default() += row.checkpoint.changes;
         }
         for change in changes {
             if let Some((session, turn)) = change.owner.turn() {
@@ -326,7 +334,11 @@ impl Turns {
         let key = (turn.session.clone(), turn.number);
         let files = |map: &HashMap<(SessionId, u32), Together>| map.get(&key).map(Together::files).unwrap_or_default();
         let before = |step| self.before.get(&(turn.session.clone(), turn.number, step));
-        let steps = steps.iter().filter(|step| step.step.at.turn == turn.number).map(|row| {
+        let unlisted =
+            |step| self.unlisted.get(&(turn.session.clone(), turn.number, step)).copied().unwrap_or_default();
+        let mine = || steps.iter().filter(|step| step.step.at.turn == turn.number);
+        let all_unlisted = mine().fold(Counts::default(), |all, row| all + unlisted(row.step.at.step));
+        let steps = mine().map(|row| {
             let at = &row.step.at;
             let mine = self.by_step.get(&(at.session.clone(), at.turn, at.step));
             StepView {
@@ -340,7 +352,7 @@ impl Turns {
                 ending: row.ending,
                 at: Timestamp(row.step.opened.div_euclid(1_000_000)),
                 checkpoint: before(Some(at.step)).map(|row| row.checkpoint.id.clone()),
-                changes: mine.map(Together::counts).unwrap_or_default(),
+                changes: mine.map(Together::counts).unwrap_or_default() + unlisted(at.step),
                 files: mine.map(Together::files).unwrap_or_default(),
             }
         });
@@ -354,7 +366,7 @@ impl Turns {
             ending: row.ending,
             message: row.message.clone(),
             checkpoint: before(None).map(|row| row.checkpoint.id.clone()),
-            changes: self.owned.get(&key).map(Together::counts).unwrap_or_default(),
+            changes: self.owned.get(&key).map(Together::counts).unwrap_or_default() + all_unlisted,
             files: files(&self.owned),
             steps: steps.collect(),
             yours: files(&self.yours),

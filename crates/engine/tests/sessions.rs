@@ -525,3 +525,18 @@ fn a_subagents_steps_are_in_the_turn_and_its_shell_may_end_after_the_turn_did() 
     assert_eq!(turns[0].steps[0].subagent.as_deref(), Some("sub-1"));
     assert_eq!(owners(&turns[0].files), ["late.txt window t1.1"]);
 }
+
+#[test]
+fn a_step_that_changes_too_much_to_list_is_counted_all_the_same() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.before("c1", "Bash", &[]);
+    tick();
+    for number in 0..5_100 {
+        world.write(format!("{}/{number}", number % 10), "x");
+    }
+    agent.after("c1");
+    let turn = &agent.turns()[0];
+    assert_eq!((turn.changes.created, turn.steps[0].changes.created, turn.files.len()), (5_100, 5_100, 0));
+}

@@ -74,6 +74,24 @@ pub struct Counts {
     pub deleted: u64,
 }
 
+impl std::ops::Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            created: self.created + other.created,
+            modified: self.modified + other.modified,
+            deleted: self.deleted + other.deleted,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
 impl Counts {
     /// Counts the changes that are worth a line.
     pub fn of<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Self {

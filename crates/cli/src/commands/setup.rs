@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(value_name = "AGENT", default_value = claude_code::NAME, hide_default_value = true)]
     #[arg(value_parser = PossibleValuesParser::new(Adapter::ALL.map(Adapter::name)), hide_possible_values = true)]
     agent: String,
-    /// For all projects: your own settings file [default]
+    /// For all projects: your own settings file; so it is unless you say otherwise
     #[arg(long, conflicts_with = "project")]
     user: bool,
     /// For this workspace alone
