@@ -386,7 +386,7 @@ fn eight_processes_at_once_end_in_a_verifiable_store_with_checkpoints_of_states_
         }
     });
     assert_eq!(scene.run(&["verify"])["sound"], true);
-    let log = scene.run(&["log"]);
+    let log = scene.run(&["log", "--checkpoints"]);
     let checkpoints = log["checkpoints"].as_array().unwrap();
     assert!(checkpoints.len() > 30, "{}", checkpoints.len());
     for checkpoint in checkpoints {
