@@ -7,6 +7,7 @@ pub mod apply;
 mod assemble;
 pub mod clock;
 pub mod fail;
+pub mod git;
 mod index;
 mod lock;
 pub mod outside;

@@ -6,6 +6,7 @@
 pub mod diff;
 pub mod edit;
 pub mod event;
+pub mod git;
 pub mod id;
 pub mod merge;
 pub mod ownership;
@@ -20,6 +21,7 @@ pub mod time;
 pub mod tree;
 
 pub use diff::{Change, ChangeKind, Counts, TreeSource};
+pub use git::GitState;
 pub use id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
 pub use ownership::{Candidate, Evidence, Owned, Owner};
 pub use path::{BadPath, EntryName, WorkspacePath};

@@ -1,0 +1,304 @@
+//! One pack of objects and its index.
+
+use std::cell::{OnceCell, RefCell};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::files;
+use super::hash::{Format, Id};
+use super::inflate::Inflater;
+use super::number::varint;
+use super::objects::{Failure, Kind};
+
+/// A pack. Its index is open from the beginning, the pack itself when something in it is wanted.
+pub(super) struct Pack {
+    format: Format,
+    index: File,
+    /// How many objects there are up to each first byte.
+    fan: Vec<u32>,
+    path: PathBuf,
+    pack: OnceCell<Option<File>>,
+}
+
+/// Where the ids begin.
+const IDS_AT: u64 = 8 + 256 * 4;
+/// Git makes chains of at most this length, and by default of 50.
+const LONGEST_CHAIN: usize = 4096;
+/// Bytes that putting one object together may take in all.
+const MOST_WORK: u64 = 1 << 30;
+/// Packs of one folder that are looked at.
+const MOST_PACKS: usize = 4096;
+
+type Object = (Kind, Vec<u8>);
+
+impl Pack {
+    /// The packs of a folder of objects.
+    pub(super) fn list(folder: &Path, format: Format) -> Vec<Self> {
+        let Ok(listing) = std::fs::read_dir(folder.join("pack")) else { return Vec::new() };
+        let paths = listing.flatten().map(|entry| entry.path());
+        let indexes = paths.filter(|path| path.extension().is_some_and(|e| e == "idx")).take(MOST_PACKS);
+        indexes.filter_map(|path| Self::open(path, format)).collect()
+    }
+
+    fn open(index: PathBuf, format: Format) -> Option<Self> {
+        let (file, stat) = files::open(&index).ok()??;
+        let mut start = [0; IDS_AT as usize];
+        file.read_exact_at(&mut start, 0).ok()?;
+        if start[..8] != *b"\xfftOc\0\0\0\x02" {
+            return None;
+        }
+        let fan: Vec<u32> = start[8..].chunks_exact(4).map(|c| u32::from_be_bytes([c[0], c[1], c[2], c[3]])).collect();
+        let least = IDS_AT + u64::from(*fan.last()?) * (format.len() as u64 + 8);
+        if !fan.is_sorted() || (stat.st_size as u64) < least {
+            return None;
+        }
+        Some(Self { format, index: file, fan, path: index.with_extension("pack"), pack: OnceCell::new() })
+    }
+
+    /// Where in the pack an object begins.
+    pub(super) fn find(&self, id: Id) -> Result<u64, Failure> {
+        /// So many ids are read at once.
+        const SHARE: u64 = 128;
+        let width = self.format.len();
+        let first = id.as_bytes()[0] as usize;
+        let mut low = if first == 0 { 0 } else { u64::from(self.fan[first - 1]) };
+        let mut high = u64::from(self.fan[first]);
+        let mut buffer = [0; SHARE as usize * 32];
+        while high - low > SHARE {
+            let middle = low + (high - low) / 2;
+            let probe = &mut buffer[..width];
+            self.index.read_exact_at(probe, IDS_AT + middle * width as u64).map_err(|_| Failure::Damaged)?;
+            if &*probe <= id.as_bytes() { low = middle } else { high = middle }
+        }
+        let ids = &mut buffer[..(high - low) as usize * width];
+        self.index.read_exact_at(ids, IDS_AT + low * width as u64).map_err(|_| Failure::Damaged)?;
+        let at = ids.chunks_exact(width).position(|found| found == id.as_bytes()).ok_or(Failure::Missing)?;
+        self.offset(low + at as u64).ok_or(Failure::Damaged)
+    }
+
+    fn offset(&self, number: u64) -> Option<u64> {
+        let count = u64::from(*self.fan.last()?);
+        let offsets = IDS_AT + count * (self.format.len() as u64 + 4);
+        let mut four = [0; 4];
+        self.index.read_exact_at(&mut four, offsets + number * 4).ok()?;
+        let offset = u32::from_be_bytes(four);
+        if offset >> 31 == 0 {
+            return Some(offset.into());
+        }
+        // Beyond 2 GiB it stands in another table.
+        let mut eight = [0; 8];
+        let number = u64::from(offset & (u32::MAX >> 1));
+        self.index.read_exact_at(&mut eight, offsets + count * 4 + number * 8).ok()?;
+        Some(u64::from_be_bytes(eight))
+    }
+
+    fn file(&self) -> Result<&File, Failure> {
+        let open = || files::open(&self.path).ok().flatten().map(|(file, _)| file);
+        // Git removes old packs when it has repacked them.
+        self.pack.get_or_init(open).as_ref().ok_or(Failure::Missing)
+    }
+
+    /// Puts an object together. `largest` is for the object itself, `bound` for those that it is a difference to.
+    pub(super) fn read(
+        &self,
+        offset: u64,
+        largest: u64,
+        bound: u64,
+        inflater: &RefCell<Inflater>,
+        elsewhere: &dyn Fn(Id) -> Result<Object, Failure>,
+    ) -> Result<Object, Failure> {
+        let file = self.file()?;
+        let mut chain = Vec::new();
+        let mut at = offset;
+        let (kind, mut content) = loop {
+            let entry = Entry::read(file, at, self.format).ok_or(Failure::Damaged)?;
+            let allowed = if chain.is_empty() { largest } else { bound };
+            match entry.kind {
+                EntryKind::Whole(kind) if entry.size <= allowed => {
+                    break (kind, entry.inflate(file, &mut inflater.borrow_mut()).ok_or(Failure::Damaged)?);
+                }
+                EntryKind::Whole(_) => return Err(Failure::TooLarge),
+                EntryKind::Offset(back) => {
+                    at = at.checked_sub(back).filter(|base| back > 0 && *base > 0).ok_or(Failure::Damaged)?;
+                }
+                EntryKind::Id(base) => match self.find(base) {
+                    Ok(offset) => at = offset,
+                    Err(_) => {
+                        chain.push(entry);
+                        break elsewhere(base)?;
+                    }
+                },
+            }
+            chain.push(entry);
+            if chain.len() > LONGEST_CHAIN {
+                return Err(Failure::Damaged);
+            }
+        };
+        let mut work = 0;
+        while let Some(entry) = chain.pop() {
+            if entry.size > bound {
+                return Err(Failure::TooLarge);
+            }
+            let delta = entry.inflate(file, &mut inflater.borrow_mut()).ok_or(Failure::Damaged)?;
+            let allowed = if chain.is_empty() { largest } else { bound };
+            content = patch(&content, &delta, allowed)?;
+            work += (content.len() + delta.len()) as u64;
+            if work > MOST_WORK {
+                return Err(Failure::TooLarge);
+            }
+        }
+        Ok((kind, content))
+    }
+}
+
+enum EntryKind {
+    Whole(Kind),
+    /// A difference to the object so many bytes before.
+    Offset(u64),
+    /// A difference to an object.
+    Id(Id),
+}
+
+/// What stands before an object's compressed bytes.
+struct Entry {
+    kind: EntryKind,
+    size: u64,
+    data_at: u64,
+}
+
+impl Entry {
+    fn read(file: &File, at: u64, format: Format) -> Option<Self> {
+        // The longest header: a size of ten bytes and an id.
+        let mut start = [0; 42];
+        let filled = file.read_at(&mut start, at).ok()?;
+        let start = &start[..filled];
+        let mut byte = *start.first()?;
+        let kind = byte >> 4 & 7;
+        let mut size = u64::from(byte & 15);
+        let mut used = 1;
+        let mut shift = 4;
+        while byte & 128 != 0 {
+            byte = *start.get(used)?;
+            used += 1;
+            if shift > 57 {
+                return None;
+            }
+            size |= u64::from(byte & 127) << shift;
+            shift += 7;
+        }
+        let kind = match kind {
+            1 => EntryKind::Whole(Kind::Commit),
+            2 => EntryKind::Whole(Kind::Tree),
+            3 => EntryKind::Whole(Kind::Blob),
+            4 => EntryKind::Whole(Kind::Tag),
+            6 => EntryKind::Offset(varint(start, &mut used)?),
+            7 => {
+                used += format.len();
+                EntryKind::Id(Id::from_bytes(start.get(used - format.len()..used)?))
+            }
+            _ => return None,
+        };
+        Some(Self { kind, size, data_at: at.checked_add(used as u64)? })
+    }
+
+    fn inflate(&self, file: &File, inflater: &mut Inflater) -> Option<Vec<u8>> {
+        let mut at = self.data_at;
+        let mut source = |buffer: &mut [u8]| {
+            let read = file.read_at(buffer, at)?;
+            at += read as u64;
+            Ok(read)
+        };
+        inflater.begin();
+        let mut content = vec![0; usize::try_from(self.size).ok()?];
+        if !content.is_empty() {
+            let (filled, _) = inflater.fill(&mut source, &mut content)?;
+            (filled == content.len()).then_some(())?;
+        }
+        Some(content)
+    }
+}
+
+/// Applies a difference: which parts of the base to copy, and what to put between them.
+fn patch(base: &[u8], delta: &[u8], largest: u64) -> Result<Vec<u8>, Failure> {
+    let mut at = 0;
+    let next = |at: &mut usize| {
+        let byte = delta.get(*at).copied().ok_or(Failure::Damaged)?;
+        *at += 1;
+        Ok(byte)
+    };
+    let size = |at: &mut usize| {
+        let mut size = 0u64;
+        for shift in (0..63).step_by(7) {
+            let byte = next(at)?;
+            size |= u64::from(byte & 127) << shift;
+            if byte & 128 == 0 {
+                return Ok(size);
+            }
+        }
+        Err(Failure::Damaged)
+    };
+    if size(&mut at)? != base.len() as u64 {
+        return Err(Failure::Damaged);
+    }
+    let wanted = size(&mut at)?;
+    if wanted > largest {
+        return Err(Failure::TooLarge);
+    }
+    let wanted = wanted as usize;
+    let mut out = Vec::with_capacity(wanted);
+    while at < delta.len() {
+        let code = next(&mut at)?;
+        let part = if code & 128 != 0 {
+            let mut number = |bits: std::ops::Range<u8>| {
+                let mut number = 0usize;
+                for (place, bit) in bits.enumerate() {
+                    if code >> bit & 1 != 0 {
+                        number |= usize::from(next(&mut at)?) << (8 * place);
+                    }
+                }
+                Ok(number)
+            };
+            let from = number(0..4)?;
+            let len = match number(4..7)? {
+                0 => 0x10000,
+                len => len,
+            };
+            base.get(from..from + len).ok_or(Failure::Damaged)?
+        } else {
+            let len = usize::from(code);
+            at += len;
+            delta.get(at - len..at).filter(|part| !part.is_empty()).ok_or(Failure::Damaged)?
+        };
+        if out.len() + part.len() > wanted {
+            return Err(Failure::Damaged);
+        }
+        out.extend_from_slice(part);
+    }
+    if out.len() == wanted { Ok(out) } else { Err(Failure::Damaged) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_copies_and_inserts_and_nothing_else() {
+        let base = b"hello world";
+        // Copy 5 from 0, insert "!", copy 6 from 5.
+        let delta = [11, 12, 0b1001_0000, 5, 1, b'!', 0b1001_0001, 5, 6];
+        assert_eq!(patch(base, &delta, 100).unwrap(), b"hello! world");
+        assert_eq!(patch(base, &delta, 11), Err(Failure::TooLarge));
+        assert_eq!(patch(b"other", &delta, 100), Err(Failure::Damaged));
+        for end in 0..delta.len() {
+            assert!(patch(base, &delta[..end], 100).is_err(), "cut at {end}");
+        }
+        for at in 0..delta.len() {
+            for bit in 0..8 {
+                let mut bad = delta;
+                bad[at] ^= 1 << bit;
+                let _ = patch(base, &bad, 100);
+            }
+        }
+    }
+}
