@@ -161,7 +161,7 @@ impl Workspace {
         let root = self.root_to_capture(&lock)?;
         let Taken { mut writer, scan, fresh, keeps_index } = self.take(&lock, &root, &Attention::default())?;
         let parent = self.store.head(self.record.line)?;
-        let git = self.git_state(&mut writer, &scan, parent.as_ref())?;
+        let git = self.git_state(&mut writer, &scan)?;
         let about = About { place, git, ..About::of(Cause::Manual) };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let id = checkpoint.id.clone();

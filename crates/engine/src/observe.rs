@@ -197,7 +197,7 @@ impl Workspace {
             forced.append(&mut left_out);
         };
         let parent = self.store.head(self.record.line)?;
-        let git = self.git_state(&mut writer, &scan, parent.as_ref())?;
+        let git = self.git_state(&mut writer, &scan)?;
         let about = About {
             place: Some(context.place()),
             description: description(&report.event),

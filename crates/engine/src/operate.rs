@@ -387,7 +387,7 @@ impl Workspace {
         }
         let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
         let parent = self.store.head(self.record.line)?;
-        let git = self.git_state(&mut writer, &scan, parent.as_ref())?;
+        let git = self.git_state(&mut writer, &scan)?;
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;

@@ -51,6 +51,7 @@ impl Workspace {
         };
         let is_near = |gap: &Gap| row.checkpoint.place.as_ref().is_some_and(|place| place.turn == gap.place.turn);
         Ok(Shown {
+            git: self.git_at(&row)?,
             checkpoint: CheckpointDetail {
                 checkpoint: (&row).into(),
                 skipped: diff::skipped(&self.store, &tree)?.iter().map(Into::into).collect(),

@@ -5,6 +5,7 @@ mod sessions;
 use std::path::{Path, PathBuf};
 
 use piton_model::diff::{Change, ChangeKind, Counts};
+use piton_model::git::GitState;
 use piton_model::text::Hunk;
 use piton_model::{
     Cause, CheckpointId, Entry, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspaceId, WorkspacePath,
@@ -165,6 +166,8 @@ pub struct Shown {
     pub files: Vec<OwnedFile>,
     /// Captures of the same turn that should have been and were not: what they would have held may be in this one.
     pub gaps: Vec<GapView>,
+    /// The repository's state then, where there is one.
+    pub git: Option<GitState>,
 }
 
 /// One path's difference, without its content.

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use piton_host::{Index, Lock, clock};
+use piton_model::ObjectId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 pub use error::StoreError;
@@ -35,6 +36,17 @@ pub use search::Hit;
 pub use sessions::{ChangeRow, SessionRow, StepRow, TurnRow};
 pub use verify::{Damage, Verified};
 pub use write::Writer;
+
+/// Which state of the repository goes with which state of `.git` and of the workspace.
+#[derive(Clone, Debug)]
+pub struct GitNote {
+    /// The fingerprint of `.git`.
+    pub signature: [u8; 32],
+    /// The workspace.
+    pub tree: ObjectId,
+    /// The state, an object.
+    pub state: ObjectId,
+}
 
 /// One workspace's memory.
 pub struct Store {
@@ -56,6 +68,7 @@ const DATABASE: &str = "piton.db";
 const LOCK: &str = "lock";
 const PACKS: &str = "packs";
 const INDEX: &str = "index";
+const GIT: &str = "git";
 
 impl Store {
     /// Makes the folders of a new store.
@@ -153,6 +166,27 @@ impl Store {
     /// Forgets the stat cache, so that the next capture reads every file.
     pub fn drop_index(&self) {
         let _ = std::fs::remove_file(self.folder.join(INDEX));
+    }
+
+    /// What is known of the repository since the last capture.
+    pub fn git_note(&self) -> Option<GitNote> {
+        let bytes = std::fs::read(self.folder.join(GIT)).ok()?;
+        let parts: [[u8; 32]; 3] = bytes.as_chunks::<32>().0.try_into().ok().filter(|_| bytes.len() == 96)?;
+        Some(GitNote { signature: parts[0], tree: ObjectId(parts[1]), state: ObjectId(parts[2]) })
+    }
+
+    /// Keeps what is known of the repository. Like the index it is only a cache.
+    pub fn note_git(&self, note: &GitNote) {
+        let bytes = [note.signature, note.tree.0, note.state.0].concat();
+        let path = self.folder.join(GIT);
+        if std::fs::write(&path, bytes).is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+
+    /// Forgets it.
+    pub fn forget_git(&self) {
+        let _ = std::fs::remove_file(self.folder.join(GIT));
     }
 
     pub(crate) fn db(&self) -> ReentrantMutexGuard<'_, Connection> {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use piton_engine::model::Cause;
+use piton_engine::model::git::GitState;
 use piton_engine::view::{CheckpointView, OperationView, OwnedFile, SessionView, Shown};
 
 use super::log::why;
@@ -71,6 +72,9 @@ fn write(
     if checkpoint.pinned {
         line("pinned", "yes: it was made by hand".to_owned())?;
     }
+    if let Some(git) = &shown.git {
+        line("git", git_state(git))?;
+    }
     if let Some(parent) = &checkpoint.parent {
         line("follows", paint.id(parent.short()))?;
     }
@@ -121,4 +125,29 @@ fn write_files(out: &mut dyn Write, look: &Look, list: &[OwnedFile], names: &Nam
         files::write_line(out, look, "  ", &file.change, &owner)?;
     }
     files::write_rest(out, look, "  ", list.len() - shown)
+}
+
+/// A repository's state in one line: `main at 1a2b3c4d5e, 2 staged, uncommitted changes`.
+fn git_state(git: &GitState) -> String {
+    let commit = git.head.commit.as_deref().map(|hex| hex.get(..10).unwrap_or(hex));
+    let head = match (&git.head.branch, commit) {
+        (Some(branch), Some(commit)) => format!("{} at {commit}", escape(branch)),
+        (Some(branch), None) => format!("{}, no commit yet", escape(branch)),
+        (None, Some(commit)) => format!("detached at {commit}"),
+        (None, None) => "no commit".to_owned(),
+    };
+    let mut parts = vec![head];
+    if let Some(act) = git.in_progress {
+        parts.push(format!("in the middle of a {}", act.as_str()));
+    }
+    match (git.staged.len(), git.uncommitted) {
+        (0, Some(true)) => parts.push("uncommitted changes".to_owned()),
+        (0, Some(false)) => parts.push("nothing uncommitted".to_owned()),
+        (0, None) => {}
+        (staged, _) => parts.push(format!("{} staged", words::plural(staged as u64, "file"))),
+    }
+    if let Some(why) = &git.incomplete {
+        parts.push(format!("incomplete: {}", escape(why)));
+    }
+    parts.join(", ")
 }
