@@ -243,3 +243,35 @@ fn a_transcript_that_is_cut_anywhere_gives_its_first_turns() {
         assert_eq!(summary.unreadable, 0, "{end}");
     }
 }
+
+#[test]
+fn a_whole_session_of_both_versions_has_three_turns_and_every_tool_begins_and_ends() {
+    for (hooks, transcript) in [
+        (fixture!("2.1.197/session/hooks.jsonl"), fixture!("2.1.197/session/transcript.jsonl")),
+        (fixture!("2.1.325/session/hooks.jsonl"), fixture!("2.1.325/session/transcript.jsonl")),
+    ] {
+        let reports = reports(hooks);
+        let prompts: Vec<&str> = reports
+            .iter()
+            .filter_map(|report| match &report.event {
+                Event::Prompt { text } => Some(&text[..]),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(prompts, ["write the notes", "work in the background", "ask two helpers"]);
+        let ids = |wanted: fn(&Event) -> Option<&ToolCall>| {
+            let mut ids: Vec<_> = reports.iter().filter_map(|report| wanted(&report.event)?.id.clone()).collect();
+            ids.sort();
+            ids
+        };
+        let began = ids(|event| if let Event::BeforeTool(call) = event { Some(call) } else { None });
+        let ended = ids(|event| match event {
+            Event::AfterTool(call) | Event::ToolFailed { call, .. } => Some(call),
+            _ => None,
+        });
+        assert_eq!(began, ended);
+        let mut found = Vec::new();
+        turns(transcript.as_bytes(), |turn| found.push(turn.text)).unwrap();
+        assert_eq!(found, prompts);
+    }
+}
