@@ -142,14 +142,30 @@ fn an_entry_that_only_resembles_pitons_is_not_touched() {
         "piton log hook claude-code",
         "'unclosed",
         "",
+        // It does more than piton wrote, so it is its user's own.
+        "piton hook claude-code && notify-send done",
+        "piton hook claude-code | tee log",
+        "piton hook claude-code > /tmp/mine",
+        "piton hook claude-code --verbose",
+        "piton hook claude-code # mine",
+        "piton hook claude-code\nnotify-send done",
+        "piton hook claude-code 2>/dev/null || : ; notify-send done",
+        "piton hook claude-code 2>/dev/null || notify-send failed",
+        "piton hook claude-code; notify-send done",
+        "piton hook claude-code &",
+        "A=b piton hook claude-code",
     ] {
         assert_eq!(HookCommand::of(command), None, "{command}");
         let text = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}});
         check(&text.to_string());
     }
-    for command in
-        ["piton hook claude-code", "\"/a b/piton\" hook claude-code || true", "'/a/piton' hook 'claude-code'"]
-    {
+    for command in [
+        "piton hook claude-code",
+        "piton hook claude-code\n",
+        "\"/a b/piton\" hook claude-code || true",
+        "'/a #b/piton' hook claude-code 2>/dev/null || :",
+        "'/a/piton' hook 'claude-code'",
+    ] {
         assert!(HookCommand::of(command).is_some(), "{command}");
     }
 }
@@ -165,6 +181,13 @@ fn what_an_earlier_piton_left_is_brought_up_to_date() {
     assert!(found.is_complete() && !with.contains("PostToolBatch") && !with.contains("/old"), "{with}");
     // The user's own time limit is the user's.
     assert!(with.contains("\"timeout\":5") && !with.contains("\"matcher\":\"*\""), "{with}");
+    // So are hooks for events that piton does nothing with.
+    let now: Vec<String> = found.hooks.into_iter().map(|hook| hook.event).collect();
+    let old = with.replacen("\"SessionEnd\"", "\"SubagentStop\"", 1);
+    assert_eq!(installed(&old).unwrap().missing(), ["SessionEnd"]);
+    let with = install(&old, &piton()).unwrap();
+    assert!(!with.contains("Subagent"), "{with}");
+    assert_eq!(installed(&with).unwrap().hooks.len(), now.len());
 }
 
 #[test]

@@ -45,23 +45,23 @@ pub fn replace(path: &Path, was: Option<&[u8]>, new: &[u8]) -> io::Result<bool> 
     Ok(true)
 }
 
-/// Keeps what a file held beside it, under the first name that is free; a copy that is there already is enough.
-pub fn back_up(path: &Path, bytes: &[u8], ending: &str, now: &str) -> io::Result<PathBuf> {
-    let plain = with_ending(path, ending);
-    let dated = with_ending(path, &format!("{ending}-{now}"));
-    for place in [&plain, &dated] {
-        match read(place)? {
-            Some(held) if held == bytes => return Ok(place.clone()),
+/// Keeps what a file held beside it, under the first of these endings that is free; a copy that is there already is
+/// enough, and none is overwritten.
+pub fn back_up(path: &Path, bytes: &[u8], endings: impl Iterator<Item = String>) -> io::Result<PathBuf> {
+    for ending in endings {
+        let place = with_ending(path, &ending);
+        match read(&place)? {
+            Some(held) if held == bytes => return Ok(place),
             Some(_) => {}
             None => {
-                replace(place, None, bytes)?;
+                replace(&place, None, bytes)?;
                 let mode = std::fs::metadata(path)?.permissions();
-                std::fs::set_permissions(place, mode)?;
-                return Ok(place.clone());
+                std::fs::set_permissions(&place, mode)?;
+                return Ok(place);
             }
         }
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is taken", dated.display())))
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "every name for a copy of it is taken"))
 }
 
 /// A file's name with more at its end.

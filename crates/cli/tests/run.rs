@@ -144,6 +144,18 @@ fn signals_pass_through() {
     for (name, signal, to_all, expected) in [
         ("TERM", Signal::TERM, false, "TERM"),
         ("HUP", Signal::HUP, false, "HUP"),
+        ("USR1", Signal::USR1, false, "USR1"),
+        ("USR2", Signal::USR2, false, "USR2"),
+        ("ALRM", Signal::ALARM, false, "ALRM"),
+        ("VTALRM", Signal::VTALARM, false, "VTALRM"),
+        ("PROF", Signal::PROF, false, "PROF"),
+        ("IO", Signal::IO, false, "IO"),
+        ("PWR", Signal::POWER, false, "PWR"),
+        ("STKFLT", Signal::STKFLT, false, "STKFLT"),
+        ("XCPU", Signal::XCPU, false, "XCPU"),
+        ("XFSZ", Signal::XFSZ, false, "XFSZ"),
+        ("URG", Signal::URG, false, "URG"),
+        ("WINCH", Signal::WINCH, false, "WINCH"),
         ("INT", Signal::INT, true, "INT"),
         ("QUIT", Signal::QUIT, true, "QUIT"),
     ] {

@@ -124,7 +124,7 @@ fn doing_it_again_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn a_backup_is_never_overwritten_and_never_of_pitons_own_version() {
+fn every_change_is_backed_up_and_a_backup_is_never_overwritten() {
     let scene = Scene::new();
     let file = scene.path("home/.claude/settings.json");
     let backup = scene.path("home/.claude/settings.json.piton-backup");
@@ -133,13 +133,44 @@ fn a_backup_is_never_overwritten_and_never_of_pitons_own_version() {
     let old = settings::install(FULL, &settings::HookCommand::new("/old/piton")).unwrap();
     fs::write(&file, &old).unwrap();
     let done = scene.json(&["setup", "--no-capture"]);
-    assert_eq!((&done["hooks"], &done["backup"]), (&json!("updated"), &Value::Null));
+    assert_eq!(done["hooks"], "updated");
+    assert_eq!(fs::read_to_string(done["backup"].as_str().unwrap()).unwrap(), old);
     fs::write(&file, FULL).unwrap();
     let done = scene.json(&["setup", "--no-capture"]);
     assert_eq!(fs::read_to_string(&backup).unwrap(), "an older one");
     let dated = done["backup"].as_str().unwrap();
     assert!(dated.contains(".piton-backup-2"), "{dated}");
     assert_eq!(fs::read_to_string(dated).unwrap(), FULL);
+}
+
+#[test]
+fn a_hook_of_the_users_own_that_runs_piton_too_is_kept() {
+    let scene = Scene::new();
+    let file = scene.path("home/.claude/settings.json");
+    let own = "piton hook claude-code && notify-send done";
+    let text = json!({ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": own }] }] } }).to_string();
+    fs::write(&file, &text).unwrap();
+    scene.json(&["setup", "--no-capture"]);
+    assert!(fs::read_to_string(&file).unwrap().contains(own));
+    scene.json(&["setup", "--remove"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+}
+
+#[test]
+fn what_is_removed_is_kept_where_its_user_had_changed_it() {
+    let scene = Scene::new();
+    let file = scene.path("home/.claude/settings.json");
+    scene.json(&["setup", "--no-capture"]);
+    let changed = fs::read_to_string(&file).unwrap().replacen("\"timeout\": 30", "\"timeout\": 7", 1);
+    fs::write(&file, &changed).unwrap();
+    let done = scene.json(&["setup", "--remove"]);
+    assert_eq!(fs::read_to_string(done["backup"].as_str().unwrap()).unwrap(), changed);
+    // A file that was piton's idea goes with its hooks, also after an update.
+    fs::write(&file, settings::install("", &settings::HookCommand::new("/old/piton")).unwrap()).unwrap();
+    assert_eq!(scene.json(&["setup", "--no-capture"])["hooks"], "updated");
+    let done = scene.json(&["setup", "--remove"]);
+    assert_eq!((&done["hooks"], &done["backup"]), (&json!("removed"), &Value::Null));
+    assert!(!file.exists());
 }
 
 #[test]
@@ -175,7 +206,10 @@ fn a_command_file_of_the_users_own_is_left_alone() {
     // One that an earlier piton made is brought up to date, and one that its user changed is not taken away.
     fs::write(&file, format!("{}\nolder\n", command::TEXT)).unwrap();
     assert_eq!(scene.json(&["setup", "--remove"])["command_file"], "kept");
+    let changed = fs::read_to_string(&file).unwrap();
     assert_eq!(scene.json(&["setup", "--no-capture"])["command_file"], "updated");
+    let mut beside = fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    assert!(beside.any(|path| path != file && fs::read_to_string(path).unwrap() == changed));
     assert_eq!(fs::read_to_string(&file).unwrap(), command::TEXT);
 }
 

@@ -1,5 +1,6 @@
 //! Capturing: read the workspace and record a checkpoint.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use piton_host::fail::point;
 use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, clock, scan, staged_by};
 use piton_model::diff::{self, Change, Counts};
-use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
+use piton_model::ownership::{self, Candidate, ChangedPath, Found, Moment, Owned, Owner, Window};
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{Cause, Checkpoint, CheckpointId, ObjectId, OperationId, Place, Record, SessionId, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
@@ -120,12 +121,22 @@ pub(crate) struct About {
     pub git: Option<ObjectId>,
     /// What made somebody look, for the owners of what changed.
     pub moment: Moment,
+    /// The window of the step that ends just now, whatever the store says of it.
+    pub ending: Option<Window>,
 }
 
 impl About {
     /// A checkpoint with a cause, at no particular place.
     pub(crate) fn of(cause: Cause) -> Self {
-        Self { cause, operation: None, place: None, description: None, git: None, moment: Moment::Between }
+        Self {
+            cause,
+            operation: None,
+            place: None,
+            description: None,
+            git: None,
+            moment: Moment::Between,
+            ending: None,
+        }
     }
 }
 
@@ -296,7 +307,7 @@ impl Workspace {
             Err(error) => return Err(error.into()),
         };
         let owned = match parent {
-            Some(parent) => self.owners(&changes, scan.index.as_ref(), parent, &about.moment)?,
+            Some(parent) => self.owners(&changes, scan.index.as_ref(), parent, &about)?,
             None => Vec::new(),
         };
         Ok(Checkpoint {
@@ -323,22 +334,34 @@ impl Workspace {
         changes: &[Change],
         index: Option<&Index>,
         parent: &CheckpointRow,
-        moment: &Moment,
+        about: &About,
     ) -> Result<Vec<Owned>, CaptureError> {
         let listed: Vec<&Change> = changes.iter().filter(|change| !change.implied).collect();
         if listed.is_empty() || listed.len() > MOST_LISTED {
             return Ok(Vec::new());
         }
-        let windows = self.windows(parent.seq)?;
+        let mut windows = self.windows(parent.seq)?;
+        if let Some(ending) = &about.ending {
+            windows.retain(|window| window.step != ending.step);
+            windows.push(ending.clone());
+            windows.sort_by(|a, b| a.step.cmp(&b.step));
+        }
+        let may_be_a_shells = windows.iter().any(|window| !window.says);
+        let last = if may_be_a_shells { self.store.last_owners()? } else { HashMap::new() };
+        let may_be_yours = |owner: &Owner| match owner {
+            Owner::You => true,
+            Owner::Unsure { candidates } => candidates.contains(&Candidate::You),
+            Owner::Step { .. } | Owner::Operation { .. } => false,
+        };
         let mut owned: Vec<Owned> = Vec::new();
         for change in listed {
-            let may_be_a_shells = windows.iter().any(|w| w.named.is_empty());
             let found = Found {
                 path: &change.path,
                 when: index.and_then(|index| index.changed_at(&change.path)),
-                was_yours: may_be_a_shells && self.store.last_owner(&change.path)? == Some(Owner::You),
+                deleted: change.after.is_none(),
+                was_yours: last.get(&change.path).is_some_and(may_be_yours),
             };
-            let owner = ownership::owner(found, &windows, moment);
+            let owner = ownership::owner(found, &windows, &about.moment);
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
             match owned.iter_mut().find(|group| group.owner == owner) {
                 Some(group) => group.paths.push(path),
@@ -350,15 +373,9 @@ impl Workspace {
 
     /// The windows of tools that were open at any time since a checkpoint.
     fn windows(&self, since: u64) -> Result<Vec<Window>, StoreError> {
-        let window = |row: StepRow| Window {
-            step: row.step.at,
-            named: row.step.paths,
-            opened: row.step.opened,
-            closed: row.closed,
-            background: row.step.background && row.closed.is_none(),
-        };
-        let ended = self.store.steps_ended_since(since)?.into_iter().map(window);
-        Ok(ended.chain(self.store.open_steps()?.into_iter().map(window)).collect())
+        let ended = self.store.steps_ended_since(since)?;
+        let all = ended.into_iter().chain(self.store.open_steps()?);
+        Ok(all.map(|row| window_of(&row, since)).collect())
     }
 
     /// Whether a session is at work as far as anybody knows: an agent that was killed never says that it ended.
@@ -383,5 +400,18 @@ impl Workspace {
 
     pub(crate) fn folder_error(&self, source: io::Error) -> CaptureError {
         CaptureError::Folder { path: self.path.clone(), source }
+    }
+}
+
+/// The window of a step, seen from a checkpoint.
+pub(crate) fn window_of(row: &StepRow, since: u64) -> Window {
+    Window {
+        step: row.step.at.clone(),
+        named: row.step.paths.clone(),
+        says: row.step.says,
+        opened: row.step.opened,
+        late: row.seq > since,
+        closed: row.closed,
+        background: row.step.background && row.closed.is_none(),
     }
 }

@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use piton_host::{Lock, canonical, outside, process};
 use piton_model::event::{Event, Report, ToolCall};
-use piton_model::ownership::Moment;
+use piton_model::ownership::{Moment, UNKNOWN, Window};
 use piton_model::session::{
     Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
 };
 use piton_model::{Cause, Entry, Place, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
 use piton_store::{PATIENCE, StepRow, StoreError, TurnRow, Writer};
 
-use crate::capture::{About, Attention, CaptureError, Taken};
+use crate::capture::{About, Attention, CaptureError, Taken, window_of};
 use crate::notice::Notice;
 use crate::sink::Trees;
 use crate::view::{CheckpointView, Observed};
@@ -54,10 +54,14 @@ impl Default for ObserveOptions<'_> {
 /// Where an event stands in the store of another workspace.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
-    /// The turn.
+    /// The turn, where another store knows which it is.
     pub turn: Option<Turn>,
     /// The step's number in it.
     pub step: Option<u32>,
+    /// The highest number of a turn that any of them has.
+    pub last_turn: u32,
+    /// The highest number of a step of that turn.
+    pub last_step: u32,
 }
 
 /// Files outside every workspace are kept up to this size.
@@ -78,6 +82,8 @@ struct Context {
     is_new_step: bool,
     /// Steps that must have ended by now, with how.
     over: Vec<(StepRow, Ending)>,
+    /// When the event was reported: what happens while piton waits for the lock is not the tool's any more.
+    asked: i64,
 }
 
 impl Workspace {
@@ -86,6 +92,7 @@ impl Workspace {
     /// # Errors
     /// Where not even a gap can be recorded: the lock is not to be had in time, or the store refuses.
     pub fn observe(&mut self, report: &Report, options: &ObserveOptions<'_>) -> Result<Observed, CaptureError> {
+        let asked = self.environment.clock.now_ns();
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
         let lock = match self.store.lock(patience) {
             Err(StoreError::Busy) => {
@@ -97,7 +104,7 @@ impl Workspace {
         self.read_record()?;
         self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
         self.record_gaps_aside(&lock)?;
-        let context = self.context(report, options)?;
+        let context = self.context(report, options, asked)?;
         let cause = cause_of(&report.event).filter(|_| options.automatic);
         let captured = match cause {
             Some(cause) => self.capture_event(&lock, report, &context, cause, options),
@@ -110,20 +117,25 @@ impl Workspace {
         };
         let (checkpoint, gap) = match captured {
             Ok(checkpoint) => (checkpoint, None),
-            Err(error) if self.is_worth_a_gap(&error) => {
+            Err(error) => {
                 let reason = error.to_string();
-                let mut writer = self.store.write(&lock)?;
                 let gap = Gap {
                     place: context.place(),
                     cause: cause.unwrap_or(Cause::Prompt),
                     reason: reason.clone(),
                     at: self.environment.clock.now(),
                 };
-                self.note(&mut writer, report, &context, Some(gap))?;
-                writer.commit(false, false)?;
+                let noted = self.store.write(&lock).and_then(|mut writer| {
+                    self.note(&mut writer, report, &context, Some(gap.clone()))?;
+                    writer.commit(false, false)
+                });
+                if noted.is_err() {
+                    // A store that refuses cannot take a gap either; perhaps its folder can.
+                    let _ = self.store.set_gap_aside(&gap);
+                    return Err(error);
+                }
                 (None, Some(reason))
             }
-            Err(error) => return Err(error),
         };
         let _ = self.store.tidy(&lock);
         drop(lock);
@@ -150,7 +162,7 @@ impl Workspace {
     }
 
     fn record_gaps_aside(&self, lock: &Lock) -> Result<(), StoreError> {
-        let gaps = self.store.gaps_aside();
+        let gaps = self.store.gaps_aside(lock);
         if gaps.is_empty() {
             return Ok(());
         }
@@ -161,11 +173,6 @@ impl Workspace {
         writer.commit(false, false)?;
         self.store.forget_gaps_aside(lock);
         Ok(())
-    }
-
-    /// A store that refuses cannot take a gap either.
-    fn is_worth_a_gap(&self, error: &CaptureError) -> bool {
-        !matches!(error, CaptureError::Store(_) | CaptureError::Recover(_))
     }
 
     fn capture_event(
@@ -203,6 +210,7 @@ impl Workspace {
             description: description(&report.event),
             git,
             moment: context.moment(&report.event),
+            ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq)),
             ..About::of(cause)
         };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
@@ -244,7 +252,8 @@ impl Workspace {
     }
 
     fn note_what_ends(&self, writer: &mut Writer<'_>, report: &Report, context: &Context) -> Result<(), StoreError> {
-        let (now, closed) = (self.environment.clock.now(), self.environment.clock.now_ns());
+        let (now, opened) = (self.environment.clock.now(), self.environment.clock.now_ns());
+        let closed = context.asked;
         for (row, how) in &context.over {
             writer.record(Record::StepEnded(StepEnd {
                 at: row.step.at.clone(),
@@ -257,11 +266,13 @@ impl Workspace {
             (Event::BeforeTool(call), Some(row)) if context.is_new_step => {
                 // Its window opens now: whatever the scan found was there before it.
                 let outside = self.look_outside(writer, call)?;
-                writer.record(Record::Step(Step { opened: closed, outside, ..row.step.clone() }))?;
+                writer.record(Record::Step(Step { opened, outside, ..row.step.clone() }))?;
             }
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
-                if context.is_new_step {
-                    writer.record(Record::Step(row.step.clone()))?;
+                // Heard of for the first time, or gone to the background while it ran.
+                if context.is_new_step || (call.background && !row.step.background) {
+                    let background = row.step.background || call.background;
+                    writer.record(Record::Step(Step { background, ..row.step.clone() }))?;
                 }
                 let how = match &report.event {
                     Event::ToolFailed { interrupted: true, .. } => Ending::Interrupted,
@@ -269,7 +280,7 @@ impl Workspace {
                     _ => Ending::Done,
                 };
                 // A command in the background has returned and goes on: its window stays open.
-                if !(row.step.background && how == Ending::Done) {
+                if !((row.step.background || call.background) && how == Ending::Done) {
                     let outside = self.look_outside(writer, call)?;
                     writer.record(Record::StepEnded(StepEnd { at: row.step.at.clone(), how, closed, outside }))?;
                 }
@@ -305,7 +316,7 @@ impl Workspace {
     }
 
     /// Works out what an event belongs to.
-    fn context(&self, report: &Report, options: &ObserveOptions<'_>) -> Result<Context, StoreError> {
+    fn context(&self, report: &Report, options: &ObserveOptions<'_>, asked: i64) -> Result<Context, StoreError> {
         let now = self.environment.clock.now();
         let session = SessionId::of(&report.agent, &report.session);
         let known = self.store.session(&session)?;
@@ -323,18 +334,26 @@ impl Workspace {
             }),
         };
         let (turn, new_turn) = self.turn_of(report, options, &session)?;
-        let (step, is_new_step) = self.step_of(report, options, &session, turn)?;
+        let (step, is_new_step) = self.step_of(report, options, &session, turn, asked)?;
         let ends = step.as_ref().filter(|_| !is_new_step).map(|row| row.step.at.clone());
         let mut over = Vec::new();
         for row in self.store.open_steps()? {
             if ends.as_ref() == Some(&row.step.at) {
                 continue;
             }
-            if let Some(how) = is_over(&row, report, &session, turn, new_turn.is_some()) {
+            let is_gone = self.is_gone(&row)?;
+            if let Some(how) = is_over(&row, report, &session, turn, new_turn.is_some(), is_gone) {
                 over.push((row, how));
             }
         }
-        Ok(Context { session, new_session, turn, new_turn, step, is_new_step, over })
+        Ok(Context { session, new_session, turn, new_turn, step, is_new_step, over, asked })
+    }
+
+    /// Whether the process that reported a step has ended. Some agents report through a helper that ends at once: only
+    /// one that reported more than once is taken for the agent.
+    fn is_gone(&self, row: &StepRow) -> Result<bool, StoreError> {
+        let Some(process) = row.step.process.filter(|process| !process::is_alive(process)) else { return Ok(false) };
+        Ok(self.store.steps_of_process(&row.step.at.session, &process)? > 1)
     }
 
     /// The turn of an event; new where it is not known yet.
@@ -353,10 +372,18 @@ impl Workspace {
             return Ok((row.turn.number, None));
         }
         if let Some(turn) = options.elsewhere.as_ref().and_then(|e| e.turn.clone()) {
-            let is_new = self.store.turn(session, turn.number)?.is_none();
-            return Ok((turn.number, is_new.then_some(turn)));
+            match self.store.turn(session, turn.number)? {
+                None => return Ok((turn.number, Some(turn))),
+                Some(row) if row.turn.prompt_id == turn.prompt_id => return Ok((turn.number, None)),
+                // The stores have counted differently: a number of its own, and never another turn's.
+                Some(_) => {
+                    let number = last.as_ref().map_or(0, |row| row.turn.number) + 1;
+                    return Ok((number, Some(Turn { number, ..turn })));
+                }
+            }
         }
-        let number_of_last = last.as_ref().map_or(0, |row| row.turn.number);
+        let known_here = last.as_ref().map_or(0, |row| row.turn.number);
+        let number_of_last = options.elsewhere.as_ref().map_or(known_here, |e| e.last_turn.max(known_here));
         let prompt = match &report.event {
             Event::Prompt { text } => Some(cut(text, LONGEST_PROMPT)),
             Event::BeforeTool(_) | Event::AfterTool(_) | Event::ToolFailed { .. } => None,
@@ -364,19 +391,20 @@ impl Workspace {
         };
         let read = self.read_transcript(report, options, last.as_ref());
         let number = match (&prompt, &read) {
-            // The prompt is not in the transcript yet.
-            (Some(_), Some((mark, _))) => mark.turns + 1,
+            (Some(_), Some((mark, found))) => match position(found, report) {
+                Some(at) => mark.turns - found.len() as u32 + at + 1,
+                // The prompt is not in the transcript yet.
+                None => mark.turns + 1,
+            },
             (Some(_), None) => number_of_last + 1,
             // A tool of a turn whose prompt piton did not hear: the transcript knows it.
-            (None, Some((mark, found))) => {
-                let before = mark.turns - found.len() as u32;
-                let at = found.iter().position(|turn| turn.prompt_id.is_some() && turn.prompt_id == report.prompt_id);
-                match at {
-                    Some(at) => before + at as u32 + 1,
-                    None if number_of_last > 0 => return Ok((number_of_last, None)),
-                    None => mark.turns.max(1),
-                }
-            }
+            (None, Some((mark, found))) => match position(found, report) {
+                Some(at) => mark.turns - found.len() as u32 + at + 1,
+                None if number_of_last > 0 => return Ok((number_of_last, None)),
+                None => mark.turns.max(1),
+            },
+            // Without a transcript, another id is another turn, whose prompt piton did not hear.
+            (None, None) if report.transcript.is_none() && report.prompt_id.is_some() => number_of_last + 1,
             (None, None) if number_of_last > 0 => return Ok((number_of_last, None)),
             (None, None) => 1,
         };
@@ -422,6 +450,7 @@ impl Workspace {
         options: &ObserveOptions<'_>,
         session: &SessionId,
         turn: u32,
+        asked: i64,
     ) -> Result<(Option<StepRow>, bool), StoreError> {
         let (call, begins) = match &report.event {
             Event::BeforeTool(call) => (call, true),
@@ -433,17 +462,26 @@ impl Workspace {
         let of_turn = self.store.steps(session, Some(turn))?;
         let mine = || of_turn.iter().chain(&open).filter(|row| row.step.at.session == *session);
         let known = match &call.id {
-            Some(_) => mine().find(|row| row.step.call == call.id),
+            // Some programs use an id again in a later turn.
+            Some(id) => self
+                .store
+                .step_called(session, id)?
+                .filter(|row| !begins || row.step.at.turn == turn || row.ending.is_none()),
             None if begins => None,
             // Without an id, the newest open call of the same tool that does the same.
             None => mine()
-                .rfind(|row| row.ending.is_none() && row.step.tool == call.tool && row.step.summary == call.summary),
+                .rfind(|row| row.ending.is_none() && row.step.tool == call.tool && row.step.summary == call.summary)
+                .cloned(),
         };
         if let Some(row) = known {
-            return Ok((Some(row.clone()), false));
+            return Ok((Some(row), false));
         }
-        let number = options.elsewhere.as_ref().and_then(|e| e.step);
-        let number = number.unwrap_or_else(|| of_turn.last().map_or(0, |row| row.step.at.step) + 1);
+        // The number that another workspace gave it, unless another call has that here.
+        let is_free = |number: &u32| !of_turn.iter().any(|row| row.step.at.step == *number);
+        let given = options.elsewhere.as_ref().and_then(|e| e.step).filter(is_free);
+        let last = of_turn.last().map_or(0, |row| row.step.at.step);
+        let last = options.elsewhere.as_ref().map_or(last, |e| e.last_step.max(last));
+        let number = given.unwrap_or(last + 1);
         let step = Step {
             at: StepRef { session: session.clone(), turn, step: number },
             call: call.id.clone(),
@@ -451,12 +489,12 @@ impl Workspace {
             summary: call.summary.clone(),
             command: call.command.clone(),
             paths: self.named_here(call),
+            says: !call.paths.is_empty(),
             outside: Vec::new(),
             background: call.background,
             subagent: report.subagent.as_ref().map(|s| s.id.clone()),
             process: if options.embedded { process::this() } else { process::reporter() },
-            // Where only its end is heard of, its window is as long as nothing tells otherwise: closed at once.
-            opened: self.environment.clock.now_ns(),
+            opened: asked,
         };
         Ok((Some(StepRow { seq: 0, step, ending: None, closed: None }), true))
     }
@@ -526,15 +564,25 @@ impl Workspace {
 
 impl Context {
     fn place(&self) -> Place {
-        let step = self.step.as_ref().map(|row| row.step.at.step);
-        Place { session: self.session.clone(), turn: self.turn, step }
+        let step = self.step.as_ref().map(|row| &row.step.at);
+        // A call may end after its turn did.
+        let turn = step.map_or(self.turn, |at| at.turn);
+        Place { session: self.session.clone(), turn, step: step.map(|at| at.step) }
+    }
+
+    /// The window of the step that ends: open until the event, whatever was thought of it before.
+    fn ending(&self, event: &Event, since: u64) -> Option<Window> {
+        let row = self.step.as_ref()?;
+        if !matches!(event, Event::AfterTool(_) | Event::ToolFailed { .. }) {
+            return None;
+        }
+        let opened = if self.is_new_step { UNKNOWN } else { row.step.opened };
+        Some(Window { opened, closed: Some(self.asked), background: false, ..window_of(row, since) })
     }
 
     fn moment(&self, event: &Event) -> Moment {
         match (event, &self.step) {
-            (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row)) if !self.is_new_step => {
-                Moment::After(row.step.at.clone())
-            }
+            (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row)) => Moment::After(row.step.at.clone()),
             (Event::Prompt { .. } | Event::SessionStarted { .. }, _) => Moment::Between,
             _ => Moment::Within(self.session.clone(), self.turn),
         }
@@ -556,26 +604,40 @@ fn cause_of(event: &Event) -> Option<Cause> {
 }
 
 /// Whether a step that did not report its end must have ended, and how.
-fn is_over(row: &StepRow, report: &Report, session: &SessionId, turn: u32, turn_is_new: bool) -> Option<Ending> {
+fn is_over(
+    row: &StepRow,
+    report: &Report,
+    session: &SessionId,
+    turn: u32,
+    turn_is_new: bool,
+    is_gone: bool,
+) -> Option<Ending> {
     let step = &row.step;
     let is_mine = step.at.session == *session;
-    if step.process.is_some_and(|process| !process::is_alive(&process)) {
+    if is_gone {
         return Some(Ending::Lost);
     }
     match &report.event {
-        // What runs in the background survives a turn.
-        Event::Prompt { .. } if is_mine && turn_is_new && step.at.turn < turn && !step.background => Some(Ending::Lost),
-        Event::TurnEnded { background, .. } if is_mine && step.at.turn == turn && step.subagent.is_none() => {
-            match (step.background, background) {
-                (true, true) => None,
-                (true, false) => Some(Ending::Done),
-                (false, _) => Some(Ending::Lost),
-            }
+        // What runs in the background, or in a subagent, survives a turn.
+        Event::Prompt { .. } if is_mine && turn_is_new && step.at.turn < turn => {
+            (!step.background && step.subagent.is_none()).then_some(Ending::Lost)
+        }
+        Event::TurnEnded { background: false, .. } if is_mine && step.background && step.at.turn <= turn => {
+            Some(Ending::Done)
+        }
+        Event::TurnEnded { .. } if is_mine && step.at.turn == turn => {
+            (!step.background && step.subagent.is_none()).then_some(Ending::Lost)
         }
         Event::SessionEnded { .. } if is_mine => Some(if step.background { Ending::Done } else { Ending::Lost }),
         Event::SessionStarted { source } if is_mine && source.as_deref() != Some("compact") => Some(Ending::Lost),
         _ => None,
     }
+}
+
+/// Where among the turns of a transcript an event's own is.
+fn position(found: &[TurnFound], report: &Report) -> Option<u32> {
+    let at = found.iter().position(|turn| turn.prompt_id.is_some() && turn.prompt_id == report.prompt_id)?;
+    u32::try_from(at).ok()
 }
 
 fn description(event: &Event) -> Option<String> {

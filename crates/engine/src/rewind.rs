@@ -37,18 +37,16 @@ impl Workspace {
     }
 
     /// The checkpoint of this workspace that goes with one of another workspace of the same session: of the same place
-    /// in it, or the last one that is not younger.
+    /// in it, else of the moment at which the session first came here after that. What was here before the session came is
+    /// none of its business.
     ///
     /// # Errors
     /// Where the store refuses.
     pub fn counterpart(&self, of: &CheckpointView) -> Result<Option<CheckpointView>, StoreError> {
-        let same = match &of.place {
-            Some(place) => self.store.checkpoint_at(place, of.cause)?,
-            None => None,
-        };
-        let row = match same {
+        let Some(place) = &of.place else { return Ok(None) };
+        let row = match self.store.checkpoint_at(place, of.cause)? {
             Some(row) => Some(row),
-            None => self.store.not_after(self.record.line, of.created_at)?,
+            None => self.store.first_of_session_from(&place.session, place.turn)?,
         };
         Ok(row.as_ref().map(Into::into))
     }

@@ -47,7 +47,7 @@ impl Engine {
     ) -> Result<(Observed, Vec<ObservedElsewhere>), ObserveError> {
         let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
         let session = SessionId::of(&report.agent, &report.session);
-        let mut first = self.open_or_init_around(cwd)?;
+        let first = self.open_or_init_around(cwd)?;
         let known = self.home.workspaces_of(&session);
         let mut others: Vec<PathBuf> = known.iter().map(|(_, path)| path.clone()).collect();
         for path in self.workspaces_named(report) {
@@ -56,22 +56,23 @@ impl Engine {
             }
         }
         others.retain(|path| path != first.path() && path.is_dir());
-        let turn_elsewhere = if first.store.session(&session)?.is_none() {
-            others.iter().find_map(|path| self.open(path).ok()?.turn_for(report, &session))
-        } else {
-            None
-        };
-        let elsewhere = turn_elsewhere.map(|turn| Elsewhere { turn: Some(turn), step: None });
-        let observed = first.observe(report, &ObserveOptions { elsewhere, ..options.again() })?;
+        let mut elsewhere = self.elsewhere(&others, report, &session);
+        let last_here = first.store.last_turn(&session)?.map_or(0, |row| row.turn.number);
+        if let Some(elsewhere) = &mut elsewhere {
+            // Where this store is as far, it knows better itself.
+            elsewhere.turn = elsewhere.turn.take().filter(|turn| turn.number > last_here);
+        }
+        let (first, observed) = self.observe_in(first, report, elsewhere.as_ref(), options)?;
         if !known.iter().any(|(id, _)| *id == first.record.id) {
             self.home.note_session(&session, &first.record.id)?;
         }
         let turn = first.store.turn(&session, observed.turn)?.map(|row| row.turn);
         let mut rest = Vec::new();
         for path in others {
-            let elsewhere = Some(Elsewhere { turn: turn.clone(), step: observed.step });
-            let result = self.open(&path).map_err(ObserveError::from).and_then(|mut workspace| {
-                let observed = workspace.observe(report, &ObserveOptions { elsewhere, ..options.again() })?;
+            let elsewhere =
+                Elsewhere { turn: turn.clone(), step: observed.step, last_turn: observed.turn, last_step: 0 };
+            let result = self.open(&path).map_err(ObserveError::from).and_then(|workspace| {
+                let (workspace, observed) = self.observe_in(workspace, report, Some(&elsewhere), options)?;
                 if !known.iter().any(|(id, _)| *id == workspace.record.id) {
                     self.home.note_session(&session, &workspace.record.id).map_err(CaptureError::from)?;
                 }
@@ -80,6 +81,45 @@ impl Engine {
             rest.push((path, result));
         }
         Ok((observed, rest))
+    }
+
+    /// Observes in one workspace. Where its database was made anew in the meantime, as happens when several hooks meet
+    /// a new folder at once, once more with the new one.
+    fn observe_in(
+        &self,
+        mut workspace: Workspace,
+        report: &Report,
+        elsewhere: Option<&Elsewhere>,
+        options: &ObserveOptions<'_>,
+    ) -> Result<(Workspace, Observed), ObserveError> {
+        const TIMES: usize = 4;
+        let mut times = 0;
+        loop {
+            times += 1;
+            match workspace.observe(report, &ObserveOptions { elsewhere: elsewhere.cloned(), ..options.again() }) {
+                Err(CaptureError::Store(StoreError::Replaced)) if times < TIMES => {
+                    let path = workspace.path().to_owned();
+                    workspace = self.open(&path)?;
+                }
+                result => return Ok((workspace, result?)),
+            }
+        }
+    }
+
+    /// What the other workspaces of a session know of an event's turn.
+    fn elsewhere(&self, others: &[PathBuf], report: &Report, session: &SessionId) -> Option<Elsewhere> {
+        let others: Vec<Workspace> = others.iter().filter_map(|path| self.open(path).ok()).collect();
+        if others.is_empty() {
+            return None;
+        }
+        let turns = others.iter().filter_map(|workspace| workspace.turn_for(report, session));
+        let turn = turns.max_by_key(|turn| turn.number);
+        let last = |workspace: &Workspace| Some(workspace.store.last_turn(session).ok()??.turn.number);
+        let last_turn = others.iter().filter_map(last).max().unwrap_or(0);
+        let number = turn.as_ref().map_or(last_turn, |turn| turn.number);
+        let steps = |workspace: &Workspace| workspace.store.steps(session, Some(number)).ok()?.last().cloned();
+        let last_step = others.iter().filter_map(steps).map(|row| row.step.at.step).max().unwrap_or(0);
+        Some(Elsewhere { turn, step: None, last_turn, last_step })
     }
 
     /// The workspaces that a session works in.
@@ -216,6 +256,10 @@ impl Workspace {
     /// The turn that a report belongs to, where this store knows it.
     fn turn_for(&self, report: &Report, session: &SessionId) -> Option<Turn> {
         let called = report.prompt_id.as_ref().and_then(|id| self.store.turn_called(session, id).ok()?);
+        // A prompt that none of them knows begins a turn of its own.
+        if called.is_none() && matches!(report.event, Event::Prompt { .. }) {
+            return None;
+        }
         called.or_else(|| self.store.last_turn(session).ok()?).map(|row| row.turn)
     }
 

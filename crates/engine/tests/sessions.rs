@@ -303,7 +303,7 @@ fn an_agent_that_goes_to_a_second_repository_is_captured_there_under_the_same_tu
     agent.after("c1");
     agent.folder.replace(second.clone());
     let there = agent.before("c2", "Edit", &["b.txt"]);
-    assert_eq!((there.turn, there.step), (2, Some(1)));
+    assert_eq!((there.turn, there.step), (2, Some(2)));
     std::fs::write(second.join("b.txt"), "2").unwrap();
     agent.after("c2");
     agent.end_turn();
@@ -312,7 +312,7 @@ fn an_agent_that_goes_to_a_second_repository_is_captured_there_under_the_same_tu
 
     assert_eq!(world.engine.workspaces_of(&agent.id()), [world.ws(), second.clone()]);
     let mut other = world.engine.open(&second).unwrap();
-    let outcome = other.rewind_now("t2.1", &piton_engine::RewindOptions::default()).unwrap();
+    let outcome = other.rewind_now("t2.2", &piton_engine::RewindOptions::default()).unwrap();
     assert_eq!(outcome.restored.len(), 1);
     assert_eq!(std::fs::read(second.join("b.txt")).unwrap(), b"1");
     // The third turn is known in both.
@@ -539,4 +539,164 @@ fn a_step_that_changes_too_much_to_list_is_counted_all_the_same() {
     agent.after("c1");
     let turn = &agent.turns()[0];
     assert_eq!((turn.changes.created, turn.steps[0].changes.created, turn.files.len()), (5_100, 5_100, 0));
+}
+
+#[test]
+fn a_prompt_in_a_second_repository_is_a_turn_of_its_own_and_no_step_takes_anothers_number() {
+    let world = World::new();
+    world.write("a.txt", "1");
+    let second = world.base().join("second");
+    std::fs::create_dir_all(second.join(".git")).unwrap();
+    std::fs::write(second.join("b.txt"), "1").unwrap();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.before("c0", "Bash", &[]);
+    tick();
+    world.write("a.txt", "2");
+    agent.after("c0");
+    agent.folder.replace(second.clone());
+    let told = agent.before("c1", "Bash", &[]);
+    assert_eq!((told.turn, told.step), (1, Some(2)));
+    agent.after("c1");
+    assert_eq!(agent.prompt("two").turn, 2);
+    agent.folder.replace(world.ws());
+    assert_eq!(agent.prompt("three").turn, 3);
+    let turns = agent.turns();
+    let prompts: Vec<_> = turns.iter().map(|turn| turn.prompt.clone().unwrap()).collect();
+    assert_eq!(prompts, ["one", "two", "three"]);
+    assert_eq!(owners(&turns[0].steps[0].files), ["a.txt window t1.1"]);
+    assert_eq!(turns[0].steps.len(), 2);
+}
+
+#[test]
+fn another_workspace_is_never_taken_back_to_before_the_session_came_there() {
+    let world = World::new();
+    world.write("a.txt", "1");
+    let second = world.base().join("second");
+    std::fs::create_dir_all(second.join(".git")).unwrap();
+    std::fs::write(second.join("b.txt"), "old").unwrap();
+    let mut there = world.engine.open_or_init(&second).unwrap();
+    there.capture(&CaptureOptions::default()).unwrap();
+    std::fs::write(second.join("b.txt"), "the user's work").unwrap();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    let call = ToolCall { paths: vec![second.join("b.txt")], ..agent.call("c1", "Edit", &[], false) };
+    agent.tell(Event::BeforeTool(call.clone()));
+    std::fs::write(second.join("b.txt"), "the agent's").unwrap();
+    agent.tell(Event::AfterTool(call));
+    let target = world.open().resolve("t1").unwrap();
+    let counterpart = there.counterpart(&(&target).into()).unwrap().unwrap();
+    there.rewind_now(counterpart.id.as_str(), &piton_engine::RewindOptions::default()).unwrap();
+    assert_eq!(std::fs::read(second.join("b.txt")).unwrap(), b"the user's work");
+}
+
+#[test]
+fn what_only_an_after_event_tells_of_is_named_or_unsure_and_a_late_end_still_counts() {
+    let world = World::new();
+    world.write("a.txt", "1").write("b.txt", "1");
+    let mut agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    // No before event.
+    world.write("a.txt", "2").write("b.txt", "2");
+    agent.tell(Event::AfterTool(agent.call("c1", "Edit", &["a.txt"], false)));
+    // A subagent's shell goes on across a prompt.
+    agent.subagent = Some("sub-1");
+    agent.before("c2", "Bash", &[]);
+    agent.subagent = None;
+    agent.prompt("two");
+    tick();
+    world.write("late.txt", "x");
+    agent.subagent = Some("sub-1");
+    agent.after("c2");
+    agent.subagent = None;
+    // An edit is under way while the user types the next prompt.
+    agent.before("c3", "Edit", &["edited.txt"]);
+    agent.prompt("three");
+    world.write("edited.txt", "x");
+    agent.after("c3");
+    // A command goes to the background while it runs.
+    agent.before("c4", "Bash", &[]);
+    agent.tell(Event::AfterTool(ToolCall { background: true, ..agent.call("c4", "Bash", &[], false) }));
+    tick();
+    world.write("server.log", "x");
+    agent.prompt("four");
+    let turns = agent.turns();
+    assert_eq!(owners(&turns[0].steps[0].files), ["a.txt named t1.1"]);
+    assert_eq!(owners(&turns[0].unsure), ["b.txt unsure t1.1 you"]);
+    assert_eq!(owners(&turns[0].steps[1].files), ["late.txt window t1.2"]);
+    assert_eq!(owners(&turns[1].steps[0].files), ["edited.txt named t2.1"]);
+    assert_eq!(owners(&turns[3].unsure), ["server.log unsure t3.1 you"]);
+}
+
+#[test]
+fn a_file_that_was_in_doubt_once_stays_in_doubt_and_an_edit_elsewhere_owns_nothing_here() {
+    let world = World::new();
+    world.write("mine.txt", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    world.write("mine.txt", "2");
+    agent.prompt("two");
+    for (number, call) in ["c1", "c2", "c3"].into_iter().enumerate() {
+        agent.before(call, "Bash", &[]);
+        tick();
+        world.write("mine.txt", format!("in doubt {number}"));
+        agent.after(call);
+    }
+    let elsewhere = world.base().join("elsewhere.txt");
+    let edit = ToolCall { paths: vec![elsewhere.clone()], ..agent.call("c4", "Edit", &[], false) };
+    agent.tell(Event::BeforeTool(edit.clone()));
+    tick();
+    world.write("other.txt", "x");
+    agent.tell(Event::AfterTool(edit));
+    let turn = &agent.turns()[1];
+    assert!(turn.steps.iter().all(|step| step.files.is_empty()), "{turn:#?}");
+    assert_eq!(owners(&turn.unsure), ["mine.txt unsure t2.3 you", "other.txt unsure t2.4 you"]);
+}
+
+#[test]
+fn a_background_command_of_an_earlier_turn_ends_when_the_agent_says_that_nothing_runs() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.tell(Event::BeforeTool(agent.call("c1", "Bash", &[], true)));
+    agent.after("c1");
+    agent.tell(Event::TurnEnded { failed: false, message: None, background: true });
+    agent.prompt("two");
+    agent.end_turn();
+    tick();
+    world.write("mine.txt", "x");
+    agent.prompt("three");
+    assert_eq!(owners(&agent.turns()[2].yours), ["mine.txt you"]);
+}
+
+#[test]
+fn a_large_file_that_cannot_be_read_in_time_is_a_gap_and_not_a_hang() {
+    let world = World::new();
+    world.open();
+    world.write("large", vec![7; 64 << 20]);
+    let agent = Agent::new(&world, "s1");
+    let soon = Instant::now() + Duration::from_millis(5);
+    let late = ObserveOptions { deadline: Some(soon), embedded: true, ..ObserveOptions::default() };
+    let report = agent.report(None, Event::Prompt { text: "one".into() });
+    assert!(world.engine.observe(&report, &late).unwrap().0.gap.unwrap().contains("in time"));
+    assert_eq!(agent.turns()[0].gaps.len(), 1);
+}
+
+#[test]
+fn a_store_over_its_budget_leaves_gaps_and_turns() {
+    let world = World::new();
+    world.open();
+    let options = piton_engine::InitOptions { budget: Some(piton_engine::MINIMUM_BUDGET), ..Default::default() };
+    world.engine.init(&world.ws(), options).unwrap();
+    let mut state = 1u64;
+    let noise = (0..12 << 20).map(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    });
+    world.write("large", noise.collect::<Vec<u8>>());
+    let agent = Agent::new(&world, "s1");
+    assert!(agent.prompt("one").gap.unwrap().contains("budget"));
+    assert_eq!(agent.turns()[0].gaps.len(), 1);
 }

@@ -29,15 +29,34 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Option<Plain>> {
     Ok(Some(Plain { bytes, mode }))
 }
 
-/// Opens a plain file for reading from a place in it, with its length.
+/// Opens a plain file for reading its whole lines from a place in it, with the length of all whole lines: whoever writes
+/// to it may be in the middle of one.
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_from(path: &Path, from: u64) -> io::Result<Option<(BufReader<impl Read + use<>>, u64)>> {
     let Some((mut file, _)) = open_plain(path)? else { return Ok(None) };
-    let length = file.metadata()?.len();
+    let length = whole_lines(&mut file)?;
     file.seek(SeekFrom::Start(from.min(length)))?;
     Ok(Some((BufReader::with_capacity(256 << 10, file.take(length.saturating_sub(from))), length)))
+}
+
+/// Where the last whole line ends.
+fn whole_lines(file: &mut File) -> io::Result<u64> {
+    const BACK: u64 = 64 << 10;
+    let mut end = file.metadata()?.len();
+    let mut buffer = Vec::new();
+    while end > 0 {
+        let from = end.saturating_sub(BACK);
+        file.seek(SeekFrom::Start(from))?;
+        buffer.clear();
+        file.by_ref().take(end - from).read_to_end(&mut buffer)?;
+        if let Some(at) = buffer.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(from + at as u64 + 1);
+        }
+        end = from;
+    }
+    Ok(0)
 }
 
 fn open_plain(path: &Path) -> io::Result<Option<(File, u16)>> {
@@ -73,9 +92,10 @@ mod tests {
         for other in ["link", "pipe", "."] {
             assert!(read(&at(other), 4).is_err(), "{other}");
         }
-        let (mut rest, length) = read_from(&at("file"), 3).unwrap().unwrap();
+        std::fs::write(at("lines"), "one\ntwo\nthr").unwrap();
+        let (mut rest, length) = read_from(&at("lines"), 4).unwrap().unwrap();
         let mut text = String::new();
         rest.read_to_string(&mut text).unwrap();
-        assert_eq!((&text[..], length), ("45", 5));
+        assert_eq!((&text[..], length), ("two\n", 8));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::time::Instant;
 
 use piton_model::tree::TreeEncoder;
 use piton_model::{Entry, ObjectId, SkipReason, Tree};
@@ -38,6 +39,8 @@ pub(crate) enum Reading {
     Unreadable,
     /// It is not there any more, or no longer a file.
     Gone,
+    /// The time there was is over.
+    Late,
 }
 
 /// How often a file that changes while it is read is read again.
@@ -50,6 +53,7 @@ pub(crate) fn read_file<S: Sink>(
     path: &[u8],
     sink: &S,
     buffer: &mut Vec<u8>,
+    deadline: Option<Instant>,
 ) -> Result<Reading, S::Error> {
     let mut file = match open(root, path) {
         Ok(file) => file,
@@ -62,8 +66,9 @@ pub(crate) fn read_file<S: Sink>(
             Ok(_) => return Ok(Reading::Gone),
             Err(error) => return Ok(failure(&error)),
         };
-        let (blob, length) = match read_once(&mut file, before.size, sink, buffer)? {
+        let (blob, length) = match read_once(&mut file, before.size, sink, buffer, deadline)? {
             Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(Reading::Late),
             Err(error) => return Ok(failure(&error)),
         };
         let after = status(&file).map(|s| Signature::of(&s));
@@ -81,7 +86,13 @@ pub(crate) fn read_file<S: Sink>(
 
 type Once<E> = Result<io::Result<(ObjectId, u64)>, E>;
 
-fn read_once<S: Sink>(file: &mut File, size: u64, sink: &S, buffer: &mut Vec<u8>) -> Once<S::Error> {
+fn read_once<S: Sink>(
+    file: &mut File,
+    size: u64,
+    sink: &S,
+    buffer: &mut Vec<u8>,
+    deadline: Option<Instant>,
+) -> Once<S::Error> {
     let large_from = sink.large_from();
     if size < large_from {
         buffer.clear();
@@ -97,7 +108,7 @@ fn read_once<S: Sink>(file: &mut File, size: u64, sink: &S, buffer: &mut Vec<u8>
             return Ok(Err(error));
         }
     }
-    let mut stream = Watched { file, error: None };
+    let mut stream = Watched { file, error: None, deadline };
     let taken = sink.large(&mut stream)?;
     Ok(match stream.error {
         Some(error) => Err(error),
@@ -109,10 +120,15 @@ fn read_once<S: Sink>(file: &mut File, size: u64, sink: &S, buffer: &mut Vec<u8>
 struct Watched<'a> {
     file: &'a mut File,
     error: Option<io::Error>,
+    deadline: Option<Instant>,
 }
 
 impl Read for Watched<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.error = Some(io::ErrorKind::TimedOut.into());
+            return Ok(0);
+        }
         match self.file.read(buffer) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                 self.error = Some(error);
@@ -166,11 +182,12 @@ fn entry<S: Sink>(
     };
     let mode = Signature::of(&stat).bits();
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => match read_file(root, path, sink, buffer)? {
+        FileType::RegularFile => match read_file(root, path, sink, buffer, None)? {
             Reading::Read { blob, signature, .. } => {
                 Ok(Ok(Some(Entry::File { mode: signature.bits(), size: signature.size, blob })))
             }
-            Reading::Unreadable => skipped(SkipReason::Unreadable),
+            // Without a deadline nothing is late.
+            Reading::Unreadable | Reading::Late => skipped(SkipReason::Unreadable),
             Reading::Gone => Ok(Ok(None)),
         },
         FileType::Symlink => match read_link(root, path) {

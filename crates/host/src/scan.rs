@@ -325,7 +325,12 @@ impl<S: Sink> Reader<'_, S> {
                         next.store(files.len(), Ordering::Relaxed);
                         break 'all;
                     }
-                    match read_file(self.root, &file.path, self.sink, &mut buffer) {
+                    match read_file(self.root, &file.path, self.sink, &mut buffer, self.deadline) {
+                        Ok(Reading::Late) => {
+                            is_late.store(true, Ordering::Relaxed);
+                            next.store(files.len(), Ordering::Relaxed);
+                            break 'all;
+                        }
                         Ok(reading) => mine.push((at, reading)),
                         Err(error) => {
                             // The first failure ends the scan for all threads.
@@ -368,6 +373,8 @@ impl<S: Sink> Reader<'_, S> {
                     }
                 }
                 Reading::Unreadable => node.entries[file.entry].kind = NodeKind::Skipped(SkipReason::Unreadable),
+                // Such a file is not among the results.
+                Reading::Late => {}
                 Reading::Gone => {
                     // Something may stand there now that was not listed.
                     node.young = true;

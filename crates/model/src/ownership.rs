@@ -105,15 +105,22 @@ pub struct ChangedPath {
 pub struct Window {
     /// Whose.
     pub step: StepRef,
-    /// The files that the tool names. A tool that names files is taken to say all that it writes.
+    /// The files of this workspace that the tool names.
     pub named: Vec<WorkspacePath>,
-    /// When it opened, in nanoseconds since 1970.
+    /// Whether the tool names files, here or elsewhere. One that does is taken to say all that it writes.
+    pub says: bool,
+    /// When it opened, in nanoseconds since 1970; [`UNKNOWN`] where nobody heard of its beginning.
     pub opened: i64,
+    /// Nothing was captured when it opened: what is found may be from before.
+    pub late: bool,
     /// When it closed, where that is known.
     pub closed: Option<i64>,
     /// The tool has returned and may still write.
     pub background: bool,
 }
+
+/// The opening of a window whose beginning nobody heard of.
+pub const UNKNOWN: i64 = i64::MIN;
 
 /// What happened just now, that made somebody look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,9 +138,11 @@ pub enum Moment {
 pub struct Found<'a> {
     /// Where.
     pub path: &'a WorkspacePath,
-    /// When, in nanoseconds since 1970, where anything tells.
+    /// When, in nanoseconds since 1970, where anything tells; of a deletion, the latest that it can have been.
     pub when: Option<i64>,
-    /// The user was the last to change this path.
+    /// It is gone, so that it has no time of its own.
+    pub deleted: bool,
+    /// The user was the last to change this path, or may have been.
     pub was_yours: bool,
 }
 
@@ -143,8 +152,16 @@ const TICK: i64 = 20_000_000;
 /// The owner of a change that was found at `moment`, given the windows that were open at any time since the last capture.
 pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     let is_open_then = |window: &&Window| match found.when {
-        Some(when) => when >= window.opened - TICK && window.closed.is_none_or(|closed| when <= closed + TICK),
+        Some(when) => {
+            let is_over = window.closed.is_some_and(|closed| when > closed + TICK);
+            when >= window.opened.saturating_sub(TICK) && (found.deleted || !is_over)
+        }
         None => true,
+    };
+    // It may have gone before the window opened, or after it closed.
+    let gone_outside = |window: &Window| {
+        found.deleted
+            && (window.late || window.closed.zip(found.when).is_some_and(|(closed, when)| when > closed + TICK))
     };
     let open: Vec<&Window> = windows.iter().filter(is_open_then).collect();
     // A window without an end, at a moment that does not belong to its turn: when it ended nobody knows.
@@ -157,7 +174,7 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
                     Moment::Between => true,
                 })
             // What has no time of its own may be from before or after a window that has closed.
-            || (window.closed.is_some() && found.when.is_none())
+            || (window.closed.is_some() && (found.deleted || found.when.is_none()))
     };
     let ended_now = |window: &Window| matches!(moment, Moment::After(step) if *step == window.step);
 
@@ -171,14 +188,17 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
         _ => return unsure(&naming, naming.iter().any(|w| is_vague(w) && !ended_now(w))),
     }
 
-    let silent: Vec<&Window> = open.iter().copied().filter(|w| w.named.is_empty()).collect();
+    let silent: Vec<&Window> = open.iter().copied().filter(|w| !w.says).collect();
     match silent[..] {
         [] if open.is_empty() => Owner::You,
         // A tool that says what it writes, and something else changed: a hook of its own, or the user.
         [] => unsure(&open, true),
-        [one] if found.was_yours => unsure(&[one], true),
+        [one] if found.was_yours || one.opened == UNKNOWN || gone_outside(one) => unsure(&[one], true),
         [one] if ended_now(one) || !is_vague(one) => Owner::Step { step: one.step.clone(), evidence: Evidence::Window },
-        _ => unsure(&silent, found.was_yours || silent.iter().any(|w| is_vague(w) && !ended_now(w))),
+        _ => {
+            let or_you = |w: &&Window| (is_vague(w) && !ended_now(w)) || w.opened == UNKNOWN || gone_outside(w);
+            unsure(&silent, found.was_yours || silent.iter().any(or_you))
+        }
     }
 }
 
@@ -199,11 +219,19 @@ mod tests {
     }
 
     fn shell(at: StepRef, opened: i64) -> Window {
-        Window { step: at, named: Vec::new(), opened: opened * SECOND, closed: None, background: false }
+        Window {
+            step: at,
+            named: Vec::new(),
+            says: false,
+            opened: opened * SECOND,
+            late: false,
+            closed: None,
+            background: false,
+        }
     }
 
     fn edit(at: StepRef, opened: i64, path: &str) -> Window {
-        Window { named: vec![WorkspacePath::new(path).unwrap()], ..shell(at, opened) }
+        Window { named: vec![WorkspacePath::new(path).unwrap()], says: true, ..shell(at, opened) }
     }
 
     fn closed(window: Window, at: i64) -> Window {
@@ -219,7 +247,8 @@ mod tests {
     /// Who owns a change of `a.txt` at second `when`: `named 1.2.3`, `window 1.2.3`, `you`, or `unsure …`.
     fn who(when: impl Into<Option<i64>>, was_yours: bool, windows: &[Window], moment: &Moment) -> String {
         let path = WorkspacePath::new("a.txt").unwrap();
-        let found = Found { path: &path, when: when.into().map(|s| s * SECOND), was_yours };
+        let when = when.into();
+        let found = Found { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
         let name = |s: &StepRef| {
             let session = (0..9).find(|n| SessionId::of("test", &n.to_string()) == s.session).unwrap();
             format!("{session}.{}.{}", s.turn, s.step)
@@ -441,6 +470,35 @@ mod tests {
         ] {
             assert_eq!(who(when, was_yours, &windows, &moment), owner, "{story}");
         }
+    }
+
+    #[test]
+    fn what_nobody_saw_begin_and_what_went_at_an_unknown_time_is_in_doubt() {
+        let (bash, path) = (step(1, 1, 1), WorkspacePath::new("a.txt").unwrap());
+        let gone = |when: i64| Found { path: &path, when: Some(when * SECOND), deleted: true, was_yours: false };
+        let changed = |when: i64| Found { deleted: false, ..gone(when) };
+        let after = Moment::After(bash.clone());
+        let is_sure = |found: Found<'_>, window: Window, moment: &Moment| match owner(found, &[window], moment) {
+            Owner::Step { .. } => true,
+            Owner::Unsure { candidates } => {
+                assert_eq!(candidates.len(), 2);
+                false
+            }
+            other => panic!("{other:?}"),
+        };
+        assert!(is_sure(gone(5), shell(bash.clone(), 4), &after));
+        // Its folder changed once more after the shell had ended.
+        assert!(!is_sure(gone(9), closed(shell(bash.clone(), 4), 6), &after));
+        assert!(!is_sure(gone(9), closed(shell(bash.clone(), 4), 6), &Moment::Between));
+        assert!(!is_sure(gone(5), closed(shell(bash.clone(), 4), 6), &Moment::Between));
+        // Nothing was captured when it began: the user may have deleted it before.
+        assert!(!is_sure(gone(5), Window { late: true, ..shell(bash.clone(), 4) }, &after));
+        assert!(is_sure(changed(5), Window { late: true, ..shell(bash.clone(), 4) }, &after));
+        // Its beginning was never heard of: only what it names is its own.
+        assert!(!is_sure(changed(5), Window { opened: UNKNOWN, ..shell(bash.clone(), 0) }, &after));
+        assert!(is_sure(changed(5), Window { opened: UNKNOWN, ..edit(bash.clone(), 0, "a.txt") }, &after));
+        // A tool that names a file elsewhere says what it writes.
+        assert!(!is_sure(changed(5), Window { says: true, ..shell(bash.clone(), 4) }, &after));
     }
 
     #[test]

@@ -77,6 +77,9 @@ pub struct Step {
     /// Files of the workspace that it names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<WorkspacePath>,
+    /// Whether it names files, here or elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub says: bool,
     /// Files elsewhere that it names, as they were before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,

@@ -4,7 +4,7 @@ use piton_model::diff::Counts;
 use piton_model::plan::RootState;
 use piton_model::record::Numbered;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Place, Record, Timestamp, Workspace,
+    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Place, Record, SessionId, Timestamp, Workspace,
 };
 use rusqlite::{OptionalExtension, Params, Row};
 
@@ -128,6 +128,44 @@ impl Store {
     /// Checkpoints, newest first.
     pub fn checkpoints(&self, limit: Option<u64>) -> Result<Vec<CheckpointRow>, StoreError> {
         self.checkpoints_where("ORDER BY seq DESC LIMIT ?1", [limit.map_or(-1, |n| n as i64)])
+    }
+
+    /// The checkpoints that stand in the timeline by themselves, newest first: those that a person made, the first of a
+    /// store, and those that found what the user changed, or more than is listed, outside every turn.
+    pub fn checkpoints_apart(&self) -> Result<Vec<CheckpointRow>, StoreError> {
+        // What is found when a session goes on was done before its next turn.
+        self.checkpoints_where(
+            "WHERE cause = 'manual' OR (cause = 'session-start' AND parent IS NULL) OR (
+               (seq IN (SELECT seq FROM changes WHERE owner = '{\"who\":\"you\"}')
+                OR (owned = '[]' AND parent IS NOT NULL AND cause NOT IN ('after-tool', 'operation')
+                    AND created + modified + deleted > 0))
+               AND NOT EXISTS (
+                 SELECT 1 FROM turns WHERE c.cause NOT IN ('before-operation', 'operation')
+                 AND key = format('%s/%08d', c.session, c.turn + (c.cause = 'session-start'))))
+             ORDER BY seq DESC",
+            [],
+        )
+    }
+
+    /// The checkpoints whose finds are shown with a turn, in order.
+    pub fn checkpoints_of_turn(&self, session: &SessionId, turn: u32) -> Result<Vec<CheckpointRow>, StoreError> {
+        self.checkpoints_where(
+            "WHERE session = ?1 AND (turn = ?2 OR (turn = ?2 - 1 AND cause = 'session-start')) ORDER BY seq",
+            rusqlite::params![session.as_str(), turn],
+        )
+    }
+
+    /// Which checkpoints have a place in a session, and what made them.
+    pub fn checkpoint_places(&self) -> Result<Vec<(u64, Cause, Place)>, StoreError> {
+        let db = self.db();
+        let sql = "SELECT seq, cause, session, turn, step FROM checkpoints WHERE session IS NOT NULL";
+        let mut query = db.prepare_cached(sql)?;
+        let rows = query.query_map([], |row| {
+            let cause = serde_json::from_value::<Cause>(row.get::<_, String>(1)?.into()).map_err(from_sql)?;
+            let place = Place { session: parsed(row, 2)?, turn: row.get(3)?, step: row.get(4)? };
+            Ok((row.get::<_, i64>(0)? as u64, cause, place))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// How many checkpoints there are.

@@ -1,12 +1,15 @@
 //! The rows of sessions, turns, steps and changes, and the questions to them.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use piton_host::Lock;
 use piton_model::ownership::{Owned, Owner};
 use piton_model::session::{Gap, Message, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
     Cause, ChangeKind, Checkpoint, Ending, Place, Record, Session, SessionId, StepRef, Timestamp, Turn, WorkspacePath,
 };
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 
 use crate::Store;
 use crate::database::{from_sql, to_sql};
@@ -69,6 +72,7 @@ pub struct ChangeRow {
 
 /// Where gaps are set aside.
 const ASIDE: &str = "gaps";
+const ASIDE_TAKEN: &str = "gaps.taken";
 
 /// Room for a million changes of one checkpoint in a row's key.
 const CHANGES: u32 = 20;
@@ -93,7 +97,8 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
         Record::Turn(t) => {
             let mark = t.mark.map(|m| serde_json::to_string(&m)).transpose().map_err(to_sql)?;
             db.prepare_cached(
-                "INSERT OR REPLACE INTO turns VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, NULL)",
+                "INSERT INTO turns VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, NULL)
+                 ON CONFLICT(key) DO UPDATE SET prompt = coalesce(prompt, ?5), prompt_id = coalesce(prompt_id, ?6)",
             )?
             .execute(params![
                 turn_key(&t.session, t.number),
@@ -111,8 +116,9 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             let paths = serde_json::to_string(&s.paths).map_err(to_sql)?;
             let process = s.process.map(|p| serde_json::to_string(&p)).transpose().map_err(to_sql)?;
             db.prepare_cached(
-                "INSERT OR REPLACE INTO steps VALUES
-                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, NULL, NULL)",
+                "INSERT INTO steps VALUES
+                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, NULL, NULL, ?15)
+                 ON CONFLICT(key) DO UPDATE SET background = max(background, ?11)",
             )?
             .execute(params![
                 step_key(&s.at),
@@ -128,7 +134,8 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
                 s.background,
                 s.subagent,
                 process,
-                s.opened
+                s.opened,
+                s.says
             ])?;
             touch(db, &s.at.session, seq, milliseconds(s.opened))?;
         }
@@ -236,7 +243,7 @@ const SESSION: &str =
     "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at FROM sessions";
 const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
 const STEP: &str = "SELECT session, turn, number, seq, call, tool, summary, command, paths, background, subagent, \
-                    process, opened, ending, closed FROM steps";
+                    process, opened, ending, closed, says FROM steps";
 
 impl Store {
     /// Every session, the one with the newest record first.
@@ -301,6 +308,29 @@ impl Store {
         Ok(self.rows(&format!("{STEP} WHERE key = ?1"), [step_key(at)], step)?.pop())
     }
 
+    /// The step that the agent calls so.
+    pub fn step_called(&self, of: &SessionId, call: &str) -> Result<Option<StepRow>, StoreError> {
+        let clause = format!("{STEP} WHERE session = ?1 AND call = ?2 ORDER BY key DESC LIMIT 1");
+        Ok(self.rows(&clause, [of.as_str(), call], step)?.pop())
+    }
+
+    /// The number of a turn's last step; 0 where it has none.
+    pub fn last_step_number(&self, of: &SessionId, turn: u32) -> Result<u32, StoreError> {
+        let from_to = [step_key_of(of, turn, 0), step_key_of(of, turn, 99_999_999)];
+        let clause = "SELECT number FROM steps WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1";
+        Ok(self.rows(clause, from_to, |row| row.get(0))?.pop().unwrap_or(0))
+    }
+
+    /// Whether any step's window was open at some time between two records.
+    pub fn has_window_between(&self, from: u64, to: u64) -> Result<bool, StoreError> {
+        Ok(self.db().query_row(
+            "SELECT EXISTS (SELECT 1 FROM steps WHERE ending IS NULL AND seq < ?2)
+                 OR EXISTS (SELECT 1 FROM steps WHERE ended_seq > ?1 AND seq < ?2)",
+            params![from as i64, to as i64],
+            |row| row.get(0),
+        )?)
+    }
+
     /// The steps of all sessions that have not ended, oldest first.
     pub fn open_steps(&self) -> Result<Vec<StepRow>, StoreError> {
         self.rows(&format!("{STEP} WHERE ending IS NULL ORDER BY seq"), [], step)
@@ -311,19 +341,42 @@ impl Store {
         self.rows(&format!("{STEP} WHERE ended_seq > ?1 ORDER BY seq"), [seq as i64], step)
     }
 
-    /// Who made the newest recorded change of a path, looking back through the last changes.
-    pub fn last_owner(&self, path: &WorkspacePath) -> Result<Option<Owner>, StoreError> {
+    /// Who made the newest recorded change of each path, looking back through the last changes.
+    ///
+    /// # Errors
+    /// Where the database refuses.
+    pub fn last_owners(&self) -> Result<HashMap<WorkspacePath, Owner>, StoreError> {
         /// An edit of so long ago says little of who edits now.
         const BACK: i64 = 5_000;
-        let found: Option<String> = self
-            .db()
-            .prepare_cached(
-                "SELECT owner FROM (SELECT key, path, owner FROM changes ORDER BY key DESC LIMIT ?2)
-                 WHERE path = ?1 ORDER BY key DESC LIMIT 1",
-            )?
-            .query_row(params![path.as_bytes(), BACK], |r| r.get(0))
-            .optional()?;
-        Ok(found.map(|json| serde_json::from_str(&json)).transpose().map_err(from_sql)?)
+        let rows = self.rows(
+            "SELECT seq, path, kind, owner FROM (SELECT * FROM changes ORDER BY key DESC LIMIT ?1) ORDER BY key",
+            [BACK],
+            change,
+        )?;
+        Ok(rows.into_iter().map(|row| (row.path, row.owner)).collect())
+    }
+
+    /// How many steps of a session one process reported.
+    ///
+    /// # Errors
+    /// Where the database refuses.
+    pub fn steps_of_process(&self, session: &SessionId, process: &Process) -> Result<u64, StoreError> {
+        let process = serde_json::to_string(process).map_err(to_sql)?;
+        let sql = "SELECT count(*) FROM steps WHERE session = ?1 AND process = ?2";
+        let count: i64 = self.db().prepare_cached(sql)?.query_row([session.as_str(), &process], |r| r.get(0))?;
+        Ok(count as u64)
+    }
+
+    /// The first checkpoint of a session from a turn on.
+    ///
+    /// # Errors
+    /// Where the database refuses.
+    pub fn first_of_session_from(&self, session: &SessionId, turn: u32) -> Result<Option<CheckpointRow>, StoreError> {
+        self.checkpoint_where(
+            "WHERE session = ?1 AND turn >= ?2 AND cause NOT IN ('manual', 'before-operation', 'operation')
+             ORDER BY seq LIMIT 1",
+            params![session.as_str(), turn],
+        )
     }
 
     /// The changes of one checkpoint.
@@ -339,6 +392,38 @@ impl Store {
             [(seq as i64) << CHANGES],
             change,
         )
+    }
+
+    /// The changes of all checkpoints, path by path, for each of those whose `whose` finds: what happened first and what
+    /// last. Owners are the same for many changes, so each is read once.
+    pub fn changes_by<K: Clone + Eq + Hash>(
+        &self,
+        whose: impl Fn(&Owner) -> Option<K>,
+    ) -> Result<HashMap<K, HashMap<Vec<u8>, (ChangeKind, ChangeKind)>>, StoreError> {
+        let mut all: HashMap<K, HashMap<Vec<u8>, (ChangeKind, ChangeKind)>> = HashMap::new();
+        let mut known: HashMap<String, Option<K>> = HashMap::new();
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT owner, kind, path FROM changes ORDER BY key")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let text = row.get_ref(0)?.as_str().map_err(from_sql)?;
+            if !known.contains_key(text) {
+                let owner: Owner = serde_json::from_str(text).map_err(from_sql)?;
+                known.insert(text.to_owned(), whose(&owner));
+            }
+            let Some(Some(key)) = known.get(text) else { continue };
+            let kind = kind_of(row.get_ref(1)?.as_str().map_err(from_sql)?)?;
+            let path = row.get_ref(2)?.as_blob().map_err(from_sql)?;
+            let paths = match all.get_mut(key) {
+                Some(paths) => paths,
+                None => all.entry(key.clone()).or_default(),
+            };
+            match paths.get_mut(path) {
+                Some((_, last)) => *last = kind,
+                None => drop(paths.insert(path.to_owned(), (kind, kind))),
+            }
+        }
+        Ok(all)
     }
 
     /// The checkpoints of a session, in order.
@@ -378,6 +463,44 @@ impl Store {
         Ok(count as u64)
     }
 
+    /// How many checkpoints each session has.
+    pub fn checkpoint_counts(&self) -> Result<HashMap<SessionId, u64>, StoreError> {
+        self.by_session("SELECT session, count(*) FROM checkpoints WHERE session IS NOT NULL GROUP BY session")
+    }
+
+    /// How many gaps each session has, where it has any.
+    pub fn gap_counts(&self) -> Result<HashMap<SessionId, u64>, StoreError> {
+        self.by_session("SELECT session, count(*) FROM gaps GROUP BY session")
+    }
+
+    /// The number of each session's last turn.
+    pub fn last_turns(&self) -> Result<HashMap<SessionId, u64>, StoreError> {
+        self.by_session("SELECT session, max(number) FROM turns GROUP BY session")
+    }
+
+    fn by_session(&self, sql: &str) -> Result<HashMap<SessionId, u64>, StoreError> {
+        let found = self.rows(sql, [], |row| Ok((parsed(row, 0)?, row.get::<_, i64>(1)? as u64)))?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// The first prompt of each session that piton heard.
+    pub fn first_prompts(&self) -> Result<HashMap<SessionId, String>, StoreError> {
+        let found = self.rows(
+            "SELECT session, prompt, min(key) FROM turns WHERE prompt IS NOT NULL GROUP BY session",
+            [],
+            |row| Ok((parsed(row, 0)?, row.get(1)?)),
+        )?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// Every turn: the number of its record, which it is and when it last said something.
+    pub fn turn_places(&self) -> Result<Vec<(u64, Place, Timestamp)>, StoreError> {
+        self.rows("SELECT seq, session, number, coalesce(ended_at, at) FROM turns", [], |row| {
+            let place = Place { session: parsed(row, 1)?, turn: row.get(2)?, step: None };
+            Ok((row.get::<_, i64>(0)? as u64, place, Timestamp(row.get(3)?)))
+        })
+    }
+
     /// The gaps, oldest first; of one session where that is given.
     pub fn gaps(&self, of: Option<&SessionId>) -> Result<Vec<(u64, Gap)>, StoreError> {
         self.rows(
@@ -413,15 +536,20 @@ impl Store {
     }
 
     /// The gaps that were set aside. Once they are recorded, [`Store::forget_gaps_aside`].
-    pub fn gaps_aside(&self) -> Vec<Gap> {
-        let Ok(text) = std::fs::read_to_string(self.folder().join(ASIDE)) else { return Vec::new() };
+    pub fn gaps_aside(&self, _lock: &Lock) -> Vec<Gap> {
+        let taken = self.folder().join(ASIDE_TAKEN);
+        // Under another name first: what is set aside from now on goes to a new file. One that is there already was taken
+        // by somebody who did not get to the end.
+        if !taken.exists() {
+            let _ = std::fs::rename(self.folder().join(ASIDE), &taken);
+        }
+        let Ok(text) = std::fs::read_to_string(&taken) else { return Vec::new() };
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Forgets the gaps that were set aside. One that was set aside since they were read is lost with them; the hook's
-    /// log has it.
+    /// Forgets the gaps that [`Store::gaps_aside`] gave.
     pub fn forget_gaps_aside(&self, _lock: &Lock) {
-        let _ = std::fs::remove_file(self.folder().join(ASIDE));
+        let _ = std::fs::remove_file(self.folder().join(ASIDE_TAKEN));
     }
 
     /// What was said in a session, in order.
@@ -505,6 +633,7 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
             summary: row.get(6)?,
             command: row.get(7)?,
             paths: serde_json::from_str(&row.get::<_, String>(8)?).map_err(from_sql)?,
+            says: row.get(15)?,
             outside: Vec::new(),
             background: row.get(9)?,
             subagent: row.get(10)?,
@@ -525,6 +654,12 @@ fn change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
         kind: serde_json::from_value(kind.into()).map_err(from_sql)?,
         owner: serde_json::from_str(&row.get::<_, String>(3)?).map_err(from_sql)?,
     })
+}
+
+fn kind_of(word: &str) -> Result<ChangeKind, StoreError> {
+    let all = [ChangeKind::Created, ChangeKind::Modified, ChangeKind::Deleted];
+    let unknown = || rusqlite::Error::InvalidColumnType(1, word.to_owned(), rusqlite::types::Type::Text);
+    Ok(all.into_iter().find(|kind| kind_word(*kind) == word).ok_or_else(unknown)?)
 }
 
 fn ending(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Ending>> {

@@ -9,8 +9,8 @@ pub const FILE: &str = "commands/piton.md";
 /// The file's text. Its body reaches the model only where the hook did not answer.
 pub const TEXT: &str = "\
 ---
-description: List, undo and rewind what this session changed, with piton
-argument-hint: log | undo last 2 | rewind t5 | redo
+description: List and rewind what this session changed, with piton
+argument-hint: log | changes | rewind t5 | redo
 disable-model-invocation: true
 ---
 
@@ -18,7 +18,7 @@ The user called `/piton $ARGUMENTS`. Piton's own hook answers this command befor
 means that the hook is not active in this session.
 
 Run nothing and change nothing. Tell the user in one or two sentences that piton did not get the command, that nothing was
-undone or rewound, and that `piton doctor`, run in a terminal, says why.
+rewound, and that `piton doctor`, run in a terminal, says why.
 ";
 
 /// What a prompt asks of piton: the rest of `/piton …`, trimmed; none for every other prompt.
@@ -56,5 +56,7 @@ mod tests {
         // Plain YAML text, as long as no value looks like a key or a list.
         assert!(values.iter().all(|value| !value.contains(": ") && !value.starts_with(['[', '{', '|', '"'])));
         assert!(body.contains("piton doctor") && TEXT.ends_with(".\n"));
+        // What does not exist is not offered.
+        assert!(!TEXT.contains("undo") && !TEXT.contains("ops"), "{TEXT}");
     }
 }

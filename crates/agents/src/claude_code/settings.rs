@@ -2,7 +2,7 @@
 //!
 //! Text in, text out: the command line reads, backs up and writes the file. Nothing but piton's own entries changes,
 //! and [`remove`] after [`install`] gives back the text as it was, to the byte. An entry is piton's when its command
-//! runs `piton hook claude-code`, whatever folder that `piton` is in.
+//! runs `piton hook claude-code` and nothing else, whatever folder that `piton` is in.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use crate::jsonc::{self, Container, Json, Style, put_in, quoted, take_out};
 
 /// The events that get a hook, in the order in which they are added.
 ///
-/// `PostToolBatch` repeats what `PostToolUse` said. The ends of subagents are there because they close what a missing
-/// "after" left open, their beginnings because the tool that starts them is not reported.
-pub const EVENTS: [&str; 11] = [
+/// `PostToolBatch` repeats what `PostToolUse` said. A subagent's tools report themselves, so its beginning and its end
+/// say nothing that piton needs.
+pub const EVENTS: [&str; 9] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
@@ -25,14 +25,16 @@ pub const EVENTS: [&str; 11] = [
     "PostToolUseFailure",
     "Stop",
     "StopFailure",
-    "SubagentStart",
-    "SubagentStop",
     "PreCompact",
     "SessionEnd",
 ];
 
 /// Seconds after which Claude Code stops a hook; far more than piton's own budget, which is to end first.
 const TIMEOUT: u32 = 30;
+
+/// What may stand after `piton hook claude-code` in a hook of piton's: what this piton writes, and earlier forms of it.
+const TAILS: [&str; 6] = [SILENT, "", "|| true", "|| :", "2>/dev/null", "2>/dev/null || true"];
+const SILENT: &str = "2>/dev/null || :";
 
 /// Why settings cannot be edited.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -83,20 +85,27 @@ impl HookCommand {
     pub fn text(&self) -> Result<String, BadSettings> {
         let quoted = self.program.to_str().and_then(|program| shlex::try_quote(program).ok());
         match quoted {
-            Some(program) => Ok(format!("{program} hook {} 2>/dev/null || :", super::NAME)),
+            Some(program) => Ok(format!("{program} hook {} {SILENT}", super::NAME)),
             None => Err(BadSettings::Program { path: self.program.clone() }),
         }
     }
 
-    /// The command of a hook's text; none where the hook is not piton's.
+    /// The command of a hook's text; none where the hook is not piton's. One that does more than piton wrote is its
+    /// user's own.
     pub fn of(text: &str) -> Option<Self> {
-        let mut words = shlex::Shlex::new(text);
-        let program = PathBuf::from(words.next()?);
+        // A comment at the end swallows the mark.
+        let words = shlex::split(&format!("{} {MARK}", text.trim_end()))?;
+        let [program, hook, agent, tail @ .., MARK] = &words.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let program = PathBuf::from(program);
         let is_piton = matches!(program.file_name()?.to_str()?, "piton" | "piton.exe");
-        let is_hook = words.next()? == "hook" && words.next()? == super::NAME;
+        let is_hook = *hook == "hook" && *agent == super::NAME && TAILS.contains(&&tail.join(" ")[..]);
         (is_piton && is_hook).then_some(Self { program })
     }
 }
+
+const MARK: &str = ".";
 
 /// What of piton is in a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

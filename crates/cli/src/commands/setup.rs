@@ -189,6 +189,8 @@ pub fn user_folder() -> Result<PathBuf, Failure> {
 }
 
 const BACKUP: &str = ".piton-backup";
+/// So many copies can be made in one second.
+const COPIES: usize = 20;
 /// Who else writes to the file at this moment will have done so after a few tries.
 const TRIES: usize = 5;
 
@@ -206,13 +208,8 @@ fn put_in(places: &Places) -> Result<Done, Failure> {
         }
         let before = hooks::installed(text).map_err(|bad| unusable(&places.settings, &bad))?;
         done.hooks = if before.hooks.is_empty() { Change::Added } else { Change::Updated };
-        // With piton's hooks in it, it is not the file as it was.
-        if let (Some(old), Change::Added) = (old, done.hooks) {
-            let now = jiff::Timestamp::from_millisecond(SystemClock.now().0).unwrap_or_default();
-            let now = now.strftime("%Y%m%dT%H%M%SZ").to_string();
-            let kept = agent_files::back_up(&places.settings, old.as_bytes(), BACKUP, &now);
-            let kept = kept.map_err(|error| refused(&places.settings, &error))?;
-            done.backup = Some(kept.to_string_lossy().into_owned());
+        if let Some(old) = old {
+            done.backup = Some(back_up(&places.settings, old.as_bytes(), done.hooks)?);
         }
         Ok(new)
     })?;
@@ -231,6 +228,17 @@ fn put_in(places: &Places) -> Result<Done, Failure> {
     Ok(done)
 }
 
+/// Keeps a file as it is before it is changed. The plain name is for the file as it was before piton came: what has
+/// something of piton's in it gets a name with the time.
+fn back_up(path: &Path, bytes: &[u8], change: Change) -> Result<String, Failure> {
+    let now = jiff::Timestamp::from_millisecond(SystemClock.now().0).unwrap_or_default();
+    let dated = format!("{BACKUP}-{}", now.strftime("%Y%m%dT%H%M%SZ"));
+    let plain = (change == Change::Added).then(|| BACKUP.to_owned());
+    let more: Vec<String> = (2..=COPIES).map(|number| format!("{dated}-{number}")).collect();
+    let kept = agent_files::back_up(path, bytes, plain.into_iter().chain([dated]).chain(more));
+    kept.map(|kept| kept.to_string_lossy().into_owned()).map_err(|error| refused(path, &error))
+}
+
 fn put_command(path: &Path) -> Result<Change, Failure> {
     let found = agent_files::read(path).map_err(|error| refused(path, &error))?;
     let change = match &found {
@@ -239,6 +247,9 @@ fn put_command(path: &Path) -> Result<Change, Failure> {
         Some(bytes) if is_our_command(bytes) => Change::Updated,
         Some(_) => return Ok(Change::Kept),
     };
+    if let Some(found) = &found {
+        back_up(path, found, change)?;
+    }
     let written = agent_files::replace(path, found.as_deref(), command::TEXT.as_bytes());
     written.map_err(|error| refused(path, &error)).map(|_| change)
 }
@@ -256,6 +267,9 @@ fn take_out(places: &Places) -> Result<Done, Failure> {
         let old = old.unwrap_or_default();
         let new = hooks::remove(old).map_err(|bad| unusable(&places.settings, &bad))?;
         done.hooks = if new == old { Change::Absent } else { Change::Removed };
+        if done.hooks == Change::Removed && !is_as_added(old, &new) {
+            done.backup = Some(back_up(&places.settings, old.as_bytes(), done.hooks)?);
+        }
         Ok(new)
     })?;
     if done.hooks == Change::Removed {
@@ -287,6 +301,12 @@ fn take_out(places: &Places) -> Result<Done, Failure> {
         }
     }
     Ok(done)
+}
+
+/// Whether what was taken out is to the byte what a setup adds, so that nothing of its user's is lost.
+fn is_as_added(old: &str, new: &str) -> bool {
+    let was = hooks::installed(old).ok().and_then(|installed| installed.hooks.into_iter().next());
+    was.is_some_and(|hook| hooks::install(new, &hook.command).is_ok_and(|again| again == old))
 }
 
 /// Changes a text file, again where somebody else changed it in between. A file that is not there and a text that stays
