@@ -10,6 +10,7 @@ mod inside;
 mod log;
 mod stdin;
 mod watchdog;
+mod weakened;
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -34,6 +35,7 @@ use crate::escape::{escape, escape_path};
 use crate::settings;
 
 pub use self::log::path as log_path;
+pub use self::weakened::weakened;
 
 /// The word that leads here.
 pub const NAME: &str = "hook";
@@ -44,6 +46,15 @@ pub const VARIABLE: &str = "PITON_HOOK";
 const USUAL_BUDGET: Duration = Duration::from_secs(10);
 /// What a capture may take over its budget to write down what it has. Then the process ends in the middle of it.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// What a hook of an agent's may take at most, whatever the settings say: Claude Code ends it after the 30 seconds that
+/// `piton setup` writes, and who is ended from outside cannot note a gap.
+pub fn longest(adapter: Adapter) -> Duration {
+    match adapter {
+        Adapter::ClaudeCode => Duration::from_secs(25),
+        Adapter::Generic => Duration::MAX,
+    }
+}
 
 /// The arguments after `hook`, if this process is a hook.
 pub fn arguments() -> Option<impl Iterator<Item = OsString>> {
@@ -129,6 +140,9 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     let cwd = cwd.ok_or("error: the report does not say where the agent works, and the current folder is gone")?;
     let engine = environment::engine(None).map_err(|failure| format!("error: {}", text_of(failure)))?;
     let root = engine.locate(&cwd).unwrap_or_else(|_| cwd.clone());
+    if is_own(&root) {
+        return Err(format!("error: {} is piton's own folder, which is no workspace", escape_path(&root)));
+    }
     if let Event::Prompt { text } = &report.event
         && let Some(typed) = piton_command(text)
     {
@@ -137,7 +151,7 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     }
     report.cwd = Some(cwd);
     let (settings, mistakes) = settings::load_leniently(Some(&root));
-    let deadline = begun + settings.time_budget.value;
+    let deadline = begun + settings.time_budget.value.min(longest(adapter));
     watchdog.end_at(deadline + GRACE);
     if let Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. } = &report.event
         && settings.is_reader(&call.tool, adapter.is_reader(&call.tool))
@@ -148,6 +162,9 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         Ok(engine) => engine,
         Err(failure) => return Err(format!("gap: {}", text_of(failure))),
     };
+    if settings.automatic.value {
+        watchdog.observing(root.clone(), report.clone());
+    }
     let count = |transcript: &mut dyn BufRead| {
         let mut found = Vec::new();
         transcript::turns(transcript, |turn| found.push(TurnFound { prompt_id: turn.prompt_id }))?;
@@ -160,6 +177,7 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         ..ObserveOptions::default()
     };
     let observed = engine.observe(&report, &options);
+    watchdog.observed();
     // Where not even a gap could be recorded, the log is the only one to tell of it.
     let (observed, others) = observed.map_err(|error| format!("gap: {error}{}", remarks(&mistakes)))?;
     watchdog.describe(Line::of(&report).at(&observed));
@@ -187,8 +205,22 @@ fn remarks(mistakes: &[String]) -> String {
     mistakes.iter().map(|mistake| format!("; settings: {mistake}")).collect()
 }
 
-/// At the end of a turn that changed files, for whoever wants to be told.
+/// Whether a folder is piton's home or in it.
+fn is_own(root: &Path) -> bool {
+    let home = environment::home().ok().and_then(|home| home.canonicalize().ok());
+    home.is_some_and(|home| root.canonicalize().is_ok_and(|root| root.starts_with(home)))
+}
+
+/// At the beginning of a session that is less protected than its user may think; and at the end of a turn that changed
+/// files, for whoever wants to be told.
 fn line_for_user(engine: &Engine, root: &Path, report: &Report, observed: &Observed, settings: &Settings) -> Reply {
+    if let Event::SessionStarted { .. } = &report.event {
+        let warnings = weakened(settings);
+        return match warnings.is_empty() {
+            true => Reply::Nothing,
+            false => Reply::Line(format!("piton: warning: {}", warnings.join("; "))),
+        };
+    }
     let (Event::TurnEnded { .. }, Some(checkpoint), true) =
         (&report.event, &observed.checkpoint, settings.user_line.value)
     else {
@@ -212,7 +244,19 @@ fn text_of(failure: Failure) -> String {
 
 #[cfg(test)]
 mod tests {
+    use piton_agents::claude_code::settings::HookCommand;
+
     use super::*;
+
+    #[test]
+    fn a_hook_is_over_before_its_agent_ends_it() {
+        let hook = piton_agents::claude_code::settings::install("", &HookCommand::new("/piton")).unwrap();
+        let hook: serde_json::Value = serde_json::from_str(&hook).unwrap();
+        let theirs = Duration::from_secs(hook["hooks"]["Stop"][0]["hooks"][0]["timeout"].as_u64().unwrap());
+        for ours in [longest(Adapter::ClaudeCode), inside::AT_MOST, USUAL_BUDGET] {
+            assert!(ours + 2 * GRACE < theirs);
+        }
+    }
 
     #[test]
     fn the_agent_is_the_first_plain_argument_and_what_is_odd_is_told() {

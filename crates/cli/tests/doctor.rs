@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use piton_agents::claude_code::settings::{HookCommand, install};
+use piton_agents::claude_code::settings::{EVENTS, HookCommand, install};
 use piton_testkit::{Snapshot, snapshot};
 use serde_json::Value;
 
@@ -76,7 +76,9 @@ fn all_is_well_after_a_setup_and_nothing_is_touched() {
     let before = scene.outside();
     let (works, lines) = scene.doctor(&[]);
     assert!(works, "{lines:#?}");
-    assert_has(&lines, "ok hooks:", "all 11 events report to piton, by ~/.claude/settings.json");
+    let all = format!("all {} events report to piton, by ~/.claude/settings.json", EVENTS.len());
+    assert_has(&lines, "ok hooks:", &all);
+    assert_has(&lines, "ok settings:", "at most 10 s each");
     assert_has(&lines, "ok program:", "hooks run this piton");
     assert_has(&lines, "ok store:", "can be written");
     assert_has(&lines, "ok workspace:", "1 checkpoint");
@@ -171,4 +173,40 @@ fn what_went_wrong_earlier_is_a_note() {
     assert_has(&lines, "note settings:", "time-budgett");
     assert!(scene.piton(&["setup", "--project"]).output().unwrap().status.success());
     assert_has(&scene.doctor(&[]).1, "note hooks:", "several settings files");
+}
+
+#[test]
+fn what_a_repository_takes_away_and_a_budget_that_is_too_long_are_said() {
+    let scene = Scene::set_up();
+    fs::create_dir(scene.path("ws/.piton")).unwrap();
+    let settings = |text: &str| fs::write(scene.path("ws/.piton/config.toml"), text).unwrap();
+    settings("tools.readers = [\"*\"]\nhook.time-budget = \"1s\"\n");
+    let (_, lines) = scene.doctor(&[]);
+    assert_has(
+        &lines,
+        "note settings:",
+        "this workspace's .piton/config.toml lets almost any tool run without a capture",
+    );
+    assert_has(&lines, "note settings:", "this workspace's .piton/config.toml gives a capture only 1s");
+    assert!(!lines.iter().any(|line| line.starts_with("ok settings:")), "{lines:#?}");
+    settings("capture.automatic = false\n");
+    let (works, lines) = scene.doctor(&[]);
+    assert!(!works);
+    assert_has(&lines, "note settings:", ".piton/config.toml switches automatic captures off");
+    assert_has(&lines, "problem settings:", "`capture.automatic` is false (workspace)");
+    let said = scene.piton(&["status"]).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let warning = "warning: this workspace's .piton/config.toml switches automatic captures off";
+    assert!(said.lines().any(|line| line == warning), "{said}");
+    let json = scene.piton(&["status", "--json"]).output().unwrap();
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["warnings"].as_array().unwrap().len(), 1, "{json}");
+    assert!(json["checkpoints"].is_number(), "{json}");
+    settings("hook.time-budget = \"10m\"\n");
+    let (works, lines) = scene.doctor(&[]);
+    assert!(works, "{lines:#?}");
+    assert_has(&lines, "note settings:", "is 600 s; a hook of Claude Code's takes at most 25 s");
+    assert_has(&lines, "ok settings:", "at most 25 s each");
+    let said = scene.piton(&["status"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&said.stdout).contains("warning:"), "{said:?}");
 }

@@ -406,9 +406,13 @@ mod a_bad_machine {
         assert_quiet(&give(command, &prompt(&scene)));
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         assert!(scene.log()[0].contains("prompt s1 - ") && scene.log()[0].ends_with("gap: the time budget is over"));
-        // Nothing is left behind that the next one stumbles over.
+        // Nothing is left behind that the next one stumbles over, and the gap is one of the session.
         assert_quiet(&scene.send(&["hook", "claude-code"], &prompt(&scene)));
         assert!(scene.log()[1].contains("captured"), "{:?}", scene.log());
+        assert_eq!(scene.sessions()[0].gaps, 1);
+        let status = scene.workspace().status().unwrap();
+        assert_eq!(status.gaps.len(), 1);
+        assert_eq!(status.gaps[0].reason, "the time budget is over");
     }
 
     #[test]
@@ -496,6 +500,40 @@ mod no_capture {
         let said: Vec<_> = scene.log().iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
         assert_eq!(said, ["reader", "ignored", "ignored", "ignored"]);
         assert!(!scene.path("store").join("workspaces").exists());
+    }
+
+    #[test]
+    fn pitons_own_folder_is_no_workspace() {
+        let scene = Scene::new();
+        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x" }));
+        std::os::unix::fs::symlink(scene.path("store"), scene.path("link")).unwrap();
+        for inside in ["store", "store/workspaces", "link/workspaces"] {
+            scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "cwd": scene.path(inside) }));
+        }
+        let log = scene.log();
+        assert!(log[0].contains("captured"), "{log:?}");
+        let refused =
+            |line: &String| line.contains("error: ") && line.ends_with("is piton's own folder, which is no workspace");
+        assert!(log[1..].iter().all(refused) && log.len() == 4, "{log:?}");
+        assert_eq!(fs::read_dir(scene.path("store/workspaces")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn whoever_begins_in_a_workspace_that_switches_captures_off_is_told() {
+        let scene = Scene::new();
+        for (settings, said) in [
+            ("capture.automatic = false\n", Some("switches automatic captures off")),
+            ("tools.readers = [\"*\"]\n", Some("lets almost any tool run without a capture")),
+            ("hook.time-budget = \"1s\"\n", Some("gives a capture only 1s")),
+            ("hook.time-budget = \"20s\"\n", None),
+        ] {
+            scene.write(".piton/config.toml", settings);
+            let done = scene.send(&["hook", "claude-code"], &scene.body("s1", "SessionStart", json!({})));
+            assert_quiet(&done);
+            let line: Option<Value> = serde_json::from_slice(&done.stdout).ok();
+            let expected = said.map(|said| format!("piton: warning: this workspace's .piton/config.toml {said}"));
+            assert_eq!(line.map(|line| line["systemMessage"].as_str().unwrap().to_owned()), expected);
+        }
     }
 
     #[test]
@@ -782,6 +820,15 @@ mod answers {
     }
 
     #[test]
+    fn a_file_that_is_called_like_a_turn_is_a_file() {
+        let scene = Scene::new();
+        one_turn(&scene, "s1", "t5");
+        scene.write("other.txt", "mine");
+        assert!(answer(&scene, "s1", "/piton rewind t1 --path t5").contains("rewound"));
+        assert!(!scene.ws().join("t5").exists() && scene.ws().join("other.txt").exists());
+    }
+
+    #[test]
     fn what_cannot_be_done_in_there_says_so_and_does_nothing() {
         let scene = Scene::new();
         let before = scene.outside();
@@ -791,6 +838,8 @@ mod answers {
             ("/piton rewind 'x", "a quote is not closed"),
             ("/piton rewind nonsense", "error: "),
             ("/piton log --nonsense", "error: "),
+            ("/piton undo last 2", "there is no undo yet; `/piton rewind t5` goes back"),
+            ("/piton ops", "`ops` cannot be used in here"),
         ] {
             let answered = answer(&scene, "s1", typed);
             assert!(answered.contains(said), "{typed}: {answered}");

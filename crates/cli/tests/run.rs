@@ -151,7 +151,6 @@ fn signals_pass_through() {
         ("PROF", Signal::PROF, false, "PROF"),
         ("IO", Signal::IO, false, "IO"),
         ("PWR", Signal::POWER, false, "PWR"),
-        ("STKFLT", Signal::STKFLT, false, "STKFLT"),
         ("XCPU", Signal::XCPU, false, "XCPU"),
         ("XFSZ", Signal::XFSZ, false, "XFSZ"),
         ("URG", Signal::URG, false, "URG"),

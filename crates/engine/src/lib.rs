@@ -19,6 +19,7 @@
 //! ```
 
 mod annotate;
+mod aside;
 mod capture;
 mod diff;
 mod git;

@@ -353,7 +353,7 @@ impl Workspace {
     /// one that reported more than once is taken for the agent.
     fn is_gone(&self, row: &StepRow) -> Result<bool, StoreError> {
         let Some(process) = row.step.process.filter(|process| !process::is_alive(process)) else { return Ok(false) };
-        Ok(self.store.steps_of_process(&row.step.at.session, &process)? > 1)
+        Ok(process.own || self.store.steps_of_process(&row.step.at.session, &process)? > 1)
     }
 
     /// The turn of an event; new where it is not known yet.
@@ -590,7 +590,7 @@ impl Context {
 }
 
 /// What an event's capture is called; none where nothing is captured.
-fn cause_of(event: &Event) -> Option<Cause> {
+pub(crate) fn cause_of(event: &Event) -> Option<Cause> {
     match event {
         Event::SessionStarted { .. } => Some(Cause::SessionStart),
         Event::Prompt { .. } => Some(Cause::Prompt),

@@ -1,11 +1,12 @@
 //! The timeline as a person reads it: turn by turn, with what each step changed and whose the rest is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
 
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::{Candidate, Evidence, Owner};
-use piton_model::{Cause, SessionId, StepRef, Timestamp, WorkspacePath};
-use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
+use piton_model::session::Gap;
+use piton_model::{Cause, Place, SessionId, StepRef, Timestamp, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, OperationRow, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::target::TargetError;
 use crate::view::{
@@ -42,61 +43,134 @@ impl Workspace {
     /// # Errors
     /// Where the store refuses.
     pub fn timeline(&self, options: &TimelineOptions) -> Result<Timeline, StoreError> {
-        let mut entries: Vec<(u64, LogEntry)> = Vec::new();
-        let checkpoints = self.store.checkpoints(None)?;
-        let changes = self.store.changes_since(0)?;
-        let mut by_checkpoint: HashMap<u64, Vec<&ChangeRow>> = HashMap::new();
-        for change in &changes {
-            by_checkpoint.entry(change.seq).or_default().push(change);
-        }
-        let mut has_turn: HashSet<(SessionId, u32)> = HashSet::new();
-        for session in self.store.sessions()? {
-            let numbers = self.store.turns(&session.session.id)?.into_iter().map(|turn| turn.turn.number);
-            has_turn.extend(numbers.map(|number| (session.session.id.clone(), number)));
-        }
-        let mut turns = Turns::default();
-        for row in checkpoints.iter().rev() {
-            let changed = by_checkpoint.remove(&row.seq).unwrap_or_default();
-            turns.add(row, &changed);
+        let mut found = self.all_entries()?;
+        let touching = if options.paths.is_empty() { None } else { Some(self.touching(&options.paths)?) };
+        found.retain(|entry| is_wanted(entry, options, touching.as_ref()));
+        found.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
+        let total = found.len() as u64;
+        found.truncate(options.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
+        let shown: HashSet<SessionId> = found.iter().filter_map(|entry| entry.session.clone()).collect();
+        let entries = self.entries(found)?;
+        let sessions = if shown.is_empty() { Vec::new() } else { self.session_views(|id| shown.contains(id))? };
+        Ok(Timeline { entries, total, sessions })
+    }
+
+    /// What there is to show, without what is in it.
+    fn all_entries(&self) -> Result<Vec<Entry>, StoreError> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for row in self.store.checkpoints_apart()? {
             let is_first = row.checkpoint.cause == Cause::SessionStart && row.checkpoint.parent.is_none();
-            if row.checkpoint.cause == Cause::Manual || is_first {
-                let files = changed.iter().map(|change| file(change)).collect();
-                entries.push((row.seq, LogEntry::Checkpoint { checkpoint: Box::new(row.into()), files }));
+            let by_itself = row.checkpoint.cause == Cause::Manual || is_first;
+            // Whoever's it was may have been a tool's, and then nothing says that it was the user's.
+            if !by_itself && is_unlisted(&row) && self.may_be_a_tools(&row)? {
                 continue;
             }
-            // What belongs to a turn is shown with it.
-            let yours: Vec<_> = changed.iter().filter(|c| c.owner == Owner::You).map(|c| file(c)).collect();
-            let with_a_turn = turn_shown(row).is_some_and(|turn| has_turn.contains(&turn));
-            if !yours.is_empty() && !with_a_turn {
-                entries.push((row.seq, LogEntry::Yours { checkpoint: Box::new(row.into()), files: yours }));
+            entries.push(Entry {
+                seq: row.seq,
+                at: row.checkpoint.created_at,
+                session: row.checkpoint.place.as_ref().map(|place| place.session.clone()),
+                what: if by_itself { What::Checkpoint(Box::new(row)) } else { What::Yours(Box::new(row)) },
+            });
+        }
+        for (seq, place, at) in self.store.turn_places()? {
+            entries.push(Entry { seq, at, session: Some(place.session), what: What::Turn(place.turn) });
+        }
+        for (seq, gap) in self.store.gaps(None)? {
+            if gap.place.turn == 0 {
+                let session = Some(gap.place.session.clone());
+                entries.push(Entry { seq, at: gap.at, session, what: What::Gap(gap) });
             }
         }
-        let sessions = self.store.sessions()?;
-        for session in &sessions {
-            let id = &session.session.id;
-            let steps = self.store.steps(id, None)?;
-            let gaps = self.store.gaps(Some(id))?;
-            for (seq, gap) in gaps.iter().filter(|(_, gap)| gap.place.turn == 0) {
-                entries.push((*seq, LogEntry::Gap { session: id.clone(), gap: gap.into() }));
+        for row in self.store.operations()? {
+            entries.push(Entry { seq: row.seq, at: row.began_at, session: None, what: What::Operation(row) });
+        }
+        Ok(entries)
+    }
+
+    /// Which entries changed one of some paths, or something beneath.
+    fn touching(&self, paths: &[WorkspacePath]) -> Result<Touching, StoreError> {
+        let mut changes = self.store.changes_since(0)?;
+        changes.retain(|change| paths.iter().any(|wanted| change.path.is_within(wanted)));
+        let places = self.store.checkpoint_places()?;
+        let shown: HashMap<u64, TurnKey> = places
+            .into_iter()
+            .filter_map(|(seq, cause, place)| Some((seq, turn_shown(cause, Some(&place))?)))
+            .collect();
+        let mut turns = Turns::default();
+        changes.iter().for_each(|change| turns.add_change(change, shown.get(&change.seq)));
+        let with_files = [turns.owned, turns.yours, turns.unsure].into_iter().flatten();
+        Ok(Touching {
+            turns: with_files.filter(|(_, together)| !together.files().is_empty()).map(|(turn, _)| turn).collect(),
+            yours: changes.iter().filter(|change| change.owner == Owner::You).map(|change| change.seq).collect(),
+            checkpoints: changes.iter().map(|change| change.seq).collect(),
+        })
+    }
+
+    /// What is in some entries: only what they need is read.
+    fn entries(&self, found: Vec<Entry>) -> Result<Vec<LogEntry>, StoreError> {
+        let mut turns = Turns::default();
+        let mut rows: HashMap<TurnKey, (TurnRow, Vec<StepRow>)> = HashMap::new();
+        let mut shown_with: HashMap<u64, TurnKey> = HashMap::new();
+        let mut from = u64::MAX;
+        for entry in &found {
+            let (What::Turn(number), Some(session)) = (&entry.what, &entry.session) else { continue };
+            let Some(turn) = self.store.turn(session, *number)? else { continue };
+            let steps = self.store.steps(session, Some(*number))?;
+            // Nothing that a turn changed was found before anything that is recorded of it.
+            from = steps.iter().map(|step| step.seq).chain([turn.seq, from]).min().unwrap_or(0);
+            for row in self.store.checkpoints_of_turn(session, *number)? {
+                from = from.min(row.seq);
+                let here = turn_shown(row.checkpoint.cause, row.checkpoint.place.as_ref());
+                let may_be_a_tools = is_unlisted(&row) && self.may_be_a_tools(&row)?;
+                turns.add_checkpoint(&row, here.as_ref(), may_be_a_tools);
+                shown_with.extend(here.map(|turn| (row.seq, turn)));
             }
-            for turn in self.store.turns(id)? {
-                let gaps = gaps.iter().map(|(_, gap)| gap).filter(|gap| gap.place.turn == turn.turn.number);
-                let view = turns.view(&turn, &steps, gaps.map(GapView::from).collect());
-                entries.push((turn.seq, LogEntry::Turn(Box::new(view))));
+            rows.insert((session.clone(), *number), (turn, steps));
+        }
+        let mut gaps: HashMap<TurnKey, Vec<GapView>> = HashMap::new();
+        if !rows.is_empty() {
+            for change in self.store.changes_since(from)? {
+                turns.add_change(&change, shown_with.get(&change.seq));
+            }
+            for (_, gap) in self.store.gaps(None)? {
+                gaps.entry((gap.place.session.clone(), gap.place.turn)).or_default().push((&gap).into());
             }
         }
-        for operation in self.store.operations()? {
-            entries.push((operation.seq, LogEntry::Operation((&operation).into())));
+        let mut entries = Vec::new();
+        for entry in found {
+            match entry.what {
+                What::Turn(number) => {
+                    let Some(key) = entry.session.map(|session| (session, number)) else { continue };
+                    let Some((turn, steps)) = rows.get(&key) else { continue };
+                    let gaps = gaps.remove(&key).unwrap_or_default();
+                    entries.push(LogEntry::Turn(Box::new(turns.view(turn, steps, gaps))));
+                }
+                What::Checkpoint(row) => {
+                    let files = self.store.changes_of(row.seq)?.iter().map(file).collect();
+                    entries.push(LogEntry::Checkpoint { checkpoint: Box::new((&*row).into()), files });
+                }
+                What::Yours(row) => {
+                    let mut changes = self.store.changes_of(row.seq)?;
+                    changes.retain(|change| change.owner == Owner::You);
+                    let files = changes.iter().map(file).collect();
+                    entries.push(LogEntry::Yours { checkpoint: Box::new((&*row).into()), files });
+                }
+                What::Operation(row) => entries.push(LogEntry::Operation((&row).into())),
+                What::Gap(gap) => {
+                    entries.push(LogEntry::Gap { session: gap.place.session.clone(), gap: (&gap).into() });
+                }
+            }
         }
-        entries.retain(|(_, entry)| is_wanted(entry, options));
-        entries.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-        let total = entries.len() as u64;
-        entries.truncate(options.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
-        let entries: Vec<LogEntry> = entries.into_iter().map(|(_, entry)| entry).collect();
-        let is_shown = |id: &SessionId| entries.iter().any(|entry| session_of(entry) == Some(id));
-        let shown = sessions.iter().filter(|row| is_shown(&row.session.id));
-        let sessions = shown.map(|row| self.session_view(row, &changes)).collect::<Result<_, _>>()?;
-        Ok(Timeline { entries, total, sessions })
+        Ok(entries)
+    }
+
+    /// Whether a tool was at work at some time between a checkpoint and the one before it.
+    fn may_be_a_tools(&self, row: &CheckpointRow) -> Result<bool, StoreError> {
+        let parent = match &row.checkpoint.parent {
+            Some(id) => self.store.checkpoint(id)?.map_or(0, |parent| parent.seq),
+            None => 0,
+        };
+        self.store.has_window_between(parent, row.seq)
     }
 
     /// Every session, the one that reported last first.
@@ -104,10 +178,7 @@ impl Workspace {
     /// # Errors
     /// Where the store refuses.
     pub fn sessions(&self) -> Result<Sessions, StoreError> {
-        let changes = self.store.changes_since(0)?;
-        let sessions = self.store.sessions()?;
-        let sessions = sessions.iter().map(|row| self.session_view(row, &changes)).collect::<Result<_, _>>()?;
-        Ok(Sessions { sessions })
+        Ok(Sessions { sessions: self.session_views(|_| true)? })
     }
 
     /// What a session changed: of the one that is meant, or the one that reported last.
@@ -117,9 +188,16 @@ impl Workspace {
     pub fn changes(&self, options: &ChangesOptions) -> Result<SessionChanges, TargetError> {
         let session = self.session_meant(options.session.as_deref(), "changes")?;
         let id = &session.session.id;
-        let rows = self.store.changes_since(0)?;
-        let found_at: HashMap<u64, CheckpointRow> =
-            self.store.checkpoints(None)?.into_iter().map(|row| (row.seq, row)).collect();
+        let mut rows = self.store.changes_since(0)?;
+        rows.retain(|row| is_of(row, id) || row.owner == Owner::You);
+        let mut found_at: HashMap<u64, CheckpointRow> =
+            self.store.checkpoints_of(id)?.into_iter().map(|row| (row.seq, row)).collect();
+        // Another session's checkpoint may have found it.
+        for row in rows.iter().filter(|row| is_of(row, id)) {
+            if let hash_map::Entry::Vacant(at) = found_at.entry(row.seq) {
+                self.store.checkpoint_numbered(row.seq)?.map(|row| at.insert(row));
+            }
+        }
         let tools: HashMap<StepRef, String> =
             self.store.steps(id, None)?.into_iter().map(|row| (row.step.at, row.step.tool)).collect();
         let mut changes: Vec<NumberedChange> = Vec::new();
@@ -152,36 +230,93 @@ impl Workspace {
                 checkpoint: checkpoint.checkpoint.id.clone(),
             });
         }
+        let mut unlisted = Counts::default();
+        let mut yours_unlisted = Counts::default();
+        for row in found_at.values().filter(|row| is_unlisted(row)) {
+            match (&row.checkpoint.place, row.checkpoint.cause) {
+                (Some(place), _) if place.session != *id => {}
+                (Some(_), Cause::AfterTool) => unlisted += row.checkpoint.changes,
+                (Some(_), _) if options.all && !self.may_be_a_tools(row)? => yours_unlisted += row.checkpoint.changes,
+                _ => {}
+            }
+        }
         let summary = together.counts();
-        Ok(SessionChanges { session: self.session_view(&session, &rows)?, changes, summary })
+        let session = self.session_views(|one| one == id)?.pop();
+        let session = session.ok_or_else(|| TargetError::NoSession(id.to_string()))?;
+        Ok(SessionChanges { session, changes, summary, unlisted, yours_unlisted })
     }
 
-    fn session_view(&self, row: &SessionRow, changes: &[ChangeRow]) -> Result<SessionView, StoreError> {
-        let session = &row.session;
-        let turns = self.store.turns(&session.id)?;
-        let mut together = Together::default();
-        changes
-            .iter()
-            .filter(|change| change.owner.turn().is_some_and(|(id, _)| *id == session.id))
-            .for_each(|change| together.add(change));
-        let title = turns.iter().find_map(|turn| turn.turn.prompt.as_deref());
-        Ok(SessionView {
-            id: session.id.clone(),
-            agent: session.agent.clone(),
-            agent_id: session.agent_id.clone(),
-            name: session.name.clone(),
-            title: title.and_then(|text| text.lines().find(|line| !line.trim().is_empty())).map(str::to_owned),
-            started_at: session.started_at,
-            last_at: row.last_at,
-            ended_at: row.ended_at,
-            live: self.is_live(row),
-            turns: turns.last().map_or(0, |turn| turn.turn.number),
-            checkpoints: self.store.checkpoints_of(&session.id)?.len() as u64,
-            changes: together.counts(),
-            gaps: self.store.gaps(Some(&session.id))?.len() as u64,
-            transcript: session.transcript.clone(),
-        })
+    /// The wanted sessions, the one that reported last first.
+    fn session_views(&self, is_wanted: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionView>, StoreError> {
+        let turns = self.store.last_turns()?;
+        let mut prompts = self.store.first_prompts()?;
+        let checkpoints = self.store.checkpoint_counts()?;
+        let gaps = self.store.gap_counts()?;
+        let of_wanted = |owner: &Owner| owner.turn().map(|(id, _)| id).filter(|id| is_wanted(id)).cloned();
+        let changes = self.store.changes_by(of_wanted)?;
+        let view = |row: SessionRow| {
+            let live = self.is_live(&row);
+            let session = row.session;
+            let id = &session.id;
+            let title = prompts.remove(id);
+            let title = title.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
+            let of_paths = changes.get(id).into_iter().flat_map(HashMap::values);
+            SessionView {
+                title: title.map(str::to_owned),
+                started_at: session.started_at,
+                last_at: row.last_at,
+                ended_at: row.ended_at,
+                live,
+                turns: turns.get(id).map_or(0, |number| u32::try_from(*number).unwrap_or(u32::MAX)),
+                checkpoints: checkpoints.get(id).copied().unwrap_or(0),
+                changes: counts(of_paths.filter_map(|(first, last)| net(*first, *last))),
+                gaps: gaps.get(id).copied().unwrap_or(0),
+                id: session.id,
+                agent: session.agent,
+                agent_id: session.agent_id,
+                name: session.name,
+                transcript: session.transcript,
+            }
+        };
+        let rows = self.store.sessions()?;
+        Ok(rows.into_iter().filter(|row| is_wanted(&row.session.id)).map(view).collect())
     }
+}
+
+/// A turn of a session.
+type TurnKey = (SessionId, u32);
+
+/// An entry of the timeline without what is in it.
+struct Entry {
+    seq: u64,
+    at: Timestamp,
+    session: Option<SessionId>,
+    what: What,
+}
+
+enum What {
+    Turn(u32),
+    Checkpoint(Box<CheckpointRow>),
+    Yours(Box<CheckpointRow>),
+    Operation(OperationRow),
+    Gap(Gap),
+}
+
+/// What changed some paths.
+struct Touching {
+    turns: HashSet<TurnKey>,
+    /// The checkpoints that found such changes of the user.
+    yours: HashSet<u64>,
+    checkpoints: HashSet<u64>,
+}
+
+/// Whether more changed than is listed. Of a first checkpoint nothing is.
+fn is_unlisted(row: &CheckpointRow) -> bool {
+    let checkpoint = &row.checkpoint;
+    checkpoint.owned.is_empty()
+        && !checkpoint.changes.is_empty()
+        && checkpoint.parent.is_some()
+        && !matches!(checkpoint.cause, Cause::Operation | Cause::Manual)
 }
 
 /// Whether a change is a session's own, or may be.
@@ -199,53 +334,51 @@ fn file(row: &ChangeRow) -> ChangedFile {
     ChangedFile { path: (&row.path).into(), kind: row.kind, owner: row.owner.clone() }
 }
 
-fn session_of(entry: &LogEntry) -> Option<&SessionId> {
-    match entry {
-        LogEntry::Turn(turn) => Some(&turn.session),
-        LogEntry::Checkpoint { checkpoint, .. } | LogEntry::Yours { checkpoint, .. } => {
-            checkpoint.place.as_ref().map(|place| &place.session)
-        }
-        LogEntry::Operation(_) => None,
-        LogEntry::Gap { session, .. } => Some(session),
-    }
-}
-
-fn is_wanted(entry: &LogEntry, options: &TimelineOptions) -> bool {
-    let at = match entry {
-        LogEntry::Turn(turn) => turn.ended_at.unwrap_or(turn.at),
-        LogEntry::Checkpoint { checkpoint, .. } | LogEntry::Yours { checkpoint, .. } => checkpoint.created_at,
-        LogEntry::Operation(operation) => operation.began_at,
-        LogEntry::Gap { gap, .. } => gap.at,
-    };
-    let session = session_of(entry);
-    let touches = |files: &[ChangedFile]| {
-        let within = |file: &ChangedFile| {
-            let path = file.path.exact();
-            options.paths.iter().any(|wanted| path.as_ref().is_some_and(|path| path.is_within(wanted)))
-        };
-        files.iter().any(within)
-    };
-    let by_path = options.paths.is_empty()
-        || match entry {
-            LogEntry::Turn(turn) => touches(&turn.files) || touches(&turn.yours) || touches(&turn.unsure),
-            LogEntry::Checkpoint { files, .. } | LogEntry::Yours { files, .. } => touches(files),
-            LogEntry::Operation(_) | LogEntry::Gap { .. } => false,
-        };
+fn is_wanted(entry: &Entry, options: &TimelineOptions, touching: Option<&Touching>) -> bool {
+    let by_path = touching.is_none_or(|touching| match (&entry.what, &entry.session) {
+        (What::Turn(number), Some(session)) => touching.turns.contains(&(session.clone(), *number)),
+        (What::Checkpoint(_), _) => touching.checkpoints.contains(&entry.seq),
+        (What::Yours(_), _) => touching.yours.contains(&entry.seq),
+        (What::Turn(_) | What::Operation(_) | What::Gap(_), _) => false,
+    });
     by_path
-        && options.since.is_none_or(|since| at >= since)
-        && options.session.as_ref().is_none_or(|wanted| session == Some(wanted))
+        && options.since.is_none_or(|since| entry.at >= since)
+        && options.session.as_ref().is_none_or(|wanted| entry.session.as_ref() == Some(wanted))
 }
 
 /// The turn that a checkpoint's finds are shown with. What is found when a session goes on was done before its next turn.
-fn turn_shown(row: &CheckpointRow) -> Option<(SessionId, u32)> {
-    let place = row.checkpoint.place.as_ref()?;
-    match row.checkpoint.cause {
+fn turn_shown(cause: Cause, place: Option<&Place>) -> Option<TurnKey> {
+    let place = place?;
+    match cause {
         Cause::SessionStart => Some((place.session.clone(), place.turn + 1)),
         Cause::Manual | Cause::BeforeOperation | Cause::Operation => None,
         Cause::Prompt | Cause::BeforeTool | Cause::AfterTool | Cause::TurnEnd | Cause::Compaction => {
             Some((place.session.clone(), place.turn))
         }
     }
+}
+
+/// What two changes of a path come to: the first and the last one.
+fn net(first: ChangeKind, last: ChangeKind) -> Option<ChangeKind> {
+    match (first, last) {
+        // Made and gone again: nothing is left of it.
+        (ChangeKind::Created, ChangeKind::Deleted) => None,
+        (ChangeKind::Created, _) => Some(ChangeKind::Created),
+        (ChangeKind::Deleted, ChangeKind::Created) => Some(ChangeKind::Modified),
+        (_, last) => Some(last),
+    }
+}
+
+fn counts(kinds: impl Iterator<Item = ChangeKind>) -> Counts {
+    let mut counts = Counts::default();
+    for kind in kinds {
+        match kind {
+            ChangeKind::Created => counts.created += 1,
+            ChangeKind::Modified => counts.modified += 1,
+            ChangeKind::Deleted => counts.deleted += 1,
+        }
+    }
+    counts
 }
 
 /// Changes of the same paths, taken together.
@@ -261,29 +394,14 @@ impl Together {
     }
 
     fn files(&self) -> Vec<ChangedFile> {
-        let net = |(path, (first, last, owner)): (&WorkspacePath, &(ChangeKind, ChangeKind, Owner))| {
-            let kind = match (first, last) {
-                // Made and gone again: nothing is left of it.
-                (ChangeKind::Created, ChangeKind::Deleted) => return None,
-                (ChangeKind::Created, _) => ChangeKind::Created,
-                (ChangeKind::Deleted, ChangeKind::Created) => ChangeKind::Modified,
-                (_, last) => *last,
-            };
-            Some(ChangedFile { path: path.into(), kind, owner: owner.clone() })
+        let file = |(path, (first, last, owner)): (&WorkspacePath, &(ChangeKind, ChangeKind, Owner))| {
+            Some(ChangedFile { path: path.into(), kind: net(*first, *last)?, owner: owner.clone() })
         };
-        self.0.iter().filter_map(net).collect()
+        self.0.iter().filter_map(file).collect()
     }
 
     fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for file in self.files() {
-            match file.kind {
-                ChangeKind::Created => counts.created += 1,
-                ChangeKind::Modified => counts.modified += 1,
-                ChangeKind::Deleted => counts.deleted += 1,
-            }
-        }
-        counts
+        counts(self.0.values().filter_map(|(first, last, _)| net(*first, *last)))
     }
 }
 
@@ -298,34 +416,45 @@ struct Turns {
     unsure: HashMap<(SessionId, u32), Together>,
     /// What a step changed where that was too much to list.
     unlisted: HashMap<(SessionId, u32, u32), Counts>,
+    /// What the user changed, or nobody knows who, where that was too much to list.
+    yours_unlisted: HashMap<TurnKey, Counts>,
+    unsure_unlisted: HashMap<TurnKey, Counts>,
 }
 
 impl Turns {
-    fn add(&mut self, row: &CheckpointRow, changes: &[&ChangeRow]) {
-        let place = row.checkpoint.place.as_ref();
-        if let (Some(place), Cause::Prompt | Cause::BeforeTool) = (place, row.checkpoint.cause) {
+    fn add_checkpoint(&mut self, row: &CheckpointRow, here: Option<&TurnKey>, may_be_a_tools: bool) {
+        let Some(place) = &row.checkpoint.place else { return };
+        if let Cause::Prompt | Cause::BeforeTool = row.checkpoint.cause {
             let key = (place.session.clone(), place.turn, place.step);
             self.before.entry(key).or_insert_with(|| row.clone());
         }
-        if let (Some(place), Cause::AfterTool) = (place, row.checkpoint.cause)
-            && changes.is_empty()
-        {
-            let key = (place.session.clone(), place.turn, place.step.unwrap_or(0));
-            *self.unlisted.entry(key).or_default() += row.checkpoint.changes;
+        if !is_unlisted(row) {
+            return;
         }
-        for change in changes {
-            if let Some((session, turn)) = change.owner.turn() {
-                self.owned.entry((session.clone(), turn)).or_default().add(change);
+        let counts = match (row.checkpoint.cause, here) {
+            (Cause::AfterTool, _) => {
+                let key = (place.session.clone(), place.turn, place.step.unwrap_or(0));
+                self.unlisted.entry(key).or_default()
             }
-            if let Owner::Step { step, evidence: Evidence::Named | Evidence::Window } = &change.owner {
-                self.by_step.entry((step.session.clone(), step.turn, step.step)).or_default().add(change);
-            }
-            let Some(here) = turn_shown(row) else { continue };
-            match &change.owner {
-                Owner::You => self.yours.entry(here).or_default().add(change),
-                Owner::Unsure { .. } => self.unsure.entry(here).or_default().add(change),
-                _ => {}
-            }
+            (_, Some(turn)) if may_be_a_tools => self.unsure_unlisted.entry(turn.clone()).or_default(),
+            (_, Some(turn)) => self.yours_unlisted.entry(turn.clone()).or_default(),
+            (_, None) => return,
+        };
+        *counts += row.checkpoint.changes;
+    }
+
+    fn add_change(&mut self, change: &ChangeRow, here: Option<&TurnKey>) {
+        if let Some((session, turn)) = change.owner.turn() {
+            self.owned.entry((session.clone(), turn)).or_default().add(change);
+        }
+        if let Owner::Step { step, evidence: Evidence::Named | Evidence::Window } = &change.owner {
+            self.by_step.entry((step.session.clone(), step.turn, step.step)).or_default().add(change);
+        }
+        let Some(here) = here else { return };
+        match &change.owner {
+            Owner::You => self.yours.entry(here.clone()).or_default().add(change),
+            Owner::Unsure { .. } => self.unsure.entry(here.clone()).or_default().add(change),
+            _ => {}
         }
     }
 
@@ -370,7 +499,9 @@ impl Turns {
             files: files(&self.owned),
             steps: steps.collect(),
             yours: files(&self.yours),
+            yours_unlisted: self.yours_unlisted.get(&key).copied().unwrap_or_default(),
             unsure: files(&self.unsure),
+            unsure_unlisted: self.unsure_unlisted.get(&key).copied().unwrap_or_default(),
             gaps,
         }
     }

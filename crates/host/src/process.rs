@@ -9,7 +9,7 @@ pub fn reporter() -> Option<Process> {
     for _ in 0..8 {
         let stat = Stat::of(pid)?;
         if !stat.is_shell() || stat.parent <= 1 {
-            return Some(Process { pid, started: stat.started });
+            return Some(Process { pid, started: stat.started, own: false });
         }
         pid = stat.parent;
     }
@@ -19,7 +19,7 @@ pub fn reporter() -> Option<Process> {
 /// This process.
 pub fn this() -> Option<Process> {
     let pid = std::process::id();
-    Stat::of(pid).map(|stat| Process { pid, started: stat.started })
+    Stat::of(pid).map(|stat| Process { pid, started: stat.started, own: true })
 }
 
 /// Whether a process still runs, and is not another one with its number.
@@ -65,7 +65,7 @@ mod tests {
         assert!(is_alive(&me));
         assert!(!is_alive(&Process { started: me.started + 1, ..me }));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let it = Process { pid: child.id(), started: Stat::of(child.id()).unwrap().started };
+        let it = Process { pid: child.id(), started: Stat::of(child.id()).unwrap().started, own: false };
         assert!(is_alive(&it));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -114,6 +114,9 @@ pub struct Process {
     pub pid: u32,
     /// When it started, as the system counts.
     pub started: u64,
+    /// It is the agent itself for sure, and not a helper that it reports through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }
 
 /// A file outside every workspace that a tool named.

@@ -70,6 +70,9 @@ pub struct ChangeRow {
     pub owner: Owner,
 }
 
+/// What happened first and what last, path by path.
+pub type ChangedPaths = HashMap<Vec<u8>, (ChangeKind, ChangeKind)>;
+
 /// Where gaps are set aside.
 const ASIDE: &str = "gaps";
 const ASIDE_TAKEN: &str = "gaps.taken";
@@ -399,8 +402,8 @@ impl Store {
     pub fn changes_by<K: Clone + Eq + Hash>(
         &self,
         whose: impl Fn(&Owner) -> Option<K>,
-    ) -> Result<HashMap<K, HashMap<Vec<u8>, (ChangeKind, ChangeKind)>>, StoreError> {
-        let mut all: HashMap<K, HashMap<Vec<u8>, (ChangeKind, ChangeKind)>> = HashMap::new();
+    ) -> Result<HashMap<K, ChangedPaths>, StoreError> {
+        let mut all: HashMap<K, ChangedPaths> = HashMap::new();
         let mut known: HashMap<String, Option<K>> = HashMap::new();
         let db = self.db();
         let mut query = db.prepare_cached("SELECT owner, kind, path FROM changes ORDER BY key")?;

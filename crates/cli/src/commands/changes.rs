@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use piton_engine::model::ChangeKind;
 use piton_engine::model::ownership::Owner;
+use piton_engine::model::{ChangeKind, Counts};
 use piton_engine::view::{NumberedChange, SessionChanges};
 use piton_engine::{ChangesOptions, TargetError};
 
@@ -109,11 +109,12 @@ fn who(change: &NumberedChange, names: &Names) -> Text {
 /// `3 changes to 2 files in 2 turns: 1 created, 1 modified; 1 unsure`.
 fn summary(all: &SessionChanges) -> String {
     let own: Vec<_> = all.changes.iter().filter(|change| change.number.is_some()).collect();
-    let yours = (all.changes.len() - own.len()) as u64;
+    let sum = |counts: &Counts| counts.created + counts.modified + counts.deleted;
+    let yours = (all.changes.len() - own.len()) as u64 + sum(&all.yours_unlisted);
     let mut parts = Vec::new();
-    if own.is_empty() {
+    if own.is_empty() && all.unlisted.is_empty() {
         parts.push(format!("session {} changed nothing", all.session.id.short()));
-    } else {
+    } else if !own.is_empty() {
         let files: BTreeSet<_> = own.iter().map(|change| escape_view(&change.change.path)).collect();
         let turns: BTreeSet<_> = own.iter().map(|change| change.turn).collect();
         parts.push(format!(
@@ -123,6 +124,9 @@ fn summary(all: &SessionChanges) -> String {
             words::plural(turns.len() as u64, "turn"),
             words::changes(&all.summary)
         ));
+    }
+    if !all.unlisted.is_empty() {
+        parts.push(format!("{} too many to list", words::plural(sum(&all.unlisted), "change")));
     }
     let unsure = own.iter().filter(|change| matches!(change.change.owner, Owner::Unsure { .. })).count() as u64;
     if unsure > 0 {

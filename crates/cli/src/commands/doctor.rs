@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use piton_agents::claude_code;
 use piton_agents::claude_code::settings::{self as hooks, HookCommand, InstalledHook};
+use piton_agents::{Adapter, claude_code};
 use piton_engine::OpenError;
 use piton_engine::view::FolderState;
 use serde::Serialize;
@@ -197,11 +197,21 @@ fn check_switches(checks: &mut Checks, folder: &Path) {
             checks.note(WHAT, format!("{message}; it has no say"), "`piton help config` lists what can be set");
         }
     }
+    let weakened = hook::weakened(&found.settings);
+    for what in &weakened {
+        checks.note(WHAT, what.clone(), "the file may be somebody else's; `piton config` shows what holds");
+    }
+    let (budget, longest) = (found.settings.time_budget.value, hook::longest(Adapter::ClaudeCode));
+    if budget > longest {
+        let (set, longest) = (budget.as_secs(), longest.as_secs());
+        let what = format!("`hook.time-budget` is {set} s; a hook of Claude Code's takes at most {longest} s");
+        checks.note(WHAT, what, "Claude Code itself ends one that takes longer, and then no gap could be noted");
+    }
     if !found.settings.automatic.value {
         let source = found.settings.automatic.source;
         checks.problem(WHAT, format!("`capture.automatic` is false ({source})"), "set it to true");
-    } else if found.problems.is_empty() {
-        let budget = found.settings.time_budget.value;
+    } else if found.problems.is_empty() && weakened.is_empty() {
+        let budget = budget.min(longest);
         checks.ok(WHAT, format!("automatic captures, of at most {} s each", budget.as_secs()));
     }
 }

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use piton_engine::view::{Also, CheckpointView, OperationOutcome};
-use piton_engine::{RewindOptions, Workspace};
+use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
+use piton_engine::{Plan, RewindOptions, Workspace};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -69,6 +69,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         }
         let work = || workspace.plan_rewind(&args.target, &options);
         let plan = with_progress(console, &progress, "Planning", work).map_err(failed)?;
+        if args.all_workspaces {
+            show_others(&surroundings, plan.view(), console);
+        }
         if args.preview {
             return console.print(plan.view(), |out, look| plan::write(out, look, plan.view(), true));
         }
@@ -94,12 +97,33 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     Ok(())
 }
 
+/// Shows what would be done in the other workspaces of the session, before anybody is asked.
+fn show_others(surroundings: &Surroundings, plan: &PlanView, console: &mut Console) {
+    let plan_there = |path: &Path| -> Result<Plan, String> {
+        let other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
+        let counterpart = other.counterpart(&plan.target).map_err(|error| error.to_string())?;
+        let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
+        other.plan_rewind(target.id.as_str(), &RewindOptions::default()).map_err(|error| error.to_string())
+    };
+    for path in &plan.other_workspaces {
+        let there = plan_there(path);
+        console.say_with(|out, look| {
+            writeln!(out, "{}", look.paint.bold(format!("In {}:", escape_path(path))))?;
+            match &there {
+                Ok(there) => plan::write(out, look, there.view(), false)?,
+                Err(error) => writeln!(out, "  nothing is done there: {}", escape(error))?,
+            }
+            writeln!(out)
+        });
+    }
+}
+
 /// The same rewind in the other workspaces of the session. What goes wrong in one does not keep the others from it.
 fn rewind_others(surroundings: &Surroundings, outcome: &OperationOutcome, target: &CheckpointView) -> Vec<Also> {
     let rewind = |path: &Path| -> Result<OperationOutcome, String> {
         let mut other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
         let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
-        let target = counterpart.ok_or("nothing was captured there before that moment")?;
+        let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
         other.rewind_now(target.id.as_str(), &RewindOptions::default()).map_err(|error| error.to_string())
     };
     let others = outcome.other_workspaces.iter();

@@ -10,10 +10,7 @@ use piton_agents::{Event, Report, ToolCall};
 use piton_engine::view::{CheckpointView, Observed};
 use piton_engine::{CaptureError, Engine, ObserveOptions, Workspace};
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGURG, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU,
-    SIGXFSZ,
-};
+use signal_hook::consts::SIGINT;
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::args::Global;
@@ -256,25 +253,41 @@ fn find(name: &OsStr) -> Result<PathBuf, (Failure, u8)> {
 
 /// What a terminal sends to both processes when somebody types Ctrl-C or Ctrl-\: the command's to decide on, and to get
 /// once.
-const TYPED: [i32; 2] = [SIGINT, SIGQUIT];
+const TYPED: [Signal; 2] = [Signal::INT, Signal::QUIT];
 /// What is sent to this process is meant for the command. Not among them: those of job control and of children, the
 /// faults of this very process, and SIGPIPE, which this process ignores.
-const PASSED_ON: [i32; 12] =
-    [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGURG, SIGWINCH, SIGXCPU, SIGXFSZ];
+const PASSED_ON: [Signal; 12] = [
+    Signal::HUP,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::VTALARM,
+    Signal::PROF,
+    Signal::IO,
+    Signal::URG,
+    Signal::WINCH,
+    Signal::XCPU,
+    Signal::XFSZ,
+];
+#[cfg(target_os = "linux")]
+const OF_THIS_SYSTEM: [Signal; 2] = [Signal::POWER, Signal::STKFLT];
+#[cfg(not(target_os = "linux"))]
+const OF_THIS_SYSTEM: [Signal; 0] = [];
 
 /// Runs it with this terminal. What is typed to end it (Ctrl-C) goes to both processes, and is the command's to decide
 /// on; what is sent to this one alone (`kill`) is passed on: a signal that ended this process would leave the command
 /// at work unobserved.
 fn pass_through(program: &Path, command: &[OsString]) -> io::Result<ExitStatus> {
     use std::os::unix::process::CommandExt;
-    let mut listening = Signals::new(not_ignored(TYPED.into_iter().chain(PASSED_ON).chain(OF_LINUX)))?;
+    let mut listening = Signals::new(not_ignored(TYPED.into_iter().chain(PASSED_ON).chain(OF_THIS_SYSTEM)))?;
     let handle = listening.handle();
     // Handlers do not survive the start of another program, so the command has signals as they were.
     let mut child = std::process::Command::new(program).arg0(&command[0]).args(&command[1..]).spawn()?;
     let pid = Pid::from_child(&child);
     let passing = std::thread::spawn(move || {
         for signal in listening.forever() {
-            if let Some(passed) = Signal::from_named_raw(signal).filter(|_| !TYPED.contains(&signal)) {
+            if let Some(passed) = Signal::from_named_raw(signal).filter(|signal| !TYPED.contains(signal)) {
                 let _ = kill_process(pid, passed);
             }
         }
@@ -293,9 +306,9 @@ fn wait(child: &mut Child, listening: &Handle) -> io::Result<ExitStatus> {
 }
 
 /// Signals that this process was not started to ignore, as `nohup` does: those the command must go on ignoring.
-fn not_ignored(signals: impl Iterator<Item = i32>) -> Vec<i32> {
+fn not_ignored(signals: impl Iterator<Item = Signal>) -> Vec<i32> {
     let ignored = ignored().unwrap_or(0);
-    signals.filter(|signal| ignored & (1 << (signal - 1)) == 0).collect()
+    signals.map(Signal::as_raw).filter(|signal| ignored & (1 << (signal - 1)) == 0).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "what the system says of this process is no file of anybody's")]

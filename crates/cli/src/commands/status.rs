@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use piton_engine::view::{FolderState, SessionView, Status};
+use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -10,7 +11,7 @@ use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path};
 use crate::progress::with_progress;
-use crate::{files, owners, skipped, words};
+use crate::{files, hook, owners, settings, skipped, words};
 
 /// Show how the workspace stands
 ///
@@ -25,11 +26,26 @@ Examples:
   piton status
   piton status --json | jq .changes";
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    /// What the workspace's own settings take away from its protection.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [String],
+}
+
 pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
     let progress = workspace.progress();
     let status = with_progress(console, &progress, "Looking", || workspace.status())?;
-    console.print(&status, |out, look| write(out, look, &status))?;
+    let warnings = hook::weakened(&settings::find(Some(workspace.path())).settings);
+    let shown = Shown { status: &status, warnings: &warnings };
+    console.print(&shown, |out, look| {
+        write(out, look, &status)?;
+        warnings.iter().try_for_each(|warning| writeln!(out, "{} {warning}", look.paint.warn("warning:")))
+    })?;
     if status.last.is_none() {
         console.advise("`piton checkpoint` captures the workspace");
     }

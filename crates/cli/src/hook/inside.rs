@@ -22,7 +22,7 @@ pub const AT_MOST: Duration = Duration::from_secs(25);
 const LONGEST: usize = 8000;
 
 /// The commands that can be typed, with the flags that stand for a person who is asked.
-const COMMANDS: [(&str, &[&str]); 14] = [
+const COMMANDS: [(&str, &[&str]); 12] = [
     ("log", &[]),
     ("status", &[]),
     ("changes", &[]),
@@ -30,12 +30,10 @@ const COMMANDS: [(&str, &[&str]); 14] = [
     ("show", &[]),
     ("diff", &["--stat"]),
     ("search", &[]),
-    ("ops", &[]),
     ("checkpoint", &[]),
     ("annotate", &[]),
     ("rewind", &["--yes"]),
     ("redo", &["--yes"]),
-    ("undo", &["--yes"]),
     ("help", &[]),
 ];
 
@@ -49,12 +47,23 @@ const HELP: &str = "\
 /piton checkpoint NAME     a checkpoint with a name
 Also: status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
+/// Whoever looks for it is told what there is.
+const NO_UNDO: &str = "\
+piton: there is no undo yet; `/piton rewind t5` goes back to before turn 5, and `/piton redo` takes that back. \
+Nothing was done.";
+
+/// Options of those commands that take the next word for their value.
+const WITH_VALUE: [&str; 8] = ["--path", "--path-b64", "--workspace", "--color", "--context", "-U", "--limit", "-n"];
+
 /// Runs what was typed after `/piton`.
 pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
     let Some(words) = shlex::split(typed) else {
         return (Reply::Answer("piton: a quote is not closed; nothing was done".into()), "answered nothing".into());
     };
     let Some(verb) = words.first() else { return (Reply::Answer(HELP.into()), "answered help".into()) };
+    if verb == "undo" {
+        return (Reply::Answer(NO_UNDO.into()), "answered undo".into());
+    }
     let Some((verb, usual)) = COMMANDS.into_iter().find(|(name, _)| name == verb) else {
         let text = format!("piton: `{}` cannot be used in here; nothing was done\n\n{HELP}", escape(verb));
         return (Reply::Answer(text), "answered help".into());
@@ -71,19 +80,26 @@ pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Inst
 /// Turns of the session in which they are typed are its own, also where another one is at work beside it.
 fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) -> Vec<String> {
     // What follows is words that are searched, or a note.
-    let targets = match verb {
-        "show" | "diff" | "rewind" | "undo" => words.len(),
+    let mut targets = match verb {
+        "show" | "diff" | "rewind" => usize::MAX,
         "annotate" => 1,
         _ => 0,
     };
-    let mut arguments: Vec<String> = words
-        .iter()
-        .enumerate()
-        .map(|(at, word)| match word.parse() {
-            Ok(Target::Turn { .. }) if at < targets => format!("{session}:{word}"),
+    let mut arguments: Vec<String> = Vec::with_capacity(words.len());
+    let mut is_value = false;
+    for word in words {
+        let is_plain = !is_value && !word.starts_with('-');
+        if !is_value && word == "--" {
+            // Paths, whatever they look like.
+            targets = 0;
+        }
+        is_value = !is_value && WITH_VALUE.contains(&&word[..]);
+        arguments.push(match word.parse() {
+            Ok(Target::Turn { .. }) if is_plain && targets > 0 => format!("{session}:{word}"),
             _ => word.clone(),
-        })
-        .collect();
+        });
+        targets = targets.saturating_sub(usize::from(is_plain));
+    }
     let is_asked_otherwise = |flag: &str| {
         arguments.iter().any(|word| word == flag || word == "--preview" || (flag == "--yes" && word == "-y"))
     };
@@ -149,6 +165,13 @@ mod tests {
         check("rewind", &["--yes"], &["other:t5"], &["--yes", "other:t5"]);
         check("diff", &["--stat"], &["10m", "t1"], &["--stat", "10m", "SESSION:t1"]);
         check("search", &[], &["t5"], &["t5"]);
+        // A file may be called like a turn.
+        check("rewind", &[], &["t1", "--path", "t5"], &["SESSION:t1", "--path", "t5"]);
+        check("rewind", &[], &["--path-b64", "t5", "t1"], &["--path-b64", "t5", "SESSION:t1"]);
+        check("rewind", &[], &["--path=t5", "t1"], &["--path=t5", "SESSION:t1"]);
+        check("rewind", &[], &["--path", "--path", "t1"], &["--path", "--path", "SESSION:t1"]);
+        check("diff", &[], &["-U", "t5", "t1", "--", "t2"], &["-U", "t5", "SESSION:t1", "--", "t2"]);
+        check("annotate", &[], &["--color", "t3", "t5", "t4"], &["--color", "t3", "SESSION:t5", "t4"]);
         check("annotate", &[], &["t5", "t4"], &["SESSION:t5", "t4"]);
     }
 }

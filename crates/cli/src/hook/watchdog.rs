@@ -1,10 +1,14 @@
 //! The end of a hook's time: whatever this process waits for, a disk that hangs or a pipe that nobody reads, it is over.
 
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use piton_agents::Report;
+
 use super::log::{self, Line};
+use crate::environment;
 
 /// How long the last line of the log may take: the disk may be the very thing that hangs.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -16,12 +20,17 @@ struct Shared {
     begun: Instant,
     end: Mutex<Instant>,
     line: Mutex<Line>,
+    /// The workspace and the event that are being captured.
+    observing: Mutex<Option<(PathBuf, Report)>>,
 }
+
+const REASON: &str = "the time budget is over";
 
 impl Watchdog {
     /// Starts watching, on a thread of its own. Without one there is no end but the agent's own.
     pub fn start(begun: Instant, end: Instant) -> Self {
-        let shared = Arc::new(Shared { begun, end: Mutex::new(end), line: Mutex::default() });
+        let shared = Shared { begun, end: Mutex::new(end), line: Mutex::default(), observing: Mutex::default() };
+        let shared = Arc::new(shared);
         let watched = Arc::clone(&shared);
         let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || watched.watch());
         Self(shared)
@@ -35,6 +44,16 @@ impl Watchdog {
     /// Says what is being done, for the log.
     pub fn describe(&self, line: Line) {
         *locked(&self.0.line) = line;
+    }
+
+    /// Says what is being captured: if that does not come to its end, it is a gap of the workspace.
+    pub fn observing(&self, root: PathBuf, report: Report) {
+        *locked(&self.0.observing) = Some((root, report));
+    }
+
+    /// Says that it came to its end.
+    pub fn observed(&self) {
+        *locked(&self.0.observing) = None;
     }
 
     /// What is being done.
@@ -56,14 +75,26 @@ impl Shared {
         let line = locked(&self.line).clone();
         let took = self.begun.elapsed();
         let (done, is_done) = channel();
+        let observing = locked(&self.observing).take();
         let spoken = std::thread::Builder::new().spawn(move || {
-            log::write(&line, took, "gap: the time budget is over");
+            log::write(&line, took, &format!("gap: {REASON}"));
+            if let Some((root, report)) = observing {
+                note_gap(&root, &report);
+            }
             let _ = done.send(());
         });
         if spoken.is_ok() {
             let _ = is_done.recv_timeout(LAST_WORDS);
         }
         std::process::exit(0);
+    }
+}
+
+/// Sets the gap aside in the store, whose lock the other thread may hold.
+fn note_gap(root: &Path, report: &Report) {
+    let workspace = environment::engine(None).ok().and_then(|engine| engine.open_as_it_is(root).ok());
+    if let Some(workspace) = workspace {
+        let _ = workspace.set_aside(report, REASON);
     }
 }
 

@@ -77,8 +77,14 @@ pub struct TurnView {
     pub steps: Vec<StepView>,
     /// What the user changed before it and while it ran.
     pub yours: Vec<ChangedFile>,
+    /// How much more the user changed where that was too much to list.
+    #[serde(default, skip_serializing_if = "Counts::is_empty")]
+    pub yours_unlisted: Counts,
     /// What changed and nobody knows by whom.
     pub unsure: Vec<ChangedFile>,
+    /// How much more of that there is where it was too much to list.
+    #[serde(default, skip_serializing_if = "Counts::is_empty")]
+    pub unsure_unlisted: Counts,
     /// Captures that should have been and were not.
     pub gaps: Vec<GapView>,
 }
@@ -165,7 +171,7 @@ pub enum LogEntry {
     Yours {
         /// The checkpoint that found it.
         checkpoint: Box<CheckpointView>,
-        /// What.
+        /// What; nothing where it was too much to list, and then the checkpoint says how much.
         files: Vec<ChangedFile>,
     },
     /// A gap before the first turn of a session; the others are with their turns.
@@ -219,6 +225,12 @@ pub struct SessionChanges {
     pub changes: Vec<NumberedChange>,
     /// The session's own and the unsure ones taken together, path by path.
     pub summary: Counts,
+    /// What the session's tools changed besides, where that was too much to list.
+    #[serde(default, skip_serializing_if = "Counts::is_empty")]
+    pub unlisted: Counts,
+    /// What the user changed where that was too much to list; only where the user's own are asked for.
+    #[serde(default, skip_serializing_if = "Counts::is_empty")]
+    pub yours_unlisted: Counts,
 }
 
 /// A path that a checkpoint changed, with its owner.

@@ -111,7 +111,10 @@ fn rows(look: &Look, timeline: &Timeline, around: &Around, detail: Detail, narro
                 let remark = other_folder(checkpoint, line);
                 let room = look.width.saturating_sub(40).clamp(SHORTEST_TEXT, LONGEST_TEXT);
                 let text = Text::new(Style::Bold, "you");
-                let (text, below) = if detail.files {
+                let (text, below) = if files.is_empty() {
+                    let all = words::plural(sum(&checkpoint.changes), "file");
+                    (text.and(Style::Plain, format!("  {all}")), Vec::new())
+                } else if detail.files {
                     (text, files.iter().map(|file| file_line("you", Style::Bold, file, String::new())).collect())
                 } else {
                     (few(text.and(Style::Plain, "  "), files, room), Vec::new())
@@ -120,7 +123,7 @@ fn rows(look: &Look, timeline: &Timeline, around: &Around, detail: Detail, narro
                     target: checkpoint.id.short().to_owned(),
                     age: age(checkpoint.created_at),
                     text,
-                    counts: Some(counts(files)),
+                    counts: Some(if files.is_empty() { checkpoint.changes } else { counts(files) }),
                     remark,
                     below,
                     ..Row::default()
@@ -186,7 +189,14 @@ fn beneath_turn(look: &Look, turn: &TurnView, is_running: bool, around: &Around,
     }
     // What one turn alone can have done is that turn's, whichever of its steps it was.
     let unsure: Vec<ChangedFile> = turn.unsure.iter().filter(|file| file.owner.turn().is_none()).cloned().collect();
-    for (who, style, list) in [("you", Style::Bold, &turn.yours), ("unsure", Style::Warn, &unsure)] {
+    let (you, nobody) = (("you", Style::Bold), ("unsure", Style::Warn));
+    for ((who, style), unlisted) in [(you, &turn.yours_unlisted), (nobody, &turn.unsure_unlisted)] {
+        if !unlisted.is_empty() {
+            let all = words::plural(sum(unlisted), "file");
+            below.push(Below { label: Text::new(style, who), text: Text::new(Style::Plain, all), ..Below::default() });
+        }
+    }
+    for ((who, style), list) in [(you, &turn.yours), (nobody, &unsure)] {
         if list.is_empty() {
             continue;
         }
@@ -331,6 +341,10 @@ fn few(mut text: Text, list: &[ChangedFile], room: usize) -> Text {
         text = text.and_all(one).and(Style::Plain, if is_last { "" } else { "  " });
     }
     text
+}
+
+fn sum(counts: &Counts) -> u64 {
+    counts.created + counts.modified + counts.deleted
 }
 
 fn counts(files: &[ChangedFile]) -> Counts {
