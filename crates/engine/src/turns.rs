@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::{Candidate, Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, Place, SessionId, StepRef, Timestamp, WorkspacePath};
+use piton_model::{Cause, CheckpointId, Place, SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationRow, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::target::TargetError;
@@ -89,8 +89,7 @@ impl Workspace {
 
     /// Which entries changed one of some paths, or something beneath.
     fn touching(&self, paths: &[WorkspacePath]) -> Result<Touching, StoreError> {
-        let mut changes = self.store.changes_since(0)?;
-        changes.retain(|change| paths.iter().any(|wanted| change.path.is_within(wanted)));
+        let changes = self.store.changes_at(|path| paths.iter().any(|wanted| path.is_within(wanted)))?;
         let places = self.store.checkpoint_places()?;
         let shown: HashMap<u64, TurnKey> = places
             .into_iter()
@@ -118,11 +117,14 @@ impl Workspace {
             let steps = self.store.steps(session, Some(*number))?;
             // Nothing that a turn changed was found before anything that is recorded of it.
             from = steps.iter().map(|step| step.seq).chain([turn.seq, from]).min().unwrap_or(0);
-            for row in self.store.checkpoints_of_turn(session, *number)? {
+            for (row, is_listed) in self.store.checkpoints_of_turn(session, *number)? {
                 from = from.min(row.seq);
+                let is_unlisted = !is_listed && is_unlisted(&row);
                 let here = turn_shown(row.checkpoint.cause, row.checkpoint.place.as_ref());
-                let may_be_a_tools = is_unlisted(&row) && self.may_be_a_tools(&row)?;
-                turns.add_checkpoint(&row, here.as_ref(), may_be_a_tools);
+                if is_unlisted {
+                    turns.add_unlisted(&row, here.as_ref(), self.may_be_a_tools(&row)?);
+                }
+                turns.add_checkpoint(&row);
                 shown_with.extend(here.map(|turn| (row.seq, turn)));
             }
             rows.insert((session.clone(), *number), (turn, steps));
@@ -188,8 +190,7 @@ impl Workspace {
     pub fn changes(&self, options: &ChangesOptions) -> Result<SessionChanges, TargetError> {
         let session = self.session_meant(options.session.as_deref(), "changes")?;
         let id = &session.session.id;
-        let mut rows = self.store.changes_since(0)?;
-        rows.retain(|row| is_of(row, id) || row.owner == Owner::You);
+        let rows = self.store.changes_about(id)?;
         let mut found_at: HashMap<u64, CheckpointRow> =
             self.store.checkpoints_of(id)?.into_iter().map(|row| (row.seq, row)).collect();
         // Another session's checkpoint may have found it.
@@ -252,8 +253,7 @@ impl Workspace {
         let mut prompts = self.store.first_prompts()?;
         let checkpoints = self.store.checkpoint_counts()?;
         let gaps = self.store.gap_counts()?;
-        let of_wanted = |owner: &Owner| owner.turn().map(|(id, _)| id).filter(|id| is_wanted(id)).cloned();
-        let changes = self.store.changes_by(of_wanted)?;
+        let changes = self.store.changes_by_session(&is_wanted)?;
         let view = |row: SessionRow| {
             let live = self.is_live(&row);
             let session = row.session;
@@ -409,7 +409,7 @@ impl Together {
 #[derive(Default)]
 struct Turns {
     /// The checkpoints just before turns and steps.
-    before: HashMap<(SessionId, u32, Option<u32>), CheckpointRow>,
+    before: HashMap<(SessionId, u32, Option<u32>), CheckpointId>,
     owned: HashMap<(SessionId, u32), Together>,
     by_step: HashMap<(SessionId, u32, u32), Together>,
     yours: HashMap<(SessionId, u32), Together>,
@@ -422,23 +422,22 @@ struct Turns {
 }
 
 impl Turns {
-    fn add_checkpoint(&mut self, row: &CheckpointRow, here: Option<&TurnKey>, may_be_a_tools: bool) {
-        let Some(place) = &row.checkpoint.place else { return };
-        if let Cause::Prompt | Cause::BeforeTool = row.checkpoint.cause {
+    fn add_checkpoint(&mut self, row: &CheckpointRow) {
+        if let (Some(place), Cause::Prompt | Cause::BeforeTool) = (&row.checkpoint.place, row.checkpoint.cause) {
             let key = (place.session.clone(), place.turn, place.step);
-            self.before.entry(key).or_insert_with(|| row.clone());
+            self.before.entry(key).or_insert_with(|| row.checkpoint.id.clone());
         }
-        if !is_unlisted(row) {
-            return;
-        }
-        let counts = match (row.checkpoint.cause, here) {
-            (Cause::AfterTool, _) => {
+    }
+
+    fn add_unlisted(&mut self, row: &CheckpointRow, here: Option<&TurnKey>, may_be_a_tools: bool) {
+        let counts = match (row.checkpoint.cause, &row.checkpoint.place, here) {
+            (Cause::AfterTool, Some(place), _) => {
                 let key = (place.session.clone(), place.turn, place.step.unwrap_or(0));
                 self.unlisted.entry(key).or_default()
             }
-            (_, Some(turn)) if may_be_a_tools => self.unsure_unlisted.entry(turn.clone()).or_default(),
-            (_, Some(turn)) => self.yours_unlisted.entry(turn.clone()).or_default(),
-            (_, None) => return,
+            (_, _, Some(turn)) if may_be_a_tools => self.unsure_unlisted.entry(turn.clone()).or_default(),
+            (_, _, Some(turn)) => self.yours_unlisted.entry(turn.clone()).or_default(),
+            (_, _, None) => return,
         };
         *counts += row.checkpoint.changes;
     }
@@ -480,7 +479,7 @@ impl Turns {
                 subagent: row.step.subagent.clone(),
                 ending: row.ending,
                 at: Timestamp(row.step.opened.div_euclid(1_000_000)),
-                checkpoint: before(Some(at.step)).map(|row| row.checkpoint.id.clone()),
+                checkpoint: before(Some(at.step)).cloned(),
                 changes: mine.map(Together::counts).unwrap_or_default() + unlisted(at.step),
                 files: mine.map(Together::files).unwrap_or_default(),
             }
@@ -494,7 +493,7 @@ impl Turns {
             ended_at: row.ended_at,
             ending: row.ending,
             message: row.message.clone(),
-            checkpoint: before(None).map(|row| row.checkpoint.id.clone()),
+            checkpoint: before(None).cloned(),
             changes: self.owned.get(&key).map(Together::counts).unwrap_or_default() + all_unlisted,
             files: files(&self.owned),
             steps: steps.collect(),

@@ -65,6 +65,8 @@ const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree,
                           (SELECT json_group_array(name) FROM names WHERE checkpoint = c.id), \
                           (SELECT text FROM annotations WHERE checkpoint = c.id) FROM checkpoints c";
 
+const LISTED: &str = ", octet_length(owned) > 2 FROM checkpoints";
+
 const OPERATION: &str = "SELECT id, seq, kind, target, began_at, before, state, after, why FROM operations";
 
 impl Store {
@@ -136,8 +138,8 @@ impl Store {
         // What is found when a session goes on was done before its next turn.
         self.checkpoints_where(
             "WHERE cause = 'manual' OR (cause = 'session-start' AND parent IS NULL) OR (
-               (seq IN (SELECT seq FROM changes WHERE owner = '{\"who\":\"you\"}')
-                OR (owned = '[]' AND parent IS NOT NULL AND cause NOT IN ('after-tool', 'operation')
+               (seq IN (SELECT seq FROM changes WHERE octet_length(owner) = 13 AND owner = '{\"who\":\"you\"}')
+                OR (octet_length(owned) = 2 AND parent IS NOT NULL AND cause NOT IN ('after-tool', 'operation')
                     AND created + modified + deleted > 0))
                AND NOT EXISTS (
                  SELECT 1 FROM turns WHERE c.cause NOT IN ('before-operation', 'operation')
@@ -147,12 +149,23 @@ impl Store {
         )
     }
 
-    /// The checkpoints whose finds are shown with a turn, in order.
-    pub fn checkpoints_of_turn(&self, session: &SessionId, turn: u32) -> Result<Vec<CheckpointRow>, StoreError> {
-        self.checkpoints_where(
-            "WHERE session = ?1 AND (turn = ?2 OR (turn = ?2 - 1 AND cause = 'session-start')) ORDER BY seq",
-            rusqlite::params![session.as_str(), turn],
-        )
+    /// The checkpoints whose finds are shown with a turn, in order, without their lists of changes; and whether there is
+    /// such a list.
+    pub fn checkpoints_of_turn(
+        &self,
+        session: &SessionId,
+        turn: u32,
+    ) -> Result<Vec<(CheckpointRow, bool)>, StoreError> {
+        let db = self.db();
+        // The lists are in the changes as well, and they may be long.
+        let columns = CHECKPOINT.replacen(" owned,", " '[]',", 1).replacen(" FROM checkpoints", LISTED, 1);
+        let mut query = db.prepare_cached(&format!(
+            "{columns} WHERE session = ?1 AND (turn = ?2 OR (turn = ?2 - 1 AND cause = 'session-start')) ORDER BY seq"
+        ))?;
+        let rows = query.query_map(rusqlite::params![session.as_str(), turn], |row| {
+            Ok((checkpoint(row)?, row.get::<_, bool>(22)?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Which checkpoints have a place in a session, and what made them.

@@ -1,15 +1,16 @@
 //! The rows of sessions, turns, steps and changes, and the questions to them.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 
 use piton_host::Lock;
-use piton_model::ownership::{Owned, Owner};
+use piton_model::ownership::{Candidate, Owned, Owner};
 use piton_model::session::{Gap, Message, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
     Cause, ChangeKind, Checkpoint, Ending, Place, Record, Session, SessionId, StepRef, Timestamp, Turn, WorkspacePath,
 };
 use rusqlite::{Connection, Params, Row, params};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::Store;
 use crate::database::{from_sql, to_sql};
@@ -397,36 +398,47 @@ impl Store {
         )
     }
 
-    /// The changes of all checkpoints, path by path, for each of those whose `whose` finds: what happened first and what
-    /// last. Owners are the same for many changes, so each is read once.
-    pub fn changes_by<K: Clone + Eq + Hash>(
+    /// What happened first and what last to each path that a wanted session changed, session by session.
+    pub fn changes_by_session(
         &self,
-        whose: impl Fn(&Owner) -> Option<K>,
-    ) -> Result<HashMap<K, ChangedPaths>, StoreError> {
-        let mut all: HashMap<K, ChangedPaths> = HashMap::new();
-        let mut known: HashMap<String, Option<K>> = HashMap::new();
+        is_wanted: impl Fn(&SessionId) -> bool,
+    ) -> Result<HashMap<SessionId, ChangedPaths>, StoreError> {
+        let mut all: HashMap<SessionId, ChangedPaths> = HashMap::new();
         let db = self.db();
         let mut query = db.prepare_cached("SELECT owner, kind, path FROM changes ORDER BY key")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            let text = row.get_ref(0)?.as_str().map_err(from_sql)?;
-            if !known.contains_key(text) {
-                let owner: Owner = serde_json::from_str(text).map_err(from_sql)?;
-                known.insert(text.to_owned(), whose(&owner));
-            }
-            let Some(Some(key)) = known.get(text) else { continue };
+            let owner = row.get_ref(0)?.as_str().map_err(from_sql)?;
+            let Some(session) = session_alone(owner)?.filter(&is_wanted) else { continue };
             let kind = kind_of(row.get_ref(1)?.as_str().map_err(from_sql)?)?;
             let path = row.get_ref(2)?.as_blob().map_err(from_sql)?;
-            let paths = match all.get_mut(key) {
-                Some(paths) => paths,
-                None => all.entry(key.clone()).or_default(),
-            };
+            let paths = all.entry(session).or_default();
             match paths.get_mut(path) {
                 Some((_, last)) => *last = kind,
                 None => drop(paths.insert(path.to_owned(), (kind, kind))),
             }
         }
         Ok(all)
+    }
+
+    /// The changes of wanted paths, of all checkpoints, in order.
+    pub fn changes_at(&self, is_wanted: impl Fn(&WorkspacePath) -> bool) -> Result<Vec<ChangeRow>, StoreError> {
+        let each = |row: &Row<'_>| {
+            let path = WorkspacePath::new(row.get::<_, Vec<u8>>(1)?).map_err(from_sql)?;
+            if is_wanted(&path) { change(row).map(Some) } else { Ok(None) }
+        };
+        let found = self.rows("SELECT seq, path, kind, owner FROM changes ORDER BY key", [], each)?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The changes that are a session's own or may be, and the user's own, of all checkpoints, in order.
+    pub fn changes_about(&self, session: &SessionId) -> Result<Vec<ChangeRow>, StoreError> {
+        self.rows(
+            "SELECT seq, path, kind, owner FROM changes WHERE owner = '{\"who\":\"you\"}' OR instr(owner, ?1)
+             ORDER BY key",
+            [session.as_str()],
+            change,
+        )
     }
 
     /// The checkpoints of a session, in order.
@@ -657,6 +669,47 @@ fn change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
         kind: serde_json::from_value(kind.into()).map_err(from_sql)?,
         owner: serde_json::from_str(&row.get::<_, String>(3)?).map_err(from_sql)?,
     })
+}
+
+/// The session of [`Owner::turn`]. Where tools of many sessions ran at once an owner is long, so it is read no further
+/// than to the second turn.
+fn session_alone(owner: &str) -> Result<Option<SessionId>, StoreError> {
+    #[derive(Deserialize)]
+    struct Lean {
+        session: Option<SessionId>,
+        candidates: Option<OneTurn>,
+    }
+    struct OneTurn(Option<SessionId>);
+    impl<'de> Deserialize<'de> for OneTurn {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            from.deserialize_seq(Candidates)
+        }
+    }
+    struct Candidates;
+    impl<'de> Visitor<'de> for Candidates {
+        type Value = OneTurn;
+
+        fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            to.write_str("candidates of one turn")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<OneTurn, A::Error> {
+            let mut first: Option<StepRef> = None;
+            while let Some(candidate) = all.next_element()? {
+                match (candidate, &first) {
+                    (Candidate::Step(step), None) => first = Some(step),
+                    (Candidate::Step(step), Some(one)) if (&step.session, step.turn) == (&one.session, one.turn) => {}
+                    _ => return Err(serde::de::Error::custom("of several")),
+                }
+            }
+            Ok(OneTurn(first.map(|step| step.session)))
+        }
+    }
+    match serde_json::from_str::<Lean>(owner) {
+        Ok(lean) => Ok(lean.session.or(lean.candidates.and_then(|one| one.0))),
+        Err(error) if error.is_data() => Ok(None),
+        Err(error) => Err(from_sql(error).into()),
+    }
 }
 
 fn kind_of(word: &str) -> Result<ChangeKind, StoreError> {
