@@ -96,7 +96,8 @@ impl Workspace {
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
         let lock = match self.store.lock(patience) {
             Err(StoreError::Busy) => {
-                self.set_gap_aside(report, &StoreError::Busy);
+                // Where not even that works, the caller has the error.
+                let _ = self.set_aside(report, &StoreError::Busy.to_string());
                 return Err(StoreError::Busy.into());
             }
             lock => lock?,
@@ -148,31 +149,6 @@ impl Workspace {
             checkpoint,
             gap,
         })
-    }
-
-    /// Notes a gap without the lock.
-    fn set_gap_aside(&self, report: &Report, why: &StoreError) {
-        let Some(cause) = cause_of(&report.event) else { return };
-        let session = SessionId::of(&report.agent, &report.session);
-        let turn = self.store.last_turn(&session).ok().flatten().map_or(0, |row| row.turn.number);
-        let place = Place { session, turn, step: None };
-        let gap = Gap { place, cause, reason: why.to_string(), at: self.environment.clock.now() };
-        // Where not even that works, the caller has the error.
-        let _ = self.store.set_gap_aside(&gap);
-    }
-
-    fn record_gaps_aside(&self, lock: &Lock) -> Result<(), StoreError> {
-        let gaps = self.store.gaps_aside(lock);
-        if gaps.is_empty() {
-            return Ok(());
-        }
-        let mut writer = self.store.write(lock)?;
-        for gap in gaps {
-            writer.record(Record::Gap(gap))?;
-        }
-        writer.commit(false, false)?;
-        self.store.forget_gaps_aside(lock);
-        Ok(())
     }
 
     fn capture_event(

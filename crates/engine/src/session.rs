@@ -3,7 +3,7 @@
 //! The hook of an agent goes the same way: its report becomes the same [`Report`], and [`Engine::observe`] takes it to
 //! every workspace that the session works in.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use piton_host::canonical;
 use piton_model::event::{Event, Report, ToolCall};
@@ -13,7 +13,7 @@ use piton_store::StoreError;
 use crate::capture::CaptureError;
 use crate::observe::{Elsewhere, ObserveOptions};
 use crate::view::Observed;
-use crate::workspace::{Engine, InitOptions, OpenError, Workspace};
+use crate::workspace::{Engine, OpenError, Workspace};
 
 /// Why a report could not be taken in.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ impl Engine {
     ) -> Result<(Observed, Vec<ObservedElsewhere>), ObserveError> {
         let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
         let session = SessionId::of(&report.agent, &report.session);
-        let first = self.open_or_init_around(cwd)?;
+        let first = self.open_or_init(&self.locate(cwd)?)?;
         let known = self.home.workspaces_of(&session);
         let mut others: Vec<PathBuf> = known.iter().map(|(_, path)| path.clone()).collect();
         for path in self.workspaces_named(report) {
@@ -117,25 +117,14 @@ impl Engine {
         let last = |workspace: &Workspace| Some(workspace.store.last_turn(session).ok()??.turn.number);
         let last_turn = others.iter().filter_map(last).max().unwrap_or(0);
         let number = turn.as_ref().map_or(last_turn, |turn| turn.number);
-        let steps = |workspace: &Workspace| workspace.store.steps(session, Some(number)).ok()?.last().cloned();
-        let last_step = others.iter().filter_map(steps).map(|row| row.step.at.step).max().unwrap_or(0);
+        let steps = |workspace: &Workspace| workspace.store.last_step_number(session, number).ok();
+        let last_step = others.iter().filter_map(steps).max().unwrap_or(0);
         Some(Elsewhere { turn, step: None, last_turn, last_step })
     }
 
     /// The workspaces that a session works in.
     pub fn workspaces_of(&self, session: &SessionId) -> Vec<PathBuf> {
         self.home.workspaces_of(session).into_iter().map(|(_, path)| path).collect()
-    }
-
-    fn open_or_init_around(&self, folder: &Path) -> Result<Workspace, OpenError> {
-        let folder = self.locate(folder)?;
-        match self.open(&folder) {
-            Err(OpenError::NotKnown(_)) => {
-                self.init(&folder, InitOptions::default())?;
-                self.open(&folder)
-            }
-            result => result,
-        }
     }
 
     /// The known workspaces of the files that a tool names.
@@ -247,7 +236,7 @@ impl Workspace {
     pub fn begin_session(&mut self, agent: &str, id: &str) -> Result<LiveSession<'_>, CaptureError> {
         let mut session =
             LiveSession { workspace: self, agent: agent.to_owned(), id: id.to_owned(), calls: Vec::new() };
-        session.report(None, Event::SessionStarted { source: None })?;
+        session.report(Event::SessionStarted { source: None })?;
         let (session_id, workspace) = (session.id(), &session.workspace);
         workspace.home.note_session(&session_id, &workspace.record.id)?;
         Ok(session)
@@ -285,7 +274,7 @@ impl LiveSession<'_> {
     /// # Errors
     /// Where it cannot be recorded.
     pub fn begin_turn(&mut self, prompt: &str) -> Result<Observed, CaptureError> {
-        self.report(None, Event::Prompt { text: prompt.to_owned() })
+        self.report(Event::Prompt { text: prompt.to_owned() })
     }
 
     /// Captures before a tool runs, the files that it names first of all.
@@ -296,7 +285,7 @@ impl LiveSession<'_> {
         let mut call = tool.call.clone();
         call.paths = tool.names.iter().map(|path| self.workspace.path().join(path)).collect();
         self.calls.push(call.clone());
-        self.report(None, Event::BeforeTool(call))
+        self.report(Event::BeforeTool(call))
     }
 
     /// Captures after a tool has run.
@@ -305,7 +294,7 @@ impl LiveSession<'_> {
     /// Where it cannot be recorded.
     pub fn after_tool(&mut self, id: &str) -> Result<Observed, CaptureError> {
         let call = self.ended(id);
-        self.report(None, Event::AfterTool(call))
+        self.report(Event::AfterTool(call))
     }
 
     /// Captures after a tool has failed: it may have changed files all the same.
@@ -314,7 +303,7 @@ impl LiveSession<'_> {
     /// Where it cannot be recorded.
     pub fn tool_failed(&mut self, id: &str, error: &str) -> Result<Observed, CaptureError> {
         let call = self.ended(id);
-        self.report(None, Event::ToolFailed { call, error: error.to_owned(), interrupted: false })
+        self.report(Event::ToolFailed { call, error: error.to_owned(), interrupted: false })
     }
 
     /// Notes something that was said.
@@ -322,7 +311,7 @@ impl LiveSession<'_> {
     /// # Errors
     /// Where it cannot be recorded.
     pub fn message(&mut self, role: &str, text: &str) -> Result<Observed, CaptureError> {
-        self.report(None, Event::Message { role: role.to_owned(), text: text.to_owned() })
+        self.report(Event::Message { role: role.to_owned(), text: text.to_owned() })
     }
 
     /// Ends the turn, and captures.
@@ -330,7 +319,7 @@ impl LiveSession<'_> {
     /// # Errors
     /// Where it cannot be recorded.
     pub fn end_turn(&mut self) -> Result<Observed, CaptureError> {
-        self.report(None, Event::TurnEnded { failed: false, message: None, background: false })
+        self.report(Event::TurnEnded { failed: false, message: None, background: false })
     }
 
     /// Ends the session.
@@ -338,7 +327,7 @@ impl LiveSession<'_> {
     /// # Errors
     /// Where it cannot be recorded.
     pub fn end(mut self) -> Result<Observed, CaptureError> {
-        self.report(None, Event::SessionEnded { reason: None })
+        self.report(Event::SessionEnded { reason: None })
     }
 
     fn ended(&mut self, id: &str) -> ToolCall {
@@ -348,13 +337,13 @@ impl LiveSession<'_> {
         }
     }
 
-    fn report(&mut self, prompt_id: Option<String>, event: Event) -> Result<Observed, CaptureError> {
+    fn report(&mut self, event: Event) -> Result<Observed, CaptureError> {
         let report = Report {
             agent: self.agent.clone(),
             session: self.id.clone(),
             cwd: Some(self.workspace.path().to_owned()),
             transcript: None,
-            prompt_id,
+            prompt_id: None,
             subagent: None,
             event,
         };

@@ -4,6 +4,7 @@
 //! writes the workspace. `docs/format.md` says what is on the disk, in which order it is written, and what is assumed
 //! of the disk.
 
+mod aside;
 mod database;
 mod error;
 mod home;

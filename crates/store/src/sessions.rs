@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use piton_host::Lock;
 use piton_model::ownership::{Candidate, Owned, Owner};
 use piton_model::session::{Gap, Message, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
@@ -73,10 +72,6 @@ pub struct ChangeRow {
 
 /// What happened first and what last, path by path.
 pub type ChangedPaths = HashMap<Vec<u8>, (ChangeKind, ChangeKind)>;
-
-/// Where gaps are set aside.
-const ASIDE: &str = "gaps";
-const ASIDE_TAKEN: &str = "gaps.taken";
 
 /// Room for a million changes of one checkpoint in a row's key.
 const CHANGES: u32 = 20;
@@ -433,10 +428,10 @@ impl Store {
 
     /// The changes that are a session's own or may be, and the user's own, of all checkpoints, in order.
     pub fn changes_about(&self, session: &SessionId) -> Result<Vec<ChangeRow>, StoreError> {
+        let you = serde_json::to_string(&Owner::You).map_err(to_sql)?;
         self.rows(
-            "SELECT seq, path, kind, owner FROM changes WHERE owner = '{\"who\":\"you\"}' OR instr(owner, ?1)
-             ORDER BY key",
-            [session.as_str()],
+            "SELECT seq, path, kind, owner FROM changes WHERE owner = ?2 OR instr(owner, ?1) ORDER BY key",
+            [session.as_str(), &you],
             change,
         )
     }
@@ -461,11 +456,6 @@ impl Store {
              ORDER BY seq DESC LIMIT 1",
             params![session.as_str(), turn],
         )
-    }
-
-    /// The first checkpoint after a record, on a line.
-    pub fn first_after(&self, line: u32, seq: u64) -> Result<Option<CheckpointRow>, StoreError> {
-        self.checkpoint_where("WHERE line = ?1 AND seq > ?2 ORDER BY seq LIMIT 1", params![line, seq as i64])
     }
 
     /// How many checkpoints a person made in a session.
@@ -531,55 +521,6 @@ impl Store {
                         at: Timestamp(row.get(6)?),
                     },
                 ))
-            },
-        )
-    }
-
-    /// Sets a gap aside: whoever could not get the lock in time cannot record why. The next one to write does.
-    ///
-    /// # Errors
-    /// Where the system refuses.
-    pub fn set_gap_aside(&self, gap: &Gap) -> Result<(), StoreError> {
-        use std::io::Write;
-        use std::os::unix::fs::OpenOptionsExt;
-        let path = self.folder().join(ASIDE);
-        let mut line = serde_json::to_vec(gap).map_err(to_sql)?;
-        line.push(b'\n');
-        let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
-        // One write, so that lines of several processes do not mix.
-        file.and_then(|mut file| file.write_all(&line)).map_err(StoreError::io("cannot write", &path))
-    }
-
-    /// The gaps that were set aside. Once they are recorded, [`Store::forget_gaps_aside`].
-    pub fn gaps_aside(&self, _lock: &Lock) -> Vec<Gap> {
-        let taken = self.folder().join(ASIDE_TAKEN);
-        // Under another name first: what is set aside from now on goes to a new file. One that is there already was taken
-        // by somebody who did not get to the end.
-        if !taken.exists() {
-            let _ = std::fs::rename(self.folder().join(ASIDE), &taken);
-        }
-        let Ok(text) = std::fs::read_to_string(&taken) else { return Vec::new() };
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-    }
-
-    /// Forgets the gaps that [`Store::gaps_aside`] gave.
-    pub fn forget_gaps_aside(&self, _lock: &Lock) {
-        let _ = std::fs::remove_file(self.folder().join(ASIDE_TAKEN));
-    }
-
-    /// What was said in a session, in order.
-    pub fn messages(&self, of: &SessionId) -> Result<Vec<Message>, StoreError> {
-        self.rows(
-            "SELECT session, turn, role, text, at FROM messages WHERE session = ?1 ORDER BY seq",
-            [of.as_str()],
-            |row| {
-                Ok(Message {
-                    session: parsed(row, 0)?,
-                    turn: row.get(1)?,
-                    role: row.get(2)?,
-                    text: row.get(3)?,
-                    at: Timestamp(row.get(4)?),
-                })
             },
         )
     }
