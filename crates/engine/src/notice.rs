@@ -46,6 +46,11 @@ pub enum Notice {
         /// By which operation.
         operation: OperationId,
     },
+    /// Chosen changes were taken back.
+    Undone {
+        /// By which operation.
+        operation: OperationId,
+    },
     /// An operation was taken back.
     Redone {
         /// By which operation.

@@ -231,6 +231,7 @@ impl Workspace {
         let id = begun.operation.id.clone();
         self.tell(|| match &begun.operation.kind {
             OperationKind::Redo { .. } => Notice::Redone { operation: id },
+            OperationKind::Undo { .. } => Notice::Undone { operation: id },
             OperationKind::Rewind { .. } | OperationKind::Recover { .. } => Notice::Rewound { operation: id },
         });
         Ok(OperationOutcome {
@@ -377,7 +378,6 @@ impl Workspace {
         let (result, new) = plan.result(&trees, scan.root)?;
         let layered = Layered { over: &new, under: &trees };
         let changes = diff::root_changes(&layered, Some(&scan.root), Some(&result))?;
-        let since_target = diff::root_changes(&layered, Some(&request.target.checkpoint.root), Some(&result))?;
         let skipped = diff::skipped(&layered, &result.tree)?.len() as u64;
         for (id, tree) in &new {
             // Most of what comes back is there already.
@@ -391,11 +391,14 @@ impl Workspace {
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
+        let follows = self.follows(request, &before)?;
         let operation = Operation {
             id,
             kind: request.kind.clone(),
             began_at: self.environment.clock.now(),
+            about: None,
             before: before.id.clone(),
+            follows,
             root: root.identity(),
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
@@ -407,14 +410,12 @@ impl Workspace {
         writer.commit(true, keeps_index)?;
         point("operate:begun").map_err(|e| self.folder_error(e))?;
         self.keep_index(scan, keeps_index);
-        Ok(Begun {
-            operation,
-            before,
-            changes,
-            since_target: Counts::of(&since_target),
-            skipped,
-            parent: request.target.checkpoint.id.clone(),
-        })
+        let since = if operation.follows == before.id {
+            Counts::of(&changes)
+        } else {
+            self.counts_since(&layered, &operation.follows, &result)?
+        };
+        Ok(Begun { operation, before, changes, since, skipped })
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
@@ -496,12 +497,12 @@ impl Workspace {
         let mut writer = self.store.write(lock)?;
         writer.record(Record::Checkpoint(Checkpoint {
             id: after.clone(),
-            parent: Some(begun.parent.clone()),
+            parent: Some(begun.operation.follows.clone()),
             line: self.record.line,
             created_at: self.environment.clock.now(),
             cause: Cause::Operation,
             root: begun.operation.result,
-            changes: begun.since_target,
+            changes: begun.since,
             skipped: begun.skipped,
             unsettled: Vec::new(),
             operation: Some(begun.operation.id.clone()),
@@ -546,20 +547,40 @@ impl Workspace {
         before: Checkpoint,
         rescued: Option<CheckpointId>,
     ) -> Result<(), StoreError> {
-        let parent = match &operation.kind {
-            OperationKind::Rewind { target, .. } => target.clone(),
-            OperationKind::Redo { of } | OperationKind::Recover { of } => {
-                self.store.operation_row(of)?.map_or(before.id.clone(), |row| row.before)
-            }
-        };
-        let from = self.store.checkpoint(&parent)?.map(|row| row.checkpoint.root);
-        // A damaged tree must not keep the operation from ending: only what is told of it gets shorter.
-        let changes = diff::root_changes(&self.store, from.as_ref(), Some(&operation.result));
-        let since_target = changes.map(|changes| Counts::of(&changes)).or_else(unless_damaged)?;
+        let since = self.counts_since(&self.store, &operation.follows, &operation.result)?;
         let skipped =
             diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
-        let begun = Begun { operation, before, changes: Vec::new(), since_target, skipped, parent };
+        let begun = Begun { operation, before, changes: Vec::new(), since, skipped };
         self.note_done(lock, &begun, rescued)
+    }
+
+    /// The checkpoint that a result follows. Owners and blame go back from there, so it is the moment that is returned
+    /// to only where everything returns to it; otherwise what was done since would be nobody's.
+    fn follows(&self, request: &Request, before: &Checkpoint) -> Result<CheckpointId, StoreError> {
+        let target = &request.target.checkpoint;
+        let returns = match &request.kind {
+            OperationKind::Rewind { paths, kept, .. } => paths.is_empty() && kept.is_none(),
+            OperationKind::Undo { .. } => false,
+            OperationKind::Redo { of } | OperationKind::Recover { of } => {
+                let after = self.store.operation_row(of)?.and_then(|row| row.after);
+                let after = after.map(|id| self.store.checkpoint(&id)).transpose()?.flatten();
+                after.is_some_and(|after| after.checkpoint.root == before.root)
+            }
+        };
+        Ok(if returns { target.id.clone() } else { before.id.clone() })
+    }
+
+    /// How a root differs from a checkpoint. A damaged tree must not keep an operation from ending: only what is told of
+    /// it gets shorter.
+    fn counts_since<S: TreeSource<Error = StoreError>>(
+        &self,
+        trees: &S,
+        from: &CheckpointId,
+        to: &RootState,
+    ) -> Result<Counts, StoreError> {
+        let from = self.store.checkpoint(from)?.map(|row| row.checkpoint.root);
+        let changes = diff::root_changes(trees, from.as_ref(), Some(to));
+        changes.map(|changes| Counts::of(&changes)).or_else(unless_damaged)
     }
 }
 
@@ -569,9 +590,9 @@ struct Begun {
     before: Checkpoint,
     /// What it changes, file by file.
     changes: Vec<Change>,
-    since_target: Counts,
+    /// How its result differs from the checkpoint that it follows.
+    since: Counts,
     skipped: u64,
-    parent: CheckpointId,
 }
 
 impl Begun {

@@ -61,7 +61,11 @@ impl Workspace {
     fn rewind_request(&self, target: &str, options: &RewindOptions) -> Result<Request, OperationError> {
         let target = self.resolve(target)?;
         Ok(Request {
-            kind: OperationKind::Rewind { target: target.checkpoint.id.clone(), paths: options.paths.clone() },
+            kind: OperationKind::Rewind {
+                target: target.checkpoint.id.clone(),
+                paths: options.paths.clone(),
+                kept: None,
+            },
             target,
             paths: options.paths.clone(),
             steps: None,

@@ -26,7 +26,7 @@ pub use id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
 pub use ownership::{Candidate, Evidence, Owned, Owner};
 pub use path::{BadPath, EntryName, WorkspacePath};
 pub use plan::{FolderMode, Plan, Step};
-pub use record::{Cause, Checkpoint, Operation, OperationKind, Outcome, Record, RootIdentity, Workspace};
+pub use record::{Cause, ChangesAt, Checkpoint, Operation, OperationKind, Outcome, Record, RootIdentity, Workspace};
 pub use session::{Ending, Place, Session, StepRef, Turn};
 pub use target::Target;
 pub use time::Timestamp;

@@ -244,8 +244,13 @@ pub struct Operation {
     pub kind: OperationKind,
     /// When it began.
     pub began_at: Timestamp,
+    /// What it takes back, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// The capture that it began with.
     pub before: CheckpointId,
+    /// The checkpoint that its result follows: where it returns to a moment, that one, else the capture before it.
+    pub follows: CheckpointId,
     /// The root that it was planned for.
     pub root: RootIdentity,
     /// The machine's run that it began in: after a reboot, what it put in place may be torn.
@@ -270,6 +275,14 @@ pub enum OperationKind {
         /// Only these paths; all when empty.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         paths: Vec<WorkspacePath>,
+        /// Changes since the target that were carried over; none where everything went back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<Vec<ChangesAt>>,
+    },
+    /// Takes back chosen changes and keeps all others.
+    Undo {
+        /// Which, newest first. Where a change was left alone, it is not among them.
+        changes: Vec<ChangesAt>,
     },
     /// Takes back an earlier operation.
     Redo {
@@ -288,10 +301,20 @@ impl OperationKind {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Rewind { .. } => "rewind",
+            Self::Undo { .. } => "undo",
             Self::Redo { .. } => "redo",
             Self::Recover { .. } => "recover",
         }
     }
+}
+
+/// Some changes that one checkpoint found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesAt {
+    /// The checkpoint.
+    pub checkpoint: CheckpointId,
+    /// Where it differs from its parent.
+    pub paths: Vec<WorkspacePath>,
 }
 
 /// How an operation ended.

@@ -235,8 +235,9 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
         Record::Operation(o) => {
             use piton_model::OperationKind as K;
             let target = match &o.kind {
-                K::Rewind { target, .. } => target.as_str(),
-                K::Redo { of } | K::Recover { of } => of.as_str(),
+                K::Rewind { target, .. } => Some(target.as_str()),
+                K::Redo { of } | K::Recover { of } => Some(of.as_str()),
+                K::Undo { .. } => None,
             };
             db.prepare_cached(
                 "INSERT OR REPLACE INTO operations(id, seq, kind, target, began_at, before, state)
