@@ -6,6 +6,7 @@
 mod args;
 mod attic;
 mod big;
+mod blame;
 mod disk;
 mod edits;
 mod fingerprint;
@@ -86,6 +87,10 @@ fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
             None if *name == "hook" => {
                 let rounds = rounds(name, args.quick).others;
                 large.extend(hook::run(&place, piton, rounds, SEED)?);
+            }
+            None if *name == "blame" => {
+                let rounds = rounds(name, args.quick).others;
+                large.push(blame::run(&place, piton, rounds, SEED)?);
             }
             None => {
                 let style = benches.last().map_or(Style::WriteTree, |(_, _, bench)| faster_style(bench));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use piton_engine::model::Target;
 use piton_engine::{
-    AnnotateError, CaptureError, DiffError, OpenError, OperationError, RecoverError, StoreError, TargetError,
+    AnnotateError, BlameError, CaptureError, ChosenError, DiffError, OpenError, OperationError, RecoverError, StoreError, TargetError,
 };
 use serde::Serialize;
 
@@ -223,8 +223,15 @@ impl From<TargetError> for Failure {
                 .hint("`piton log --checkpoints` lists every checkpoint; the one before it or after it may do"),
             TargetError::NoPath(_) => Self::user(text)
                 .hint("a relative path begins at the current folder if that is in the workspace, else at its root"),
+            TargetError::UnknownOperation(_) => Self::user(text).hint("`piton ops` lists the operations"),
             TargetError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<ChosenError> for Failure {
+    fn from(error: ChosenError) -> Self {
+        Self::user(error)
     }
 }
 
@@ -249,6 +256,34 @@ impl From<DiffError> for Failure {
     }
 }
 
+impl From<BlameError> for Failure {
+    fn from(error: BlameError) -> Self {
+        let text = error.to_string();
+        match error {
+            BlameError::Target(error) => error.into(),
+            BlameError::Capture(error) => error.into(),
+            BlameError::Store(error) => error.into(),
+            BlameError::Gone { last, .. } => {
+                Self::user(text).hint(format!("`--at {}` asks about the last checkpoint that has it", last.short()))
+            }
+            BlameError::NotThen { .. } => {
+                Self::user(text).hint("`piton log --files --path FILE` says when it came and when it went")
+            }
+            BlameError::Never(_) => Self::user(text)
+                .hint("a relative path begins at the current folder if that is in the workspace, else at its root"),
+            BlameError::Folder(_) => {
+                Self::user(text).hint("`piton log --files --path DIR` says who changed what in it")
+            }
+            BlameError::Symlink(_) | BlameError::Binary(_) | BlameError::TooLarge { .. } => {
+                Self::user(text).hint("`piton log --files --path FILE` says who changed it, and when")
+            }
+            BlameError::NotCaptured { .. } => Self::user(text)
+                .hint("`--at TARGET` asks about a checkpoint that has it; `piton show TARGET` says what one left out"),
+            BlameError::NoSuchLine { .. } => Self::user(text).hint("without `-L` all lines are shown"),
+        }
+    }
+}
+
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
         let text = error.to_string();
@@ -257,10 +292,8 @@ impl From<OperationError> for Failure {
             OperationError::Stale { .. } | OperationError::OtherFolder(_) => Self::user(text),
             OperationError::Conflict { .. } => Self::user(text)
                 .hint("move what is there out of the workspace, or rewind only other paths with `--path`"),
-            OperationError::ChangedSince { target, .. } => Self::user(text).hint(format!(
-                "to overwrite it all the same: `piton rewind {}`; the state now is captured first",
-                target.short()
-            )),
+            OperationError::NotStanding(_) => Self::user(text).hint("`piton ops` lists the operations and how they stand"),
+            OperationError::Chosen(error) => error.into(),
             OperationError::NothingToRedo => Self::user(text).hint("`piton log` lists the checkpoints to rewind to"),
             OperationError::RolledBack { full_disk: true, .. } => {
                 Self::user(text).hint("free some space and run the command again; nothing was lost")

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use piton_engine::model::WorkspacePath;
+use piton_engine::model::inverse::Conflict;
 use piton_engine::view::{HeadMoved, OperationOutcome, PathView, PlanView};
 use piton_engine::{OperationError, Workspace};
 
 use crate::console::{Console, Look};
 use crate::error::Failure;
-use crate::escape::{bytes_of, escape, escape_path, escape_view};
+use crate::escape::{escape, escape_path, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
 use crate::skipped;
 use crate::words::{age, grouped, label, plural};
@@ -17,7 +17,9 @@ use crate::words::{age, grouped, label, plural};
 /// Writes a plan; a whole one, or as much as a person reads before answering.
 pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) -> io::Result<()> {
     let paint = look.paint;
-    let target = format!("{} ({})", label(&plan.target, paint), age(plan.target.created_at, look.now));
+    let target = plan.target.as_ref();
+    let target = target.map(|target| format!("{} ({})", label(target, paint), age(target.created_at, look.now)));
+    let target = target.unwrap_or_default();
     match plan.kind.as_str() {
         "redo" => writeln!(out, "{} of the last rewind, back to {target}", paint.bold("Redo"))?,
         _ => writeln!(out, "{} to {target}", paint.bold("Rewind"))?,
@@ -34,8 +36,9 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
     write_head_moved(out, look, plan.head_moved.as_ref())?;
+    let conflicts: Vec<_> = plan.conflicts.iter().map(|conflict| conflict.path.clone()).collect();
     let lists: [(&[PathView], &str, &str, &str); 4] = [
-        (&plan.conflicts, "!", "conflict", "in conflict"),
+        (&conflicts, "!", "conflict", "in conflict"),
         (&plan.restored, "~", "restore", "to restore"),
         (&plan.created, "+", "create", "to create"),
         (&plan.deleted, "-", "delete", "to delete"),
@@ -93,8 +96,11 @@ pub fn confirm(console: &mut Console, workspace: &Workspace, plan: &PlanView, ac
     }
     console.say_with(|out, look| write(out, look, plan, false));
     if !plan.conflicts.is_empty() {
-        let paths = plan.conflicts.iter().filter_map(|path| WorkspacePath::new(bytes_of(path)).ok()).collect();
-        return Err(Refusal::Engine(OperationError::Conflict { paths }));
+        let conflicts = plan.conflicts.iter().filter_map(|conflict| {
+            let path = conflict.path.exact()?;
+            Some(Conflict { path, why: conflict.why, clashes: conflict.clashes.clone(), decided: conflict.decided })
+        });
+        return Err(Refusal::Engine(OperationError::Conflict(conflicts.collect())));
     }
     if plan.other_folder && !across {
         return Err(Refusal::Engine(OperationError::OtherFolder(workspace.path().to_owned())));

@@ -62,7 +62,7 @@ pub fn run(scratch: &Path) -> Result<String, Box<dyn Error>> {
     // The second turn was a mistake: look at what taking it back would do, and do it.
     let plan = workspace.plan_rewind("t2", &RewindOptions::default())?;
     story += &format!("rewind to t2 would bring back {} files\n", plan.view().created.len());
-    let outcome = workspace.rewind(plan)?;
+    let outcome = workspace.carry_out(plan)?;
     story += &format!("rewound, verified: {}\n", outcome.verified);
 
     let captured = notices.try_iter().filter(|notice| matches!(notice, Notice::Captured { .. })).count();

@@ -143,7 +143,7 @@ impl About {
 /// Checkpoints that a person may make in one session: more than that and none of them is found again.
 pub const MOST_MANUAL: u64 = 50;
 
-/// More changes than this are counted and not listed in the checkpoint's record.
+/// More changes than this are not listed in the checkpoint's record: only whose they are, where they are all one's.
 const MOST_LISTED: usize = 5_000;
 
 impl Workspace {
@@ -329,7 +329,7 @@ impl Workspace {
     }
 
     /// Who made each of some changes that were found since a checkpoint.
-    fn owners(
+    pub(crate) fn owners(
         &self,
         changes: &[Change],
         index: Option<&Index>,
@@ -337,9 +337,10 @@ impl Workspace {
         about: &About,
     ) -> Result<Vec<Owned>, CaptureError> {
         let listed: Vec<&Change> = changes.iter().filter(|change| !change.implied).collect();
-        if listed.is_empty() || listed.len() > MOST_LISTED {
+        if listed.is_empty() {
             return Ok(Vec::new());
         }
+        let is_listed = listed.len() <= MOST_LISTED;
         let mut windows = self.windows(parent.seq)?;
         if let Some(ending) = &about.ending {
             windows.retain(|window| window.step != ending.step);
@@ -364,8 +365,13 @@ impl Workspace {
             let owner = ownership::owner(found, &windows, &about.moment);
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
             match owned.iter_mut().find(|group| group.owner == owner) {
-                Some(group) => group.paths.push(path),
-                None => owned.push(Owned { owner, paths: vec![path] }),
+                Some(group) if is_listed => group.paths.push(path),
+                Some(_) => {}
+                None => owned.push(Owned { owner, paths: if is_listed { vec![path] } else { Vec::new() } }),
+            }
+            // Too many to list: what can be said is whose they all are, and here they are not one's.
+            if !is_listed && owned.len() > 1 {
+                return Ok(Vec::new());
             }
         }
         Ok(owned)

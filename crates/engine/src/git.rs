@@ -98,7 +98,7 @@ fn keep_staged(writer: &mut Writer<'_>, repository: &Repository, state: &mut Git
 }
 
 /// `main at 1a2b3c4d5e`, or a commit alone, or a branch without one.
-fn describe(head: &Head) -> String {
+pub(crate) fn describe(head: &Head) -> String {
     let commit = head.commit.as_deref().map(|hex| hex.get(..10).unwrap_or(hex));
     match (&head.branch, commit) {
         (Some(branch), Some(commit)) => format!("{branch} ({commit})"),

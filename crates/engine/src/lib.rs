@@ -13,15 +13,18 @@
 //! // … an agent works …
 //! let plan = workspace.plan_rewind("before", &RewindOptions::default())?;
 //! println!("{} files to restore", plan.view().restored.len());
-//! let outcome = workspace.rewind(plan)?;
+//! let outcome = workspace.carry_out(plan)?;
 //! assert!(outcome.verified);
 //! # Ok(()) }
 //! ```
 
 mod annotate;
 mod aside;
+mod blame;
 mod capture;
+mod chosen;
 mod diff;
+mod draft;
 mod git;
 mod leftovers;
 mod notice;
@@ -36,22 +39,28 @@ mod sink;
 mod target;
 mod timeline;
 mod turns;
+mod undo;
 mod verify;
 pub mod view;
 mod workspace;
 
 pub use annotate::AnnotateError;
+pub use blame::{BlameError, BlameOptions};
 pub use capture::{CaptureError, CaptureOptions, MOST_MANUAL};
+pub use chosen::{Choice, ChosenError, What, Whose};
 pub use diff::{DiffError, DiffOptions};
+pub use draft::{Plan, Settle};
 pub use notice::Notice;
 pub use observe::{CountTurns, Elsewhere, ObserveOptions, TurnFound};
-pub use operate::{OperationError, Plan};
+pub use operate::OperationError;
 pub use recover::RecoverError;
+pub use redo::RedoOptions;
 pub use rewind::RewindOptions;
 pub use session::{LiveSession, ObserveError, ObservedElsewhere, Tool};
 pub use target::TargetError;
 pub use timeline::LogOptions;
 pub use turns::{ChangesOptions, TimelineOptions};
+pub use undo::UndoOptions;
 pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BUDGET, OpenError, Workspace};
 
 pub use piton_host::{Clock, Progress, SystemClock};

@@ -1,4 +1,4 @@
-//! Operations: what rewind, redo and recovery share. Capture now, record the plan, stage, swap, check, record the end.
+//! Operations: what rewind, undo, redo and recovery share. Capture now, record the plan, stage, swap, check, record the end.
 //!
 //! The order is the promise. Until the plan is recorded durably nothing of the user's is touched; until everything is
 //! staged nothing is swapped; until what was put in place is synced, and what came out is known to be stored, nothing is
@@ -11,53 +11,26 @@ use std::sync::Arc;
 
 use piton_host::apply::{Applier, ApplyError, Content, make_root};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, clock, empty_tree, in_parallel};
+use piton_host::{Lock, Root, clock, in_parallel};
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
-use piton_model::plan::{self, Layered, RootState};
+use piton_model::inverse::Conflict;
+use piton_model::plan::{Layered, RootState};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, FolderMode, ObjectId, Operation, OperationId, OperationKind, Outcome,
-    Record, Tree, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Record, Tree,
+    WorkspacePath,
 };
-use piton_store::{CheckpointRow, PATIENCE, Store, StoreError};
+use piton_store::{PATIENCE, Store, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
+use crate::chosen::ChosenError;
+use crate::draft::{Ask, Draft, Plan, Request, Seen, more_unknown, paths, still_holds};
 use crate::leftovers::found_at;
 use crate::notice::Notice;
 use crate::recover::RecoverError;
-use crate::sink::{FreshTrees, HashingSink, Trees};
+use crate::sink::Trees;
 use crate::target::TargetError;
-use crate::view::{OperationOutcome, PathView, PlanView, SkippedView};
+use crate::view::OperationOutcome;
 use crate::workspace::{Standing, Workspace};
-
-/// What an operation would do. Only the engine makes one, and only a plan can be carried out.
-pub struct Plan {
-    pub(crate) request: Request,
-    pub(crate) plan: plan::Plan,
-    /// Paths that the rules leave out and that were looked at all the same.
-    pub(crate) forced: Vec<WorkspacePath>,
-    view: PlanView,
-}
-
-impl Plan {
-    /// What to show before asking.
-    pub fn view(&self) -> &PlanView {
-        &self.view
-    }
-}
-
-/// What is asked for.
-#[derive(Clone)]
-pub(crate) struct Request {
-    pub kind: OperationKind,
-    /// The checkpoint whose state comes back, and which the result follows.
-    pub target: CheckpointRow,
-    /// Only these paths.
-    pub paths: Vec<WorkspacePath>,
-    /// For a redo, the steps of the operation to take back, turned round.
-    pub steps: Option<plan::Plan>,
-    /// Go on though the target is of another folder that stood at the same path.
-    pub across: bool,
-}
 
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]
@@ -71,23 +44,18 @@ pub enum OperationError {
         /// Where.
         path: WorkspacePath,
     },
-    /// A file must stand where there are things that are not captured.
-    #[error("`{}` holds things that are not captured, and a file would have to take its place; nothing was changed", paths[0].display())]
-    Conflict {
-        /// Where.
-        paths: Vec<WorkspacePath>,
-    },
-    /// Paths that the operation to take back had changed were changed again since.
-    #[error("{} changed since; taking the operation back would overwrite that; nothing was changed", list(paths))]
-    ChangedSince {
-        /// Which.
-        paths: Vec<WorkspacePath>,
-        /// The state that a redo would bring back, for `rewind`.
-        target: CheckpointId,
-    },
+    /// Taking back does not go together with what is there now.
+    #[error("{}; nothing was changed", in_conflict(.0))]
+    Conflict(Vec<Conflict>),
     /// No operation is left to take back.
-    #[error("there is no rewind to take back")]
+    #[error("there is no rewind or undo to take back")]
     NothingToRedo,
+    /// It was taken back already, or never came to its end.
+    #[error("operation {} does not stand any more: there is nothing of it to take back", .0.short())]
+    NotStanding(OperationId),
+    /// What was asked for names no change.
+    #[error(transparent)]
+    Chosen(#[from] ChosenError),
     /// The folder at this path is not the one that the target was captured in.
     #[error("{} is another folder than the one that checkpoint was captured in; nothing was changed", .0.display())]
     OtherFolder(PathBuf),
@@ -125,10 +93,12 @@ pub enum OperationError {
     Store(#[from] StoreError),
 }
 
-fn list(paths: &[WorkspacePath]) -> String {
-    match paths {
-        [one] => format!("`{}`", one.display()),
-        [one, rest @ ..] => format!("`{}` and {} more", one.display(), rest.len()),
+fn in_conflict(conflicts: &[Conflict]) -> String {
+    match conflicts {
+        [one] => format!("`{}`: {}", one.path.display(), one.why.describe()),
+        [one, rest @ ..] => {
+            format!("`{}`: {}; and {} more in conflict", one.path.display(), one.why.describe(), rest.len())
+        }
         [] => String::new(),
     }
 }
@@ -141,90 +111,76 @@ struct Checked {
 }
 
 impl Workspace {
-    /// Plans without any side effect: scans and hashes, stores nothing.
-    pub(crate) fn plan(&self, request: Request) -> Result<Plan, OperationError> {
-        let mut forced = Vec::new();
-        let missing_folder;
-        let (plan, now, fresh) = loop {
-            let (now, fresh, missing) = self.look(&request, &forced)?;
-            let trees = Trees { fresh: &fresh, store: &self.store };
-            let plan = self.draft(&trees, now, &request, &forced)?;
-            if !more_unknown(&plan, &mut forced) {
-                missing_folder = missing;
-                break (plan, now, fresh);
-            }
-        };
-        let trees = Trees { fresh: &fresh, store: &self.store };
-        let (result, new) = plan.result(&trees, now)?;
-        let changes = diff::root_changes(&Layered { over: &new, under: &trees }, Some(&now), Some(&result))?;
-        let of = |kind: ChangeKind| paths(&changes, kind);
-        let view = PlanView {
-            kind: request.kind.as_str().to_owned(),
-            target: (&request.target).into(),
-            paths: request.paths.iter().map(PathView::from).collect(),
-            created: of(ChangeKind::Created),
-            restored: of(ChangeKind::Modified),
-            deleted: of(ChangeKind::Deleted),
-            skipped: self.skipped_by(&plan, &request)?,
-            conflicts: plan.conflicts.iter().map(PathView::from).collect(),
-            other_folder: self.is_other_folder(&request),
-            missing_folder,
-            other_workspaces: self.other_workspaces(&request.target),
-            head_moved: self.head_moved(&request.target)?,
-        };
-        Ok(Plan { request, plan, forced, view })
+    /// Carries out a plan that was shown. Refused where one of its paths changed since.
+    pub fn carry_out(&mut self, plan: Plan) -> Result<OperationOutcome, OperationError> {
+        let Plan { ask, request, draft, forced, .. } = plan;
+        self.operate(&ask, Some((request, draft, forced)))
     }
 
     /// Carries out a plan that was shown, or with no plan makes one under the lock.
     pub(crate) fn operate(
         &mut self,
-        request: Request,
-        shown: Option<(plan::Plan, Vec<WorkspacePath>)>,
+        ask: &Ask,
+        shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
     ) -> Result<OperationOutcome, OperationError> {
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
         self.recover_locked(&lock)?;
-        if self.is_other_folder(&request) && !request.across {
+        if self.is_other_folder(ask) && !ask.goes_across() {
             return Err(OperationError::OtherFolder(self.path.clone()));
         }
-        let root = self.root_to_rewind(&lock, &request)?;
-        let mut forced = shown.as_ref().map(|(_, forced)| forced.clone()).unwrap_or_default();
-        let (plan, taken) = loop {
+        let root = self.root_to_rewind(&lock, ask)?;
+        let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
+        let (request, draft, taken) = loop {
             let taken = self.take(&lock, &root, &Attention { forced: &forced, deadline: None })?;
-            let trees = Trees { fresh: &taken.fresh, store: &self.store };
-            let plan = match &shown {
-                Some((plan, _)) => {
-                    still_holds(&trees, taken.scan.root, plan)?;
-                    plan.clone()
-                }
-                None => self.draft(&trees, taken.scan.root, &request, &forced)?,
+            let seen = Seen {
+                now: taken.scan.root,
+                trees: Trees { fresh: &taken.fresh, store: &self.store },
+                index: taken.scan.index.as_ref(),
+                root: Some(&root),
             };
-            if shown.is_some() || !more_unknown(&plan, &mut forced) {
-                break (plan, taken);
+            match &shown {
+                Some((request, draft, _)) => {
+                    still_holds(&seen.trees, seen.now, &draft.plan)?;
+                    break (request.clone(), draft.clone(), taken);
+                }
+                None => {
+                    let request = self.request(ask, &seen)?;
+                    let draft = self.draft(&request, &seen)?;
+                    if !more_unknown(&draft.plan, &mut forced) {
+                        break (request, draft, taken);
+                    }
+                }
             }
         };
-        if !plan.conflicts.is_empty() {
-            return Err(OperationError::Conflict { paths: plan.conflicts });
+        let open: Vec<Conflict> = draft.open_conflicts().cloned().collect();
+        if !open.is_empty() && !request.settle.partial {
+            return Err(OperationError::Conflict(open));
         }
-        let skipped = self.skipped_by(&plan, &request)?;
-        if plan.is_empty() {
-            return Ok(OperationOutcome {
-                operation: None,
-                created: Vec::new(),
-                restored: Vec::new(),
-                deleted: Vec::new(),
-                skipped,
-                changed_again: Vec::new(),
-                rescued: Vec::new(),
-                verified: true,
-                other_workspaces: self.other_workspaces(&request.target),
-                also: Vec::new(),
-                head_moved: self.head_moved(&request.target)?,
-            });
+        let target = request.aim.target();
+        let mut outcome = OperationOutcome {
+            operation: None,
+            created: Vec::new(),
+            restored: Vec::new(),
+            deleted: Vec::new(),
+            skipped: self.skipped_by(&draft.plan, &request)?,
+            merged: draft.merged.iter().map(Into::into).collect(),
+            conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            unsure: request.remarks.unsure.clone(),
+            commands: request.remarks.commands.clone(),
+            changed_again: Vec::new(),
+            rescued: Vec::new(),
+            verified: true,
+            other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
+            also: Vec::new(),
+            head_moved: target.map(|target| self.head_moved(target)).transpose()?.flatten(),
+        };
+        if draft.plan.is_empty() {
+            return Ok(outcome);
         }
-        let begun = self.begin(&root, &request, &plan, taken)?;
-        let checked = self.carry_out(&lock, &root, &begun)?;
-        let rescued: Vec<_> = checked.rescued.iter().map(|n| plan.steps[*n].path.clone()).collect();
+        let begun = self.begin(&root, &request, &draft, taken)?;
+        let checked = self.apply(&lock, &root, &begun)?;
+        let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
         self.end(&lock, &root, &begun, &checked)?;
         let of = |kind: ChangeKind| paths(&begun.changes, kind);
         let operation = self.store.operation_row(&begun.operation.id)?;
@@ -234,127 +190,24 @@ impl Workspace {
             OperationKind::Undo { .. } => Notice::Undone { operation: id },
             OperationKind::Rewind { .. } | OperationKind::Recover { .. } => Notice::Rewound { operation: id },
         });
-        Ok(OperationOutcome {
-            operation: operation.as_ref().map(Into::into),
-            created: of(ChangeKind::Created),
-            restored: of(ChangeKind::Modified),
-            deleted: of(ChangeKind::Deleted),
-            skipped,
-            verified: checked.changed_again.is_empty(),
-            changed_again: checked.changed_again.iter().map(Into::into).collect(),
-            rescued: rescued.iter().map(Into::into).collect(),
-            other_workspaces: self.other_workspaces(&request.target),
-            also: Vec::new(),
-            head_moved: self.head_moved(&request.target)?,
-        })
-    }
-
-    /// The steps of a request, given the state now. `forced` are the paths that were looked at whatever the rules say.
-    fn draft<S: TreeSource<Error = StoreError>>(
-        &self,
-        trees: &S,
-        now: RootState,
-        request: &Request,
-        forced: &[WorkspacePath],
-    ) -> Result<plan::Plan, OperationError> {
-        match &request.steps {
-            Some(steps) => {
-                let mut wanted = plan::Plan::default();
-                let mut changed = Vec::new();
-                for step in &steps.steps {
-                    let entry = diff::lookup(trees, &now.tree, &step.path)?;
-                    if entry == step.after {
-                        continue;
-                    }
-                    wanted.steps.push(step.clone());
-                    let above =
-                        step.path.split().map(|(parent, _)| folder_at(trees, now, &parent)).transpose()?.flatten();
-                    match entry {
-                        // Nothing there is not enough where the folder that held it is gone as well.
-                        entry if entry == step.before && above.as_ref().is_some_and(Entry::is_folder) => {}
-                        // A rule leaves it out by now: unknown until it is looked at all the same.
-                        Some(Entry::Skipped { reason }) if reason.is_by_rule() && !forced.contains(&step.path) => {
-                            wanted.unknown.push(step.path.clone());
-                            if let Some(before) = &step.before {
-                                wanted.unknown.append(&mut plan::captured_paths(trees, &step.path, before)?);
-                            }
-                        }
-                        _ => changed.push(step.path.clone()),
-                    }
-                }
-                for folder in &steps.folders {
-                    let path = &folder.path;
-                    match folder_at(trees, now, path)? {
-                        Some(Entry::Folder { mode, .. }) if mode == folder.before || mode == folder.after => {
-                            wanted.folders.push(FolderMode { before: mode, ..folder.clone() });
-                        }
-                        Some(Entry::Skipped { reason }) if reason.is_by_rule() && !forced.contains(path) => {
-                            wanted.unknown.push(path.clone());
-                        }
-                        _ => changed.push(path.clone()),
-                    }
-                }
-                if changed.is_empty() {
-                    Ok(wanted)
-                } else {
-                    let target = request.target.checkpoint.id.clone();
-                    Err(OperationError::ChangedSince { paths: changed, target })
-                }
-            }
-            None => {
-                let target = request.target.checkpoint.root;
-                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
-                Ok(plan::plan(trees, now, target, &request.paths)?)
-            }
-        }
-    }
-
-    /// Scans for a plan.
-    fn look(
-        &self,
-        request: &Request,
-        forced: &[WorkspacePath],
-    ) -> Result<(RootState, FreshTrees, bool), OperationError> {
-        let sink = HashingSink::default();
-        let root = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) | Standing::Other(root) => root,
-            Standing::Missing => {
-                let (tree, encoded) = empty_tree();
-                piton_host::Sink::tree(&sink, tree, encoded).unwrap_or_else(|never: Infallible| match never {});
-                let mode = request.target.checkpoint.root.mode;
-                return Ok((RootState { tree, mode }, sink.finish().0, true));
-            }
-        };
-        let scan = self.look_at(&root, forced, &sink)?;
-        Ok((scan.root, sink.finish().0, false))
-    }
-
-    pub(crate) fn is_other_folder(&self, request: &Request) -> bool {
-        let replaced = matches!(self.standing(), Ok(Standing::Other(root)) if !root.is_empty().unwrap_or(false));
-        replaced || request.target.checkpoint.line != self.record.line
-    }
-
-    /// What the target did not capture within the scope, and what is kept for not being known now.
-    fn skipped_by(&self, plan: &plan::Plan, request: &Request) -> Result<Vec<SkippedView>, OperationError> {
-        let within = |path: &WorkspacePath| request.paths.is_empty() || request.paths.iter().any(|p| path.is_within(p));
-        let mut skipped = plan.kept.clone();
-        if request.steps.is_none() {
-            skipped.extend(diff::skipped(&self.store, &request.target.checkpoint.root.tree)?);
-        }
-        skipped.retain(|(path, _)| within(path));
-        skipped.sort();
-        skipped.dedup_by(|a, b| a.0 == b.0);
-        Ok(skipped.iter().map(Into::into).collect())
+        outcome.operation = operation.as_ref().map(Into::into);
+        outcome.created = of(ChangeKind::Created);
+        outcome.restored = of(ChangeKind::Modified);
+        outcome.deleted = of(ChangeKind::Deleted);
+        outcome.verified = checked.changed_again.is_empty();
+        outcome.changed_again = checked.changed_again.iter().map(Into::into).collect();
+        outcome.rescued = rescued.iter().map(Into::into).collect();
+        Ok(outcome)
     }
 
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
-    fn root_to_rewind(&mut self, lock: &Lock, request: &Request) -> Result<Root, OperationError> {
+    fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<Root, OperationError> {
         let root = match self.standing().map_err(|e| self.folder_error(e))? {
             Standing::Same(root) => return Ok(root),
             Standing::Other(root) if !root.is_empty().unwrap_or(false) => return Ok(self.root_to_capture(lock)?),
             Standing::Other(root) => root,
             Standing::Missing => {
-                make_root(&self.path, request.target.checkpoint.root.mode).map_err(|e| self.folder_error(e))?;
+                make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
                 Root::open(&self.path).map_err(|e| self.folder_error(e))?
             }
         };
@@ -366,15 +219,10 @@ impl Workspace {
     }
 
     /// Records the state before and the whole plan, durably.
-    fn begin(
-        &self,
-        root: &Root,
-        request: &Request,
-        plan: &plan::Plan,
-        taken: Taken<'_>,
-    ) -> Result<Begun, OperationError> {
+    fn begin(&self, root: &Root, request: &Request, draft: &Draft, taken: Taken<'_>) -> Result<Begun, OperationError> {
         let Taken { mut writer, scan, fresh, keeps_index } = taken;
         let trees = Trees { fresh: &fresh, store: &self.store };
+        let plan = &draft.plan;
         let (result, new) = plan.result(&trees, scan.root)?;
         let layered = Layered { over: &new, under: &trees };
         let changes = diff::root_changes(&layered, Some(&scan.root), Some(&result))?;
@@ -385,18 +233,24 @@ impl Workspace {
                 writer.tree(tree)?;
             }
         }
+        for bytes in &draft.new_blobs {
+            writer.blob(bytes)?;
+        }
         let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
         let parent = self.store.head(self.record.line)?;
         let git = self.git_state(&mut writer, &scan)?;
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
-        let follows = self.follows(request, &before)?;
+        let follows = match &request.returns {
+            Some(returns) if returns.from.is_none_or(|from| from == before.root) => returns.to.clone(),
+            _ => before.id.clone(),
+        };
         let operation = Operation {
             id,
-            kind: request.kind.clone(),
+            kind: request.kind_of(draft, &before.id),
             began_at: self.environment.clock.now(),
-            about: None,
+            about: request.about.clone(),
             before: before.id.clone(),
             follows,
             root: root.identity(),
@@ -419,7 +273,7 @@ impl Workspace {
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
-    fn carry_out(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<Checked, OperationError> {
+    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<Checked, OperationError> {
         let applier = begun.applier(root);
         let mut swapped = 0;
         let result = applier
@@ -531,11 +385,11 @@ impl Workspace {
         lock: &Lock,
         root: &Root,
         request: &Request,
-        plan: &plan::Plan,
+        draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
-        let begun = self.begin(root, request, plan, taken)?;
-        let checked = self.carry_out(lock, root, &begun)?;
+        let begun = self.begin(root, request, draft, taken)?;
+        let checked = self.apply(lock, root, &begun)?;
         self.end(lock, root, &begun, &checked)
     }
 
@@ -552,22 +406,6 @@ impl Workspace {
             diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
         let begun = Begun { operation, before, changes: Vec::new(), since, skipped };
         self.note_done(lock, &begun, rescued)
-    }
-
-    /// The checkpoint that a result follows. Owners and blame go back from there, so it is the moment that is returned
-    /// to only where everything returns to it; otherwise what was done since would be nobody's.
-    fn follows(&self, request: &Request, before: &Checkpoint) -> Result<CheckpointId, StoreError> {
-        let target = &request.target.checkpoint;
-        let returns = match &request.kind {
-            OperationKind::Rewind { paths, kept, .. } => paths.is_empty() && kept.is_none(),
-            OperationKind::Undo { .. } => false,
-            OperationKind::Redo { of } | OperationKind::Recover { of } => {
-                let after = self.store.operation_row(of)?.and_then(|row| row.after);
-                let after = after.map(|id| self.store.checkpoint(&id)).transpose()?.flatten();
-                after.is_some_and(|after| after.checkpoint.root == before.root)
-            }
-        };
-        Ok(if returns { target.id.clone() } else { before.id.clone() })
     }
 
     /// How a root differs from a checkpoint. A damaged tree must not keep an operation from ending: only what is told of
@@ -630,49 +468,6 @@ fn check_step(applier: &Applier<'_>, number: usize) -> Result<(bool, bool), Appl
     }
     let again = found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after;
     Ok((rescue, again))
-}
-
-fn still_holds<S: TreeSource<Error = StoreError>>(
-    trees: &S,
-    now: RootState,
-    plan: &plan::Plan,
-) -> Result<(), OperationError> {
-    for step in &plan.steps {
-        if diff::lookup(trees, &now.tree, &step.path)? != step.before {
-            return Err(OperationError::Stale { path: step.path.clone() });
-        }
-    }
-    for folder in &plan.folders {
-        match folder_at(trees, now, &folder.path)? {
-            Some(Entry::Folder { mode, .. }) if mode == folder.before => {}
-            _ => return Err(OperationError::Stale { path: folder.path.clone() }),
-        }
-    }
-    Ok(())
-}
-
-/// The entry at a path, where the root has one too.
-fn folder_at<S: TreeSource<Error = StoreError>>(
-    trees: &S,
-    now: RootState,
-    path: &WorkspacePath,
-) -> Result<Option<Entry>, StoreError> {
-    if path.is_root() {
-        return Ok(Some(Entry::Folder { mode: now.mode, tree: now.tree, holds_skipped: false }));
-    }
-    diff::lookup(trees, &now.tree, path)
-}
-
-/// Adds what a plan asks for to the forced paths; whether there was anything new.
-fn more_unknown(plan: &plan::Plan, forced: &mut Vec<WorkspacePath>) -> bool {
-    let new: Vec<_> = plan.unknown.iter().filter(|p| !forced.contains(p)).cloned().collect();
-    let more = !new.is_empty();
-    forced.extend(new);
-    more
-}
-
-fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
-    changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
 }
 
 fn describe(error: ApplyError<StoreError>) -> String {

@@ -17,8 +17,9 @@ use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, W
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
+use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
 use crate::leftovers::found_at;
-use crate::operate::{OperationError, Request};
+use crate::operate::OperationError;
 use crate::sink::{HashingSink, Trees};
 use crate::view::Recovered;
 use crate::workspace::{Standing, Workspace};
@@ -258,17 +259,21 @@ impl Workspace {
         plan.new_trees.extend(new);
         let request = Request {
             kind: OperationKind::Recover { of: operation.id.clone() },
-            target: before.clone(),
+            about: None,
+            aim: Aim::State(before.clone()),
             paths: Vec::new(),
-            steps: None,
-            across: false,
+            returns: Some(Returns { to: before.checkpoint.id.clone(), from: None }),
+            fresh: Vec::new(),
+            settle: Settle::default(),
+            remarks: Remarks::default(),
         };
+        let draft = Draft { plan, ..Draft::default() };
         let refused = |error: OperationError| RecoverError::Refused {
             operation: operation.id.clone(),
             path: WorkspacePath::root(),
             reason: error.to_string(),
         };
-        self.operate_recovery(lock, root, &request, &plan, taken).map_err(refused)?;
+        self.operate_recovery(lock, root, &request, &draft, taken).map_err(refused)?;
         self.note_end(lock, &operation.id, ended)?;
         Ok(left_alone)
     }

@@ -1,70 +1,137 @@
-//! Redoing: take back the last rewind. Only the paths that it changed, and only where nobody changed them since.
+//! Redoing: take back an operation. Only what it changed; where somebody changed that again since, the two are merged.
 
-use piton_model::diff::lookup;
-use piton_model::plan;
-use piton_model::{Entry, FolderMode, OperationKind, Step};
-use piton_store::{OperationRow, OperationState, StoreError};
+use piton_model::diff;
+use piton_model::inverse::{Inverse, Link};
+use piton_model::{Operation, OperationKind};
+use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
-use crate::operate::{OperationError, Plan, Request};
-use crate::view::OperationOutcome;
+use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Settle};
+use crate::operate::OperationError;
+use crate::target::TargetError;
+use crate::view::{OperationOutcome, OperationView, Operations};
 use crate::workspace::Workspace;
 
-impl Workspace {
-    /// Plans to take back the last rewind that still stands, for showing. Has no side effect.
-    pub fn plan_redo(&self) -> Result<Plan, OperationError> {
-        let request = self.redo_request()?;
-        self.plan(request)
-    }
+/// Which operation to take back, and how.
+#[derive(Clone, Debug, Default)]
+pub struct RedoOptions {
+    /// The operation's id or its beginning; the last rewind or undo that still stands where not given.
+    pub operation: Option<String>,
+    /// How conflicts are settled.
+    pub settle: Settle,
+}
 
-    /// Carries out a plan that was shown. Refused where one of its paths changed since.
-    pub fn redo(&mut self, plan: Plan) -> Result<OperationOutcome, OperationError> {
-        self.operate(plan.request, Some((plan.plan, plan.forced)))
+/// An operation to take back.
+pub(crate) struct RedoAsked {
+    pub operation: Operation,
+    /// The state before it.
+    pub before: CheckpointRow,
+    pub settle: Settle,
+}
+
+impl Workspace {
+    /// Plans to take back an operation, for showing. Has no side effect.
+    pub fn plan_redo(&self, options: &RedoOptions) -> Result<Plan, OperationError> {
+        self.plan(self.redo_asked(options)?)
     }
 
     /// Plans and takes back in one go, under the lock.
-    pub fn redo_now(&mut self) -> Result<OperationOutcome, OperationError> {
-        let request = self.redo_request()?;
-        self.operate(request, None)
+    pub fn redo_now(&mut self, options: &RedoOptions) -> Result<OperationOutcome, OperationError> {
+        let ask = self.redo_asked(options)?;
+        self.operate(&ask, None)
     }
 
-    fn redo_request(&self) -> Result<Request, OperationError> {
-        let row = self.standing_rewinds()?.into_iter().next().ok_or(OperationError::NothingToRedo)?;
+    /// Every operation, newest first, with whether it was taken back.
+    pub fn operations(&self) -> Result<Operations, StoreError> {
+        let rows = self.store.operations()?;
+        let standing = standing(&rows);
+        let view = |(row, stands): (&OperationRow, &bool)| OperationView {
+            taken_back: row.state == OperationState::Done && !stands,
+            ..row.into()
+        };
+        Ok(Operations { operations: rows.iter().zip(&standing).map(view).collect() })
+    }
+
+    /// How many rewinds and undos could be taken back, one after the other.
+    pub fn operations_standing(&self) -> Result<usize, StoreError> {
+        let rows = self.store.operations()?;
+        let standing = standing(&rows);
+        Ok(rows.iter().zip(standing).filter(|(row, stands)| *stands && is_first_hand(row)).count())
+    }
+
+    fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
+        let row = self.operation_meant(options.operation.as_deref())?;
         let operation = self.store.operation(&row)?;
         // The row's: where the check found something else than the capture had read, it is the corrected one.
         let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
-        let mut steps = Vec::with_capacity(operation.steps.len());
-        for step in &operation.steps {
-            let after = lookup(&self.store, &before.checkpoint.root.tree, &step.path)?;
-            steps.push(Step { path: step.path.clone(), before: step.after.clone(), after });
+        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, settle: options.settle })))
+    }
+
+    pub(crate) fn redo_request(&self, asked: &RedoAsked) -> Result<Request, OperationError> {
+        let RedoAsked { operation, before, settle } = asked;
+        let mut changes = Inverse::default();
+        for change in diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))? {
+            if change.after.is_none() {
+                self.note_folders(&mut changes, before.checkpoint.root, &change.path)?;
+            }
+            changes.add(change.path, Link { after: change.after, before: change.before });
         }
-        let folders = operation
-            .folders
-            .iter()
-            .map(|f| FolderMode { path: f.path.clone(), before: f.after, after: f.before })
-            .collect();
-        let steps = plan::Plan { steps, folders, ..plan::Plan::default() };
-        debug_assert!(steps.steps.iter().all(|s| !s.after.as_ref().is_some_and(Entry::holds_skipped)));
+        let kind = operation.kind.as_str();
+        let about = match &operation.about {
+            Some(about) => format!("the {kind} of {about}"),
+            None => format!("the {kind} {}", operation.id.short()),
+        };
         Ok(Request {
-            kind: OperationKind::Redo { of: row.id },
-            target: before,
+            kind: OperationKind::Redo { of: operation.id.clone() },
+            about: Some(about),
+            aim: Aim::Without { changes, target: Some(before.clone()) },
             paths: Vec::new(),
-            steps: Some(steps),
-            across: false,
+            fresh: Vec::new(),
+            returns: Some(Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
+            settle: *settle,
+            remarks: Remarks::default(),
         })
     }
 
-    /// How many rewinds could be taken back, one after the other.
-    pub fn rewinds_standing(&self) -> Result<usize, StoreError> {
-        Ok(self.standing_rewinds()?.len())
+    /// The operation that is meant: by the beginning of its id, else the last rewind or undo that still stands.
+    fn operation_meant(&self, wanted: Option<&str>) -> Result<OperationRow, OperationError> {
+        let rows = self.store.operations()?;
+        let standing = standing(&rows);
+        let mut all = rows.into_iter().zip(standing);
+        let Some(wanted) = wanted else {
+            let last = all.find(|(row, stands)| *stands && is_first_hand(row));
+            return last.map(|(row, _)| row).ok_or(OperationError::NothingToRedo);
+        };
+        let mut found: Vec<_> = all.filter(|(row, _)| row.id.as_str().starts_with(wanted)).collect();
+        match (found.pop(), found.is_empty()) {
+            (Some((row, true)), true) => Ok(row),
+            (Some((row, false)), true) => Err(OperationError::NotStanding(row.id)),
+            (Some((last, _)), false) => {
+                let ids = found.iter().map(|(row, _)| row.id.to_string()).chain([last.id.to_string()]);
+                let candidates = ids.collect();
+                Err(TargetError::Ambiguous { prefix: wanted.to_owned(), candidates }.into())
+            }
+            (None, _) => Err(TargetError::UnknownOperation(wanted.to_owned()).into()),
+        }
     }
+}
 
-    /// Rewinds that were done and not taken back, newest first.
-    fn standing_rewinds(&self) -> Result<Vec<OperationRow>, StoreError> {
-        let mut operations = self.store.operations()?;
-        operations.retain(|row| row.state == OperationState::Done);
-        let taken_back: Vec<String> =
-            operations.iter().filter(|row| row.kind == "redo").filter_map(|row| row.target.clone()).collect();
-        operations.retain(|row| row.kind == "rewind" && !taken_back.iter().any(|id| id == row.id.as_str()));
-        Ok(operations)
-    }
+/// Whether an operation is one that the user asked for, and not the taking back of one.
+fn is_first_hand(row: &OperationRow) -> bool {
+    matches!(&row.kind[..], "rewind" | "undo")
+}
+
+/// Which operations, given newest first, were done and not taken back.
+fn standing(rows: &[OperationRow]) -> Vec<bool> {
+    let mut taken_back: Vec<&str> = Vec::new();
+    let stands = |row: &OperationRow| row.state == OperationState::Done && row.kind != "recover";
+    rows.iter()
+        .map(|row| {
+            let stands = stands(row) && !taken_back.contains(&row.id.as_str());
+            // What was taken back and then made good again stands.
+            if stands && row.kind == "redo" {
+                taken_back.extend(row.target.as_deref());
+            }
+            stands
+        })
+        .collect()
 }

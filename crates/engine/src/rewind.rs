@@ -1,12 +1,17 @@
 //! Rewinding: make the workspace's files equal to a checkpoint.
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
-use piton_model::{OperationKind, WorkspacePath};
-use piton_store::{CheckpointRow, StoreError};
+use piton_model::ownership::{Candidate, Owner};
+use piton_model::{OperationKind, SessionId, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, StoreError};
 
-use crate::operate::{OperationError, Plan, Request};
-use crate::view::{CheckpointView, OperationOutcome};
+use crate::chosen::{ChosenChange, commands, may_be_yours};
+use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::operate::OperationError;
+use crate::undo::{by_checkpoint, is_within_any};
+use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
 use crate::workspace::Workspace;
 
 /// What to rewind.
@@ -16,24 +21,32 @@ pub struct RewindOptions {
     pub paths: Vec<WorkspacePath>,
     /// Go on though the target was captured in another folder that stood at the same path.
     pub across: bool,
+    /// Carry the user's own edits since the target over.
+    pub keep_mine: bool,
+    /// Carry what other sessions did since over too: only this session's work goes back.
+    pub only_session: bool,
+    /// Take what may be the user's as the session's: otherwise it is carried over.
+    pub unsure: bool,
+    /// How conflicts are settled, where something is carried over.
+    pub settle: Settle,
+}
+
+/// A rewind that is asked for.
+pub(crate) struct RewindAsked {
+    pub target: CheckpointRow,
+    pub options: RewindOptions,
 }
 
 impl Workspace {
     /// Plans a rewind, for showing. Has no side effect.
     pub fn plan_rewind(&self, target: &str, options: &RewindOptions) -> Result<Plan, OperationError> {
-        let request = self.rewind_request(target, options)?;
-        self.plan(request)
-    }
-
-    /// Carries out a plan that was shown. Refused where one of its paths changed since.
-    pub fn rewind(&mut self, plan: Plan) -> Result<OperationOutcome, OperationError> {
-        self.operate(plan.request, Some((plan.plan, plan.forced)))
+        self.plan(self.rewind_asked(target, options)?)
     }
 
     /// Plans and rewinds in one go, under the lock.
     pub fn rewind_now(&mut self, target: &str, options: &RewindOptions) -> Result<OperationOutcome, OperationError> {
-        let request = self.rewind_request(target, options)?;
-        self.operate(request, None)
+        let ask = self.rewind_asked(target, options)?;
+        self.operate(&ask, None)
     }
 
     /// The checkpoint of this workspace that goes with one of another workspace of the same session: of the same place
@@ -58,18 +71,109 @@ impl Workspace {
         all.filter(|(id, _)| *id != self.record.id).map(|(_, path)| path).collect()
     }
 
-    fn rewind_request(&self, target: &str, options: &RewindOptions) -> Result<Request, OperationError> {
-        let target = self.resolve(target)?;
+    fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Ask, OperationError> {
+        Ok(Ask::Rewind(Box::new(RewindAsked { target: self.resolve(target)?, options: options.clone() })))
+    }
+
+    pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
+        let RewindAsked { target, options } = asked;
+        let mut remarks = Remarks { commands: commands(&self.store.steps_since(target.seq)?), ..Remarks::default() };
+        let carries = options.keep_mine || options.only_session;
+        let session = self.session_of(target)?;
+        // Without a session everything is the user's own, and going back is what was asked for.
+        let since = match &session {
+            None if !carries => Vec::new(),
+            _ => self.changes_since(target, seen, &options.paths)?,
+        };
+        let mut kept = None;
+        let mut fresh = Vec::new();
+        let aim = if carries {
+            let is_kept = |change: &ChosenChange| is_carried(&change.owner, session.as_ref(), options);
+            let (carried, gone): (Vec<_>, Vec<_>) = since.into_iter().partition(is_kept);
+            let paths: HashSet<&WorkspacePath> = carried.iter().map(|change| &change.path).collect();
+            let mixed: Vec<_> = gone.into_iter().filter(|change| paths.contains(&change.path)).collect();
+            let in_both: HashSet<&WorkspacePath> = mixed.iter().map(|change| &change.path).collect();
+            let whole = paths.iter().filter(|path| !in_both.contains(*path)).map(|path| (*path).clone());
+            remarks.carried = files(&carried);
+            kept = Some(by_checkpoint(&carried));
+            fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
+            Aim::StateBut { target: target.clone(), whole: whole.collect(), mixed: self.inverse_of(&mixed, seen)? }
+        } else {
+            let is_others = |change: &&ChosenChange| {
+                !matches!(change.owner, Owner::Operation { .. })
+                    && change.owner.turn().map(|(of, _)| of) != session.as_ref()
+            };
+            remarks.others = files(since.iter().filter(is_others));
+            Aim::State(target.clone())
+        };
+        let is_whole = options.paths.is_empty() && !carries;
         Ok(Request {
-            kind: OperationKind::Rewind {
-                target: target.checkpoint.id.clone(),
-                paths: options.paths.clone(),
-                kept: None,
-            },
-            target,
+            kind: OperationKind::Rewind { target: target.checkpoint.id.clone(), paths: options.paths.clone(), kept },
+            about: None,
+            aim,
             paths: options.paths.clone(),
-            steps: None,
-            across: options.across,
+            fresh,
+            returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
+            settle: options.settle,
+            remarks,
         })
     }
+
+    /// The session that a rewind to a checkpoint is about: the checkpoint's, else the one that reported last.
+    fn session_of(&self, target: &CheckpointRow) -> Result<Option<SessionId>, StoreError> {
+        if let Some(place) = &target.checkpoint.place {
+            return Ok(Some(place.session.clone()));
+        }
+        Ok(self.store.sessions()?.into_iter().next().map(|row| row.session.id))
+    }
+
+    /// What changed since a checkpoint and is in effect, newest first.
+    fn changes_since(
+        &self,
+        target: &CheckpointRow,
+        seen: &Seen<'_>,
+        paths: &[WorkspacePath],
+    ) -> Result<Vec<ChosenChange>, OperationError> {
+        let mut changes = Vec::new();
+        let mut at: Option<CheckpointRow> = None;
+        for row in self.store.changes_since(target.seq + 1)? {
+            if at.as_ref().is_none_or(|at| at.seq != row.seq) {
+                at = self.store.checkpoint_numbered(row.seq)?;
+            }
+            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
+            let ChangeRow { path, kind, owner, .. } = row;
+            changes.push(ChosenChange { path, kind, owner, found_at: Some(at.clone()) });
+        }
+        changes.extend(self.uncaptured(seen)?);
+        changes.retain(|change| is_within_any(&change.path, paths));
+        let in_effect = self.in_effect(&changes.iter().collect::<Vec<_>>())?;
+        let mut in_effect = in_effect.into_iter();
+        changes.retain(|_| in_effect.next().unwrap_or(true));
+        changes.reverse();
+        Ok(changes)
+    }
+}
+
+/// Whether a change since the target is carried over.
+fn is_carried(owner: &Owner, session: Option<&SessionId>, options: &RewindOptions) -> bool {
+    match owner {
+        Owner::You => options.keep_mine,
+        Owner::Step { step, .. } => options.only_session && Some(&step.session) != session,
+        Owner::Unsure { .. } if options.unsure => false,
+        Owner::Unsure { candidates } => {
+            (options.keep_mine && may_be_yours(owner))
+                || (options.only_session
+                    && candidates.iter().any(|one| matches!(one, Candidate::Step(s) if Some(&s.session) != session)))
+        }
+        Owner::Operation { .. } => false,
+    }
+}
+
+/// Changes, newest first, as files in order: of each its newest change.
+fn files<'a>(changes: impl IntoIterator<Item = &'a ChosenChange>) -> Vec<ChangedFile> {
+    let mut newest: BTreeMap<&WorkspacePath, &ChosenChange> = BTreeMap::new();
+    for change in changes {
+        newest.entry(&change.path).or_insert(change);
+    }
+    newest.into_values().map(ChosenChange::file).collect()
 }

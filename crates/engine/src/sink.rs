@@ -88,6 +88,9 @@ impl Sink for StoringSink<'_> {
     }
 }
 
+/// A larger file is not compared or merged line by line, so its bytes need not be at hand.
+const LARGEST_KEPT: u64 = 16 << 20;
+
 /// Hashes what a scan reads and keeps the trees; with `contents`, also the bytes of files, for a diff with now.
 #[derive(Default)]
 pub(crate) struct HashingSink {
@@ -125,12 +128,20 @@ impl Sink for HashingSink {
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; 256 << 10];
         let mut length = 0;
+        let mut kept = Vec::new();
         // The scan's streams end at an error and report it themselves.
         while let Ok(n @ 1..) = bytes.read(&mut buffer) {
             hasher.update(&buffer[..n]);
             length += n as u64;
+            if self.contents.is_some() && length <= LARGEST_KEPT {
+                kept.extend_from_slice(&buffer[..n]);
+            }
         }
-        Ok((ObjectId(*hasher.finalize().as_bytes()), length))
+        let id = ObjectId(*hasher.finalize().as_bytes());
+        if let Some(contents) = self.contents.as_ref().filter(|_| length <= LARGEST_KEPT) {
+            contents.lock().unwrap_or_else(|e| e.into_inner()).insert(id, kept);
+        }
+        Ok((id, length))
     }
 
     fn tree(&self, id: ObjectId, encoded: Vec<u8>) -> Result<(), Infallible> {

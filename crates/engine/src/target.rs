@@ -78,6 +78,9 @@ pub enum TargetError {
     /// A turn, without a session.
     #[error("`{0}` means a turn of a session, and no session is recorded here")]
     NoSession(String),
+    /// No operation has that id.
+    #[error("there is no operation `{0}`")]
+    UnknownOperation(String),
     /// A path that neither side has.
     #[error("neither the checkpoint nor the workspace has `{}`", .0.display())]
     NoPath(WorkspacePath),

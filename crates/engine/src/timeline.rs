@@ -12,7 +12,7 @@ use crate::capture::CaptureError;
 use crate::diff::DiffError;
 use crate::sink::Trees;
 use crate::target::TargetError;
-use crate::view::{CheckpointDetail, FolderState, Log, OperationView, OwnedFile, Shown, Status};
+use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, Status};
 use crate::workspace::{Standing, Workspace};
 
 /// Which checkpoints to list.
@@ -27,11 +27,6 @@ impl Workspace {
     pub fn log(&self, options: LogOptions) -> Result<Log, StoreError> {
         let rows = self.store.checkpoints(options.limit)?;
         Ok(Log { checkpoints: rows.iter().map(Into::into).collect(), total: self.store.checkpoint_count()? })
-    }
-
-    /// The operations, newest first.
-    pub fn operations(&self) -> Result<Vec<OperationView>, StoreError> {
-        Ok(self.store.operations()?.iter().map(Into::into).collect())
     }
 
     /// One checkpoint: what changed in it and what it left out.

@@ -311,16 +311,16 @@ struct Touching {
 }
 
 /// Whether more changed than is listed. Of a first checkpoint nothing is.
-fn is_unlisted(row: &CheckpointRow) -> bool {
+pub(crate) fn is_unlisted(row: &CheckpointRow) -> bool {
     let checkpoint = &row.checkpoint;
-    checkpoint.owned.is_empty()
+    checkpoint.owned.iter().all(|owned| owned.paths.is_empty())
         && !checkpoint.changes.is_empty()
         && checkpoint.parent.is_some()
         && !matches!(checkpoint.cause, Cause::Operation | Cause::Manual)
 }
 
 /// Whether a change is a session's own, or may be.
-fn is_of(row: &ChangeRow, session: &SessionId) -> bool {
+pub(crate) fn is_of(row: &ChangeRow, session: &SessionId) -> bool {
     match &row.owner {
         Owner::Step { step, .. } => step.session == *session,
         Owner::Unsure { candidates } => {

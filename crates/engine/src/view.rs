@@ -1,5 +1,7 @@
 //! Plain values that every surface shows: the command line's `--json` and the HTTP API print these same types.
 
+mod blame;
+mod operations;
 mod sessions;
 
 use std::path::{Path, PathBuf};
@@ -10,9 +12,13 @@ use piton_model::text::Hunk;
 use piton_model::{
     Cause, CheckpointId, Entry, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspaceId, WorkspacePath,
 };
-use piton_store::{CheckpointRow, OperationRow, OperationState};
+use piton_store::CheckpointRow;
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
+pub use operations::{
+    Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations, PlanView,
+};
 pub use sessions::{
     Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
     SessionView, Sessions, StepView, Timeline, TurnView,
@@ -265,149 +271,6 @@ pub struct FileDiff {
     pub removed: u64,
     /// The places that differ.
     pub hunks: Vec<Hunk>,
-}
-
-/// What a rewind or redo would do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PlanView {
-    /// `rewind` or `redo`.
-    pub kind: String,
-    /// The checkpoint whose state comes back.
-    pub target: CheckpointView,
-    /// Only these paths; all when empty.
-    pub paths: Vec<PathView>,
-    /// Paths that come back.
-    pub created: Vec<PathView>,
-    /// Paths that become what they were.
-    pub restored: Vec<PathView>,
-    /// Paths that go.
-    pub deleted: Vec<PathView>,
-    /// Left alone, because what is or was there is not captured.
-    pub skipped: Vec<SkippedView>,
-    /// Paths that cannot become what they were without touching something unknown: nothing can be done while there are
-    /// any.
-    pub conflicts: Vec<PathView>,
-    /// Whether the target was captured in another folder that stood at the same path.
-    pub other_folder: bool,
-    /// Whether the workspace's folder is gone and would be made anew.
-    pub missing_folder: bool,
-    /// Other workspaces that the target's session worked in; they are rewound only on request.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub other_workspaces: Vec<PathBuf>,
-    /// Set where the repository is at another commit than it was at the target; it stays where it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head_moved: Option<HeadMoved>,
-}
-
-/// A repository that is at another commit now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeadMoved {
-    /// Where it was: a branch and a commit.
-    pub was: String,
-    /// Where it is.
-    pub is: String,
-}
-
-/// What came of the same rewind in another workspace of the session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Also {
-    /// Where.
-    #[serde(serialize_with = "readable")]
-    pub workspace: PathBuf,
-    /// What it did there.
-    pub outcome: Option<OperationOutcome>,
-    /// Why nothing was done there.
-    pub error: Option<String>,
-}
-
-impl PlanView {
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.created.is_empty() && self.restored.is_empty() && self.deleted.is_empty() && self.conflicts.is_empty()
-    }
-}
-
-/// What an operation did.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OperationOutcome {
-    /// The operation; none where there was nothing to do.
-    pub operation: Option<OperationView>,
-    /// Paths that came back.
-    pub created: Vec<PathView>,
-    /// Paths that became what they were.
-    pub restored: Vec<PathView>,
-    /// Paths that went.
-    pub deleted: Vec<PathView>,
-    /// Left alone, because what is or was there is not captured.
-    pub skipped: Vec<SkippedView>,
-    /// Changed by another program after they were put in place.
-    pub changed_again: Vec<PathView>,
-    /// Written by another program between the capture and the swap: kept in the checkpoint `operation.before`.
-    pub rescued: Vec<PathView>,
-    /// Everything was read back and is what the plan says.
-    pub verified: bool,
-    /// Other workspaces that the target's session worked in.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub other_workspaces: Vec<PathBuf>,
-    /// What was done in those, where that was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<Also>,
-    /// Set where the repository is at another commit than it was at the target; it stays where it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head_moved: Option<HeadMoved>,
-}
-
-/// An operation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OperationView {
-    /// Its id.
-    pub id: OperationId,
-    /// `rewind`, `redo`, `recover`.
-    pub kind: String,
-    /// The checkpoint or operation it is about.
-    pub target: Option<String>,
-    /// The state before it.
-    pub before: CheckpointId,
-    /// Its result.
-    pub after: Option<CheckpointId>,
-    /// How it stands.
-    pub state: OperationStatus,
-    /// When it began.
-    pub began_at: Timestamp,
-    /// Why it was rolled back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-}
-
-/// Where an operation is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OperationStatus {
-    /// It began and did not end.
-    Pending,
-    /// Its result stands.
-    Done,
-    /// The state before it stands.
-    RolledBack,
-}
-
-impl From<&OperationRow> for OperationView {
-    fn from(row: &OperationRow) -> Self {
-        Self {
-            id: row.id.clone(),
-            kind: row.kind.clone(),
-            target: row.target.clone(),
-            before: row.before.clone(),
-            after: row.after.clone(),
-            state: match row.state {
-                OperationState::Pending => OperationStatus::Pending,
-                OperationState::Done => OperationStatus::Done,
-                OperationState::RolledBack => OperationStatus::RolledBack,
-            },
-            began_at: row.began_at,
-            why: row.why.clone(),
-        }
-    }
 }
 
 /// A recovery that the opening of a workspace did.

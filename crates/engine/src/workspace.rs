@@ -40,6 +40,8 @@ pub struct Environment {
     pub largest_file: Option<u64>,
     /// Ignored files up to this are captured; the default where not given.
     pub largest_ignored_file: Option<u64>,
+    /// The git to run where somebody asks for git state or an export; the one in `PATH` where not given.
+    pub git: Option<PathBuf>,
 }
 
 impl Default for Environment {
@@ -53,6 +55,7 @@ impl Default for Environment {
             guesses_session: true,
             largest_file: None,
             largest_ignored_file: None,
+            git: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationOutcome, PathView};
-use piton_engine::{OperationError, RewindOptions};
+use piton_engine::{OperationError, RedoOptions, RewindOptions};
 use piton_host::fail;
 use piton_testkit::{World, snapshot};
 
@@ -231,7 +231,7 @@ fn a_folder_swapped_for_a_symlink_between_plan_and_rewind_makes_the_plan_stale()
     let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
     lead_outside(&world, "dir")();
     let before = world.snapshot();
-    assert!(matches!(world.open().rewind(plan), Err(OperationError::Stale { .. })));
+    assert!(matches!(world.open().carry_out(plan), Err(OperationError::Stale { .. })));
     world.assert_is(&before);
     assert!(snapshot(&outside(&world)) == untouched);
 }
@@ -256,7 +256,7 @@ fn a_change_of_a_plans_own_path_makes_it_stale_and_nothing_is_written() {
         let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
         change(&world);
         let before = world.snapshot();
-        let error = world.open().rewind(plan).unwrap_err();
+        let error = world.open().carry_out(plan).unwrap_err();
         assert!(matches!(&error, OperationError::Stale { path: p } if p.display() == path), "{path}: {error}");
         world.assert_is(&before);
     }
@@ -267,7 +267,7 @@ fn a_change_elsewhere_does_not_make_a_plan_stale_and_stays() {
     let (world, id) = after_the_agent();
     let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
     world.write("same", "3").write("dir/another", "3").write("elsewhere/log", "3");
-    let outcome = world.open().rewind(plan).unwrap();
+    let outcome = world.open().carry_out(plan).unwrap();
     assert!(outcome.verified);
     let now = world.snapshot();
     for (path, content) in [("f", "1"), ("dir/g", "1"), ("same", "3"), ("dir/another", "3"), ("elsewhere/log", "3")] {
@@ -284,8 +284,8 @@ fn a_redo_keeps_the_bits_that_somebody_gave_a_folder_since() {
     world.rewind(&id);
     world.mode("dir", 0o711);
     let before = world.snapshot();
-    let error = world.open().redo_now().unwrap_err();
-    assert!(matches!(&error, OperationError::ChangedSince { paths, .. } if paths[0].display() == "dir"), "{error}");
+    let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+    assert!(matches!(&error, OperationError::Conflict(all) if all[0].path.display() == "dir"), "{error}");
     world.assert_is(&before);
     // Given back, or as they would become, they are in nobody's way.
     for mode in [0o755, 0o700] {

@@ -212,7 +212,10 @@ fn a_damaged_object_costs_only_what_needs_it_and_is_named() {
     assert!(matches!(error, OperationError::RolledBack { .. }), "{error}");
     world.assert_is(&now);
     // Its other files, and the other checkpoints.
-    let options = RewindOptions { paths: vec![piton_engine::model::WorkspacePath::new("c").unwrap()], across: false };
+    let options = RewindOptions {
+        paths: vec![piton_engine::model::WorkspacePath::new("c").unwrap()],
+        ..RewindOptions::default()
+    };
     world.open().rewind_now(&ids[1], &options).unwrap();
     assert_eq!(world.snapshot().bytes("c"), Some(&b"c"[..]));
     world.rewind(&ids[0]);

@@ -156,7 +156,7 @@ fn promise_7_nothing_escapes_the_workspace_and_symlinks_are_never_followed() {
     };
     // Between plan and apply somebody swaps the folder for a link to outside.
     world.rename("d", "aside").link("d", outside.join("d"));
-    let error = world.open().rewind(plan).unwrap_err();
+    let error = world.open().carry_out(plan).unwrap_err();
     assert!(matches!(error, OperationError::Stale { .. }), "{error}");
     let outside_now = snapshot(&outside);
     assert_eq!(outside_now.bytes("d/f"), Some(&b"not yours"[..]));
@@ -286,15 +286,17 @@ fn a_replaced_file_keeps_the_owner_and_the_attributes_of_the_one_it_replaces() {
 }
 
 #[test]
-fn a_redo_into_a_folder_that_is_gone_since_is_refused_and_says_so() {
+fn a_redo_into_a_folder_that_is_gone_since_makes_it_again_for_what_comes_back() {
     let world = World::new();
-    world.write("d/keep", "k");
+    world.write("d/keep", "k").mode("d", 0o750);
     let id = world.capture();
     world.write("d/e/z", "z");
     let paths = vec![WorkspacePath::new("d/e").unwrap()];
-    world.open().rewind_now(&id, &RewindOptions { paths, across: false }).unwrap();
+    world.open().rewind_now(&id, &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
     world.remove("d");
-    let error = world.open().redo_now().unwrap_err();
-    assert!(matches!(error, OperationError::ChangedSince { .. }), "{error}");
-    assert!(world.snapshot().is_empty());
+    world.redo();
+    let now = world.snapshot();
+    assert_eq!(now.bytes("d/e/z"), Some(&b"z"[..]));
+    assert_eq!(now.bytes("d/keep"), None);
+    assert_eq!(std::fs::metadata(world.path("d")).unwrap().mode() & 0o777, 0o750);
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use piton_engine::{OperationError, RewindOptions};
+use piton_engine::{OperationError, RedoOptions, RewindOptions};
 use piton_host::fail;
 use piton_testkit::{Snapshot, World};
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ fn step(world: &World, model: &mut Model, act: &Act, when: &str) {
                 model.rewinds.push((old, world.snapshot()));
             }
         }
-        Act::Redo => match world.open().redo_now() {
+        Act::Redo => match world.open().redo_now(&RedoOptions::default()) {
             Ok(outcome) => {
                 let (before, after) = model.rewinds.pop().unwrap_or_else(|| panic!("nothing to redo: {when}"));
                 if old == after {
@@ -105,7 +105,7 @@ fn step(world: &World, model: &mut Model, act: &Act, when: &str) {
                 drop(outcome);
             }
             Err(OperationError::NothingToRedo) => assert!(model.rewinds.is_empty(), "{when}"),
-            Err(OperationError::ChangedSince { .. }) => {
+            Err(OperationError::Conflict(_)) => {
                 let (_, after) = model.rewinds.last().unwrap_or_else(|| panic!("nothing to redo: {when}"));
                 assert!(old != *after, "nothing changed since: {when}");
                 same(world, &old, when);
@@ -120,10 +120,10 @@ fn step(world: &World, model: &mut Model, act: &Act, when: &str) {
 /// Rewinds one path; whether it did anything, none where neither side has it.
 fn rewind_path(world: &World, id: &str, path: &str) -> Option<bool> {
     let paths = vec![piton_engine::model::WorkspacePath::new(path).unwrap()];
-    match world.open().rewind_now(id, &RewindOptions { paths, across: false }) {
+    match world.open().rewind_now(id, &RewindOptions { paths, ..RewindOptions::default() }) {
         Ok(outcome) => Some(outcome.operation.is_some()),
         // Not there on either side, or a file stands where a folder is wanted.
-        Err(OperationError::Target(_) | OperationError::Conflict { .. }) => None,
+        Err(OperationError::Target(_) | OperationError::Conflict(_)) => None,
         Err(error) => panic!("{error}"),
     }
 }
@@ -139,7 +139,7 @@ fn crash(world: &World, model: &mut Model, verb: &Act, nth: u64, when: &str) {
     let ended = fail::with(nth + 1, || match verb {
         Act::Capture => Some(world.capture()),
         Act::Rewind(_) => target.as_ref().map(|(id, _)| drop(world.rewind(id))).and(None),
-        Act::Redo => world.open().redo_now().ok().map(drop).and(None),
+        Act::Redo => world.open().redo_now(&RedoOptions::default()).ok().map(drop).and(None),
         _ => None,
     });
     if let Some(Some(id)) = ended {
@@ -172,7 +172,7 @@ fn crash(world: &World, model: &mut Model, verb: &Act, nth: u64, when: &str) {
 
 /// After a crash that left no trace in the files, learns from piton how many rewinds stand.
 fn resync(world: &World, model: &mut Model) {
-    let standing = world.open().rewinds_standing().unwrap();
+    let standing = world.open().operations_standing().unwrap();
     model.rewinds.truncate(standing);
 }
 

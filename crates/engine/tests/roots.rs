@@ -59,7 +59,7 @@ fn a_workspace_that_was_deleted_whole_is_never_captured_and_a_rewind_brings_it_b
     assert!(plan.view().missing_folder && plan.view().created.len() == 4, "{:?}", plan.view());
     assert!(!world.ws().exists(), "neither a refused capture nor a plan makes it");
 
-    assert!(workspace.rewind(plan).unwrap().verified);
+    assert!(workspace.carry_out(plan).unwrap().verified);
     world.assert_is(&before);
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(world.ws()).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o750);
@@ -145,7 +145,7 @@ fn another_clone_at_the_same_path_begins_a_new_line_and_a_rewind_across_it_asks_
     // Before anything was captured of it, nothing of it may go.
     let plan = world.open().plan_rewind(&old, &RewindOptions::default()).unwrap();
     assert!(plan.view().other_folder);
-    assert!(matches!(world.open().rewind(plan), Err(OperationError::OtherFolder(_))));
+    assert!(matches!(world.open().carry_out(plan), Err(OperationError::OtherFolder(_))));
     world.assert_is(&clone);
     assert_eq!(world.open().status().unwrap().folder, FolderState::Other);
 
@@ -175,7 +175,7 @@ fn a_rewind_across_that_was_planned_and_shown_captures_the_clone_first() {
     std::fs::create_dir(world.ws()).unwrap();
     world.write("f", "never captured");
     let plan = world.open().plan_rewind(&old, &across()).unwrap();
-    let outcome = world.open().rewind(plan).unwrap();
+    let outcome = world.open().carry_out(plan).unwrap();
     assert_eq!(world.snapshot().bytes("f"), Some(&b"old"[..]));
     world.rewind(outcome.operation.unwrap().before.as_str());
     assert_eq!(world.snapshot().bytes("f"), Some(&b"never captured"[..]));

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_engine::model::SkipReason::{AgentState, Store};
-use piton_engine::{Engine, Environment, RewindOptions};
+use piton_engine::{Engine, Environment, RedoOptions, RewindOptions};
 use piton_host::fail;
 use piton_testkit::{World, git};
 
@@ -280,7 +280,7 @@ fn a_store_inside_the_workspace_is_never_captured_and_never_touched() {
     assert!(outcome.verified);
     assert_eq!(world.snapshot().without(".piton-home").len(), 1);
     assert!(open().verify(false).unwrap().sound);
-    open().redo_now().unwrap();
+    open().redo_now(&RedoOptions::default()).unwrap();
     assert_content(&world, &[("f", Some("2")), ("new", Some("2"))]);
     // A capture of an unchanged workspace is the same tree, though the store has grown.
     assert!(capture().checkpoint.changes.is_empty());

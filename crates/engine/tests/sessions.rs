@@ -3,91 +3,16 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::cell::RefCell;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use piton_engine::model::event::{Event, Report, Subagent, ToolCall};
-use piton_engine::model::{Candidate, Evidence, Owner, SessionId};
-use piton_engine::view::{ChangedFile, LogEntry, Observed, TurnView};
+use piton_engine::model::event::{Event, ToolCall};
+use piton_engine::model::{Candidate, Evidence, Owner};
+use piton_engine::view::ChangedFile;
 use piton_engine::{
-    CaptureError, CaptureOptions, MOST_MANUAL, Notice, ObserveOptions, TargetError, TimelineOptions, Tool, TurnFound,
+    CaptureError, CaptureOptions, MOST_MANUAL, Notice, ObserveOptions, RedoOptions, TargetError, TimelineOptions, Tool,
+    TurnFound,
 };
-use piton_testkit::World;
-
-/// An agent that reports.
-struct Agent<'w> {
-    world: &'w World,
-    session: &'static str,
-    folder: RefCell<PathBuf>,
-    transcript: Option<PathBuf>,
-    subagent: Option<&'static str>,
-}
-
-impl<'w> Agent<'w> {
-    fn new(world: &'w World, session: &'static str) -> Self {
-        Self { world, session, folder: RefCell::new(world.ws()), transcript: None, subagent: None }
-    }
-
-    fn report(&self, prompt_id: Option<&str>, event: Event) -> Report {
-        Report {
-            agent: "test".into(),
-            session: self.session.into(),
-            cwd: Some(self.folder.borrow().clone()),
-            transcript: self.transcript.clone(),
-            prompt_id: prompt_id.map(str::to_owned),
-            subagent: self.subagent.map(|id| Subagent { id: id.into(), kind: "helper".into() }),
-            event,
-        }
-    }
-
-    fn tell(&self, event: Event) -> Observed {
-        let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
-        self.world.engine.observe(&self.report(None, event), &options).unwrap().0
-    }
-
-    fn prompt(&self, text: &str) -> Observed {
-        self.tell(Event::Prompt { text: text.into() })
-    }
-
-    fn call(&self, id: &str, tool: &str, paths: &[&str], background: bool) -> ToolCall {
-        ToolCall {
-            id: Some(id.into()),
-            tool: tool.into(),
-            summary: format!("{tool} {}", paths.join(" ")).trim().to_owned(),
-            paths: paths.iter().map(|path| self.folder.borrow().join(path)).collect(),
-            command: None,
-            background,
-        }
-    }
-
-    fn before(&self, id: &str, tool: &str, paths: &[&str]) -> Observed {
-        self.tell(Event::BeforeTool(self.call(id, tool, paths, false)))
-    }
-
-    fn after(&self, id: &str) -> Observed {
-        self.tell(Event::AfterTool(ToolCall { id: Some(id.into()), ..ToolCall::default() }))
-    }
-
-    fn end_turn(&self) -> Observed {
-        self.tell(Event::TurnEnded { failed: false, message: Some("done".into()), background: false })
-    }
-
-    fn id(&self) -> SessionId {
-        SessionId::of("test", self.session)
-    }
-
-    fn turns(&self) -> Vec<TurnView> {
-        let options = TimelineOptions { session: Some(self.id()), ..TimelineOptions::default() };
-        let entries = self.world.open().timeline(&options).unwrap().entries;
-        let mut turns: Vec<TurnView> = entries
-            .into_iter()
-            .filter_map(|entry| if let LogEntry::Turn(turn) = entry { Some(*turn) } else { None })
-            .collect();
-        turns.reverse();
-        turns
-    }
-}
+use piton_testkit::{Agent, World};
 
 /// `a.txt named t1.2`, and so on.
 fn owners(files: &[ChangedFile]) -> Vec<String> {
@@ -477,7 +402,7 @@ fn an_embedded_agent_hears_what_happened() {
     session.end_turn().unwrap();
     session.end().unwrap();
     workspace.rewind_now("t1", &piton_engine::RewindOptions::default()).unwrap();
-    workspace.redo_now().unwrap();
+    workspace.redo_now(&RedoOptions::default()).unwrap();
     let heard: Vec<&str> = notices
         .try_iter()
         .map(|notice| match notice {

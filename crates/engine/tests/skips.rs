@@ -215,11 +215,11 @@ fn a_file_that_must_stand_where_skipped_things_are_is_a_conflict_and_nothing_is_
         drop(UnixListener::bind(world.path("thing/socket")).unwrap());
         let before = world.snapshot();
         let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
-        assert_eq!(plan.view().conflicts.iter().map(|p| &p.path[..]).collect::<Vec<_>>(), ["thing"]);
+        assert_eq!(plan.view().conflicts.iter().map(|c| &c.path.path[..]).collect::<Vec<_>>(), ["thing"]);
         let error = rewind_error(&world, &id);
-        assert!(matches!(&error, OperationError::Conflict { paths } if paths[0].display() == "thing"), "{error}");
-        let error = world.open().rewind(plan).unwrap_err();
-        assert!(matches!(error, OperationError::Conflict { .. }), "{error}");
+        assert!(matches!(&error, OperationError::Conflict(all) if all[0].path.display() == "thing"), "{error}");
+        let error = world.open().carry_out(plan).unwrap_err();
+        assert!(matches!(error, OperationError::Conflict(_)), "{error}");
         world.assert_is(&before);
         // With the socket out of the way it is a rewind like any other.
         world.remove("thing/socket");

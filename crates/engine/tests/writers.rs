@@ -70,7 +70,7 @@ fn a_store_through_a_mapping_which_moves_no_timestamp_is_kept_and_named() {
             // The kernel wrote the page out in between, and the store was noticed.
             continue;
         }
-        let outcome = world.open().rewind(plan).unwrap();
+        let outcome = world.open().carry_out(plan).unwrap();
         assert_eq!(outcome.rescued.iter().map(|p| &p.path[..]).collect::<Vec<_>>(), ["f"]);
         assert_eq!(world.snapshot().bytes("f"), Some(&[b'1'; 4096][..]));
         assert_eq!(before(&world, &outcome, "f").unwrap()[0], b'3');
@@ -123,9 +123,9 @@ fn a_log_that_grows_outside_the_plans_paths_loses_nothing_and_makes_nothing_stal
     let paths = ["f", "dir"].map(|p| WorkspacePath::new(p).unwrap()).to_vec();
     let ((), written) = while_it_grows(&world.path("log"), false, |written| {
         wait_for(written, 5);
-        let plan = world.open().plan_rewind(&id, &RewindOptions { paths, across: false }).unwrap();
+        let plan = world.open().plan_rewind(&id, &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
         wait_for(written, 100);
-        assert!(world.open().rewind(plan).unwrap().verified);
+        assert!(world.open().carry_out(plan).unwrap().verified);
     });
     let expected: String = (1..=written).map(line).collect();
     assert_eq!(world.snapshot().bytes("log"), Some(expected.as_bytes()));

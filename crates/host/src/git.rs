@@ -1,4 +1,6 @@
 //! A git repository's state, read without git and without a byte or a lock written in `.git`.
+//! Two files of this room are otherwise, and only on request: `command` runs the user's git, `write` and
+//! `rebuild` use it to put a state back.
 //!
 //! Called by `engine` at every capture, so it is made for the case that nothing changed: [`Repository::signature`] asks
 //! about a dozen files, and only where one of them moved does [`Repository::read`] open anything larger. Where only the
@@ -6,10 +8,11 @@
 //! not understood is said in the state, and nothing is guessed.
 //!
 //! Written for this instead of taking gix: its reader of the index alone takes longer than all of this may take, and
-//! brings 80 crates. Never runs git, never reads the user's own settings, never opens anything for writing.
+//! brings 80 crates. Reading never runs git, never reads the user's own settings, never opens anything for writing.
 
 mod cached;
 mod changed;
+pub mod command;
 mod config;
 mod files;
 mod hash;
@@ -18,11 +21,14 @@ mod inflate;
 mod number;
 mod objects;
 mod pack;
+mod rebuild;
 mod refs;
 mod reftable;
 mod seen;
 mod staged;
 mod tree;
+mod trees;
+mod write;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -37,8 +43,11 @@ use files::trim_end;
 use hash::Id;
 use index::Index;
 
+pub use command::{Git, GitError};
 pub use objects::{ObjectError, Objects};
 pub use seen::SeenByCapture;
+pub use trees::{GitId, GitIds, TreeItem};
+pub use write::{IndexLock, NewIndex, RepositoryWriter, WriteError};
 
 /// A repository around a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

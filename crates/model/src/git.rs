@@ -61,12 +61,105 @@ impl Head {
         Self { branch: None, branch_b64: None, commit: Some(commit) }
     }
 
+    /// The whole name of the branch's reference; none when detached, or on a reference that is no branch.
+    pub fn reference(&self) -> Option<Vec<u8>> {
+        let name = self.branch_bytes().filter(|name| !name.starts_with(b"refs/"))?;
+        Some([b"refs/heads/", name.as_slice()].concat())
+    }
+
+    /// Whether both are on the same branch, or both on none.
+    pub fn is_on_same(&self, other: &Self) -> bool {
+        self.branch_bytes() == other.branch_bytes()
+    }
+
     /// The branch's exact name.
     pub fn branch_bytes(&self) -> Option<Vec<u8>> {
         match &self.branch_b64 {
             Some(b64) => decode_base64(b64).ok(),
             None => self.branch.as_ref().map(|name| name.clone().into_bytes()),
         }
+    }
+}
+
+impl GitState {
+    /// Whether both have the same HEAD, and indexes with the same entries. `flags`: those that count.
+    pub fn is_same(&self, other: &Self, flags: u16) -> bool {
+        self.head == other.head && self.has_same_index(other, flags)
+    }
+
+    /// Whether the indexes made from both have the same entries, given that both are of the same commit.
+    pub fn has_same_index(&self, other: &Self, flags: u16) -> bool {
+        let staged = |one: &Self| -> Vec<_> {
+            let entry = |e: &StagedEntry| (e.path.clone(), e.mode, e.id.clone(), e.stage, e.flags & flags);
+            one.staged.iter().map(entry).collect()
+        };
+        let flagged = |one: &Self| -> Vec<_> {
+            let entries = one.flagged.iter().map(|e| (e.path.clone(), e.flags & flags));
+            entries.filter(|(_, flags)| *flags != 0).collect()
+        };
+        staged(self) == staged(other) && flagged(self) == flagged(other)
+    }
+}
+
+/// A repository's way from one state to another, with all that is needed to drive it to either end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitMove {
+    /// Where it is.
+    pub before: GitState,
+    /// Where it goes.
+    pub after: GitState,
+    /// The branch that points at another commit afterwards. Not always one that HEAD is on: taking a move back leaves the
+    /// branch that HEAD came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchMove>,
+    /// A fingerprint of the index before, so that nothing is replaced that somebody staged since.
+    pub index: String,
+}
+
+/// A branch that points at another commit afterwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchMove {
+    /// The branch and its commit before; no commit where there was no such branch.
+    pub before: Head,
+    /// The same branch and its commit afterwards; no commit where it goes.
+    pub after: Head,
+}
+
+/// One end of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitEnd {
+    /// Nothing happened.
+    Before,
+    /// All of it happened.
+    After,
+}
+
+impl GitEnd {
+    /// The other end.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Before => Self::After,
+            Self::After => Self::Before,
+        }
+    }
+}
+
+impl GitMove {
+    /// The state at an end.
+    pub fn state(&self, end: GitEnd) -> &GitState {
+        match end {
+            GitEnd::Before => &self.before,
+            GitEnd::After => &self.after,
+        }
+    }
+
+    /// The branch at an end.
+    pub fn branch_at(&self, end: GitEnd) -> Option<&Head> {
+        self.branch.as_ref().map(|branch| match end {
+            GitEnd::Before => &branch.before,
+            GitEnd::After => &branch.after,
+        })
     }
 }
 
@@ -119,6 +212,8 @@ pub const ASSUME_VALID: u16 = 1;
 pub const SKIP_WORKTREE: u16 = 2;
 /// Only the path is in the index, not the content (`git add --intent-to-add`).
 pub const INTENT_TO_ADD: u16 = 4;
+/// Every flag that is kept.
+pub const ALL_FLAGS: u16 = ASSUME_VALID | SKIP_WORKTREE | INTENT_TO_ADD;
 
 /// How an entry of the index differs from HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -207,6 +302,32 @@ mod tests {
         let json = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<GitState>(&json).unwrap(), state);
         assert_eq!(state.head.branch_bytes().unwrap(), b"topic/\xff");
+    }
+
+    #[test]
+    fn the_same_index_is_the_same_whatever_the_store_has_of_it() {
+        let entry = |blob: Option<ObjectId>, flags: u16| StagedEntry {
+            path: WorkspacePath::new("f").unwrap(),
+            kind: StagedKind::Created,
+            mode: 0o100_644,
+            id: "ab".into(),
+            stage: 0,
+            flags,
+            blob,
+        };
+        let state = |entry| GitState { staged: vec![entry], ..GitState::default() };
+        let kept = state(entry(Some(ObjectId::of_blob(b"x")), 0));
+        assert!(kept.is_same(&state(entry(None, 0)), ALL_FLAGS));
+        assert!(!kept.is_same(&state(entry(None, ASSUME_VALID)), ALL_FLAGS));
+        assert!(kept.is_same(&state(entry(None, SKIP_WORKTREE)), ASSUME_VALID));
+        assert!(!kept.is_same(&GitState::default(), ALL_FLAGS));
+    }
+
+    #[test]
+    fn only_a_branch_has_a_reference_to_move() {
+        assert_eq!(Head::on(b"refs/heads/a/b", None).reference().unwrap(), b"refs/heads/a/b");
+        assert_eq!(Head::on(b"refs/remotes/o/main", None).reference(), None);
+        assert_eq!(Head::detached("ab".into()).reference(), None);
     }
 
     #[test]

@@ -3,12 +3,17 @@
 //! Every other room speaks in these. Nothing here does I/O, reads a clock or draws a random number: the same input
 //! gives the same output, so each rule of piton can be tested with a few lines of values.
 
+pub mod blame;
+pub mod content;
 pub mod diff;
 pub mod edit;
+pub mod effect;
 pub mod event;
 pub mod git;
 pub mod id;
+pub mod inverse;
 pub mod merge;
+mod notebook;
 pub mod ownership;
 pub mod path;
 pub mod plan;

@@ -185,8 +185,8 @@ pub struct Checkpoint {
     /// What it is of, in a few words: of an automatic one what its tool does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What changed since its parent, and who did it. Of a first checkpoint, and where there are too many, nothing is
-    /// listed; the trees tell.
+    /// What changed since its parent, and who did it. Of a first checkpoint nothing is listed. Where there are too many,
+    /// the one owner of all of them is, without paths, or nothing if they are not all one's; the trees tell the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned: Vec<Owned>,
     /// The repository's state, kept as an object.

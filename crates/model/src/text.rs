@@ -56,13 +56,28 @@ pub enum Side {
 }
 
 /// Files over this are not compared line by line.
-const LARGEST: usize = 16 << 20;
+pub(crate) const LARGEST: usize = 16 << 20;
 /// How far a NUL byte is looked for, as git does.
 const SNIFF: usize = 8000;
 
 /// Whether bytes are shown as binary.
 pub fn is_binary(bytes: &[u8]) -> bool {
     bytes.len() > LARGEST || bytes[..bytes.len().min(SNIFF)].contains(&0)
+}
+
+/// How much of two contents is alike, from 0 to 1: their common lines, of all that they have.
+pub(crate) fn alike(a: &[u8], b: &[u8]) -> f64 {
+    if is_binary(a) || is_binary(b) {
+        return if a == b { 1.0 } else { 0.0 };
+    }
+    let (a, b) = (lines(a), lines(b));
+    let mut input = InternedInput::default();
+    input.update_before(a.iter().copied());
+    input.update_after(b.iter().copied());
+    let diff = Diff::compute(Algorithm::Histogram, &input);
+    let differing = f64::from(diff.count_additions() + diff.count_removals());
+    let all = (a.len() + b.len()).max(1) as f64;
+    1.0 - differing / all
 }
 
 /// Compares two contents, with up to `context` equal lines around each difference.

@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 13] = [
@@ -27,7 +27,7 @@ pub(crate) const VIEW: [(&str, &str); 13] = [
     ),
     ("names", "name, checkpoint, seq"),
     ("annotations", "checkpoint, text, seq"),
-    ("operations", "id, seq, kind, target, began_at, before, state, after, why, ended_at"),
+    ("operations", "id, seq, kind, target, about, began_at, before, state, after, why, ended_at"),
     ("sessions", "id, seq, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at"),
     ("turns", "key, session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at"),
     (
@@ -61,7 +61,7 @@ CREATE TABLE names(name TEXT PRIMARY KEY, checkpoint TEXT NOT NULL, seq INTEGER 
 CREATE INDEX names_of ON names(checkpoint);
 CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE operations(
-  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT, began_at INTEGER NOT NULL,
+  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT, about TEXT, began_at INTEGER NOT NULL,
   before TEXT NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
@@ -240,14 +240,15 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 K::Undo { .. } => None,
             };
             db.prepare_cached(
-                "INSERT OR REPLACE INTO operations(id, seq, kind, target, began_at, before, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending')",
+                "INSERT OR REPLACE INTO operations(id, seq, kind, target, about, began_at, before, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending')",
             )?
             .execute(params![
                 o.id.as_str(),
                 seq,
                 o.kind.as_str(),
                 target,
+                o.about,
                 o.began_at.0,
                 o.before.as_str()
             ])?;

@@ -32,7 +32,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 pub use error::StoreError;
 pub use home::{Home, Known};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
-pub use query::{CheckpointRow, OperationRow, OperationState};
+pub use query::{ChainLink, CheckpointRow, OperationRow, OperationState};
 pub use search::Hit;
 pub use sessions::{ChangeRow, SessionRow, StepRow, TurnRow};
 pub use verify::{Damage, Verified};

@@ -26,6 +26,23 @@ pub struct CheckpointRow {
     pub annotation: Option<String>,
 }
 
+/// A checkpoint as a link of the chain that leads back from now: enough to go from one to the one before it.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainLink {
+    /// Its place in the order.
+    pub seq: u64,
+    /// That of the one it follows; none where it is the first, and where that one is gone.
+    pub parent: Option<u64>,
+    /// Whether it follows none.
+    pub is_first: bool,
+    /// What was captured.
+    pub tree: ObjectId,
+    /// Whether it misses anything that its parent has.
+    pub has_deleted: bool,
+    /// Whether it is of an operation: its result, or made at its beginning.
+    pub is_of_operation: bool,
+}
+
 /// Where an operation is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationState {
@@ -44,10 +61,12 @@ pub struct OperationRow {
     pub id: OperationId,
     /// Its place in the order.
     pub seq: u64,
-    /// `rewind`, `redo`, `recover`.
+    /// `rewind`, `undo`, `redo`, `recover`.
     pub kind: String,
     /// The checkpoint or operation it is about.
     pub target: Option<String>,
+    /// What it takes back, in a few words.
+    pub about: Option<String>,
     /// When it began.
     pub began_at: Timestamp,
     /// The checkpoint of the state before it.
@@ -65,9 +84,9 @@ const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree,
                           (SELECT json_group_array(name) FROM names WHERE checkpoint = c.id), \
                           (SELECT text FROM annotations WHERE checkpoint = c.id) FROM checkpoints c";
 
-const LISTED: &str = ", octet_length(owned) > 2 FROM checkpoints";
+const LISTED: &str = ", octet_length(owned) > 2 AND substr(owned, -12) <> '\"paths\":[]}]' FROM checkpoints";
 
-const OPERATION: &str = "SELECT id, seq, kind, target, began_at, before, state, after, why FROM operations";
+const OPERATION: &str = "SELECT id, seq, kind, target, began_at, before, state, after, why, about FROM operations";
 
 impl Store {
     /// The workspace as it was last recorded.
@@ -139,7 +158,7 @@ impl Store {
         self.checkpoints_where(
             "WHERE cause = 'manual' OR (cause = 'session-start' AND parent IS NULL) OR (
                (seq IN (SELECT seq FROM changes WHERE octet_length(owner) = 13 AND owner = '{\"who\":\"you\"}')
-                OR (octet_length(owned) = 2 AND parent IS NOT NULL AND cause NOT IN ('after-tool', 'operation')
+                OR ((octet_length(owned) = 2 OR substr(owned, -12) = '\"paths\":[]}]') AND parent IS NOT NULL AND cause NOT IN ('after-tool', 'operation')
                     AND created + modified + deleted > 0))
                AND NOT EXISTS (
                  SELECT 1 FROM turns WHERE c.cause NOT IN ('before-operation', 'operation')
@@ -177,6 +196,26 @@ impl Store {
             let cause = serde_json::from_value::<Cause>(row.get::<_, String>(1)?.into()).map_err(from_sql)?;
             let place = Place { session: parsed(row, 2)?, turn: row.get(3)?, step: row.get(4)? };
             Ok((row.get::<_, i64>(0)? as u64, cause, place))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Every checkpoint as a link, in order.
+    pub fn links(&self) -> Result<Vec<ChainLink>, StoreError> {
+        let db = self.db();
+        let mut query = db.prepare_cached(
+            "SELECT c.seq, p.seq, c.parent IS NULL, c.tree, c.deleted > 0, c.operation IS NOT NULL
+             FROM checkpoints c LEFT JOIN checkpoints p ON p.id = c.parent ORDER BY c.seq",
+        )?;
+        let rows = query.query_map([], |row| {
+            Ok(ChainLink {
+                seq: row.get::<_, i64>(0)? as u64,
+                parent: row.get::<_, Option<i64>>(1)?.map(|seq| seq as u64),
+                is_first: row.get(2)?,
+                tree: ObjectId(row.get(3)?),
+                has_deleted: row.get(4)?,
+                is_of_operation: row.get(5)?,
+            })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -303,6 +342,7 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
         },
         after: row.get::<_, Option<String>>(7)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
         why: row.get(8)?,
+        about: row.get(9)?,
     })
 }
 

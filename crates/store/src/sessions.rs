@@ -340,6 +340,11 @@ impl Store {
         self.rows(&format!("{STEP} WHERE ended_seq > ?1 ORDER BY seq"), [seq as i64], step)
     }
 
+    /// The steps that began after a record, oldest first.
+    pub fn steps_since(&self, seq: u64) -> Result<Vec<StepRow>, StoreError> {
+        self.rows(&format!("{STEP} WHERE seq > ?1 ORDER BY seq"), [seq as i64], step)
+    }
+
     /// Who made the newest recorded change of each path, looking back through the last changes.
     ///
     /// # Errors

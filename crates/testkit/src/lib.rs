@@ -4,6 +4,7 @@
 //! Tests only. A test fails where it cannot do its work here; it never skips. The one exception is an agent that is not
 //! installed: that is said aloud, and is a failure too where `PITON_TEST_AGENTS=required` is set, as `./check` does.
 
+mod agent;
 mod claude;
 mod disk;
 mod git;
@@ -14,6 +15,7 @@ mod snapshot;
 mod user;
 mod world;
 
+pub use agent::Agent;
 pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
 pub use disk::SmallDisk;
 pub use git::{git, git_command};

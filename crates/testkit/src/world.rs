@@ -129,7 +129,7 @@ impl World {
 
     /// Takes back the last rewind.
     pub fn redo(&self) -> OperationOutcome {
-        self.open().redo_now().unwrap_or_else(|e| panic!("a redo works: {e}"))
+        self.open().redo_now(&piton_engine::RedoOptions::default()).unwrap_or_else(|e| panic!("a redo works: {e}"))
     }
 
     /// Fails unless the store is sound in every bit.

@@ -94,7 +94,7 @@ fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result
     let (operations, names) = if console.is_json() {
         (Vec::new(), Names::default())
     } else {
-        (workspace.operations()?, Names::of(&workspace.sessions()?.sessions))
+        (workspace.operations()?.operations, Names::of(&workspace.sessions()?.sessions))
     };
     console.print(&log, |out, look| checkpoints::write(out, look, &log, &operations, &names))?;
     if log.total == 0 {

@@ -1,6 +1,7 @@
 //! One file for each command: its arguments, its help, what it asks of the engine and how it shows the answer.
 
 mod annotate;
+mod blame;
 mod changes;
 mod checkpoint;
 mod completions;
@@ -41,6 +42,7 @@ pub enum Command {
     Show(show::Args),
     Annotate(annotate::Args),
     Diff(diff::Args),
+    Blame(blame::Args),
     Status(status::Args),
     Init(init::Args),
     Setup(setup::Args),
@@ -68,6 +70,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Show(args) => show::run(&args, &global, console)?,
         Command::Annotate(args) => annotate::run(&args, &global, console)?,
         Command::Diff(args) => diff::run(&args, &global, console)?,
+        Command::Blame(args) => blame::run(&args, &global, console)?,
         Command::Status(args) => status::run(&args, &global, console)?,
         Command::Init(args) => init::run(&args, &global, console)?,
         Command::Setup(args) => setup::run(&args, &global, console)?,

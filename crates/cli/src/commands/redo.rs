@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use piton_engine::OperationError;
+use piton_engine::{OperationError, RedoOptions};
 use piton_engine::view::OperationOutcome;
 
 use crate::args::Global;
@@ -36,12 +36,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let mut workspace = Surroundings::read(global)?.open(console)?;
     let progress = workspace.progress();
     let outcome = if args.yes && !args.preview {
-        with_progress(console, &progress, "Redoing", || workspace.redo_now()).map_err(failed)?
+        with_progress(console, &progress, "Redoing", || workspace.redo_now(&RedoOptions::default())).map_err(failed)?
     } else {
         if !args.preview {
             plan::someone_to_ask(console)?;
         }
-        let plan = with_progress(console, &progress, "Planning", || workspace.plan_redo()).map_err(failed)?;
+        let plan = with_progress(console, &progress, "Planning", || workspace.plan_redo(&RedoOptions::default())).map_err(failed)?;
         if args.preview {
             return console.print(plan.view(), |out, look| plan::write(out, look, plan.view(), true));
         }
@@ -49,7 +49,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             Refusal::No => Failure::Declined,
             Refusal::Engine(error) => failed(error),
         })?;
-        with_progress(console, &progress, "Redoing", || workspace.redo(plan)).map_err(failed)?
+        with_progress(console, &progress, "Redoing", || workspace.carry_out(plan)).map_err(failed)?
     };
     console.print(&outcome, |out, look| write(out, look, &outcome))?;
     if !console.is_json() {

@@ -55,7 +55,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
     let paths = args.paths.resolve(workspace.path(), &surroundings.here)?;
-    let options = RewindOptions { paths, across: args.across };
+    let options = RewindOptions { paths, across: args.across, ..RewindOptions::default() };
     let command = format!("piton rewind {}", args.target);
     let failed = |error| Failure::of_operation(error, &command);
     let progress = workspace.progress();
@@ -79,7 +79,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             Refusal::No => Failure::Declined,
             Refusal::Engine(error) => failed(error),
         })?;
-        with_progress(console, &progress, "Rewinding", || workspace.rewind(plan)).map_err(failed)?
+        with_progress(console, &progress, "Rewinding", || workspace.carry_out(plan)).map_err(failed)?
     };
     let target = target_of(&workspace, &outcome, &args.target)?;
     let mut outcome = outcome;
@@ -101,7 +101,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 fn show_others(surroundings: &Surroundings, plan: &PlanView, console: &mut Console) {
     let plan_there = |path: &Path| -> Result<Plan, String> {
         let other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
-        let counterpart = other.counterpart(&plan.target).map_err(|error| error.to_string())?;
+        let Some(target) = &plan.target else { return Err("a rewind without a target".to_owned()) };
+        let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
         other.plan_rewind(target.id.as_str(), &RewindOptions::default()).map_err(|error| error.to_string())
     };

@@ -36,7 +36,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = Surroundings::read(global)?.open(console)?;
     let shown = workspace.show(&args.target)?;
     let operation = match (&shown.checkpoint.checkpoint.operation, console.is_json()) {
-        (Some(id), false) => workspace.operations()?.into_iter().find(|operation| operation.id == *id),
+        (Some(id), false) => workspace.operations()?.operations.into_iter().find(|operation| operation.id == *id),
         _ => None,
     };
     let sessions = if console.is_json() { Vec::new() } else { workspace.sessions()?.sessions };

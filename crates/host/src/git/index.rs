@@ -54,10 +54,14 @@ const STAT: usize = 40;
 impl Index {
     /// Reads a repository's index; the reason where that cannot be. Without a file it is empty.
     pub(super) fn read(git_dir: &Path, format: Format, largest: u64) -> Result<Self, String> {
-        let path = git_dir.join("index");
+        Self::read_file(&git_dir.join("index"), git_dir, format, largest)
+    }
+
+    /// The same from another file than git's own.
+    pub(super) fn read_file(path: &Path, git_dir: &Path, format: Format, largest: u64) -> Result<Self, String> {
         // Places in it are kept in four bytes, and there are up to three parts of its size.
         let largest = largest.min(1 << 30);
-        let file = files::read(&path, largest).map_err(|error| format!("the index: {error}"))?;
+        let file = files::read(path, largest).map_err(|error| format!("the index: {error}"))?;
         let Some((bytes, stat)) = file else { return Ok(Self { format, ..Self::default() }) };
         let written = (stat.st_mtime as u32, stat.st_mtime_nsec as u32);
         let mut index = Self { own: 0..bytes.len(), bytes, format, written, ..Self::default() };

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use piton_engine::{CaptureOptions, DiffOptions, Engine, Environment, RewindOptions, TimelineOptions};
+use piton_engine::{CaptureOptions, DiffOptions, Engine, Environment, RedoOptions, RewindOptions, TimelineOptions};
 use serde::Serialize;
 
 use self::scratch::Snapshot;
@@ -117,7 +117,7 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
 
     story.heading("And if the agent was right after all?")?;
     story.command("piton redo --yes")?;
-    let (redone, redo_time) = timed(|| workspace.redo_now());
+    let (redone, redo_time) = timed(|| workspace.redo_now(&RedoOptions::default()));
     let redone = redone?;
     story.show(|out, look| redo::write(out, look, &redone))?;
     let again = Snapshot::of(&project).map_err(no_scratch)?;

@@ -1,0 +1,572 @@
+//! From what a person asks to take back to the changes that are meant: which ones, whose, and whether they are in effect.
+
+use std::collections::HashMap;
+
+use piton_model::diff;
+use piton_model::effect::{ChangeRef, Done, Effects};
+use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
+use piton_model::target::{TurnPlace, split_session};
+use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, OperationState, SessionRow, StepRow, StoreError};
+
+use crate::capture::About;
+use crate::draft::Seen;
+use crate::target::TargetError;
+use crate::turns::{is_of, is_unlisted};
+use crate::undo::is_within_any;
+use crate::view::{ChangedFile, CommandView};
+use crate::workspace::Workspace;
+
+/// Which changes to take back. Everything that is given must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Which of the session's; the last turn's where nothing is given at all, else all.
+    pub what: Option<What>,
+    /// Only of these paths and what is beneath them.
+    pub paths: Vec<WorkspacePath>,
+    /// Only what was found since.
+    pub since: Option<Timestamp>,
+    /// Only what was found after the first target and up to the second.
+    pub between: Option<(String, String)>,
+    /// Of this session; the one that reported last where not given.
+    pub session: Option<String>,
+    /// Whose; the session's own where not given.
+    pub whose: Option<Whose>,
+    /// Take back what may be somebody else's too.
+    pub unsure: bool,
+}
+
+/// Whose changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The user's own.
+    You,
+    /// The session's.
+    Agent,
+}
+
+/// Which of a session's changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The last so many.
+    Last(usize),
+    /// By their numbers in the list of changes.
+    Numbers(Vec<u32>),
+    /// Of some turns, or of single steps.
+    Places(Vec<(u32, Option<u32>)>),
+    /// All.
+    All,
+}
+
+impl What {
+    /// Reads what a person typed: nothing, `last`, `last 3`, `all`, `7`, `t3`, `t3.2`, also several numbers or several
+    /// places. A place may begin with its session, which is returned.
+    ///
+    /// # Errors
+    /// Where the words are none of that.
+    pub fn of_words<S: AsRef<str>>(words: &[S]) -> Result<(Option<Self>, Option<String>), ChosenError> {
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        let bad = || ChosenError::Words(words.join(" "));
+        let number = |word: &str| word.parse::<u32>().ok().filter(|n| *n > 0);
+        match words[..] {
+            [] => return Ok((None, None)),
+            ["all"] => return Ok((Some(Self::All), None)),
+            ["last"] => return Ok((Some(Self::Last(1)), None)),
+            ["last", count] => return Ok((Some(Self::Last(number(count).ok_or_else(bad)? as usize)), None)),
+            _ => {}
+        }
+        if let Some(numbers) = words.iter().map(|word| number(word)).collect::<Option<Vec<_>>>() {
+            return Ok((Some(Self::Numbers(numbers)), None));
+        }
+        let mut session: Option<String> = None;
+        let mut places = Vec::new();
+        for word in &words {
+            let (of, place) = split_session(word);
+            if let Some(of) = of
+                && session.replace(of.to_owned()).is_some_and(|other| other != of)
+            {
+                return Err(bad());
+            }
+            match place.parse() {
+                Ok(Target::Turn { turn, place: TurnPlace::Before }) => places.push((turn, None)),
+                Ok(Target::Turn { turn, place: TurnPlace::Step(step) }) => places.push((turn, Some(step))),
+                _ => return Err(bad()),
+            }
+        }
+        Ok((Some(Self::Places(places)), session))
+    }
+}
+
+/// Why nothing is chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum ChosenError {
+    /// Words that mean nothing.
+    #[error("`{0}` is nothing to undo")]
+    Words(String),
+    /// The list of changes has no such number.
+    #[error("session {} has no change {number}; it has {last}", session.short())]
+    NoNumber {
+        /// What was asked for.
+        number: u32,
+        /// Whose changes.
+        session: SessionId,
+        /// How many there are.
+        last: u32,
+    },
+    /// Nothing that was asked for is in effect.
+    #[error("{about} changed nothing that is still there{}", if *.undone { ": it was taken back already" } else { "" })]
+    Nothing {
+        /// What was asked for.
+        about: String,
+        /// Whether there was something, and it was taken back.
+        undone: bool,
+    },
+}
+
+/// What was chosen.
+pub(crate) struct Chosen {
+    /// The changes, newest first.
+    pub changes: Vec<ChosenChange>,
+    /// Changes that may be meant and may be somebody else's.
+    pub unsure: Vec<ChangedFile>,
+    /// Commands that ran in what is taken back.
+    pub commands: Vec<CommandView>,
+    /// What it is, in a few words.
+    pub about: String,
+}
+
+/// A change with the checkpoint that found it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChosenChange {
+    pub path: WorkspacePath,
+    pub owner: Owner,
+    pub kind: diff::ChangeKind,
+    /// None where no checkpoint has found it yet.
+    pub found_at: Option<CheckpointRow>,
+}
+
+impl ChosenChange {
+    /// Its place in the order.
+    pub(crate) fn seq(&self) -> u64 {
+        self.found_at.as_ref().map_or(u64::MAX, |at| at.seq)
+    }
+
+    pub(crate) fn file(&self) -> ChangedFile {
+        ChangedFile { path: (&self.path).into(), kind: self.kind, owner: self.owner.clone() }
+    }
+}
+
+impl Workspace {
+    /// The changes that a choice means, as far as they are in effect.
+    pub(crate) fn choose(&self, choice: &Choice, seen: &Seen<'_>) -> Result<Chosen, crate::OperationError> {
+        let whose = choice.whose.unwrap_or(Whose::Agent);
+        let session = match (whose, &choice.session) {
+            // The user's own changes need no session.
+            (Whose::You, None) => None,
+            (_, session) => Some(self.session_meant(session.as_deref(), "undo")?),
+        };
+        let is_filtered =
+            !choice.paths.is_empty() || choice.since.is_some() || choice.between.is_some() || choice.whose.is_some();
+        let mut rows = self.candidates(whose, session.as_ref(), seen)?;
+        if let (Some(What::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
+            let last = rows.iter().filter_map(|row| row.number).max().unwrap_or(0);
+            if let Some(number) = numbers.iter().find(|number| **number > last) {
+                let session = session.session.id.clone();
+                return Err(ChosenError::NoNumber { number: *number, session, last }.into());
+            }
+        }
+        let range = match &choice.between {
+            Some((from, to)) => Some((self.seq_of(from)?, self.seq_of(to)?)),
+            None => None,
+        };
+        rows.retain(|row| {
+            let at = row.change.found_at.as_ref().map(|at| at.checkpoint.created_at);
+            let seq = row.change.seq();
+            is_within_any(&row.change.path, &choice.paths)
+                && choice.since.is_none_or(|since| at.is_none_or(|at| at >= since))
+                && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
+        });
+        let in_effect = self.in_effect(&rows.iter().map(|row| &row.change).collect::<Vec<_>>())?;
+        let what = match (&choice.what, &session) {
+            (Some(what), _) => what.clone(),
+            (None, Some(session)) if !is_filtered => {
+                let mut effective = rows.iter().zip(&in_effect).filter(|(_, effective)| **effective);
+                let last =
+                    effective.by_ref().filter_map(|(row, _)| last_turn(&row.change.owner, &session.session.id)).max();
+                match last {
+                    Some(turn) => What::Places(vec![(turn, None)]),
+                    None => {
+                        let about = "the session".to_owned();
+                        return Err(ChosenError::Nothing { about, undone: !rows.is_empty() }.into());
+                    }
+                }
+            }
+            (None, _) => What::All,
+        };
+        let about = self.about(&what, choice, session.as_ref())?;
+        let mut chosen = Vec::new();
+        let mut unsure = Vec::new();
+        let mut any = false;
+        // Newest first, as they are taken back.
+        for (row, effective) in rows.into_iter().zip(in_effect).rev() {
+            let sure = match (&what, &session) {
+                (What::Numbers(numbers), _) if !row.number.is_some_and(|n| numbers.contains(&n)) => continue,
+                (What::Places(places), Some(session)) => match meant(&row.change.owner, &session.session.id, places) {
+                    Some(sure) => sure,
+                    None => continue,
+                },
+                _ => is_sure(&row.change.owner, whose, session.as_ref().map(|s| &s.session.id)),
+            };
+            any = true;
+            if !effective {
+                continue;
+            }
+            if matches!(what, What::Last(count) if chosen.len() >= count) {
+                break;
+            }
+            if sure || choice.unsure {
+                chosen.push(row.change);
+            } else {
+                unsure.push(row.change.file());
+            }
+        }
+        if chosen.is_empty() && unsure.is_empty() {
+            return Err(ChosenError::Nothing { about, undone: any }.into());
+        }
+        let commands = match &session {
+            Some(session) if whose == Whose::Agent => self.commands_of(&session.session.id, &what, &chosen)?,
+            _ => Vec::new(),
+        };
+        Ok(Chosen { changes: chosen, unsure, commands, about })
+    }
+
+    /// Every change that could be meant, in order, with its number in the list of changes.
+    fn candidates(
+        &self,
+        whose: Whose,
+        session: Option<&SessionRow>,
+        seen: &Seen<'_>,
+    ) -> Result<Vec<Candidates>, crate::OperationError> {
+        let id = session.map(|session| &session.session.id);
+        let rows = match (whose, id) {
+            (_, Some(id)) => self.store.changes_about(id)?,
+            (_, None) => self.store.changes_since(0)?,
+        };
+        let mut checkpoints: HashMap<u64, Option<CheckpointRow>> = HashMap::new();
+        let mut found: Vec<Candidates> = Vec::new();
+        let mut numbers = 1..;
+        for row in rows {
+            let number = if id.is_some_and(|id| is_of(&row, id)) { numbers.next() } else { None };
+            let is_wanted = match whose {
+                Whose::Agent => number.is_some(),
+                Whose::You => may_be_yours(&row.owner),
+            };
+            if !is_wanted {
+                continue;
+            }
+            let at = match checkpoints.entry(row.seq) {
+                std::collections::hash_map::Entry::Occupied(at) => at.into_mut(),
+                std::collections::hash_map::Entry::Vacant(at) => at.insert(self.store.checkpoint_numbered(row.seq)?),
+            };
+            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
+            let elsewhere = whose == Whose::You
+                && id.is_some_and(|id| at.checkpoint.place.as_ref().is_none_or(|place| place.session != *id));
+            if !elsewhere {
+                let ChangeRow { path, kind, owner, .. } = row;
+                found.push(Candidates {
+                    number,
+                    change: ChosenChange { path, owner, kind, found_at: Some(at.clone()) },
+                });
+            }
+        }
+        self.add_unlisted(whose, id, &mut found)?;
+        // What nobody has captured yet comes last.
+        for change in self.uncaptured(seen)? {
+            let is_wanted = match (whose, id) {
+                (Whose::Agent, Some(id)) => last_turn(&change.owner, id).is_some(),
+                (Whose::Agent, None) => false,
+                (Whose::You, _) => may_be_yours(&change.owner),
+            };
+            if is_wanted {
+                let number = if whose == Whose::Agent { numbers.next() } else { None };
+                found.push(Candidates { number, change });
+            }
+        }
+        Ok(found)
+    }
+
+    /// What changed since the last capture, and whose that is.
+    pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, crate::OperationError> {
+        let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
+        let changes = diff::root_changes(&seen.trees, Some(&head.checkpoint.root), Some(&seen.now))?;
+        let owned = self.owners(&changes, seen.index, &head, &About::of(Cause::BeforeOperation))?;
+        let mut found = Vec::new();
+        for Owned { owner, paths } in owned {
+            if paths.is_empty() {
+                let all = changes.iter().filter(|change| !change.implied);
+                found.extend(all.map(|change| fresh(change.path.clone(), change.kind(), &owner)));
+            }
+            found.extend(paths.into_iter().map(|ChangedPath { path, kind }| fresh(path, kind, &owner)));
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    /// Adds changes that were too many to be listed one by one.
+    fn add_unlisted(
+        &self,
+        whose: Whose,
+        session: Option<&SessionId>,
+        found: &mut Vec<Candidates>,
+    ) -> Result<(), StoreError> {
+        let checkpoints = match session {
+            Some(id) => self.store.checkpoints_of(id)?,
+            None => self.store.checkpoints(None)?,
+        };
+        let before = found.len();
+        for at in checkpoints.into_iter().filter(|at| is_unlisted(at) && at.checkpoint.line == self.record.line) {
+            let owner = match at.checkpoint.owned.first() {
+                Some(all) => all.owner.clone(),
+                None => Owner::Unsure { candidates: Vec::new() },
+            };
+            let wanted = match (whose, &owner) {
+                (Whose::Agent, Owner::Step { step, .. }) => session == Some(&step.session),
+                (Whose::You, Owner::You) | (_, Owner::Unsure { .. }) => true,
+                _ => false,
+            };
+            let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+            let Some(parent) = parent.filter(|_| wanted) else { continue };
+            let changes = diff::root_changes(&self.store, Some(&parent.checkpoint.root), Some(&at.checkpoint.root))?;
+            for change in changes.into_iter().filter(|change| !change.implied) {
+                let kind = change.kind();
+                let found_at = Some(at.clone());
+                let change = ChosenChange { path: change.path, owner: owner.clone(), kind, found_at };
+                found.push(Candidates { number: None, change });
+            }
+        }
+        if found.len() > before {
+            found.sort_by_key(|row| row.change.seq());
+        }
+        Ok(())
+    }
+
+    /// Which of some changes are in effect: not taken back, or taken back and made good again.
+    pub(crate) fn in_effect(&self, changes: &[&ChosenChange]) -> Result<Vec<bool>, StoreError> {
+        let Some(effects) = self.effects(changes)? else { return Ok(vec![true; changes.len()]) };
+        Ok((0..changes.len()).map(|number| effects.is_in_effect(number)).collect())
+    }
+
+    /// How operations bore on some changes; none where there were no operations since.
+    pub(crate) fn effects(&self, changes: &[&ChosenChange]) -> Result<Option<Effects>, StoreError> {
+        let first = changes.iter().map(|change| change.seq()).min().unwrap_or(u64::MAX);
+        let mut rows = self.store.operations()?;
+        rows.retain(|row| row.state == OperationState::Done && row.seq > first);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        rows.reverse();
+        let mut done = Vec::with_capacity(rows.len());
+        let mut places: HashMap<CheckpointId, u64> = HashMap::new();
+        for row in rows {
+            // What a damaged record did cannot be told; the files themselves still tell what can be taken back.
+            let Ok(operation) = self.store.operation(&row) else { continue };
+            if let piton_model::OperationKind::Rewind { target, .. } = &operation.kind
+                && let Some(target) = self.store.checkpoint(target)?
+            {
+                places.insert(target.checkpoint.id.clone(), target.seq);
+            }
+            done.push(Done { id: row.id, seq: row.seq, kind: operation.kind });
+        }
+        // No operation bore on what no checkpoint has found: it has no id that one could name.
+        let unborn = CheckpointId::from_random([0; 8]);
+        let refs: Vec<(u64, ChangeRef)> = changes
+            .iter()
+            .map(|change| {
+                let checkpoint = change.found_at.as_ref().map_or(&unborn, |at| &at.checkpoint.id).clone();
+                (change.seq(), ChangeRef { checkpoint, path: change.path.clone() })
+            })
+            .collect();
+        Ok(Some(Effects::follow(&refs, &done, |id| places.get(id).copied())))
+    }
+
+    /// The place of a target in the order; of now, after everything.
+    fn seq_of(&self, target: &str) -> Result<u64, TargetError> {
+        match target.parse::<Target>()? {
+            Target::Now => Ok(u64::MAX),
+            _ => Ok(self.resolve(target)?.seq),
+        }
+    }
+
+    /// What a choice is, in a few words. Turns and steps that do not exist are refused.
+    fn about(&self, what: &What, choice: &Choice, session: Option<&SessionRow>) -> Result<String, TargetError> {
+        let mut about = match (what, session) {
+            (What::Places(places), Some(session)) => {
+                let id = &session.session.id;
+                let mut said = Vec::new();
+                for (turn, step) in places {
+                    let Some(row) = self.store.turn(id, *turn)? else {
+                        let last = self.store.last_turn(id)?.map_or(0, |row| row.turn.number);
+                        return Err(TargetError::NoTurn { turn: *turn, session: id.clone(), last });
+                    };
+                    let what = match step {
+                        Some(number) => {
+                            let at = StepRef { session: id.clone(), turn: *turn, step: *number };
+                            let last = self.store.steps(id, Some(*turn))?.len() as u32;
+                            let step = self.store.step(&at)?;
+                            let step = step.ok_or(TargetError::NoStep { turn: *turn, step: *number, last })?;
+                            format!("step {turn}.{number} ({})", step.step.summary)
+                        }
+                        None => match row
+                            .turn
+                            .prompt
+                            .as_deref()
+                            .and_then(|text| text.lines().find(|l| !l.trim().is_empty()))
+                        {
+                            Some(line) => format!("turn {turn} “{}”", shorten(line.trim())),
+                            None => format!("turn {turn}"),
+                        },
+                    };
+                    said.push(what);
+                }
+                said.join(", ")
+            }
+            (What::Last(1), _) => "the last change".to_owned(),
+            (What::Last(count), _) => format!("the last {count} changes"),
+            (What::Numbers(numbers), _) => {
+                let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
+                let word = if numbers.len() == 1 { "change" } else { "changes" };
+                format!("{word} {}", numbers.join(", "))
+            }
+            (What::Places(_) | What::All, _) if choice.whose == Some(Whose::You) => "your own changes".to_owned(),
+            (What::Places(_) | What::All, _) => "all changes of the session".to_owned(),
+        };
+        if let Some((from, to)) = &choice.between {
+            about.push_str(&format!(" between {from} and {to}"));
+        }
+        Ok(about)
+    }
+
+    /// The commands of what is taken back: of whole turns where those are meant, else of the steps whose changes go.
+    fn commands_of(
+        &self,
+        session: &SessionId,
+        what: &What,
+        chosen: &[ChosenChange],
+    ) -> Result<Vec<CommandView>, StoreError> {
+        let mut steps: Vec<StepRow> = Vec::new();
+        match what {
+            What::Places(places) => {
+                for (turn, step) in places {
+                    let mut rows = self.store.steps(session, Some(*turn))?;
+                    rows.retain(|row| step.is_none_or(|step| row.step.at.step == step));
+                    steps.extend(rows);
+                }
+            }
+            What::All if chosen.len() > 1 => {
+                let turns: std::collections::BTreeSet<u32> =
+                    chosen.iter().filter_map(|change| change.owner.turn().map(|(_, turn)| turn)).collect();
+                for turn in turns {
+                    steps.extend(self.store.steps(session, Some(turn))?);
+                }
+            }
+            _ => {
+                let mut refs: Vec<&StepRef> = chosen.iter().filter_map(|change| step_of(&change.owner)).collect();
+                refs.sort();
+                refs.dedup();
+                for at in refs {
+                    steps.extend(self.store.step(at)?);
+                }
+            }
+        }
+        Ok(commands(&steps))
+    }
+}
+
+/// A change that could be meant.
+struct Candidates {
+    number: Option<u32>,
+    change: ChosenChange,
+}
+
+fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner) -> ChosenChange {
+    ChosenChange { path, owner: owner.clone(), kind, found_at: None }
+}
+
+/// Whether a change is the user's own, or may be.
+pub(crate) fn may_be_yours(owner: &Owner) -> bool {
+    match owner {
+        Owner::You => true,
+        Owner::Unsure { candidates } => candidates.is_empty() || candidates.contains(&Candidate::You),
+        Owner::Step { .. } | Owner::Operation { .. } => false,
+    }
+}
+
+/// The commands among some steps.
+pub(crate) fn commands(steps: &[StepRow]) -> Vec<CommandView> {
+    let view = |row: &StepRow| {
+        Some(CommandView {
+            step: row.step.at.clone(),
+            command: row.step.command.clone()?,
+            at: Timestamp(row.step.opened.div_euclid(1_000_000)),
+        })
+    };
+    steps.iter().filter_map(view).collect()
+}
+
+fn step_of(owner: &Owner) -> Option<&StepRef> {
+    match owner {
+        Owner::Step { step, .. } => Some(step),
+        _ => None,
+    }
+}
+
+/// The last turn of a session that a change is of, or may be of.
+fn last_turn(owner: &Owner, session: &SessionId) -> Option<u32> {
+    let of = |step: &StepRef| (step.session == *session).then_some(step.turn);
+    match owner {
+        Owner::Step { step, .. } => of(step),
+        Owner::Unsure { candidates } => {
+            let turns = candidates.iter().filter_map(|one| match one {
+                Candidate::Step(step) => of(step),
+                Candidate::You => None,
+            });
+            turns.max()
+        }
+        Owner::You | Owner::Operation { .. } => None,
+    }
+}
+
+/// Whether a change is of one of some places, and surely so; none where it cannot be.
+fn meant(owner: &Owner, session: &SessionId, places: &[(u32, Option<u32>)]) -> Option<bool> {
+    let is_at = |at: &StepRef| {
+        at.session == *session
+            && places.iter().any(|(turn, step)| at.turn == *turn && step.is_none_or(|s| s == at.step))
+    };
+    match owner {
+        Owner::Step { step, .. } => is_at(step).then_some(true),
+        Owner::Unsure { candidates } => {
+            let mut found = candidates.iter().map(|one| matches!(one, Candidate::Step(step) if is_at(step)));
+            let all = !candidates.is_empty() && found.clone().all(|is_at| is_at);
+            found.any(|is_at| is_at).then_some(all)
+        }
+        Owner::You | Owner::Operation { .. } => None,
+    }
+}
+
+/// Whether a change is surely the one's that is meant.
+fn is_sure(owner: &Owner, whose: Whose, session: Option<&SessionId>) -> bool {
+    match whose {
+        Whose::You => *owner == Owner::You,
+        Whose::Agent => owner.turn().is_some_and(|(of, _)| Some(of) == session),
+    }
+}
+
+/// The beginning of a line, for a few words.
+fn shorten(line: &str) -> String {
+    const MOST: usize = 60;
+    if line.chars().count() <= MOST {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(MOST - 1).collect();
+    format!("{}…", cut.trim_end())
+}

@@ -1,0 +1,427 @@
+//! Planning: from what is asked for and what is there now to the steps of an operation, and to what is shown of it.
+//! Nothing here has a side effect.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+
+use piton_host::{Index, Root, empty_tree, read_entry};
+use piton_model::content::Decision;
+use piton_model::diff::{self, Change, ChangeKind, TreeSource};
+use piton_model::inverse::{self, Conflict, Contents, Inverse, Link, Why};
+use piton_model::plan::{self, Layered, RootState};
+use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, WorkspacePath};
+use piton_store::{CheckpointRow, Store, StoreError};
+
+use crate::operate::OperationError;
+use crate::redo::RedoAsked;
+use crate::rewind::RewindAsked;
+use crate::sink::{FreshTrees, HashingSink, Trees};
+use crate::undo::{UndoOptions, is_within_any};
+use crate::view::{ChangedFile, CommandView, PathView, PlanView, SkippedView};
+use crate::workspace::{Standing, Workspace};
+
+/// What an operation would do. Only the engine makes one, and only a plan can be carried out.
+pub struct Plan {
+    pub(crate) ask: Ask,
+    pub(crate) request: Request,
+    pub(crate) draft: Draft,
+    /// Paths that the rules leave out and that were looked at all the same.
+    pub(crate) forced: Vec<WorkspacePath>,
+    view: PlanView,
+}
+
+impl Plan {
+    /// What to show before asking.
+    pub fn view(&self) -> &PlanView {
+        &self.view
+    }
+}
+
+/// What is asked for, before anybody has looked at what is there.
+pub(crate) enum Ask {
+    Rewind(Box<RewindAsked>),
+    Undo(UndoOptions),
+    Redo(Box<RedoAsked>),
+}
+
+impl Ask {
+    pub(crate) fn target(&self) -> Option<&CheckpointRow> {
+        match self {
+            Self::Rewind(asked) => Some(&asked.target),
+            Self::Redo(asked) => Some(&asked.before),
+            Self::Undo(_) => None,
+        }
+    }
+
+    /// Whether to go on though the target is of another folder that stood at the same path.
+    pub(crate) fn goes_across(&self) -> bool {
+        matches!(self, Self::Rewind(asked) if asked.options.across)
+    }
+
+    /// The permission bits of a root that must be made anew.
+    pub(crate) fn root_mode(&self) -> u16 {
+        self.target().map_or(0o755, |target| target.checkpoint.root.mode)
+    }
+}
+
+/// What is there.
+pub(crate) struct Seen<'a> {
+    pub now: RootState,
+    pub trees: Trees<'a>,
+    /// Tells when files changed.
+    pub index: Option<&'a Index>,
+    /// None where the folder is gone: then nothing is there.
+    pub root: Option<&'a Root>,
+}
+
+/// What is asked for, given what is there.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub kind: OperationKind,
+    /// What is taken back, in a few words.
+    pub about: Option<String>,
+    pub aim: Aim,
+    /// Only these paths.
+    pub paths: Vec<WorkspacePath>,
+    /// Changes to take back, or to carry over, that only the capture at the operation's beginning finds.
+    pub fresh: Vec<WorkspacePath>,
+    /// The moment that is returned to, where the result follows that and not what was there before.
+    pub returns: Option<Returns>,
+    pub settle: Settle,
+    pub remarks: Remarks,
+}
+
+/// What should be there in the end.
+#[derive(Clone)]
+pub(crate) enum Aim {
+    /// Everything as in a checkpoint.
+    State(CheckpointRow),
+    /// Everything as in a checkpoint, but for changes that are carried over.
+    StateBut {
+        target: CheckpointRow,
+        /// Paths that only hold what is carried over.
+        whole: Vec<WorkspacePath>,
+        /// What is taken back where a path holds both.
+        mixed: Inverse,
+    },
+    /// Some changes taken back.
+    Without {
+        changes: Inverse,
+        /// The checkpoint whose state comes back with that, where it is one.
+        target: Option<CheckpointRow>,
+    },
+}
+
+impl Aim {
+    pub(crate) fn target(&self) -> Option<&CheckpointRow> {
+        match self {
+            Self::State(target) | Self::StateBut { target, .. } => Some(target),
+            Self::Without { target, .. } => target.as_ref(),
+        }
+    }
+}
+
+/// A moment that is returned to.
+#[derive(Clone)]
+pub(crate) struct Returns {
+    pub to: CheckpointId,
+    /// Only if this is what was there: otherwise something else was done since, and that is not in the moment.
+    pub from: Option<RootState>,
+}
+
+/// How conflicts are settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settle {
+    /// What to take where taking back does not go together with what was done since.
+    pub conflicts: Option<Decision>,
+    /// Go on with the rest while some conflicts are undecided; their paths stay as they are.
+    pub partial: bool,
+}
+
+/// What else is said of a plan.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remarks {
+    pub unsure: Vec<ChangedFile>,
+    /// Changes of others since the target, as far as the plan touches them.
+    pub others: Vec<ChangedFile>,
+    pub carried: Vec<ChangedFile>,
+    pub commands: Vec<CommandView>,
+}
+
+/// What a request comes to, given what is there now.
+#[derive(Clone, Default)]
+pub(crate) struct Draft {
+    pub plan: plan::Plan,
+    /// Contents that no checkpoint has.
+    pub new_blobs: Vec<Vec<u8>>,
+    pub merged: Vec<WorkspacePath>,
+    pub conflicts: Vec<Conflict>,
+}
+
+impl Draft {
+    /// Paths that stay as they are because nobody decided their conflict.
+    pub(crate) fn open_conflicts(&self) -> impl Iterator<Item = &Conflict> {
+        self.conflicts.iter().filter(|conflict| !conflict.decided)
+    }
+
+    /// Whether a change is taken back by this: where its path stays as it is, it is not.
+    fn takes_back(&self, path: &WorkspacePath, decision: Option<Decision>) -> bool {
+        let stays = |conflict: &Conflict| !conflict.decided || decision == Some(Decision::Ours);
+        let in_conflict = self.conflicts.iter().any(|c| stays(c) && path.is_within(&c.path));
+        let unknown = self.plan.kept.iter().any(|(kept, _)| path.is_within(kept));
+        !in_conflict && !unknown
+    }
+}
+
+impl Request {
+    /// What kind of operation it is once it is known what is left alone.
+    pub(crate) fn kind_of(&self, draft: &Draft, before: &CheckpointId) -> OperationKind {
+        let fresh = ChangesAt { checkpoint: before.clone(), paths: self.fresh.clone() };
+        let with_fresh = |changes: &[ChangesAt]| [fresh].into_iter().chain(changes.iter().cloned()).collect::<Vec<_>>();
+        match &self.kind {
+            OperationKind::Undo { changes } => {
+                let mut changes = with_fresh(changes);
+                changes.iter_mut().for_each(|at| at.paths.retain(|p| draft.takes_back(p, self.settle.conflicts)));
+                changes.retain(|at| !at.paths.is_empty());
+                OperationKind::Undo { changes }
+            }
+            OperationKind::Rewind { target, paths, kept: Some(kept) } => {
+                let mut kept = with_fresh(kept);
+                kept.retain(|at| !at.paths.is_empty());
+                OperationKind::Rewind { target: target.clone(), paths: paths.clone(), kept: Some(kept) }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl Workspace {
+    /// Plans without any side effect: scans and hashes, stores nothing.
+    pub(crate) fn plan(&self, ask: Ask) -> Result<Plan, OperationError> {
+        let mut forced = Vec::new();
+        loop {
+            let looked = self.look(&ask, &forced)?;
+            let seen = Seen {
+                now: looked.now,
+                trees: Trees { fresh: &looked.fresh, store: &self.store },
+                index: looked.index.as_ref(),
+                root: looked.root.as_ref(),
+            };
+            let request = self.request(&ask, &seen)?;
+            let draft = self.draft(&request, &seen)?;
+            if more_unknown(&draft.plan, &mut forced) {
+                continue;
+            }
+            let view = self.plan_view(&ask, &request, &draft, &seen)?;
+            return Ok(Plan { ask, request, draft, forced, view });
+        }
+    }
+
+    /// What is asked for, given what is there.
+    pub(crate) fn request(&self, ask: &Ask, seen: &Seen<'_>) -> Result<Request, OperationError> {
+        match ask {
+            Ask::Rewind(asked) => self.rewind_request(asked, seen),
+            Ask::Undo(options) => self.undo_request(options, seen),
+            Ask::Redo(asked) => self.redo_request(asked),
+        }
+    }
+
+    fn plan_view(
+        &self,
+        ask: &Ask,
+        request: &Request,
+        draft: &Draft,
+        seen: &Seen<'_>,
+    ) -> Result<PlanView, OperationError> {
+        let (result, new) = draft.plan.result(&seen.trees, seen.now)?;
+        let layered = Layered { over: &new, under: &seen.trees };
+        let changes = diff::root_changes(&layered, Some(&seen.now), Some(&result))?;
+        let of = |kind: ChangeKind| paths(&changes, kind);
+        let target = request.aim.target();
+        Ok(PlanView {
+            kind: request.kind.as_str().to_owned(),
+            about: request.about.clone(),
+            target: target.map(Into::into),
+            paths: request.paths.iter().map(PathView::from).collect(),
+            created: of(ChangeKind::Created),
+            restored: of(ChangeKind::Modified),
+            deleted: of(ChangeKind::Deleted),
+            skipped: self.skipped_by(&draft.plan, request)?,
+            merged: draft.merged.iter().map(PathView::from).collect(),
+            conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            unsure: request.remarks.unsure.clone(),
+            others: touched(&request.remarks.others, &changes),
+            carried: request.remarks.carried.clone(),
+            commands: request.remarks.commands.clone(),
+            other_folder: self.is_other_folder(ask),
+            missing_folder: seen.root.is_none(),
+            other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
+            head_moved: target.map(|target| self.head_moved(target)).transpose()?.flatten(),
+        })
+    }
+
+    /// The steps of a request.
+    pub(crate) fn draft(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
+        let Seen { now, trees, root, .. } = seen;
+        let now = *now;
+        let changes;
+        let inverse = match &request.aim {
+            Aim::State(target) => {
+                let target = target.checkpoint.root;
+                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
+                let plan = plan::plan(trees, now, target, &request.paths)?;
+                let conflicts = plan.conflicts.iter().map(|path| Conflict {
+                    path: path.clone(),
+                    why: Why::Skipped,
+                    clashes: Vec::new(),
+                    decided: false,
+                });
+                return Ok(Draft { conflicts: conflicts.collect(), plan, ..Draft::default() });
+            }
+            Aim::StateBut { target, whole, mixed } => {
+                let target = target.checkpoint.root;
+                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
+                let mut inverse = mixed.clone();
+                let apart: HashSet<WorkspacePath> = mixed.paths().chain(whole).cloned().collect();
+                for change in diff::root_changes(trees, Some(&now), Some(&target))? {
+                    if is_within_any(&change.path, &request.paths) && !apart.contains(&change.path) {
+                        inverse.add(change.path, Link { after: change.before, before: change.after });
+                    }
+                }
+                changes = inverse;
+                &changes
+            }
+            Aim::Without { changes, .. } => changes,
+        };
+        let contents = NowAndThen { root: *root, store: &self.store };
+        let drafted = inverse::draft(trees, &contents, now, inverse, request.settle.conflicts)?;
+        let layered = Layered { over: &drafted.new_trees, under: trees };
+        let mut plan = plan::plan(&layered, now, drafted.root, &[])?;
+        plan.new_trees.extend(drafted.new_trees);
+        plan.kept.extend(drafted.kept);
+        plan.unknown.extend(drafted.unknown);
+        Ok(Draft {
+            plan,
+            new_blobs: drafted.new_blobs.into_values().collect(),
+            merged: drafted.merged,
+            conflicts: drafted.conflicts,
+        })
+    }
+
+    /// Scans for a plan.
+    fn look(&self, ask: &Ask, forced: &[WorkspacePath]) -> Result<Looked, OperationError> {
+        let sink = HashingSink::default();
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) | Standing::Other(root) => root,
+            Standing::Missing => {
+                let (tree, encoded) = empty_tree();
+                piton_host::Sink::tree(&sink, tree, encoded).unwrap_or_else(|never: Infallible| match never {});
+                let now = RootState { tree, mode: ask.root_mode() };
+                return Ok(Looked { now, fresh: sink.finish().0, index: None, root: None });
+            }
+        };
+        let scan = self.look_at(&root, forced, &sink)?;
+        Ok(Looked { now: scan.root, fresh: sink.finish().0, index: scan.index, root: Some(root) })
+    }
+
+    pub(crate) fn is_other_folder(&self, ask: &Ask) -> bool {
+        let replaced = matches!(self.standing(), Ok(Standing::Other(root)) if !root.is_empty().unwrap_or(false));
+        replaced || ask.target().is_some_and(|target| target.checkpoint.line != self.record.line)
+    }
+
+    /// What the target did not capture within the scope, and what is kept for not being known now.
+    pub(crate) fn skipped_by(&self, plan: &plan::Plan, request: &Request) -> Result<Vec<SkippedView>, OperationError> {
+        let mut skipped = plan.kept.clone();
+        if let Aim::State(target) | Aim::StateBut { target, .. } = &request.aim {
+            skipped.extend(diff::skipped(&self.store, &target.checkpoint.root.tree)?);
+        }
+        skipped.retain(|(path, _)| is_within_any(path, &request.paths));
+        skipped.sort();
+        skipped.dedup_by(|a, b| a.0 == b.0);
+        Ok(skipped.iter().map(Into::into).collect())
+    }
+}
+
+/// What a scan for a plan found.
+struct Looked {
+    now: RootState,
+    fresh: FreshTrees,
+    index: Option<Index>,
+    root: Option<Root>,
+}
+
+/// Contents of the store, and of files that are in the workspace and not in it yet.
+struct NowAndThen<'a> {
+    root: Option<&'a Root>,
+    store: &'a Store,
+}
+
+impl Contents for NowAndThen<'_> {
+    type Error = StoreError;
+
+    fn content(&self, path: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, StoreError> {
+        match (self.store.blob(blob), self.root) {
+            (Err(StoreError::Missing(_)), Some(root)) => {
+                let sink = HashingSink::with_contents();
+                let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
+                let io = |source| StoreError::Io { what: "cannot read", path: path.as_path().to_owned(), source };
+                read.map_err(io)?;
+                let changed = || io(std::io::Error::other("it changed while it was read"));
+                sink.finish().1.remove(blob).ok_or_else(changed)
+            }
+            (found, _) => found,
+        }
+    }
+}
+
+/// Whether what a plan was made from is still there.
+pub(crate) fn still_holds<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    now: RootState,
+    plan: &plan::Plan,
+) -> Result<(), OperationError> {
+    for step in &plan.steps {
+        if diff::lookup(trees, &now.tree, &step.path)? != step.before {
+            return Err(OperationError::Stale { path: step.path.clone() });
+        }
+    }
+    for folder in &plan.folders {
+        match folder_at(trees, now, &folder.path)? {
+            Some(Entry::Folder { mode, .. }) if mode == folder.before => {}
+            _ => return Err(OperationError::Stale { path: folder.path.clone() }),
+        }
+    }
+    Ok(())
+}
+
+/// The entry at a path, where the root has one too.
+pub(crate) fn folder_at<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    root: RootState,
+    path: &WorkspacePath,
+) -> Result<Option<Entry>, StoreError> {
+    if path.is_root() {
+        return Ok(Some(Entry::Folder { mode: root.mode, tree: root.tree, holds_skipped: false }));
+    }
+    diff::lookup(trees, &root.tree, path)
+}
+
+/// Adds what a plan asks for to the forced paths; whether there was anything new.
+pub(crate) fn more_unknown(plan: &plan::Plan, forced: &mut Vec<WorkspacePath>) -> bool {
+    let new: Vec<_> = plan.unknown.iter().filter(|p| !forced.contains(p)).cloned().collect();
+    let more = !new.is_empty();
+    forced.extend(new);
+    more
+}
+
+/// The paths of one kind of change that are worth a line.
+pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
+    changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
+}
+
+/// Of some files, those that a plan changes.
+fn touched(files: &[ChangedFile], changes: &[Change]) -> Vec<ChangedFile> {
+    let paths: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
+    let is_touched = |file: &&ChangedFile| file.path.exact().is_some_and(|path| paths.contains(&path));
+    files.iter().filter(is_touched).cloned().collect()
+}

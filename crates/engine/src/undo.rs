@@ -1,0 +1,130 @@
+//! Undoing: take back chosen changes and keep all others.
+
+use std::collections::HashMap;
+
+use piton_model::inverse::{Inverse, Link};
+use piton_model::plan::RootState;
+use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, WorkspacePath};
+use piton_store::{CheckpointRow, StoreError};
+
+use crate::chosen::{Choice, Chosen, ChosenChange};
+use crate::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle, folder_at};
+use crate::operate::OperationError;
+use crate::view::OperationOutcome;
+use crate::workspace::Workspace;
+
+/// What to undo, and how.
+#[derive(Clone, Debug, Default)]
+pub struct UndoOptions {
+    /// Which changes.
+    pub choice: Choice,
+    /// How conflicts are settled.
+    pub settle: Settle,
+}
+
+impl Workspace {
+    /// Plans an undo, for showing. Has no side effect.
+    pub fn plan_undo(&self, options: &UndoOptions) -> Result<Plan, OperationError> {
+        self.plan(Ask::Undo(options.clone()))
+    }
+
+    /// Plans and undoes in one go, under the lock.
+    pub fn undo_now(&mut self, options: &UndoOptions) -> Result<OperationOutcome, OperationError> {
+        self.operate(&Ask::Undo(options.clone()), None)
+    }
+
+    pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
+        let Chosen { changes, unsure, commands, about } = self.choose(&options.choice, seen)?;
+        let inverse = self.inverse_of(&changes, seen)?;
+        let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
+        Ok(Request {
+            kind: OperationKind::Undo { changes: by_checkpoint(&changes) },
+            about: Some(about),
+            fresh: fresh.collect(),
+            aim: Aim::Without { changes: inverse, target: None },
+            paths: options.choice.paths.clone(),
+            returns: None,
+            settle: options.settle,
+            remarks: Remarks { unsure, commands, ..Remarks::default() },
+        })
+    }
+
+    /// Some changes, given newest first, turned round: for each what it left and what was there before.
+    pub(crate) fn inverse_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, StoreError> {
+        let mut inverse = Inverse::default();
+        let mut roots: HashMap<CheckpointId, Option<CheckpointRow>> = HashMap::new();
+        let head = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
+        for chosen in changes {
+            let (then, now) = match &chosen.found_at {
+                Some(found) => {
+                    let Some(parent) = &found.checkpoint.parent else { continue };
+                    if !roots.contains_key(parent) {
+                        roots.insert(parent.clone(), self.store.checkpoint(parent)?);
+                    }
+                    let Some(Some(parent)) = roots.get(parent) else { continue };
+                    (parent.checkpoint.root, found.checkpoint.root)
+                }
+                None => match head {
+                    Some(head) => (head, seen.now),
+                    None => continue,
+                },
+            };
+            let trees = &seen.trees;
+            let path = &chosen.path;
+            let (before, after) = (folder_at(trees, then, path)?, folder_at(trees, now, path)?);
+            let (came, went) = (before.is_none(), after.is_none());
+            inverse.add(path.clone(), Link { after, before });
+            if went {
+                self.note_folders(&mut inverse, then, path)?;
+            }
+            // Folders that came or went with it are no changes of their own.
+            let mut at = path.clone();
+            while let Some((above, _)) = at.split().filter(|(above, _)| !above.is_root()) {
+                let (before, after) = (folder_at(trees, then, &above)?, folder_at(trees, now, &above)?);
+                let comes_or_goes = came && before.is_none() || went && after.is_none();
+                if !comes_or_goes {
+                    break;
+                }
+                inverse.add(above.clone(), Link { after, before });
+                at = above;
+            }
+        }
+        Ok(inverse)
+    }
+
+    /// Notes the bits of the folders around something that comes back, in case they are gone.
+    pub(crate) fn note_folders(
+        &self,
+        inverse: &mut Inverse,
+        then: RootState,
+        path: &WorkspacePath,
+    ) -> Result<(), StoreError> {
+        let mut at = path.clone();
+        while let Some((above, _)) = at.split().filter(|(above, _)| !above.is_root() && !inverse.knows_folder(above)) {
+            if let Some(Entry::Folder { mode, .. }) = folder_at(&self.store, then, &above)? {
+                inverse.folder(above.clone(), mode);
+            }
+            at = above;
+        }
+        Ok(())
+    }
+}
+
+/// Changes by the checkpoint that found them, newest first; those that no checkpoint has found yet are left out.
+pub(crate) fn by_checkpoint(changes: &[ChosenChange]) -> Vec<ChangesAt> {
+    let mut grouped: Vec<ChangesAt> = Vec::new();
+    for change in changes {
+        let Some(found) = &change.found_at else { continue };
+        let checkpoint = &found.checkpoint.id;
+        match grouped.last_mut() {
+            Some(last) if last.checkpoint == *checkpoint => last.paths.push(change.path.clone()),
+            _ => grouped.push(ChangesAt { checkpoint: checkpoint.clone(), paths: vec![change.path.clone()] }),
+        }
+    }
+    grouped
+}
+
+/// Whether a path is one of some paths or beneath one; where there are none, every path is.
+pub(crate) fn is_within_any(path: &WorkspacePath, paths: &[WorkspacePath]) -> bool {
+    paths.is_empty() || paths.iter().any(|wanted| path.is_within(wanted))
+}

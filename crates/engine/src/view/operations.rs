@@ -1,0 +1,240 @@
+//! What surfaces show of operations: the plan, the outcome, the list.
+
+use std::path::PathBuf;
+
+use piton_model::content::Clash;
+use piton_model::inverse::{Conflict, Why};
+use piton_model::{CheckpointId, OperationId, StepRef, Timestamp};
+use piton_store::{OperationRow, OperationState};
+use serde::{Deserialize, Serialize};
+
+use super::{ChangedFile, CheckpointView, PathView, SkippedView, readable};
+
+/// What a rewind, an undo or a redo would do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlanView {
+    /// `rewind`, `undo` or `redo`.
+    pub kind: String,
+    /// What is taken back, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The checkpoint whose state comes back; an undo has none.
+    pub target: Option<CheckpointView>,
+    /// Only these paths; all when empty.
+    pub paths: Vec<PathView>,
+    /// Paths that come back.
+    pub created: Vec<PathView>,
+    /// Paths that become what they were.
+    pub restored: Vec<PathView>,
+    /// Paths that go.
+    pub deleted: Vec<PathView>,
+    /// Left alone, because what is or was there is not captured.
+    pub skipped: Vec<SkippedView>,
+    /// Of the restored and created paths, those whose content is put together from what is there now and what was.
+    pub merged: Vec<PathView>,
+    /// Paths where taking back does not go together with what is there now: nothing is done while any is undecided.
+    pub conflicts: Vec<ConflictView>,
+    /// Changes that may be meant and may be somebody else's: they are left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsure: Vec<ChangedFile>,
+    /// Changes of others that would be overwritten: the user's own, another session's, or nobody knows whose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<ChangedFile>,
+    /// Changes of others that are carried over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<ChangedFile>,
+    /// Commands that ran in what is taken back: what they did beside files stays done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandView>,
+    /// Whether the target was captured in another folder that stood at the same path.
+    pub other_folder: bool,
+    /// Whether the workspace's folder is gone and would be made anew.
+    pub missing_folder: bool,
+    /// Other workspaces that the target's session worked in; they are rewound only on request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_workspaces: Vec<PathBuf>,
+    /// Set where the repository is at another commit than it was at the target; it stays where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_moved: Option<HeadMoved>,
+}
+
+/// A repository that is at another commit now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadMoved {
+    /// Where it was: a branch and a commit.
+    pub was: String,
+    /// Where it is.
+    pub is: String,
+}
+
+/// What came of the same rewind in another workspace of the session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Also {
+    /// Where.
+    #[serde(serialize_with = "readable")]
+    pub workspace: PathBuf,
+    /// What it did there.
+    pub outcome: Option<OperationOutcome>,
+    /// Why nothing was done there.
+    pub error: Option<String>,
+}
+
+impl PlanView {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.created.is_empty() && self.restored.is_empty() && self.deleted.is_empty() && self.conflicts.is_empty()
+    }
+
+    /// The conflicts that nobody has decided.
+    pub fn open_conflicts(&self) -> impl Iterator<Item = &ConflictView> {
+        self.conflicts.iter().filter(|conflict| !conflict.decided)
+    }
+}
+
+/// A path where taking back does not go together with what is there now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConflictView {
+    /// Where.
+    #[serde(flatten)]
+    pub path: PathView,
+    /// Why.
+    pub why: Why,
+    /// The places of the content that clash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clashes: Vec<Clash>,
+    /// Whether it was decided; where not, the path stays as it is.
+    pub decided: bool,
+}
+
+impl From<&Conflict> for ConflictView {
+    fn from(conflict: &Conflict) -> Self {
+        Self {
+            path: (&conflict.path).into(),
+            why: conflict.why,
+            clashes: conflict.clashes.clone(),
+            decided: conflict.decided,
+        }
+    }
+}
+
+/// A shell command that an agent ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandView {
+    /// By which step of which turn of which session.
+    #[serde(flatten)]
+    pub step: StepRef,
+    /// The command.
+    pub command: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What an operation did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OperationOutcome {
+    /// The operation; none where there was nothing to do.
+    pub operation: Option<OperationView>,
+    /// Paths that came back.
+    pub created: Vec<PathView>,
+    /// Paths that became what they were.
+    pub restored: Vec<PathView>,
+    /// Paths that went.
+    pub deleted: Vec<PathView>,
+    /// Left alone, because what is or was there is not captured.
+    pub skipped: Vec<SkippedView>,
+    /// Of those, what was put together from what was there and what had been.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<PathView>,
+    /// Left as they were, or decided as asked, because taking back does not go together with what was done since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<ConflictView>,
+    /// Changes that may be meant and may be somebody else's: they were left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsure: Vec<ChangedFile>,
+    /// Commands that ran in what was taken back: what they did beside files is still done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandView>,
+    /// Changed by another program after they were put in place.
+    pub changed_again: Vec<PathView>,
+    /// Written by another program between the capture and the swap: kept in the checkpoint `operation.before`.
+    pub rescued: Vec<PathView>,
+    /// Everything was read back and is what the plan says.
+    pub verified: bool,
+    /// Other workspaces that the target's session worked in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_workspaces: Vec<PathBuf>,
+    /// What was done in those, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Also>,
+    /// Set where the repository is at another commit than it was at the target; it stays where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_moved: Option<HeadMoved>,
+}
+
+/// An operation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OperationView {
+    /// Its id.
+    pub id: OperationId,
+    /// `rewind`, `undo`, `redo`, `recover`.
+    pub kind: String,
+    /// The checkpoint or operation it is about.
+    pub target: Option<String>,
+    /// What it took back, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// Whether it was taken back since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken_back: bool,
+    /// The state before it.
+    pub before: CheckpointId,
+    /// Its result.
+    pub after: Option<CheckpointId>,
+    /// How it stands.
+    pub state: OperationStatus,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// Why it was rolled back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Where an operation is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationStatus {
+    /// It began and did not end.
+    Pending,
+    /// Its result stands.
+    Done,
+    /// The state before it stands.
+    RolledBack,
+}
+
+impl From<&OperationRow> for OperationView {
+    fn from(row: &OperationRow) -> Self {
+        Self {
+            id: row.id.clone(),
+            kind: row.kind.clone(),
+            target: row.target.clone(),
+            about: row.about.clone(),
+            taken_back: false,
+            before: row.before.clone(),
+            after: row.after.clone(),
+            state: match row.state {
+                OperationState::Pending => OperationStatus::Pending,
+                OperationState::Done => OperationStatus::Done,
+                OperationState::RolledBack => OperationStatus::RolledBack,
+            },
+            began_at: row.began_at,
+            why: row.why.clone(),
+        }
+    }
+}
+
+/// The operations of a workspace.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Operations {
+    /// Newest first.
+    pub operations: Vec<OperationView>,
+}

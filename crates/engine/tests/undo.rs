@@ -1,0 +1,433 @@
+//! Undo takes back what is asked for and keeps everything else.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use piton_engine::model::WorkspacePath;
+use piton_engine::model::content::Decision;
+use piton_engine::model::inverse::Why;
+use piton_engine::view::OperationOutcome;
+use piton_engine::{
+    Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, TargetError, UndoOptions, What, Whose,
+};
+use piton_testkit::{Agent, World};
+
+fn words(words: &str) -> UndoOptions {
+    let (what, session) = What::of_words(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+    UndoOptions { choice: Choice { what, session, ..Choice::default() }, ..UndoOptions::default() }
+}
+
+fn undo(world: &World, asked: &str) -> OperationOutcome {
+    let outcome = world.open().undo_now(&words(asked)).unwrap_or_else(|e| panic!("undo {asked}: {e}"));
+    assert!(outcome.verified, "{outcome:?}");
+    outcome
+}
+
+fn undo_error(world: &World, options: &UndoOptions) -> OperationError {
+    let before = world.snapshot();
+    let error = world.open().undo_now(options).unwrap_err();
+    world.assert_is(&before);
+    error
+}
+
+fn text(world: &World, path: &str) -> String {
+    std::fs::read_to_string(world.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// Ends a chain of writing.
+fn done(_: &World) {}
+
+fn lines(numbers: std::ops::RangeInclusive<u32>) -> String {
+    numbers.map(|n| format!("line {n}\n")).collect()
+}
+
+/// A project, three turns of an agent that edit different and common files, and the user in between.
+fn three_turns(world: &World) {
+    world.write("a", lines(1..=20)).write("b", "b\n").write("gone", "gone\n");
+    let agent = Agent::new(world, "s");
+    agent.edits("first", &["a", "new"], |w| {
+        w.write("a", lines(1..=20).replace("line 2\n", "line two\n")).write("new/file", "new\n");
+    });
+    world.write("mine", "mine\n");
+    agent.edits("second", &["a", "gone"], |w| {
+        w.write("a", text(w, "a").replace("line 10\n", "line ten\n")).remove("gone");
+    });
+    agent.edits("third", &["a", "b"], |w| {
+        w.write("a", text(w, "a").replace("line 18\n", "line eighteen\n")).write("b", "bb\n");
+    });
+}
+
+#[test]
+fn one_turn_in_the_middle_goes_and_the_others_stay() {
+    let world = World::new();
+    three_turns(&world);
+    let outcome = undo(&world, "t2");
+    assert_eq!(outcome.merged.iter().map(|p| &p.path[..]).collect::<Vec<_>>(), ["a"]);
+    let expected = lines(1..=20).replace("line 2\n", "line two\n").replace("line 18\n", "line eighteen\n");
+    assert_eq!(text(&world, "a"), expected);
+    assert_eq!(
+        (text(&world, "gone"), text(&world, "b"), text(&world, "mine")),
+        ("gone\n".into(), "bb\n".into(), "mine\n".into())
+    );
+    // And again: there is nothing left of it.
+    let error = undo_error(&world, &words("t2"));
+    assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
+    world.redo();
+    assert!(text(&world, "a").contains("line ten"));
+    undo(&world, "t2");
+    world.assert_sound();
+}
+
+#[test]
+fn without_words_the_last_turn_goes_and_then_the_one_before_it() {
+    let world = World::new();
+    three_turns(&world);
+    undo(&world, "");
+    assert_eq!(text(&world, "b"), "b\n");
+    assert!(text(&world, "a").contains("line ten") && !text(&world, "a").contains("eighteen"));
+    undo(&world, "");
+    assert!(!text(&world, "a").contains("line ten"));
+    undo(&world, "");
+    assert_eq!(text(&world, "a"), lines(1..=20));
+    assert!(!world.path("new").exists(), "the folder came with the file and goes with it");
+    assert_eq!(text(&world, "mine"), "mine\n");
+    let error = undo_error(&world, &words(""));
+    assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
+    for _ in 0..3 {
+        world.redo();
+    }
+    assert!(text(&world, "a").contains("eighteen") && text(&world, "a").contains("two"));
+    assert!(matches!(world.open().redo_now(&RedoOptions::default()), Err(OperationError::NothingToRedo)));
+}
+
+#[test]
+fn numbers_lasts_steps_paths_owners_and_all_choose_their_changes() {
+    let world = World::new();
+    three_turns(&world);
+    let start = world.snapshot();
+    let back = |world: &World| {
+        world.redo();
+        world.assert_is(&start);
+    };
+    undo(&world, "1");
+    assert!(!text(&world, "a").contains("two") && world.path("new/file").exists());
+    back(&world);
+    undo(&world, "last 2");
+    assert!(!text(&world, "a").contains("eighteen") && text(&world, "b") == "b\n" && text(&world, "a").contains("ten"));
+    back(&world);
+    undo(&world, "t3.1");
+    assert_eq!(text(&world, "b"), "b\n");
+    back(&world);
+    undo(&world, "all");
+    assert_eq!((text(&world, "a"), text(&world, "mine")), (lines(1..=20), "mine\n".into()));
+    back(&world);
+    let path = |p: &str| WorkspacePath::new(p).unwrap();
+    let of = |choice: Choice| UndoOptions { choice, ..UndoOptions::default() };
+    world.open().undo_now(&of(Choice { paths: vec![path("a")], ..Choice::default() })).unwrap();
+    assert_eq!((text(&world, "a"), text(&world, "b")), (lines(1..=20), "bb\n".into()));
+    back(&world);
+    world.open().undo_now(&of(Choice { whose: Some(Whose::You), ..Choice::default() })).unwrap();
+    assert!(!world.path("mine").exists() && text(&world, "b") == "bb\n");
+    back(&world);
+    let between = Some(("t2".to_owned(), "t3".to_owned()));
+    world.open().undo_now(&of(Choice { between, ..Choice::default() })).unwrap();
+    assert!(!text(&world, "a").contains("ten") && text(&world, "a").contains("two"));
+    back(&world);
+    world
+        .open()
+        .undo_now(&of(Choice { what: Some(What::Places(vec![(1, None), (3, None)])), ..Choice::default() }))
+        .unwrap();
+    assert_eq!(text(&world, "a"), lines(1..=20).replace("line 10\n", "line ten\n"));
+    back(&world);
+
+    let error = undo_error(&world, &words("99"));
+    assert!(matches!(error, OperationError::Chosen(ChosenError::NoNumber { number: 99, .. })), "{error}");
+    let error = undo_error(&world, &words("t9"));
+    assert!(matches!(error, OperationError::Target(TargetError::NoTurn { .. })), "{error}");
+    let error = undo_error(&world, &words("t1.7"));
+    assert!(matches!(error, OperationError::Target(TargetError::NoStep { .. })), "{error}");
+    for bad in ["nonsense", "last x", "0", "t1 5", "t1.end", "s:t1 r:t2"] {
+        assert!(What::of_words(&bad.split_whitespace().collect::<Vec<_>>()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_the_user_did_since_the_last_capture_is_theirs() {
+    let world = World::new();
+    three_turns(&world);
+    // Nobody has captured this yet.
+    world.write("a", text(&world, "a").replace("line 5\n", "line five\n")).write("fresh", "fresh\n");
+    undo(&world, "all");
+    assert_eq!(text(&world, "a"), lines(1..=20).replace("line 5\n", "line five\n"));
+    assert_eq!(text(&world, "fresh"), "fresh\n");
+    let mine = Choice { whose: Some(Whose::You), ..Choice::default() };
+    world.open().undo_now(&UndoOptions { choice: mine.clone(), ..UndoOptions::default() }).unwrap();
+    assert_eq!(text(&world, "a"), lines(1..=20));
+    assert!(!world.path("fresh").exists() && !world.path("mine").exists());
+    let again = undo_error(&world, &UndoOptions { choice: mine, ..UndoOptions::default() });
+    assert!(matches!(again, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{again}");
+}
+
+#[test]
+fn what_an_interrupted_tool_wrote_is_found_and_left_alone_until_the_user_says_so() {
+    let world = World::new();
+    world.write("a", "a\n");
+    let agent = Agent::new(&world, "s");
+    agent.prompt("go");
+    agent.before("1", "Bash", &[]);
+    // The user presses escape: no after event comes.
+    world.write("a", "written by the shell\n");
+    let outcome = world.open().undo_now(&words("")).unwrap();
+    assert_eq!(text(&world, "a"), "written by the shell\n");
+    assert_eq!(outcome.unsure.len(), 1, "{outcome:?}");
+    let unsure = Choice { unsure: true, ..Choice::default() };
+    world.open().undo_now(&UndoOptions { choice: unsure, ..UndoOptions::default() }).unwrap();
+    assert_eq!(text(&world, "a"), "a\n");
+}
+
+#[test]
+fn a_conflict_writes_nothing_until_it_is_decided() {
+    let world = World::new();
+    world.write("a", lines(1..=9)).write("b", "b\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("go", &["a", "b"], |w| {
+        w.write("a", lines(1..=9).replace("line 5\n", "agent\n").replace("line 1\n", "first\n")).write("b", "bb\n");
+    });
+    world.write("a", text(&world, "a").replace("agent\n", "user\n"));
+    let before = world.snapshot();
+    let plan = world.open().plan_undo(&words("t1")).unwrap();
+    let conflict = &plan.view().conflicts[0];
+    assert_eq!((&conflict.path.path[..], conflict.why, conflict.decided), ("a", Why::SamePlace, false));
+    assert_eq!(
+        (&conflict.clashes[0].ours[..], &conflict.clashes[0].theirs[..]),
+        (&["user".to_owned()][..], &["line 5".to_owned()][..])
+    );
+    let error = undo_error(&world, &words("t1"));
+    assert!(matches!(&error, OperationError::Conflict(all) if all.len() == 1), "{error}");
+
+    let settle = |conflicts, partial| UndoOptions { settle: Settle { conflicts, partial }, ..words("t1") };
+    let with = |settle: &UndoOptions| world.open().undo_now(settle).unwrap();
+    with(&settle(None, true));
+    assert_eq!((text(&world, "b"), text(&world, "a").contains("user")), ("b\n".into(), true));
+    // What was left alone can still be taken back.
+    let error = undo_error(&world, &words("t1"));
+    assert!(matches!(&error, OperationError::Conflict(_)), "{error}");
+    world.redo();
+    world.assert_is(&before);
+    with(&settle(Some(Decision::Ours), false));
+    assert_eq!(text(&world, "a"), lines(1..=9).replace("line 5\n", "user\n"));
+    world.redo();
+    with(&settle(Some(Decision::Theirs), false));
+    assert_eq!(text(&world, "a"), lines(1..=9));
+    world.redo();
+    with(&settle(Some(Decision::Markers), false));
+    let marked = text(&world, "a");
+    assert!(marked.contains("<<<<<<< now\nuser\n") && marked.contains("line 5\n>>>>>>> before\n"), "{marked}");
+    world.redo();
+    world.assert_is(&before);
+    world.assert_sound();
+}
+
+#[test]
+fn a_plan_that_went_stale_is_refused_and_nothing_is_written() {
+    let world = World::new();
+    three_turns(&world);
+    let mut workspace = world.open();
+    let plan = workspace.plan_undo(&words("t3")).unwrap();
+    world.write("b", "in the meantime\n");
+    let before = world.snapshot();
+    let error = workspace.carry_out(plan).unwrap_err();
+    assert!(matches!(error, OperationError::Stale { .. }), "{error}");
+    world.assert_is(&before);
+    // Something else may change meanwhile.
+    let plan = workspace.plan_undo(&words("t2")).unwrap();
+    world.write("log", "grows\n");
+    workspace.carry_out(plan).unwrap();
+    assert_eq!((text(&world, "log"), text(&world, "gone")), ("grows\n".into(), "gone\n".into()));
+}
+
+#[test]
+fn a_plan_has_no_side_effect() {
+    let world = World::new();
+    three_turns(&world);
+    world.write("a", text(&world, "a").replace("line 5\n", "line five\n"));
+    let before = world.snapshot();
+    let total = world.open().log(Default::default()).unwrap().total;
+    world.open().plan_undo(&words("all")).unwrap();
+    world.assert_is(&before);
+    assert_eq!(world.open().log(Default::default()).unwrap().total, total);
+}
+
+#[test]
+fn the_edit_of_a_renamed_file_goes_along_to_its_old_name() {
+    let world = World::new();
+    world.write("src/old.rs", lines(1..=12));
+    let agent = Agent::new(&world, "s");
+    agent.runs("rename it", "git mv", |w| {
+        w.folder("lib").rename("src/old.rs", "lib/new.rs");
+    });
+    world.write("lib/new.rs", lines(1..=12).replace("line 7\n", "line seven\n"));
+    world.write("lib/mine", "mine\n");
+    let outcome = undo(&world, "t1");
+    assert_eq!(text(&world, "src/old.rs"), lines(1..=12).replace("line 7\n", "line seven\n"));
+    assert!(!world.path("lib/new.rs").exists() && world.path("lib/mine").exists());
+    assert_eq!(outcome.commands.iter().map(|c| &c.command[..]).collect::<Vec<_>>(), ["git mv"]);
+    world.redo();
+    assert_eq!(text(&world, "lib/new.rs"), lines(1..=12).replace("line 7\n", "line seven\n"));
+    assert!(!world.path("src").exists() || std::fs::read_dir(world.path("src")).unwrap().next().is_none());
+}
+
+#[test]
+fn two_sessions_in_one_file_are_undone_each_by_itself() {
+    let world = World::new();
+    world.write("a", lines(1..=20));
+    let (one, other) = (Agent::new(&world, "one"), Agent::new(&world, "other"));
+    one.edits("x", &["a"], |w| done(w.write("a", text(w, "a").replace("line 3\n", "one\n"))));
+    other.edits("y", &["a"], |w| done(w.write("a", text(w, "a").replace("line 15\n", "other\n"))));
+    let id = one.id();
+    undo(&world, &format!("{id}:t1"));
+    assert_eq!(text(&world, "a"), lines(1..=20).replace("line 15\n", "other\n"));
+    undo(&world, &format!("{}:t1", other.id()));
+    assert_eq!(text(&world, "a"), lines(1..=20));
+}
+
+#[test]
+fn after_a_rewind_a_turn_that_it_went_past_is_not_in_effect_and_after_the_redo_it_is() {
+    let world = World::new();
+    three_turns(&world);
+    world.rewind("t3");
+    let error = undo_error(&world, &words("t3"));
+    assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
+    undo(&world, "");
+    assert!(!text(&world, "a").contains("ten"), "turn 2 is the last one in effect");
+    world.redo();
+    world.redo();
+    undo(&world, "t3");
+    assert_eq!(text(&world, "b"), "b\n");
+}
+
+#[test]
+fn a_redo_after_new_work_merges_and_the_new_work_stays_whose_it_is() {
+    let world = World::new();
+    three_turns(&world);
+    world.rewind("t2");
+    let agent = Agent::new(&world, "s");
+    agent.edits("fourth", &["a", "c"], |w| {
+        w.write("a", text(w, "a").replace("line 6\n", "line six\n")).write("c", "c\n");
+    });
+    world.redo();
+    let all = lines(1..=20)
+        .replace("line 2\n", "line two\n")
+        .replace("line 6\n", "line six\n")
+        .replace("line 10\n", "line ten\n")
+        .replace("line 18\n", "line eighteen\n");
+    assert_eq!((text(&world, "a"), text(&world, "c"), text(&world, "b")), (all.clone(), "c\n".into(), "bb\n".into()));
+    undo(&world, "t4");
+    assert_eq!(text(&world, "a"), all.replace("line six\n", "line 6\n"));
+    undo(&world, "t2");
+    assert_eq!(
+        text(&world, "a"),
+        lines(1..=20).replace("line 2\n", "line two\n").replace("line 18\n", "line eighteen\n")
+    );
+    world.assert_sound();
+}
+
+#[test]
+fn any_operation_can_be_taken_back_by_its_id_and_only_once() {
+    let world = World::new();
+    three_turns(&world);
+    let first = undo(&world, "t1").operation.unwrap().id;
+    undo(&world, "t3");
+    let redo = |id: &str| world.open().redo_now(&RedoOptions { operation: Some(id.into()), ..RedoOptions::default() });
+    redo(first.as_str()).unwrap();
+    assert!(text(&world, "a").contains("two") && text(&world, "b") == "b\n");
+    assert!(matches!(redo(first.as_str()), Err(OperationError::NotStanding(_))));
+    let operations = world.open().operations().unwrap().operations;
+    let said: Vec<_> = operations.iter().map(|o| (&o.kind[..], o.taken_back)).collect();
+    assert_eq!(said, [("redo", false), ("undo", false), ("undo", true)]);
+    assert!(operations[1].about.as_deref().unwrap().contains("third"), "{operations:?}");
+    // Taking back the redo puts the undo in force again.
+    redo(operations[0].id.as_str()).unwrap();
+    assert!(!text(&world, "a").contains("two"));
+    assert!(matches!(redo("zzzz"), Err(OperationError::Target(TargetError::UnknownOperation(_)))));
+}
+
+#[test]
+fn a_rewind_that_keeps_mine_carries_the_users_edits_over() {
+    let world = World::new();
+    world.write("a", lines(1..=20)).write("b", "b\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("first", &["a", "b", "theirs"], |w| {
+        w.write("a", text(w, "a").replace("line 3\n", "agent\n")).write("b", "bb\n").write("theirs", "x\n");
+    });
+    world.write("a", text(&world, "a").replace("line 15\n", "user\n")).write("notes/mine", "mine\n");
+    agent.edits("second", &["b", "notes/theirs"], |w| done(w.write("b", "bbb\n").write("notes/theirs", "x\n")));
+    world.write("fresh", "fresh\n");
+    let before = world.snapshot();
+
+    let plan = world.open().plan_rewind("t1", &RewindOptions::default()).unwrap();
+    let others: Vec<_> = plan.view().others.iter().map(|f| &f.path.path[..]).collect();
+    assert_eq!(others, ["a", "fresh", "notes/mine"], "named before they are overwritten");
+
+    let keep = RewindOptions { keep_mine: true, ..RewindOptions::default() };
+    let outcome = world.open().rewind_now("t1", &keep).unwrap();
+    assert!(outcome.verified);
+    assert_eq!(text(&world, "a"), lines(1..=20).replace("line 15\n", "user\n"));
+    assert_eq!(
+        (text(&world, "b"), text(&world, "notes/mine"), text(&world, "fresh")),
+        ("b\n".into(), "mine\n".into(), "fresh\n".into())
+    );
+    assert!(!world.path("theirs").exists() && !world.path("notes/theirs").exists());
+    // The user's own are still in effect, the agent's are not.
+    let error = undo_error(&world, &words("t1"));
+    assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
+    let mine = Choice { whose: Some(Whose::You), ..Choice::default() };
+    world.open().undo_now(&UndoOptions { choice: mine, ..UndoOptions::default() }).unwrap();
+    assert_eq!(text(&world, "a"), lines(1..=20));
+    world.redo();
+    world.redo();
+    world.assert_is(&before);
+
+    // The same place: nothing is written until it is decided.
+    world.write("a", text(&world, "a").replace("agent\n", "user here too\n"));
+    let before = world.snapshot();
+    let error = world.open().rewind_now("t1", &keep).unwrap_err();
+    assert!(matches!(&error, OperationError::Conflict(all) if all[0].path.display() == "a"), "{error}");
+    world.assert_is(&before);
+}
+
+#[test]
+fn only_the_session_goes_back_and_other_sessions_stay() {
+    let world = World::new();
+    world.write("a", lines(1..=20));
+    let (one, other) = (Agent::new(&world, "one"), Agent::new(&world, "other"));
+    one.prompt("x");
+    one.step("Edit", &["a"], |w| done(w.write("a", text(w, "a").replace("line 3\n", "one\n"))));
+    one.end_turn();
+    other.edits("y", &["a", "b"], |w| {
+        done(w.write("a", text(w, "a").replace("line 15\n", "other\n")).write("b", "b\n"))
+    });
+    let target = format!("{}:t1", one.id());
+    let options = RewindOptions { only_session: true, ..RewindOptions::default() };
+    world.open().rewind_now(&target, &options).unwrap();
+    assert_eq!((text(&world, "a"), text(&world, "b")), (lines(1..=20).replace("line 15\n", "other\n"), "b\n".into()));
+}
+
+#[test]
+fn more_changes_than_are_listed_are_still_taken_back() {
+    let world = World::new();
+    world.write("keep", "k");
+    let agent = Agent::new(&world, "s");
+    agent.runs("unpack", "tar xf", |w| {
+        for n in 0..5_100 {
+            w.write(format!("d{}/f{n}", n % 20), n.to_string());
+        }
+    });
+    world.write("d3/mine", "mine");
+    let outcome = undo(&world, "t1");
+    assert!(outcome.deleted.len() >= 5_100, "{}", outcome.deleted.len());
+    assert_eq!(world.snapshot().bytes("d3/mine"), Some(&b"mine"[..]));
+    assert!(!world.path("d4").exists());
+    world.redo();
+    assert!(world.path("d4/f4").exists());
+}

@@ -1,0 +1,290 @@
+//! The user's own git: the one place that runs it.
+//!
+//! Called only where somebody asked for git state or an export; no capture and no plain rewind comes here. Git runs without
+//! hooks, without a terminal to ask at and without variables that would lead it to another repository, so that what it does
+//! is what its arguments say. Never runs a `git` that lies in the folder it works on.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+
+/// Why git did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// No program of that name.
+    #[error("git is not installed, or not in PATH")]
+    NotFound,
+    /// It could not be started, or spoken to.
+    #[error("git cannot be run: {0}")]
+    Io(#[from] io::Error),
+    /// It ended with an error: its own first line.
+    #[error("git {command}: {said}")]
+    Failed {
+        /// What it was to do.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// It said more than is read.
+    #[error("git {command}: it said more than {most} bytes")]
+    TooMuch {
+        /// What it was to do.
+        command: String,
+        /// How much is read.
+        most: usize,
+    },
+}
+
+/// Git at a folder.
+#[derive(Clone, Debug)]
+pub struct Git {
+    program: PathBuf,
+    folder: PathBuf,
+    index: Option<PathBuf>,
+    /// The repository and a work tree that is not its own.
+    work_tree: Option<(PathBuf, PathBuf)>,
+}
+
+/// What is read of an answer: the names of a million files.
+const MOST_SAID: usize = 256 << 20;
+/// What is read of complaints; the rest is thrown away.
+const MOST_COMPLAINTS: usize = 64 << 10;
+
+/// What holds for every run: nothing of the repository's or the user's is run or waited for, and an index is one file.
+const SETTINGS: [&str; 6] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.splitIndex=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "core.quotePath=false",
+];
+
+/// Variables of git that say where the user's git and its settings are; all others of its own are taken away.
+const KEPT: [&str; 4] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"];
+
+impl Git {
+    /// Git at a folder: a program where the caller has one, else the one in `PATH`.
+    pub fn at(folder: &Path, program: Option<&Path>) -> Result<Self, GitError> {
+        let program = match program {
+            Some(program) => Some(program.to_owned()).filter(|program| is_program(program)),
+            None => in_path(),
+        };
+        let program = program.ok_or(GitError::NotFound)?;
+        Ok(Self { program, folder: folder.to_owned(), index: None, work_tree: None })
+    }
+
+    /// The same with another index.
+    #[must_use]
+    pub fn with_index(&self, file: &Path) -> Self {
+        Self { index: Some(file.to_owned()), ..self.clone() }
+    }
+
+    /// The same with another work tree.
+    #[must_use]
+    pub fn with_work_tree(&self, git_dir: &Path, work_tree: &Path) -> Self {
+        Self {
+            folder: work_tree.to_owned(),
+            work_tree: Some((git_dir.to_owned(), work_tree.to_owned())),
+            ..self.clone()
+        }
+    }
+
+    /// Runs it and returns what it said; an error where it did not succeed.
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>, GitError> {
+        self.run_with(arguments, &[])
+    }
+
+    /// The same with something on its stdin.
+    pub fn run_with<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>, GitError> {
+        let (status, said, complaints) = self.talk(arguments, |stdin| stdin.write_all(input))?;
+        // What it did not read it did not want; its status tells whether that was right.
+        if status.success() { Ok(said) } else { Err(failed(arguments, status, &complaints)) }
+    }
+
+    /// Runs it for its answer yes or no: exit codes 0 and 1.
+    pub fn ask<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Option<Vec<u8>>, GitError> {
+        let (status, said, complaints) = self.talk(arguments, |_| Ok(()))?;
+        match status.code() {
+            Some(0) => Ok(Some(said)),
+            Some(1) => Ok(None),
+            _ => Err(failed(arguments, status, &complaints)),
+        }
+    }
+
+    /// Runs it while `feed` writes to its stdin. An error of `feed` that is not git's closing of the stream ends git
+    /// before it has done anything, where it waits for an end that then never comes (`fast-import --done`).
+    pub fn feed<A: AsRef<OsStr>, E: From<GitError>>(
+        &self,
+        arguments: &[A],
+        feed: impl FnOnce(&mut dyn Write) -> Result<io::Result<()>, E>,
+    ) -> Result<Vec<u8>, E> {
+        let mut refused = None;
+        let (status, said, complaints) = self.talk(arguments, |stdin| {
+            let mut stdin = io::BufWriter::with_capacity(256 << 10, stdin);
+            match feed(&mut stdin) {
+                Ok(written) => written.and_then(|()| stdin.flush()),
+                Err(error) => {
+                    refused = Some(error);
+                    Err(io::ErrorKind::Interrupted.into())
+                }
+            }
+        })?;
+        match refused {
+            Some(error) => Err(error),
+            None if status.success() => Ok(said),
+            None => Err(failed(arguments, status, &complaints).into()),
+        }
+    }
+
+    /// Starts it, speaks and listens at once, so that neither waits for the other.
+    fn talk<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        speak: impl FnOnce(&mut ChildStdin) -> io::Result<()>,
+    ) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), GitError> {
+        let mut child = self.command(arguments).spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => GitError::NotFound,
+            _ => GitError::Io(error),
+        })?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = (stdin, stdout, stderr) else {
+            return Err(end(&mut child, io::Error::other("it has no streams")));
+        };
+        let (spoken, said, complaints) = std::thread::scope(|scope| {
+            let said = scope.spawn(move || {
+                let mut bytes = Vec::new();
+                // Dropped at the limit: git ends when nobody listens any more.
+                let read = (&mut stdout).take(MOST_SAID as u64 + 1).read_to_end(&mut bytes);
+                read.map(|_| bytes)
+            });
+            let complaints = scope.spawn(move || {
+                let mut bytes = Vec::new();
+                let read = (&mut stderr).take(MOST_COMPLAINTS as u64).read_to_end(&mut bytes);
+                let rest = io::copy(&mut stderr, &mut io::sink());
+                read.and(rest).map(|_| bytes)
+            });
+            let spoken = speak(&mut stdin);
+            drop(stdin);
+            (spoken, said.join(), complaints.join())
+        });
+        let status = child.wait()?;
+        let broken = || io::Error::other("reading its answer failed");
+        let said = said.map_err(|_| broken())??;
+        let complaints = complaints.map_err(|_| broken())??;
+        match spoken {
+            // It ended before it had heard all, and its status says why; or the caller stopped and knows why.
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted) => {}
+            other => other?,
+        }
+        if said.len() > MOST_SAID {
+            return Err(GitError::TooMuch { command: name_of(arguments), most: MOST_SAID });
+        }
+        Ok((status, said, complaints))
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (name, _) in std::env::vars_os() {
+            let is_git = name.as_encoded_bytes().starts_with(b"GIT_");
+            if is_git && !KEPT.iter().any(|kept| name == *kept) {
+                command.env_remove(name);
+            }
+        }
+        command.env("LC_ALL", "C").env("PITON_HOOK", "off");
+        command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("GIT_LITERAL_PATHSPECS", "1");
+        // Nothing is fetched, and no object stands for another: what piton reads itself knows of neither.
+        command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_NO_REPLACE_OBJECTS", "1");
+        command.env("GIT_COMMITTER_NAME", "piton").env("GIT_COMMITTER_EMAIL", "piton@localhost");
+        if let Some(index) = &self.index {
+            command.env("GIT_INDEX_FILE", index);
+        }
+        if let Some((git_dir, work_tree)) = &self.work_tree {
+            command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", work_tree);
+        }
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.args(arguments);
+        command
+    }
+}
+
+fn end(child: &mut Child, error: io::Error) -> GitError {
+    let _ = child.kill();
+    let _ = child.wait();
+    GitError::Io(error)
+}
+
+/// The command's name, for people: the first argument that is no setting.
+fn name_of<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    let mut words = arguments.iter().map(AsRef::as_ref);
+    let mut name = words.next();
+    while name.is_some_and(|word| word == "-c") {
+        words.next();
+        name = words.next();
+    }
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn failed<A: AsRef<OsStr>>(arguments: &[A], status: ExitStatus, complaints: &[u8]) -> GitError {
+    let text = String::from_utf8_lossy(complaints);
+    let said = text.lines().map(str::trim).find(|line| !line.is_empty()).map_or_else(
+        || status.to_string(),
+        |line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")).unwrap_or(line).to_owned(),
+    );
+    GitError::Failed { command: name_of(arguments), said }
+}
+
+/// The git in `PATH`. Relative folders in it are passed over: they would lead into the folder that git works on.
+fn in_path() -> Option<PathBuf> {
+    let path: OsString = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|f| f.join("git")).find(|p| is_program(p))
+}
+
+fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_gits_own_first_line() {
+        let scratch = tempfile::tempdir().unwrap();
+        let git = Git::at(scratch.path(), None).unwrap();
+        let error = git.run(&["rev-parse", "--verify", "HEAD"]).unwrap_err();
+        assert!(error.to_string().starts_with("git rev-parse: not a git repository"), "{error}");
+        let missing = Git::at(scratch.path(), Some(&scratch.path().join("git")));
+        assert!(matches!(missing, Err(GitError::NotFound)));
+    }
+
+    #[test]
+    fn much_is_said_and_heard_at_once() {
+        let scratch = tempfile::tempdir().unwrap();
+        let git = Git::at(scratch.path(), None).unwrap();
+        git.run(&["init", "-q"]).unwrap();
+        let input = "0123456789012345678901234567890123456789\n".repeat(50_000);
+        let said = git.run_with(&["cat-file", "--batch-check"], input.as_bytes()).unwrap();
+        assert_eq!(said.iter().filter(|b| **b == b'\n').count(), 50_000);
+    }
+
+    #[test]
+    fn a_hook_of_the_repository_is_not_run() {
+        let scratch = tempfile::tempdir().unwrap();
+        let git = Git::at(scratch.path(), None).unwrap();
+        git.run(&["init", "-q", "-b", "main"]).unwrap();
+        let (hook, ran) = (scratch.path().join(".git/hooks/reference-transaction"), scratch.path().join("ran"));
+        std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", ran.display())).unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let tree = git.run(&["write-tree"]).unwrap();
+        let tree = String::from_utf8(tree).unwrap();
+        git.run(&["update-ref", "refs/piton/x", tree.trim()]).unwrap();
+        assert!(!ran.exists());
+    }
+}

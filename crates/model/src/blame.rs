@@ -1,0 +1,312 @@
+//! Who wrote which line: from a version of a file back through those that it came from.
+//!
+//! Knows versions and lines and nothing else. Which versions a version came from, and who made it, is the caller's:
+//! a [`History`] says the first, and the second is asked of the versions that lines are found to begin in.
+//!
+//! A version may have several origins, since a rewind or an undo brings lines back from elsewhere. They are asked in
+//! order, and a line belongs to the first that has it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::rc::Rc;
+
+use imara_diff::{Algorithm, Diff, NoSliderHeuristic, Token};
+
+use crate::id::ObjectId;
+
+/// Where versions of a file come from: the store, or values in memory.
+pub trait History {
+    /// Names a version. What came later is greater, so that the newest is looked at first and no version twice.
+    type Version: Clone + Ord;
+    /// Why a version cannot be had.
+    type Error;
+
+    /// The versions that a version came from, in the order in which they are asked for its lines; none where it is the
+    /// first. One that is not earlier than what came from it is passed over.
+    fn origins(&mut self, of: &Self::Version) -> Result<Vec<Origin<Self::Version>>, Self::Error>;
+
+    /// The bytes of a content.
+    fn bytes(&mut self, blob: &ObjectId) -> Result<Vec<u8>, Self::Error>;
+}
+
+/// A version that another came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin<V> {
+    /// Which.
+    pub version: V,
+    /// Its content: the same content is passed through without a look at it.
+    pub blob: ObjectId,
+}
+
+/// Lines as people and `git blame` count them, each with its end.
+pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n')
+}
+
+/// For each wanted line of a version, counted from 0, the version that it begins in.
+pub fn blame<H: History>(
+    history: &mut H,
+    of: Origin<H::Version>,
+    wanted: Range<usize>,
+) -> Result<Vec<H::Version>, H::Error> {
+    let mut known = Known::default();
+    let text = Rc::new(known.read(of.blob, history.bytes(&of.blob)?, None));
+    let wanted = wanted.start.min(text.tokens.len())..wanted.end.min(text.tokens.len());
+    let mut found: Vec<Option<H::Version>> = vec![None; wanted.len()];
+    let lines = wanted.enumerate().map(|(answer, line)| Sought { line, answer }).collect();
+    let mut queue = BTreeMap::from([(of.version, Pending { text, lines })]);
+    while let Some((version, Pending { text, mut lines })) = queue.pop_last() {
+        for origin in history.origins(&version)? {
+            if lines.is_empty() {
+                break;
+            }
+            if origin.version >= version {
+                continue;
+            }
+            let pending = queue.get(&origin.version).map(|pending| pending.text.clone());
+            let earlier = match pending {
+                Some(earlier) => earlier,
+                None if origin.blob == text.blob => text.clone(),
+                None => Rc::new(known.read(origin.blob, history.bytes(&origin.blob)?, Some(&text))),
+            };
+            let passed = if earlier.blob == text.blob {
+                std::mem::take(&mut lines)
+            } else {
+                known.pass(&earlier, &text, &mut lines)
+            };
+            if passed.is_empty() {
+                continue;
+            }
+            let waiting = queue.entry(origin.version).or_insert(Pending { text: earlier, lines: Vec::new() });
+            if waiting.lines.is_empty() {
+                waiting.lines = passed;
+            } else {
+                waiting.lines.extend(passed);
+                waiting.lines.sort_unstable_by_key(|sought| sought.line);
+            }
+        }
+        for sought in lines {
+            found[sought.answer] = Some(version.clone());
+        }
+    }
+    // Each line waits in exactly one place until it is found, so none is left out.
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// A line of a version, and which of the answers it is for.
+#[derive(Clone, Copy)]
+struct Sought {
+    line: usize,
+    answer: usize,
+}
+
+/// A version whose lines are sought, in order of the lines.
+struct Pending {
+    text: Rc<Text>,
+    lines: Vec<Sought>,
+}
+
+/// A content with its lines as numbers.
+struct Text {
+    blob: ObjectId,
+    bytes: Vec<u8>,
+    tokens: Vec<Token>,
+    /// Where each line begins.
+    starts: Vec<usize>,
+}
+
+impl Text {
+    fn line(&self, number: usize) -> Option<&[u8]> {
+        let from = *self.starts.get(number)?;
+        let to = self.starts.get(number + 1).copied().unwrap_or(self.bytes.len());
+        Some(&self.bytes[from..to])
+    }
+}
+
+/// Every line that was seen so far, numbered: the same line has the same number in all versions, so that comparing two
+/// of them compares numbers.
+#[derive(Default)]
+struct Known {
+    numbers: HashMap<Box<[u8]>, Token>,
+    diff: Diff,
+}
+
+impl Known {
+    /// Numbers the lines of a content. Those that it has in common with a neighbour, which are nearly all as a rule, are
+    /// taken from there: comparing two lines is far faster than looking one up.
+    fn read(&mut self, blob: ObjectId, bytes: Vec<u8>, neighbour: Option<&Text>) -> Text {
+        let (mut tokens, mut starts) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        let mut near = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            starts.push(at);
+            let same = neighbour.and_then(|other| Some((other.line(near)?, other.tokens[near])));
+            if let Some((line, token)) = same.filter(|(line, _)| is_first_line(rest, line)) {
+                tokens.push(token);
+                near += 1;
+                at += line.len();
+                continue;
+            }
+            let Some(line) = lines(rest).next() else { break };
+            let token = self.number(line);
+            tokens.push(token);
+            at += line.len();
+            // Some lines of the neighbour may be gone here; where this one is new, it goes on as it was.
+            if let Some(other) = neighbour
+                && let Some(ahead) = other.tokens[near..].iter().take(AHEAD).position(|one| *one == token)
+            {
+                near += ahead + 1;
+            }
+        }
+        Text { blob, bytes, tokens, starts }
+    }
+
+    fn number(&mut self, line: &[u8]) -> Token {
+        let next = Token(u32::try_from(self.numbers.len()).unwrap_or(u32::MAX));
+        match self.numbers.get(line) {
+            Some(number) => *number,
+            None => *self.numbers.entry(line.into()).or_insert(next),
+        }
+    }
+
+    /// Takes out the lines that an earlier version has as well, as lines of that one.
+    fn pass(&mut self, earlier: &Text, later: &Text, lines: &mut Vec<Sought>) -> Vec<Sought> {
+        let (before, after) = (&earlier.tokens[..], &later.tokens[..]);
+        self.diff.compute_with(Algorithm::Histogram, before, after, self.numbers.len() as u32);
+        // As `piton diff` does, so that both tell of the same lines.
+        self.diff.postprocess_with(before, after, NoSliderHeuristic);
+        let mut passed = Vec::with_capacity(lines.len());
+        let mut hunks = self.diff.hunks().peekable();
+        // How far the lines after a difference stand from where they stood.
+        let (mut ahead, mut behind) = (0, 0);
+        lines.retain(|sought| {
+            while let Some(hunk) = hunks.next_if(|hunk| hunk.after.end as usize <= sought.line) {
+                (ahead, behind) = (hunk.after.end as usize, hunk.before.end as usize);
+            }
+            let is_new = hunks.peek().is_some_and(|hunk| hunk.after.start as usize <= sought.line);
+            if !is_new {
+                passed.push(Sought { line: sought.line - ahead + behind, answer: sought.answer });
+            }
+            is_new
+        });
+        passed
+    }
+}
+
+/// How many lines of a neighbour may be gone at once before its lines are found by looking them up.
+const AHEAD: usize = 64;
+
+/// Whether a line, with its end, is the first of some bytes.
+fn is_first_line(bytes: &[u8], line: &[u8]) -> bool {
+    bytes.starts_with(line) && (line.ends_with(b"\n") || line.len() == bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Versions in memory: each has its lines, one letter a line, and the versions that it came from.
+    struct Story(Vec<(&'static str, Vec<usize>)>);
+
+    fn bytes_of(letters: &str) -> Vec<u8> {
+        letters.chars().flat_map(|letter| [letter as u8, b'\n']).collect()
+    }
+
+    impl Story {
+        fn origin(&self, version: usize) -> Origin<usize> {
+            Origin { version, blob: ObjectId::of_blob(&bytes_of(self.0[version].0)) }
+        }
+    }
+
+    impl History for Story {
+        type Version = usize;
+        type Error = ObjectId;
+
+        fn origins(&mut self, of: &usize) -> Result<Vec<Origin<usize>>, ObjectId> {
+            Ok(self.0[*of].1.iter().map(|version| self.origin(*version)).collect())
+        }
+
+        fn bytes(&mut self, blob: &ObjectId) -> Result<Vec<u8>, ObjectId> {
+            let mut all = self.0.iter().map(|(letters, _)| bytes_of(letters));
+            all.find(|bytes| ObjectId::of_blob(bytes) == *blob).ok_or(*blob)
+        }
+    }
+
+    /// Checks where each line of the last version begins, a digit a line.
+    fn check(story: &str, versions: &[(&'static str, &[usize])], expected: &str) {
+        let mut history = Story(versions.iter().map(|(letters, from)| (*letters, from.to_vec())).collect());
+        let last = history.origin(versions.len() - 1);
+        let found = blame(&mut history, last, 0..usize::MAX).unwrap();
+        assert_eq!(found.iter().map(usize::to_string).collect::<String>(), expected, "{story}");
+    }
+
+    #[test]
+    fn each_line_begins_in_the_first_version_that_has_it() {
+        check("one version", &[("abc", &[])], "000");
+        check("nothing in it", &[("abc", &[]), ("", &[0])], "");
+        check("from nothing", &[("", &[]), ("ab", &[0])], "11");
+        check("at both ends and in the middle", &[("bd", &[]), ("abcde", &[0])], "10101");
+        check("three in a row", &[("ab", &[]), ("axb", &[0]), ("axyb", &[1])], "0120");
+        check("gone and written again", &[("abc", &[]), ("ac", &[0]), ("abc", &[1])], "020");
+        check("everything is new", &[("abc", &[]), ("xyz", &[0])], "111");
+        check("the same content in between", &[("ab", &[]), ("abc", &[0]), ("abc", &[1]), ("abcd", &[2])], "0013");
+        check("the same line several times", &[("xax", &[]), ("xaxbx", &[0])], "00011");
+    }
+
+    #[test]
+    fn a_line_that_the_first_origin_does_not_have_is_asked_of_the_next() {
+        // 2 went from 1 back to 0 for a part: `b` is of 0 again, `x` of 1, and `n` of nobody before.
+        check("two origins", &[("ab", &[]), ("ax", &[0]), ("axbn", &[1, 0])], "0102");
+        check("the first has all", &[("ab", &[]), ("abc", &[0]), ("abc", &[1, 0])], "001");
+        check("both ways lead to one version", &[("abc", &[]), ("ab", &[0]), ("bc", &[0]), ("abc", &[1, 2])], "000");
+        check("an origin that is not earlier is passed over", &[("a", &[1]), ("ab", &[1, 0])], "01");
+    }
+
+    #[test]
+    fn only_the_wanted_lines_are_looked_for() {
+        let mut history = Story(vec![("abc", vec![]), ("axbyc", vec![0])]);
+        let last = history.origin(1);
+        assert_eq!(blame(&mut history, last.clone(), 1..3).unwrap(), [1, 0]);
+        assert_eq!(blame(&mut history, last, 4..9).unwrap(), [0]);
+    }
+
+    #[test]
+    fn a_missing_last_end_of_line_is_another_line() {
+        struct Two;
+        impl History for Two {
+            type Version = usize;
+            type Error = ();
+            fn origins(&mut self, of: &usize) -> Result<Vec<Origin<usize>>, ()> {
+                Ok((0..*of).map(|version| Origin { version, blob: ObjectId([0; 32]) }).collect())
+            }
+            fn bytes(&mut self, blob: &ObjectId) -> Result<Vec<u8>, ()> {
+                Ok(if blob.0 == [0; 32] { b"a\nb".to_vec() } else { b"a\nb\n".to_vec() })
+            }
+        }
+        assert_eq!(blame(&mut Two, Origin { version: 1, blob: ObjectId([1; 32]) }, 0..9), Ok(vec![0, 1]));
+    }
+
+    /// Numbers that depend on nothing but the ones before.
+    fn next(state: &mut u64) -> usize {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as usize
+    }
+
+    #[test]
+    fn a_content_is_read_the_same_with_any_neighbour() {
+        let mut state = 7;
+        for _ in 0..3_000 {
+            let mut content = || -> Vec<u8> {
+                let length = next(&mut state) % 12;
+                (0..length).map(|_| b"ab\n"[next(&mut state) % 3]).collect()
+            };
+            let (near, bytes) = (content(), content());
+            let mut known = Known::default();
+            let near = known.read(ObjectId([1; 32]), near, None);
+            let alone = known.read(ObjectId([2; 32]), bytes.clone(), None);
+            let beside = known.read(ObjectId([2; 32]), bytes.clone(), Some(&near));
+            assert_eq!((alone.tokens, alone.starts), (beside.tokens, beside.starts), "{:?} {bytes:?}", near.bytes);
+        }
+    }
+}

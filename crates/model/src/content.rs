@@ -1,0 +1,557 @@
+//! Taking one change back out of a file that went on: a three-way merge of contents.
+//!
+//! `engine::undo` calls it with `base` as what the change left, `ours` as what is there now and `theirs` as what was
+//! there before the change. Whole entries are `merge`'s. Nothing here guesses: what cannot be told apart is a clash, and
+//! a clash has a result only when somebody decided it.
+
+use std::hash::Hash;
+use std::ops::Range;
+
+use imara_diff::{Algorithm, Diff, InternedInput};
+use serde::{Deserialize, Serialize};
+
+use crate::notebook;
+use crate::text::is_binary;
+
+/// How conflicts are decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// What is there now stays.
+    Ours,
+    /// What was there before the change comes back.
+    Theirs,
+    /// Both are written into the file, between markers, for a person to choose.
+    Markers,
+}
+
+/// A place that both sides changed, differently.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clash {
+    /// The first line of ours that it concerns, from 1; where ours has nothing there, the line that follows.
+    pub line: u32,
+    /// What ours has there: lines without their ends; bytes that are not UTF-8 are replaced.
+    pub ours: Vec<String>,
+    /// What both began from.
+    pub base: Vec<String>,
+    /// What theirs has there.
+    pub theirs: Vec<String>,
+}
+
+/// What came of merging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The content; `None` where a conflict is undecided, or cannot be decided this way.
+    pub bytes: Option<Vec<u8>>,
+    /// Every place in conflict, decided or not.
+    pub clashes: Vec<Clash>,
+    /// Both sides changed and only one of them can be had: binary, or a mix that would be a broken notebook.
+    pub whole: bool,
+}
+
+impl Merged {
+    /// Whether nothing needed a decision.
+    pub fn is_clean(&self) -> bool {
+        self.clashes.is_empty() && !self.whole
+    }
+
+    fn clean(bytes: &[u8]) -> Self {
+        Self { bytes: Some(bytes.to_vec()), clashes: Vec::new(), whole: false }
+    }
+
+    /// One side or the other, and nothing between.
+    pub(crate) fn whole(ours: &[u8], theirs: &[u8], clashes: Vec<Clash>, decision: Option<Decision>) -> Self {
+        let bytes = match decision {
+            Some(Decision::Ours) => Some(ours.to_vec()),
+            Some(Decision::Theirs) => Some(theirs.to_vec()),
+            Some(Decision::Markers) | None => None,
+        };
+        Self { bytes, clashes, whole: true }
+    }
+}
+
+/// What the sides are called in markers.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'a> {
+    /// What is there now.
+    pub ours: &'a str,
+    /// What the change left.
+    pub base: &'a str,
+    /// What was there before the change.
+    pub theirs: &'a str,
+}
+
+/// Merges three contents. Where only one side differs from `base` the result is that side, byte for byte.
+///
+/// Notebooks are merged by cell and never get markers.
+pub fn merge(
+    is_notebook: bool,
+    base: &[u8],
+    ours: &[u8],
+    theirs: &[u8],
+    decision: Option<Decision>,
+    labels: &Labels,
+) -> Merged {
+    if ours == theirs || base == theirs {
+        return Merged::clean(ours);
+    }
+    if ours == base {
+        return Merged::clean(theirs);
+    }
+    if [base, ours, theirs].into_iter().any(is_binary) {
+        return Merged::whole(ours, theirs, Vec::new(), decision);
+    }
+    if is_notebook {
+        return notebook::merge(base, ours, theirs, decision);
+    }
+    let (bytes, clashes) = merge_text(base, ours, theirs, decision, labels);
+    Merged { bytes, clashes, whole: false }
+}
+
+/// Merges line by line.
+///
+/// A last line without its end is never glued to what the other side adds after it: that is a clash.
+pub(crate) fn merge_text(
+    base: &[u8],
+    ours: &[u8],
+    theirs: &[u8],
+    decision: Option<Decision>,
+    labels: &Labels,
+) -> (Option<Vec<u8>>, Vec<Clash>) {
+    let (base, ours, theirs) = (lines(base), lines(ours), lines(theirs));
+    let text_hunks = |side: &[&[u8]]| {
+        let mut hunks = hunks(&base, side);
+        for hunk in &mut hunks {
+            hunk.open = side[hunk.side.clone()].last().is_some_and(|line| !line.ends_with(b"\n"));
+        }
+        hunks
+    };
+    let end = if ours.first().is_some_and(|line| line.ends_with(b"\r\n")) { "\r\n" } else { "\n" };
+    let (mut out, mut clashes) = (Vec::new(), Vec::new());
+    for piece in pieces(base.len(), &text_hunks(&ours), &text_hunks(&theirs)) {
+        let (b, o, t) = (&base[piece.base], &ours[piece.ours.clone()], &theirs[piece.theirs]);
+        if o == t || b == t {
+            out.extend(o.concat());
+            continue;
+        }
+        if b == o {
+            out.extend(t.concat());
+            continue;
+        }
+        // What both sides have at the edges is no matter of dispute; base loses only what all three share, so that it
+        // still says what became of the rest.
+        let lead = shared(o, t);
+        let trail = shared_end(&o[lead..], &t[lead..]);
+        let base_lead = shared(&o[..lead], b);
+        let base_trail = shared_end(&o[o.len() - trail..], &b[base_lead..]);
+        let (before, after) = (&o[..lead], &o[o.len() - trail..]);
+        let (o, t) = (&o[lead..o.len() - trail], &t[lead..t.len() - trail]);
+        let b = &b[base_lead..b.len() - base_trail];
+        out.extend(before.concat());
+        match decision {
+            Some(Decision::Markers) => {
+                marker(&mut out, "<<<<<<<", labels.ours, end);
+                side(&mut out, o, end);
+                marker(&mut out, "|||||||", labels.base, end);
+                side(&mut out, b, end);
+                marker(&mut out, "=======", "", end);
+                side(&mut out, t, end);
+                marker(&mut out, ">>>>>>>", labels.theirs, end);
+            }
+            Some(Decision::Theirs) => out.extend(t.concat()),
+            Some(Decision::Ours) | None => out.extend(o.concat()),
+        }
+        out.extend(after.concat());
+        let line = (piece.ours.start + lead + 1) as u32;
+        clashes.push(Clash { line, ours: shown(o), base: shown(b), theirs: shown(t) });
+    }
+    ((clashes.is_empty() || decision.is_some()).then_some(out), clashes)
+}
+
+/// One place where a side differs from base.
+pub(crate) struct Hunk {
+    /// What it takes the place of; empty for an insertion.
+    pub base: Range<usize>,
+    /// What stands there on that side.
+    pub side: Range<usize>,
+    /// Nothing can follow it: its last line has no end.
+    pub open: bool,
+}
+
+/// Where a side differs from base, as the text diff sees it.
+pub(crate) fn hunks<T: Copy + Default + Eq + Hash>(base: &[T], side: &[T]) -> Vec<Hunk> {
+    let mut input = InternedInput::default();
+    input.update_before(base.iter().copied());
+    input.update_after(side.iter().copied());
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_no_heuristic(&input);
+    let range = |r: Range<u32>| r.start as usize..r.end as usize;
+    diff.hunks().map(|h| Hunk { base: range(h.before), side: range(h.after), open: false }).collect()
+}
+
+/// A stretch of base with what became of it on both sides. All pieces in order are the three contents.
+pub(crate) struct Piece {
+    pub base: Range<usize>,
+    pub ours: Range<usize>,
+    pub theirs: Range<usize>,
+    /// Whether a hunk of ours or of theirs is in it.
+    pub changed: bool,
+}
+
+/// Cuts three contents at the same places.
+///
+/// Hunks share a piece when they change a common line of base or insert at the same point. Those that only touch do not:
+/// their order is beyond doubt.
+pub(crate) fn pieces(len: usize, ours: &[Hunk], theirs: &[Hunk]) -> Vec<Piece> {
+    let mut queue: Vec<(&Hunk, usize)> = ours.iter().map(|h| (h, 0)).chain(theirs.iter().map(|h| (h, 1))).collect();
+    // An insertion goes before what replaces the line that follows it.
+    queue.sort_by_key(|(h, _)| (h.base.start, h.base.end));
+    let mut out = Vec::new();
+    let mut at = 0;
+    let mut sides = [0, 0];
+    let mut push = |at: &mut usize, sides: &mut [usize; 2], end: usize, ends: [usize; 2], changed: bool| {
+        out.push(Piece { base: *at..end, ours: sides[0]..ends[0], theirs: sides[1]..ends[1], changed });
+        (*at, *sides) = (end, ends);
+    };
+    let mut queue = queue.into_iter().peekable();
+    while let Some((first, side)) = queue.next() {
+        let start = first.base.start;
+        if at < start {
+            let ends = sides.map(|s| s + start - at);
+            push(&mut at, &mut sides, start, ends, false);
+        }
+        let mut last = [None, None];
+        last[side] = Some(first);
+        let (mut end, mut open) = (first.base.end, first.open);
+        while let Some((next, side)) = queue.next_if(|(next, _)| {
+            let insertion = next.base.start == end && next.base.is_empty();
+            next.base.start < end || (insertion && (start == end || open))
+        }) {
+            end = end.max(next.base.end);
+            open |= next.open;
+            last[side] = Some(next);
+        }
+        let mut ends = sides.map(|s| s + end - start);
+        for (side_end, hunk) in ends.iter_mut().zip(last) {
+            if let Some(hunk) = hunk {
+                *side_end = hunk.side.end + end - hunk.base.end;
+            }
+        }
+        push(&mut at, &mut sides, end, ends, true);
+    }
+    if at < len {
+        let ends = sides.map(|s| s + len - at);
+        push(&mut at, &mut sides, len, ends, false);
+    }
+    out
+}
+
+/// Lines with their ends, so that a missing last end of line is a difference.
+fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    bytes.split_inclusive(|b| *b == b'\n').collect()
+}
+
+/// How many lines both begin with.
+fn shared(a: &[&[u8]], b: &[&[u8]]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// How many lines both end with.
+fn shared_end(a: &[&[u8]], b: &[&[u8]]) -> usize {
+    a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
+fn marker(out: &mut Vec<u8>, sign: &str, label: &str, end: &str) {
+    out.extend(sign.as_bytes());
+    if !label.is_empty() {
+        out.push(b' ');
+        out.extend(label.as_bytes());
+    }
+    out.extend(end.as_bytes());
+}
+
+/// The lines of one side, ended so that a marker can follow.
+fn side(out: &mut Vec<u8>, lines: &[&[u8]], end: &str) {
+    out.extend(lines.concat());
+    if lines.last().is_some_and(|line| !line.ends_with(b"\n")) {
+        out.extend(end.as_bytes());
+    }
+}
+
+/// Lines as a person sees them.
+fn shown(lines: &[&[u8]]) -> Vec<String> {
+    let text = |line: &&[u8]| {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned()
+    };
+    lines.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LABELS: Labels = Labels { ours: "now", base: "t5", theirs: "before t5" };
+
+    fn text(base: &str, ours: &str, theirs: &str, decision: Option<Decision>) -> Merged {
+        merge(false, base.as_bytes(), ours.as_bytes(), theirs.as_bytes(), decision, &LABELS)
+    }
+
+    fn written(merged: &Merged) -> Option<&str> {
+        merged.bytes.as_deref().map(|bytes| std::str::from_utf8(bytes).unwrap())
+    }
+
+    /// A merge that needs no decision, either way round.
+    fn check(base: &str, ours: &str, theirs: &str, expected: &str) {
+        for merged in [text(base, ours, theirs, None), text(base, theirs, ours, None)] {
+            assert_eq!(written(&merged), Some(expected), "{:?}", merged.clashes);
+            assert!(merged.is_clean());
+        }
+    }
+
+    /// A merge with one clash: at which line, with what on the three sides.
+    fn check_clash(base: &str, ours: &str, theirs: &str, expected: (u32, &str, &str, &str)) {
+        let merged = text(base, ours, theirs, None);
+        assert_eq!(merged.bytes, None);
+        let found: Vec<_> =
+            merged.clashes.iter().map(|c| (c.line, c.ours.join(" "), c.base.join(" "), c.theirs.join(" "))).collect();
+        let (line, o, b, t) = expected;
+        assert_eq!(found, [(line, o.to_owned(), b.to_owned(), t.to_owned())]);
+        let turned = text(base, theirs, ours, None);
+        assert_eq!((turned.bytes, turned.clashes.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_side_that_did_not_change_gives_way_whatever_the_content_is() {
+        for notebook in [false, true] {
+            for (a, b) in [(&b"a\0"[..], &b"b\0"[..]), (b"{", b"}"), (b"", b"x"), (b"\xff\r\n", b"\xfe")] {
+                let bytes = |base, ours, theirs| merge(notebook, base, ours, theirs, None, &LABELS);
+                assert_eq!(bytes(a, b, a), Merged::clean(b));
+                assert_eq!(bytes(a, a, b), Merged::clean(b));
+                assert_eq!(bytes(a, b, b), Merged::clean(b));
+            }
+        }
+    }
+
+    #[test]
+    fn binary_is_taken_whole_and_cannot_have_markers() {
+        let with = |decision| merge(false, b"a", b"b\0", b"c", decision, &LABELS);
+        for (decision, bytes) in [
+            (None, None),
+            (Some(Decision::Ours), Some(&b"b\0"[..])),
+            (Some(Decision::Theirs), Some(b"c")),
+            (Some(Decision::Markers), None),
+        ] {
+            assert_eq!(
+                with(decision),
+                Merged { bytes: bytes.map(<[u8]>::to_vec), clashes: Vec::new(), whole: true },
+                "{decision:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn changes_of_different_lines_are_both_kept() {
+        check("a\nb\nc\nd\ne\n", "A\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n", "A\nb\nc\nd\nE\n");
+        check("a\nb\nc\n", "b\nc\n", "a\nb\nc\nd\n", "b\nc\nd\n");
+        check("a\r\nb\r\n", "A\r\nb\r\n", "a\r\nb\r\nc\r\n", "A\r\nb\r\nc\r\n");
+    }
+
+    #[test]
+    fn changes_that_only_touch_do_not_clash() {
+        check("a\nb\n", "A\nb\n", "a\nB\n", "A\nB\n");
+        check("a\nb\n", "A\nb\n", "a\nx\nb\n", "A\nx\nb\n");
+        check("a\nb\n", "a\nB\n", "a\nx\nb\n", "a\nx\nB\n");
+        check("a\nb\n", "b\n", "a\n", "");
+    }
+
+    #[test]
+    fn the_same_change_on_both_sides_is_made_once() {
+        check("a\nb\n", "a\nx\nb\nc\n", "a\nx\nb\n", "a\nx\nb\nc\n");
+        check("a\nb\nc\n", "a\nB\nc\n", "1\na\nB\nc\n", "1\na\nB\nc\n");
+    }
+
+    #[test]
+    fn a_line_that_both_changed_is_a_clash() {
+        check_clash("a\nb\nc\n", "a\nB\nc\n", "a\nX\nc\n", (2, "B", "b", "X"));
+        check_clash("a\nb\nc\n", "a\nc\n", "a\nX\nc\n", (2, "", "b", "X"));
+        check_clash("a\nb\nc\n", "0\na\nB\nc\n", "a\nX\nc\n", (3, "B", "b", "X"));
+    }
+
+    #[test]
+    fn different_lines_at_the_same_point_are_a_clash() {
+        check_clash("a\nb\n", "a\nx\nb\n", "a\ny\nb\n", (2, "x", "", "y"));
+        check_clash("", "x\n", "y\n", (1, "x", "", "y"));
+    }
+
+    #[test]
+    fn lines_put_into_what_the_other_side_replaced_are_a_clash() {
+        check_clash("a\nb\nc\n", "a\nb\nx\nc\n", "a\n", (2, "b x c", "b c", ""));
+    }
+
+    #[test]
+    fn hunks_that_overlap_in_a_chain_are_one_clash() {
+        check_clash(
+            "1\n2\n3\n4\n5\n6\n",
+            "1\nA\nB\n4\nC\n6\n",
+            "1\n2\nX\nY\nZ\n6\n",
+            (2, "A B 4 C", "2 3 4 5", "2 X Y Z"),
+        );
+    }
+
+    #[test]
+    fn a_clash_leaves_out_what_both_sides_have() {
+        check_clash("a\nz\n", "a\np\nx\nq\nz\n", "a\np\ny\nq\nz\n", (3, "x", "", "y"));
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_is_not_glued_to_the_next() {
+        check("a\nb", "A\nb", "a\nb\nc", "A\nb\nc");
+        check("a\nb\n", "a\nb", "A\nb\n", "A\nb");
+        check_clash("a\n", "z", "a\nc\n", (1, "z", "a", "a c"));
+        check_clash("a\n", "z", "a\nc", (1, "z", "a", "a c"));
+        check_clash("a\nb\n", "a", "a\nb\nc\n", (1, "a", "a b", "a b c"));
+        check("a\n", "z\n", "a\nc", "z\nc");
+    }
+
+    #[test]
+    fn a_decision_is_for_the_clashes_alone() {
+        let (base, ours, theirs) = ("a\nb\nc\nd\n", "A\nB\nc\nd\n", "a\nX\nc\nD\n");
+        let with = |decision| text(base, ours, theirs, Some(decision));
+        assert_eq!(written(&with(Decision::Ours)), Some("A\nB\nc\nD\n"));
+        assert_eq!(written(&with(Decision::Theirs)), Some("a\nX\nc\nD\n"));
+        assert_eq!(with(Decision::Ours).clashes, text(base, ours, theirs, None).clashes);
+        assert!(!with(Decision::Theirs).is_clean());
+    }
+
+    #[test]
+    fn markers_are_those_of_git() {
+        let with = |base, ours, theirs| text(base, ours, theirs, Some(Decision::Markers));
+        assert_eq!(
+            written(&with("a\nb\nc\n", "a\nB\nc\n", "a\nc\n")),
+            Some("a\n<<<<<<< now\nB\n||||||| t5\nb\n=======\n>>>>>>> before t5\nc\n")
+        );
+        assert_eq!(
+            written(&with("a\r\nb", "a\r\nB", "a\r\nX")),
+            Some("a\r\n<<<<<<< now\r\nB\r\n||||||| t5\r\nb\r\n=======\r\nX\r\n>>>>>>> before t5\r\n")
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_kept() {
+        let merged = merge(false, b"\xff\nb\n", b"\xff\nB\n", b"\xfe\nb\n", None, &LABELS);
+        assert_eq!(merged, Merged::clean(b"\xfe\nB\n"));
+    }
+
+    /// Lines of a small alphabet, so that the same ones come up often; the last may lack its end.
+    fn any_text() -> impl Strategy<Value = String> {
+        (prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "", "}", "d\r"]), 0..12), any::<bool>())
+            .prop_map(|(lines, ended)| {
+                let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+                if ended { text } else { text.strip_suffix('\n').unwrap_or(&text).to_owned() }
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+
+        #[test]
+        fn one_side_that_changed_is_the_result(base in any_text(), other in any_text()) {
+            prop_assert_eq!(text(&base, &other, &base, None), Merged::clean(other.as_bytes()));
+            prop_assert_eq!(text(&base, &base, &other, None), Merged::clean(other.as_bytes()));
+            // The line merge says so too, without the shortcut.
+            let (b, o) = (base.as_bytes(), other.as_bytes());
+            for (ours, theirs) in [(b, o), (o, b), (o, o)] {
+                prop_assert_eq!(merge_text(b, ours, theirs, None, &LABELS), (Some(o.to_vec()), Vec::new()));
+            }
+        }
+
+        #[test]
+        fn the_sides_can_be_turned_round(base in any_text(), ours in any_text(), theirs in any_text()) {
+            let (one, other) = (text(&base, &ours, &theirs, None), text(&base, &theirs, &ours, None));
+            prop_assert_eq!(one.bytes, other.bytes);
+            prop_assert_eq!(one.clashes.len(), other.clashes.len());
+            for (a, b) in one.clashes.iter().zip(&other.clashes) {
+                prop_assert_eq!((&a.ours, &a.base, &a.theirs), (&b.theirs, &b.base, &b.ours));
+            }
+        }
+
+        #[test]
+        fn a_decision_always_gives_a_content_of_known_lines(
+            base in any_text(), ours in any_text(), theirs in any_text(),
+        ) {
+            fn bare(line: &str) -> &str {
+                line.trim_end_matches('\r')
+            }
+            let known: Vec<&str> = [&base, &ours, &theirs].into_iter().flat_map(|t| t.split('\n')).map(bare).collect();
+            let clashes = text(&base, &ours, &theirs, None).clashes;
+            for decision in [Decision::Ours, Decision::Theirs, Decision::Markers] {
+                let merged = text(&base, &ours, &theirs, Some(decision));
+                prop_assert_eq!(&merged.clashes, &clashes);
+                let result = written(&merged);
+                prop_assert!(result.is_some());
+                for line in result.unwrap_or_default().split('\n').map(bare) {
+                    let marker = ["<<<<<<< ", "||||||| ", "=======", ">>>>>>> "].iter().any(|m| line.starts_with(m));
+                    prop_assert!(known.contains(&line) || line.is_empty() || marker, "glued: {:?}", line);
+                }
+            }
+        }
+
+        #[test]
+        fn edits_of_different_lines_always_merge(
+            edits in prop::collection::vec((any::<bool>(), 0..4u8, 1..4usize, 1..4usize), 0..12),
+            apart in any::<bool>(),
+        ) {
+            let [mut base, mut ours, mut theirs, mut both] = [const { String::new() }; 4];
+            let mut next = 0;
+            let mut lines = |what: &str, count: usize| -> String {
+                next += count;
+                (next - count..next).map(|n| format!("{what} {n}\n")).collect()
+            };
+            let mut after_insertion = false;
+            for (mine, kind, old, new) in edits {
+                let kept = |kept: String| [kept.clone(), kept.clone(), kept.clone(), kept];
+                let mut parts = Vec::new();
+                // Two insertions need a line between them, or they would be at the same point.
+                if apart || kind == 2 || after_insertion {
+                    parts.push(kept(lines("kept", 1)));
+                }
+                let old = if kind < 2 { lines("old", old) } else { String::new() };
+                let new = if kind > 0 { lines("new", new) } else { String::new() };
+                let (o, t) = if mine { (&new, &old) } else { (&old, &new) };
+                parts.push([old.clone(), o.clone(), t.clone(), new.clone()]);
+                if kind == 3 {
+                    parts.push(kept(lines("kept", 1)));
+                }
+                after_insertion = kind == 2;
+                for part in parts {
+                    for (text, part) in [&mut base, &mut ours, &mut theirs, &mut both].into_iter().zip(part) {
+                        *text += &part;
+                    }
+                }
+            }
+            for merged in [text(&base, &ours, &theirs, None), text(&base, &theirs, &ours, None)] {
+                prop_assert_eq!(written(&merged), Some(&*both));
+            }
+            // Undo: the change goes and all that came after it stays. Where edits touched, a deleted line may come back on
+            // the other side of its new neighbour.
+            if apart {
+                let undone = text(&theirs, &both, &base, None);
+                prop_assert_eq!(written(&undone), Some(&*ours));
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_file_takes_no_time() {
+        let lines: Vec<String> = (0..200_000).map(|n| format!("line {}\n", n % 5000)).collect();
+        let edited = |every: usize, what: &str| -> String {
+            lines.iter().enumerate().map(|(n, l)| if n % every == 1 { what } else { l }).collect()
+        };
+        let (ours, theirs) = (edited(7, "ours\n"), edited(11, "theirs\n"));
+        let merged = text(&lines.concat(), &ours, &theirs, Some(Decision::Ours));
+        assert!(merged.bytes.is_some() && merged.clashes.len() > 100);
+    }
+}

@@ -1,0 +1,183 @@
+//! Which changes are in effect: a rewind suspends what was done since its target, an undo what it took back, and a redo
+//! makes that good again.
+//!
+//! Worked out from the order in which things happened, and not from the checkpoints' parents: after an undo in the middle
+//! or a redo onto new work no single parent tells what is in a file.
+
+use std::collections::HashMap;
+
+use crate::id::{CheckpointId, OperationId};
+use crate::path::WorkspacePath;
+use crate::record::{ChangesAt, OperationKind};
+
+/// One change, of which is asked whether it is in effect.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ChangeRef {
+    /// The checkpoint that found it.
+    pub checkpoint: CheckpointId,
+    /// Where.
+    pub path: WorkspacePath,
+}
+
+/// An operation that was carried out.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Which.
+    pub id: OperationId,
+    /// Its place in the order.
+    pub seq: u64,
+    /// What it did.
+    pub kind: OperationKind,
+}
+
+/// When changes came into effect and went out of it.
+#[derive(Debug)]
+pub struct Effects {
+    /// For each change, since when it is in effect or not; the first entry is when it was found.
+    since: Vec<Vec<(u64, bool)>>,
+}
+
+impl Effects {
+    /// Follows changes, each with the place of its checkpoint in the order, through operations in their order.
+    /// `seq_of` tells the place of any checkpoint.
+    pub fn follow(
+        changes: &[(u64, ChangeRef)],
+        operations: &[Done],
+        seq_of: impl Fn(&CheckpointId) -> Option<u64>,
+    ) -> Self {
+        let mut effects = Self { since: changes.iter().map(|(seq, _)| vec![(*seq, true)]).collect() };
+        let places: HashMap<&OperationId, u64> = operations.iter().map(|done| (&done.id, done.seq)).collect();
+        for done in operations {
+            match &done.kind {
+                OperationKind::Rewind { target, paths, kept } => {
+                    let Some(target) = seq_of(target) else { continue };
+                    let kept = kept.as_deref().map(index);
+                    for (number, (seq, change)) in changes.iter().enumerate() {
+                        let within = paths.is_empty() || paths.iter().any(|path| change.path.is_within(path));
+                        let is_kept = kept.as_ref().is_some_and(|kept| holds(kept, change));
+                        if *seq < done.seq && within && !is_kept {
+                            let then = effects.at(number, target);
+                            effects.set(number, done.seq, then);
+                        }
+                    }
+                }
+                OperationKind::Undo { changes: undone } => {
+                    let undone = index(undone);
+                    for (number, (_, change)) in changes.iter().enumerate() {
+                        if holds(&undone, change) {
+                            effects.set(number, done.seq, false);
+                        }
+                    }
+                }
+                OperationKind::Redo { of } => {
+                    let Some(of) = places.get(of) else { continue };
+                    for number in 0..changes.len() {
+                        if effects.since[number].iter().any(|(seq, _)| seq == of) {
+                            let before = effects.at(number, of - 1);
+                            effects.set(number, done.seq, before);
+                        }
+                    }
+                }
+                // It drives what a crash left to the state before: nothing came of the operation.
+                OperationKind::Recover { .. } => {}
+            }
+        }
+        effects
+    }
+
+    /// Whether a change is in effect now.
+    pub fn is_in_effect(&self, number: usize) -> bool {
+        self.at(number, u64::MAX)
+    }
+
+    /// Whether a change was in effect at some place in the order.
+    pub fn at(&self, number: usize, seq: u64) -> bool {
+        self.since[number].iter().rev().find(|(since, _)| *since <= seq).is_some_and(|(_, state)| *state)
+    }
+
+    fn set(&mut self, number: usize, seq: u64, state: bool) {
+        if self.is_in_effect(number) != state {
+            self.since[number].push((seq, state));
+        }
+    }
+}
+
+/// Changes by checkpoint.
+fn index(changes: &[ChangesAt]) -> HashMap<&CheckpointId, &[WorkspacePath]> {
+    changes.iter().map(|at| (&at.checkpoint, &at.paths[..])).collect()
+}
+
+fn holds(index: &HashMap<&CheckpointId, &[WorkspacePath]>, change: &ChangeRef) -> bool {
+    index.get(&change.checkpoint).is_some_and(|paths| paths.contains(&change.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a history and says which changes are in effect: a change is the letter of its checkpoint and its path.
+    ///
+    /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` only the path `b`; `-ab` undoes the
+    /// changes a and b; `+2` takes back the second operation; `!` nothing.
+    fn check(history: &str, expected: &str) {
+        let id = |name: &str| CheckpointId::from_random([name.as_bytes()[0]; 8]);
+        let operation = |n: usize| OperationId::from_random([n as u8; 8]);
+        let path = |name: &str| WorkspacePath::new(name).unwrap();
+        let mut changes: Vec<(u64, ChangeRef)> = Vec::new();
+        let mut operations: Vec<Done> = Vec::new();
+        for (seq, word) in history.split_whitespace().enumerate() {
+            let seq = seq as u64 + 1;
+            let (sign, rest) = word.split_at(1);
+            let kind = match sign {
+                "<" => {
+                    let (target, paths) = rest.split_once(':').map_or((rest, ""), |(t, p)| (t, p));
+                    let paths = paths.split_terminator(',').map(path).collect();
+                    OperationKind::Rewind { target: id(target), paths, kept: None }
+                }
+                "-" => {
+                    let undone = rest.split("").filter(|name| !name.is_empty());
+                    let changes = undone.map(|name| ChangesAt { checkpoint: id(name), paths: vec![path(name)] });
+                    OperationKind::Undo { changes: changes.collect() }
+                }
+                "+" => OperationKind::Redo { of: operation(rest.parse().unwrap()) },
+                name => {
+                    changes.push((seq, ChangeRef { checkpoint: id(name), path: path(name) }));
+                    continue;
+                }
+            };
+            operations.push(Done { id: operation(operations.len() + 1), seq, kind });
+        }
+        let places: Vec<(CheckpointId, u64)> = changes.iter().map(|(s, c)| (c.checkpoint.clone(), *s)).collect();
+        let seq_of = |id: &CheckpointId| places.iter().find(|(one, _)| one == id).map(|(_, seq)| *seq);
+        let effects = Effects::follow(&changes, &operations, seq_of);
+        let found: String =
+            (0..changes.len()).filter(|n| effects.is_in_effect(*n)).map(|n| changes[n].1.path.display()).collect();
+        assert_eq!(found, expected, "{history}");
+    }
+
+    #[test]
+    fn what_operations_leave_in_effect() {
+        for (history, expected) in [
+            ("a b c", "abc"),
+            ("a b c <a", "a"),
+            ("a b c <a d", "ad"),
+            ("a b c <a +1", "abc"),
+            // Work since stays in effect when the rewind is taken back.
+            ("a b c <a d +1", "abcd"),
+            // To a future turn, and from there back again.
+            ("a b c <a d <c", "abc"),
+            ("a b c <a d <c <d", "ad"),
+            ("a b c <a:b", "ac"),
+            ("a b c -b", "ac"),
+            ("a b c -b +1", "abc"),
+            ("a b c -bc d", "ad"),
+            ("a b -b <b", "ab"),
+            ("a b c -b <a", "a"),
+            ("a b c -b <a +2", "ac"),
+            ("a b c -b <a +2 +1", "abc"),
+            ("a b c -b -c +2", "ac"),
+        ] {
+            check(history, expected);
+        }
+    }
+}

@@ -1,0 +1,539 @@
+//! Taking back chosen changes: what should stand at each path so that they are undone and everything else stays.
+//!
+//! Each change is a [`Link`]: what it left and what was there before. Where nobody touched the path since, it becomes what
+//! it was; where somebody did, the inverse is merged in (base = what the change left, ours = now, theirs = what was there
+//! before). What cannot be merged is a conflict, and its path is left alone unless a [`Decision`] says otherwise.
+//!
+//! The result is a root, so that carrying it out is an operation like any other: from now to that root.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::content::{self, Clash, Decision, Labels};
+use crate::diff::{TreeSource, lookup};
+use crate::edit::{NewTrees, keep};
+use crate::id::ObjectId;
+use crate::path::{EntryName, WorkspacePath};
+use crate::plan::RootState;
+use crate::text;
+use crate::tree::{Entry, SkipReason, Tree};
+
+/// One change of a path, to be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// What it left.
+    pub after: Option<Entry>,
+    /// What was there before.
+    pub before: Option<Entry>,
+}
+
+/// Changes to take back, by path.
+#[derive(Clone, Debug, Default)]
+pub struct Inverse {
+    links: BTreeMap<WorkspacePath, Vec<Link>>,
+    /// The bits of folders that are made again for what comes back in them.
+    folders: BTreeMap<WorkspacePath, u16>,
+}
+
+impl Inverse {
+    /// Adds a change that is older than all that were added for its path before. Changes that follow upon each other
+    /// become one, so that what lies between them is never asked for.
+    pub fn add(&mut self, path: WorkspacePath, link: Link) {
+        let links = self.links.entry(path).or_default();
+        match links.last_mut() {
+            // A folder comes up with each file that came or went with it.
+            Some(newer)
+                if is_same(newer.before.as_ref(), link.before.as_ref())
+                    && is_same(newer.after.as_ref(), link.after.as_ref()) => {}
+            Some(newer) if is_same(newer.before.as_ref(), link.after.as_ref()) => newer.before = link.before,
+            _ => links.push(link),
+        }
+    }
+
+    /// Says which bits a folder has if it must be made again.
+    pub fn folder(&mut self, path: WorkspacePath, mode: u16) {
+        self.folders.insert(path, mode);
+    }
+
+    /// Whether a folder's bits are known already.
+    pub fn knows_folder(&self, path: &WorkspacePath) -> bool {
+        self.folders.contains_key(path)
+    }
+
+    /// Whether there is nothing to take back.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// Every path with something to take back.
+    pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
+        self.links.keys()
+    }
+}
+
+/// Where contents come from.
+pub trait Contents {
+    /// Why a content cannot be had.
+    type Error;
+
+    /// The bytes of a blob that stands, or stood, at a path.
+    fn content(&self, path: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, Self::Error>;
+}
+
+/// What taking back comes to.
+#[derive(Clone, Debug)]
+pub struct Drafted {
+    /// The root as it should be.
+    pub root: RootState,
+    /// Trees of it that no checkpoint has.
+    pub new_trees: NewTrees,
+    /// Contents of it that no checkpoint has.
+    pub new_blobs: HashMap<ObjectId, Vec<u8>>,
+    /// Paths whose content is put together from now and before.
+    pub merged: Vec<WorkspacePath>,
+    /// Paths that somebody changed in a way that does not go together with taking the change back.
+    pub conflicts: Vec<Conflict>,
+    /// Left alone because what is there is unknown.
+    pub kept: Vec<(WorkspacePath, SkipReason)>,
+    /// Paths where a rule left out what is there now: capture them and draft again.
+    pub unknown: Vec<WorkspacePath>,
+}
+
+/// A path where taking back and what was done since do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Where.
+    pub path: WorkspacePath,
+    /// Why.
+    pub why: Why,
+    /// The places, where contents clash.
+    pub clashes: Vec<Clash>,
+    /// Whether it was decided; where not, the path is left alone.
+    pub decided: bool,
+}
+
+/// Why a path is in conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The same lines were changed since.
+    SamePlace,
+    /// It was changed since, and can only be taken whole.
+    Whole,
+    /// It was deleted since.
+    Deleted,
+    /// Something of another kind stands there now.
+    Replaced,
+    /// Its mode was changed since.
+    Mode,
+    /// A folder that must go holds things of others.
+    Holds,
+    /// It holds things that are not captured, and a file would have to take its place.
+    Skipped,
+}
+
+impl Why {
+    /// The words a person reads.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::SamePlace => "changed at the same place since",
+            Self::Whole => "changed since, and its content cannot be merged",
+            Self::Deleted => "deleted since",
+            Self::Replaced => "something else stands there now",
+            Self::Mode => "its mode was changed since",
+            Self::Holds => "holds files that others put there",
+            Self::Skipped => "holds things that are not captured, and a file would have to take its place",
+        }
+    }
+}
+
+/// Drafts what taking some changes back leaves, given what is there now.
+///
+/// # Errors
+/// Where a tree or a content cannot be had.
+pub fn draft<S: TreeSource, C: Contents<Error = S::Error>>(
+    source: &S,
+    contents: &C,
+    now: RootState,
+    inverse: &Inverse,
+    decision: Option<Decision>,
+) -> Result<Drafted, S::Error> {
+    let mut drafter = Drafter {
+        source,
+        contents,
+        inverse,
+        decision,
+        moved: BTreeMap::new(),
+        out: Drafted {
+            root: now,
+            new_trees: NewTrees::new(),
+            new_blobs: HashMap::new(),
+            merged: Vec::new(),
+            conflicts: Vec::new(),
+            kept: Vec::new(),
+            unknown: Vec::new(),
+        },
+    };
+    drafter.find_moved(now)?;
+    let items: Vec<At<'_>> =
+        inverse.links.iter().map(|(path, links)| At { names: path.names().collect(), path, links }).collect();
+    let root = WorkspacePath::root();
+    if let Some(links) = inverse.links.get(&root) {
+        let here = Some(Entry::Folder { mode: now.mode, tree: now.tree, holds_skipped: false });
+        if let Ok(Some(Entry::Folder { mode, .. })) = drafter.own(&root, here, links)? {
+            drafter.out.root.mode = mode;
+        }
+    }
+    let tree = source.tree(&now.tree)?;
+    let items: Vec<&At<'_>> = items.iter().filter(|item| !item.path.is_root()).collect();
+    let tree = drafter.folder(&root, &tree, &items, 0)?;
+    let mut out = drafter.out;
+    out.root.tree = keep(Arc::new(tree), &mut out.new_trees);
+    out.merged.sort();
+    out.merged.dedup();
+    let is_open = |path: &WorkspacePath| out.conflicts.iter().any(|c| !c.decided && path.is_within(&c.path));
+    out.merged.retain(|path| !is_open(path));
+    out.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(out)
+}
+
+/// Links of a path, with its names.
+struct At<'a> {
+    names: Vec<&'a [u8]>,
+    path: &'a WorkspacePath,
+    links: &'a [Link],
+}
+
+/// A path that is left alone: an open conflict.
+struct Open;
+
+struct Drafter<'a, S, C> {
+    source: &'a S,
+    contents: &'a C,
+    inverse: &'a Inverse,
+    decision: Option<Decision>,
+    /// Both ends of renames whose file was edited since: what should stand there, or nothing where that is in conflict.
+    moved: BTreeMap<WorkspacePath, Result<Option<Entry>, ()>>,
+    out: Drafted,
+}
+
+impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
+    fn folder(&mut self, path: &WorkspacePath, tree: &Tree, items: &[&At<'_>], depth: usize) -> Result<Tree, S::Error> {
+        let mut result = tree.clone();
+        let mut by_name: BTreeMap<&[u8], Vec<&At<'_>>> = BTreeMap::new();
+        for item in items {
+            if let Some(name) = item.names.get(depth) {
+                by_name.entry(name).or_default().push(item);
+            }
+        }
+        for (name, items) in by_name {
+            let Ok(entry_name) = EntryName::new(name) else { continue };
+            let here = path.join(&entry_name);
+            let (own, below): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.names.len() == depth + 1);
+            let links = own.first().map_or(&[][..], |item| item.links);
+            let entry = self.entry(&here, tree.get(name), links, &below, depth + 1)?;
+            result.set(entry_name, entry);
+        }
+        Ok(result)
+    }
+
+    fn entry(
+        &mut self,
+        path: &WorkspacePath,
+        now: Option<&Entry>,
+        links: &[Link],
+        below: &[&At<'_>],
+        depth: usize,
+    ) -> Result<Option<Entry>, S::Error> {
+        if let Some(Entry::Skipped { reason }) = now {
+            if reason.is_by_rule() {
+                self.out.unknown.push(path.clone());
+                self.out.unknown.extend(below.iter().map(|item| item.path.clone()));
+            }
+            self.out.kept.push((path.clone(), *reason));
+            return Ok(now.cloned());
+        }
+        if let Some(moved) = self.moved.get(path) {
+            return Ok(moved.clone().unwrap_or_else(|()| now.cloned()));
+        }
+        // What it holds first: whether a folder may go depends on what is left in it.
+        let mut current = now.cloned();
+        let mut inside = None;
+        if !below.is_empty() {
+            match now {
+                Some(Entry::Folder { mode, tree, .. }) => {
+                    let listing = self.source.tree(tree)?;
+                    let tree = self.folder(path, &listing, below, depth)?;
+                    current = Some(self.folder_of(*mode, tree));
+                }
+                _ => {
+                    let tree = self.folder(path, &Tree::default(), below, depth)?;
+                    inside = Some(tree).filter(|tree| !tree.entries().is_empty());
+                }
+            }
+        }
+        let Ok(current) = self.own(path, current, links)? else { return Ok(now.cloned()) };
+        let Some(inside) = inside else { return Ok(current) };
+        match current {
+            Some(Entry::Folder { mode, .. }) => Ok(Some(self.folder_of(mode, inside))),
+            None => {
+                let mode = self.inverse.folders.get(path).copied().unwrap_or(0o755);
+                Ok(Some(self.folder_of(mode, inside)))
+            }
+            // A file stands where a folder must be; what would come back in it has no place.
+            Some(_) => {
+                self.conflict(path, Why::Replaced, Vec::new(), false);
+                Ok(now.cloned())
+            }
+        }
+    }
+
+    fn folder_of(&mut self, mode: u16, tree: Tree) -> Entry {
+        let holds_skipped = tree.holds_skipped();
+        Entry::Folder { mode, tree: keep(Arc::new(tree), &mut self.out.new_trees), holds_skipped }
+    }
+
+    /// Takes back a path's own changes, newest first.
+    fn own(
+        &mut self,
+        path: &WorkspacePath,
+        now: Option<Entry>,
+        links: &[Link],
+    ) -> Result<Result<Option<Entry>, Open>, S::Error> {
+        let mut current = now;
+        for link in links {
+            match self.take_back(path, current, link)? {
+                Ok(next) => current = next,
+                Err(Open) => return Ok(Err(Open)),
+            }
+        }
+        Ok(Ok(current))
+    }
+
+    fn take_back(
+        &mut self,
+        path: &WorkspacePath,
+        current: Option<Entry>,
+        link: &Link,
+    ) -> Result<Result<Option<Entry>, Open>, S::Error> {
+        use Entry::{File, Folder, Symlink};
+        let (base, theirs) = (link.after.as_ref(), link.before.as_ref());
+        if is_same(current.as_ref(), theirs) || is_same(base, theirs) {
+            return Ok(Ok(current));
+        }
+        Ok(match (base, current, theirs) {
+            // A folder is its bits and what it holds, and what it holds is taken back path by path.
+            (
+                Some(Folder { mode: left, .. }),
+                Some(Folder { mode, tree, holds_skipped }),
+                Some(Folder { mode: was, .. }),
+            ) => {
+                let here = Some(Folder { mode, tree, holds_skipped });
+                if mode == *left {
+                    Ok(Some(Folder { mode: *was, tree, holds_skipped }))
+                } else {
+                    let then = Some(Folder { mode: *was, tree, holds_skipped });
+                    self.decide(path, Why::Mode, here, then)
+                }
+            }
+            (Some(Folder { .. }), Some(Folder { mode, tree, holds_skipped }), None) => {
+                let is_empty = self.is_empty(&tree)?;
+                Ok(if is_empty { None } else { Some(Folder { mode, tree, holds_skipped }) })
+            }
+            // Somebody took it away or put something else there: nothing of the change is left.
+            (Some(Folder { .. }), current, None) => Ok(current),
+            // What it held comes back path by path, and makes the folder again if there is anything.
+            (Some(Folder { .. }), None, Some(Folder { .. })) => Ok(None),
+            // Somebody made the folder again.
+            (_, Some(here @ Folder { .. }), Some(Folder { .. })) => Ok(Some(here)),
+            (base, current, Some(Folder { mode, .. })) if current.as_ref() == base => {
+                Ok(Some(self.folder_of(*mode, Tree::default())))
+            }
+            (Some(Folder { .. }), Some(Folder { mode, tree, holds_skipped }), Some(was)) => {
+                if self.is_empty(&tree)? {
+                    Ok(Some(was.clone()))
+                } else {
+                    self.decide(path, Why::Holds, Some(Folder { mode, tree, holds_skipped }), Some(was.clone()))
+                }
+            }
+            (base, current, was) if current.as_ref() == base => Ok(was.cloned()),
+            (Some(left @ File { .. }), Some(here @ File { .. }), Some(was @ File { .. })) => {
+                self.merge_file(path, left, here, was)?
+            }
+            (Some(_), None, was) => self.decide(path, Why::Deleted, None, was.cloned()),
+            (base, Some(here), was) => {
+                let is_alike =
+                    matches!((base, &here), (Some(File { .. }), File { .. }) | (Some(Symlink { .. }), Symlink { .. }));
+                let why = if is_alike { Why::Whole } else { Why::Replaced };
+                self.decide(path, why, Some(here), was.cloned())
+            }
+            (None, None, was) => Ok(was.cloned()),
+        })
+    }
+
+    /// Merges three versions of a file: the bits and the content, each for itself.
+    fn merge_file(
+        &mut self,
+        path: &WorkspacePath,
+        base: &Entry,
+        ours: Entry,
+        theirs: &Entry,
+    ) -> Result<Result<Option<Entry>, Open>, S::Error> {
+        let (
+            Entry::File { mode: base_mode, size: base_size, blob: base_blob },
+            Entry::File { mode: our_mode, size: our_size, blob: our_blob },
+            Entry::File { mode: their_mode, size: their_size, blob: their_blob },
+        ) = (base, &ours, theirs)
+        else {
+            return Ok(self.decide(path, Why::Whole, Some(ours), Some(theirs.clone())));
+        };
+        let mode = if our_mode == base_mode {
+            *their_mode
+        } else if their_mode == base_mode || their_mode == our_mode {
+            *our_mode
+        } else {
+            match self.decide(path, Why::Mode, Some(*our_mode), Some(*their_mode)) {
+                Ok(mode) => mode.unwrap_or(*our_mode),
+                Err(Open) => return Ok(Err(Open)),
+            }
+        };
+        if our_blob == base_blob {
+            return Ok(Ok(Some(Entry::File { mode, size: *their_size, blob: *their_blob })));
+        }
+        if their_blob == base_blob || their_blob == our_blob {
+            return Ok(Ok(Some(Entry::File { mode, size: *our_size, blob: *our_blob })));
+        }
+        // Too large to be merged is too large to be read for it.
+        if [base_size, our_size, their_size].into_iter().any(|size| *size > text::LARGEST as u64) {
+            return Ok(self.decide(path, Why::Whole, Some(ours.clone()), Some(theirs.clone())));
+        }
+        let [base, here, was] =
+            [self.content(path, base_blob)?, self.content(path, our_blob)?, self.content(path, their_blob)?];
+        let is_notebook = path.as_bytes().ends_with(b".ipynb");
+        let merged = content::merge(is_notebook, &base, &here, &was, self.decision, &LABELS);
+        if !merged.clashes.is_empty() || merged.whole {
+            let why = if merged.whole { Why::Whole } else { Why::SamePlace };
+            self.conflict(path, why, merged.clashes, merged.bytes.is_some());
+        }
+        let Some(bytes) = merged.bytes else { return Ok(Err(Open)) };
+        self.out.merged.push(path.clone());
+        let entry = Entry::File { mode, size: bytes.len() as u64, blob: ObjectId::of_blob(&bytes) };
+        self.out.new_blobs.insert(ObjectId::of_blob(&bytes), bytes);
+        Ok(Ok(Some(entry)))
+    }
+
+    /// A conflict that can only be decided one way or the other.
+    fn decide<T>(
+        &mut self,
+        path: &WorkspacePath,
+        why: Why,
+        ours: Option<T>,
+        theirs: Option<T>,
+    ) -> Result<Option<T>, Open> {
+        let decided = matches!(self.decision, Some(Decision::Ours | Decision::Theirs));
+        self.conflict(path, why, Vec::new(), decided);
+        match self.decision {
+            Some(Decision::Ours) => Ok(ours),
+            Some(Decision::Theirs) => Ok(theirs),
+            Some(Decision::Markers) | None => Err(Open),
+        }
+    }
+
+    fn conflict(&mut self, path: &WorkspacePath, why: Why, clashes: Vec<Clash>, decided: bool) {
+        self.out.conflicts.push(Conflict { path: path.clone(), why, clashes, decided });
+    }
+
+    fn content(&self, path: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, S::Error> {
+        match self.out.new_blobs.get(blob) {
+            Some(bytes) => Ok(bytes.clone()),
+            None => self.contents.content(path, blob),
+        }
+    }
+
+    fn is_empty(&self, tree: &ObjectId) -> Result<bool, S::Error> {
+        let tree = match self.out.new_trees.get(tree) {
+            Some(tree) => tree.clone(),
+            None => self.source.tree(tree)?,
+        };
+        Ok(tree.entries().is_empty() && !tree.has_git)
+    }
+
+    /// Finds files that were renamed by what is to be taken back and edited at their new place since: the edit goes along
+    /// to the old place.
+    fn find_moved(&mut self, now: RootState) -> Result<(), S::Error> {
+        let mut edited = Vec::new();
+        let mut gone = Vec::new();
+        for (path, links) in &self.inverse.links {
+            match &links[..] {
+                [Link { after: Some(left @ Entry::File { .. }), before: None }] => {
+                    let here = lookup(self.source, &now.tree, path)?;
+                    if let Some(here @ Entry::File { .. }) = here
+                        && here != *left
+                    {
+                        edited.push((path, left, here));
+                    }
+                }
+                [Link { after: None, before: Some(was @ Entry::File { .. }) }]
+                    if lookup(self.source, &now.tree, path)?.is_none() =>
+                {
+                    gone.push((path, was));
+                }
+                _ => {}
+            }
+        }
+        for (new, left, here) in edited {
+            let Some(at) = self.origin_of(left, &gone)? else { continue };
+            let (old, was) = gone.remove(at);
+            match self.merge_file(new, left, here, was)? {
+                Ok(merged) => {
+                    self.out.merged.push(old.clone());
+                    self.moved.insert(old.clone(), Ok(merged));
+                    self.moved.insert(new.clone(), Ok(None));
+                }
+                Err(Open) => {
+                    self.moved.insert(old.clone(), Err(()));
+                    self.moved.insert(new.clone(), Err(()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of some files that are gone a new one was made from: the one with the same content, else one that is more
+    /// alike than not.
+    fn origin_of(&self, new: &Entry, gone: &[(&WorkspacePath, &Entry)]) -> Result<Option<usize>, S::Error> {
+        /// More than this are not compared: each is read.
+        const MOST: usize = 50;
+        let Entry::File { blob, size, .. } = new else { return Ok(None) };
+        let same = gone.iter().position(|(_, was)| matches!(was, Entry::File { blob: other, .. } if other == blob));
+        if same.is_some() || gone.len() > MOST || *size > text::LARGEST as u64 {
+            return Ok(same);
+        }
+        let mut best = None;
+        for (at, (path, was)) in gone.iter().enumerate() {
+            let Entry::File { blob: other, size: length, .. } = was else { continue };
+            // A file of twice the size cannot be half alike.
+            if length / 2 > *size || size / 2 > *length {
+                continue;
+            }
+            let alike = text::alike(&self.content(path, other)?, &self.content(path, blob)?);
+            if alike >= 0.5 && best.is_none_or(|(_, most)| alike > most) {
+                best = Some((at, alike));
+            }
+        }
+        Ok(best.map(|(at, _)| at))
+    }
+}
+
+/// What the sides are called in a file with markers.
+const LABELS: Labels<'static> = Labels { ours: "now", base: "what is taken back", theirs: "before" };
+
+/// Whether two entries are the same for taking back: folders are their bits, what they hold counts by itself.
+fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
+    match (a, b) {
+        (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) => a == b,
+        _ => a == b,
+    }
+}

@@ -1,0 +1,819 @@
+//! Three-way merge of Jupyter notebooks, cell by cell, that keeps the bytes of whatever nobody changed.
+//!
+//! Called only by `content::merge`. The result is JSON and a notebook, or there is none: no markers, no mix that Jupyter
+//! could not open.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::content::{self, Clash, Decision, Hunk, Labels, Merged};
+
+/// Merges three contents of an `.ipynb`; line by line where one of them is no notebook.
+pub(crate) fn merge(base: &[u8], ours: &[u8], theirs: &[u8], decision: Option<Decision>) -> Merged {
+    // Markers would make it something that no program opens.
+    let pick = decision.filter(|d| *d != Decision::Markers);
+    let sides = (Notebook::parse(base), Notebook::parse(ours), Notebook::parse(theirs));
+    let (text, clashes) = if let (Some(b), Some(o), Some(t)) = &sides {
+        let mut merging = Merging { ours: o, starts: line_starts(o.text), decision: pick, clashes: Vec::new() };
+        let text = merging.notebook(b, t).into_bytes();
+        (text, merging.clashes)
+    } else {
+        let (text, clashes) = content::merge_text(base, ours, theirs, pick, &NO_LABELS);
+        (text.unwrap_or_default(), clashes)
+    };
+    if !clashes.is_empty() && pick.is_none() {
+        return Merged { bytes: None, clashes, whole: false };
+    }
+    let valid = match &sides {
+        (Some(_), Some(o), Some(t)) => {
+            Notebook::parse(&text).is_some_and(|n| n.unique_ids() || !(o.unique_ids() && t.unique_ids()))
+                && as_sound(&text, ours, theirs)
+        }
+        _ => !(is_json(ours) && is_json(theirs)) || as_sound(&text, ours, theirs),
+    };
+    if !valid {
+        return Merged::whole(ours, theirs, clashes, decision);
+    }
+    Merged { bytes: Some(text), clashes, whole: false }
+}
+
+const NO_LABELS: Labels = Labels { ours: "", base: "", theirs: "" };
+
+/// A notebook as slices of its text: `head` `[` cells `]` `foot`.
+struct Notebook<'a> {
+    text: &'a str,
+    head: &'a str,
+    foot: &'a str,
+    list: List<'a>,
+    cells: Vec<Cell<'a>>,
+}
+
+/// A cell as slices of its text: `{` members `}`.
+struct Cell<'a> {
+    text: &'a str,
+    names: Vec<String>,
+    members: Vec<Item<'a>>,
+    /// White space before the closing bracket.
+    tail: &'a str,
+    id: Option<String>,
+    kind: Option<String>,
+    source: Option<String>,
+}
+
+/// An element of a list or a member of an object, with all the text around it up to the commas or brackets.
+struct Item<'a> {
+    /// White space, and a member's name with its colon.
+    lead: &'a str,
+    value: &'a str,
+    /// White space before a comma; that before the closing bracket is not an item's.
+    trail: &'a str,
+}
+
+/// A list as slices of its text.
+#[derive(Default)]
+struct List<'a> {
+    items: Vec<Item<'a>>,
+    /// White space before the closing bracket.
+    tail: &'a str,
+}
+
+impl<'a> Notebook<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Outer<'a> {
+            #[serde(borrow)]
+            cells: &'a RawValue,
+        }
+        let text = std::str::from_utf8(bytes).ok()?;
+        let cells = serde_json::from_str::<Outer>(text).ok()?.cells.get();
+        let at = offset(text, cells);
+        let list = list(cells)?;
+        let parsed = list.items.iter().map(|item| Cell::parse(item.value)).collect::<Option<_>>()?;
+        Some(Self { text, head: &text[..at], foot: &text[at + cells.len()..], list, cells: parsed })
+    }
+
+    /// Where a cell begins, or where one after the last would.
+    fn place(&self, cell: usize) -> usize {
+        self.list.items.get(cell).map_or(self.text.len() - self.foot.len(), |item| offset(self.text, item.value))
+    }
+
+    fn unique_ids(&self) -> bool {
+        let mut seen = HashSet::new();
+        self.cells.iter().filter_map(|cell| cell.id.as_ref()).all(|id| seen.insert(id))
+    }
+}
+
+impl<'a> Cell<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let Members(members) = serde_json::from_str(text).ok()?;
+        let (names, values): (Vec<String>, Vec<&str>) = members.into_iter().unzip();
+        let (members, tail) = items(text, &values);
+        let mut cell = Self { text, names, members, tail, id: None, kind: None, source: None };
+        let string = |name: &str| serde_json::from_str::<String>(cell.value(name)?).ok();
+        (cell.id, cell.kind, cell.source) =
+            (string("id"), string("cell_type"), cell.value("source").and_then(source_text));
+        Some(cell)
+    }
+
+    fn member(&self, name: &str) -> Option<&Item<'a>> {
+        self.names.iter().position(|n| n == name).map(|at| &self.members[at])
+    }
+
+    fn value(&self, name: &str) -> Option<&'a str> {
+        self.member(name).map(|item| item.value)
+    }
+}
+
+/// A merge under way.
+struct Merging<'m, 'a> {
+    ours: &'m Notebook<'a>,
+    /// Where each line of ours begins.
+    starts: Vec<usize>,
+    /// Never markers.
+    decision: Option<Decision>,
+    clashes: Vec<Clash>,
+}
+
+impl<'a> Merging<'_, 'a> {
+    /// The merged text; where a clash is undecided, ours stands in its place.
+    fn notebook(&mut self, base: &Notebook<'a>, theirs: &Notebook<'a>) -> String {
+        let ours = self.ours;
+        let head = self.frame(base.head, ours.head, theirs.head);
+        let mut out: Vec<(Option<usize>, Cow<str>)> = Vec::new();
+        let (to_ours, to_theirs) = (align(&base.cells, &ours.cells), align(&base.cells, &theirs.cells));
+        for piece in content::pieces(base.cells.len(), &to_ours, &to_theirs) {
+            let (b, o, t) = (&base.cells[piece.base], &ours.cells[piece.ours.clone()], &theirs.cells[piece.theirs]);
+            let own = piece.ours.clone().zip(o).map(|(at, cell)| (Some(at), Cow::Borrowed(cell.text)));
+            if !piece.changed {
+                for (((at, o), b), t) in piece.ours.zip(o).zip(b).zip(t) {
+                    out.push((Some(at), self.cell(b, o, t)));
+                }
+            } else if alike(o, t) || alike(b, t) {
+                out.extend(own);
+            } else if alike(b, o) || !self.keeps_ours(ours.place(piece.ours.start), o, b, t) {
+                out.extend(t.iter().map(|cell| (None, Cow::Borrowed(cell.text))));
+            } else {
+                out.extend(own);
+            }
+        }
+        let foot_line = self.line(ours.text.len() - ours.foot.len()) - 1;
+        let known = self.clashes.len();
+        let foot = self.frame(base.foot, ours.foot, theirs.foot);
+        for clash in &mut self.clashes[known..] {
+            clash.line += foot_line;
+        }
+        let cells = write_list(&out, [&ours.list, &theirs.list, &base.list]);
+        format!("{head}{cells}{foot}")
+    }
+
+    /// What is around the cells, line by line. Whether it is JSON shows when the whole is read again.
+    fn frame(&mut self, base: &str, ours: &str, theirs: &str) -> String {
+        let (text, clashes) = self.lines(base, ours, theirs);
+        self.clashes.extend(clashes);
+        text
+    }
+
+    /// As [`content::merge_text`]; ours where a clash is undecided.
+    fn lines(&self, base: &str, ours: &str, theirs: &str) -> (String, Vec<Clash>) {
+        let [b, o, t] = [base, ours, theirs].map(str::as_bytes);
+        let (text, clashes) = content::merge_text(b, o, t, self.decision, &NO_LABELS);
+        (text.and_then(|text| String::from_utf8(text).ok()).unwrap_or_else(|| ours.to_owned()), clashes)
+    }
+
+    /// Notes that whole cells clash and says whether ours stay.
+    fn keeps_ours(&mut self, place: usize, ours: &[Cell], base: &[Cell], theirs: &[Cell]) -> bool {
+        let shown = |cells: &[Cell]| cells.iter().flat_map(|c| c.text.lines()).map(str::to_owned).collect();
+        self.clash(place, shown(ours), shown(base), shown(theirs))
+    }
+
+    /// Notes a clash at a byte of ours and says whether ours stays.
+    fn clash(&mut self, place: usize, ours: Vec<String>, base: Vec<String>, theirs: Vec<String>) -> bool {
+        self.clashes.push(Clash { line: self.line(place), ours, base, theirs });
+        self.decision != Some(Decision::Theirs)
+    }
+
+    /// The line of ours that a byte is on, from 1.
+    fn line(&self, place: usize) -> u32 {
+        self.starts.partition_point(|start| *start <= place) as u32
+    }
+
+    /// A cell that is on all sides.
+    fn cell(&mut self, base: &Cell<'a>, ours: &Cell<'a>, theirs: &Cell<'a>) -> Cow<'a, str> {
+        if ours.text == theirs.text || base.text == theirs.text {
+            return Cow::Borrowed(ours.text);
+        }
+        if ours.text == base.text {
+            return Cow::Borrowed(theirs.text);
+        }
+        // A cell that is code on one side and prose on the other has members that do not go together.
+        if ours.kind != theirs.kind && !same(base.text, theirs.text) && !same(base.text, ours.text) {
+            let [o, b, t] = [ours, base, theirs].map(std::slice::from_ref);
+            let place = offset(self.ours.text, ours.text);
+            return Cow::Borrowed(if self.keeps_ours(place, o, b, t) { ours.text } else { theirs.text });
+        }
+        let mut names: Vec<&str> = ours.names.iter().map(String::as_str).collect();
+        for (at, name) in theirs.names.iter().enumerate().filter(|(_, name)| !ours.names.contains(name)) {
+            // Beside its neighbour there, since the names are usually sorted.
+            let before = at.checked_sub(1).and_then(|b| names.iter().position(|n| *n == theirs.names[b]));
+            names.insert(before.map_or(0, |before| before + 1), name);
+        }
+        let mut out = Vec::new();
+        for name in names {
+            let Some(value) = self.member(name, base, ours, theirs) else { continue };
+            match (ours.member(name), theirs.member(name)) {
+                (Some(own), _) => out.push((own.lead, value, own.trail)),
+                (None, Some(new)) => out.push((new.lead, value, "")),
+                (None, None) => {}
+            }
+        }
+        Cow::Owned(write('{', &out, ours.tail, '}'))
+    }
+
+    /// One member of a cell that both sides changed.
+    fn member(&mut self, name: &str, base: &Cell<'a>, ours: &Cell<'a>, theirs: &Cell<'a>) -> Option<Cow<'a, str>> {
+        let (b, o, t) = (base.value(name), ours.value(name), theirs.value(name));
+        if both_same(o, t) || both_same(b, t) {
+            return o.map(Cow::Borrowed);
+        }
+        if b == o {
+            return t.map(Cow::Borrowed);
+        }
+        if name == "source"
+            && let (Some(b), Some(o), Some(t)) = (b, o, t)
+            && let (Some(b_text), Some(o_text), Some(t_text)) = (&base.source, &ours.source, &theirs.source)
+        {
+            return Some(self.source([b, o, t], [b_text, o_text, t_text]));
+        }
+        if both_same(b, o) {
+            return t.map(Cow::Borrowed);
+        }
+        // What running a cell writes is never worth a question; what is there now is the younger run.
+        if matches!(name, "outputs" | "execution_count") {
+            return o.map(Cow::Borrowed);
+        }
+        let shown = |cell: &Cell| {
+            let Some(item) = cell.member(name) else { return Vec::new() };
+            format!("{}{}", item.lead.trim_start(), item.value).lines().map(str::to_owned).collect()
+        };
+        let place = offset(self.ours.text, o.unwrap_or(ours.text));
+        let keep = self.clash(place, shown(ours), shown(base), shown(theirs));
+        if keep { o } else { t }.map(Cow::Borrowed)
+    }
+
+    /// The lines of a cell: each side as it is written, and as it reads.
+    fn source(&mut self, raw: [&'a str; 3], text: [&str; 3]) -> Cow<'a, str> {
+        let ours = raw[1];
+        let (merged, clashes) = self.lines(text[0], text[1], text[2]);
+        let lists = raw.map(|raw| list(raw).unwrap_or_default());
+        let a_line_each = lists[1].items.len() == text[1].split_inclusive('\n').count();
+        for clash in clashes {
+            let literal = lists[1].items.get(clash.line as usize - 1).filter(|_| a_line_each);
+            let place = offset(self.ours.text, literal.map_or(ours, |item| item.value));
+            self.clashes.push(Clash { line: self.line(place), ..clash });
+        }
+        if merged == text[1] {
+            return Cow::Borrowed(ours);
+        }
+        if ours.starts_with('"') {
+            return Cow::Owned(Value::String(merged).to_string());
+        }
+        // A line is written as a side wrote it: programs differ in what they escape.
+        let mut literals = HashMap::new();
+        for item in [0, 2, 1].into_iter().flat_map(|side| &lists[side].items) {
+            if let Ok(line) = serde_json::from_str::<String>(item.value) {
+                literals.insert(line, item.value);
+            }
+        }
+        let written = |line: &str| match literals.get(line) {
+            Some(literal) => Cow::Borrowed(*literal),
+            None => Cow::Owned(Value::from(line).to_string()),
+        };
+        let out: Vec<_> = merged.split_inclusive('\n').map(|line| (None, written(line))).collect();
+        Cow::Owned(write_list(&out, [&lists[1], &lists[2], &lists[0]]))
+    }
+}
+
+/// Where the cells of a side differ from base in number; a cell that was edited is still the same cell.
+///
+/// Cells are the same by id, or by their whole text where they have none; between those, by what they say; and what is
+/// left, by place where as many are there on both sides.
+fn align<'a>(base: &[Cell<'a>], side: &[Cell<'a>]) -> Vec<Hunk> {
+    fn by_id<'c>(cell: &'c Cell) -> &'c str {
+        cell.id.as_deref().unwrap_or(cell.text)
+    }
+    fn by_source<'c>(cell: &'c Cell) -> &'c str {
+        cell.source.as_deref().unwrap_or(cell.text)
+    }
+    let mut pairs = Vec::new();
+    for hunk in keyed(base, side, by_id, &mut pairs, 0, 0) {
+        let (b, s) = (hunk.base.start, hunk.side.start);
+        for hunk in keyed(&base[hunk.base], &side[hunk.side], by_source, &mut pairs, b, s) {
+            if hunk.base.len() != hunk.side.len() {
+                continue;
+            }
+            for (b, s) in hunk.base.zip(hunk.side) {
+                let strangers = base[b].id.is_some() && side[s].id.is_some() && base[b].id != side[s].id;
+                if !strangers && base[b].kind == side[s].kind {
+                    pairs.push((b, s));
+                }
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.push((base.len(), side.len()));
+    let (mut b, mut s) = (0, 0);
+    let mut out = Vec::new();
+    for (next_b, next_s) in pairs {
+        if (b, s) != (next_b, next_s) {
+            out.push(Hunk { base: b..next_b, side: s..next_s, open: false });
+        }
+        (b, s) = (next_b + 1, next_s + 1);
+    }
+    out
+}
+
+/// Pairs cells by a key and gives back the places in between; counted from `from_base` and `from_side`.
+fn keyed<'a>(
+    base: &[Cell<'a>],
+    side: &[Cell<'a>],
+    key: for<'c> fn(&'c Cell) -> &'c str,
+    pairs: &mut Vec<(usize, usize)>,
+    from_base: usize,
+    from_side: usize,
+) -> Vec<Hunk> {
+    let keys = |cells| -> Vec<&str> { <[Cell]>::iter(cells).map(key).collect() };
+    let mut hunks = content::hunks(&keys(base), &keys(side));
+    let (mut b, mut s) = (0, 0);
+    for hunk in &mut hunks {
+        pairs.extend((from_base + b..from_base + hunk.base.start).zip(from_side + s..));
+        (b, s) = (hunk.base.end, hunk.side.end);
+        hunk.base = from_base + hunk.base.start..from_base + b;
+        hunk.side = from_side + hunk.side.start..from_side + s;
+    }
+    pairs.extend((from_base + b..from_base + base.len()).zip(from_side + s..));
+    hunks
+}
+
+/// Whether cells are the same, however they are laid out.
+fn alike(a: &[Cell], b: &[Cell]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a.text, b.text))
+}
+
+fn both_same(a: Option<&str>, b: Option<&str>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => same(a, b),
+        (a, b) => a == b,
+    }
+}
+
+/// Whether two pieces of JSON say the same.
+fn same(a: &str, b: &str) -> bool {
+    let value = |text| serde_json::from_str::<Value>(text).ok();
+    a == b || matches!((value(a), value(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// A list's text, laid out as the first of `styles` that has elements; an element may have a place in that first list.
+fn write_list(elements: &[(Option<usize>, Cow<str>)], styles: [&List; 3]) -> String {
+    let ours = &styles[0].items;
+    let style = styles.into_iter().find(|style| !style.items.is_empty()).unwrap_or(styles[0]);
+    let first = style.items.first().map_or("", |item| item.lead);
+    let rest = match style.items.get(1) {
+        Some(second) => second.lead,
+        None if first.is_empty() => " ",
+        None => first,
+    };
+    let written = |(n, (place, value)): (usize, &(Option<usize>, Cow<str>))| {
+        let own = place.and_then(|place| ours.get(place));
+        let lead = match own {
+            _ if n == 0 => first,
+            Some(own) if *place != Some(0) => own.lead,
+            _ => rest,
+        };
+        (lead, Cow::Owned(value.to_string()), own.map_or("", |own| own.trail))
+    };
+    let out: Vec<_> = elements.iter().enumerate().map(written).collect();
+    write('[', &out, style.tail, ']')
+}
+
+/// A list's or an object's text.
+fn write(open: char, items: &[(&str, Cow<str>, &str)], tail: &str, close: char) -> String {
+    let mut out = String::from(open);
+    for (n, (lead, value, trail)) in items.iter().enumerate() {
+        out += lead;
+        out += value;
+        if n + 1 < items.len() {
+            out += trail;
+            out.push(',');
+        } else {
+            out += tail;
+        }
+    }
+    out.push(close);
+    out
+}
+
+/// The elements of a list.
+fn list(text: &str) -> Option<List<'_>> {
+    let values: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    let (items, tail) = items(text, &values.into_iter().map(RawValue::get).collect::<Vec<_>>());
+    Some(List { items, tail })
+}
+
+/// The values of a list or an object, which are slices of its text, with what is around them; and the tail.
+fn items<'a>(text: &'a str, values: &[&'a str]) -> (Vec<Item<'a>>, &'a str) {
+    // After the opening bracket.
+    let mut at = 1;
+    let mut out = Vec::with_capacity(values.len());
+    for value in values {
+        let start = offset(text, value);
+        let end = start + value.len();
+        let blank = text[end..].len() - text[end..].trim_start().len();
+        out.push(Item { lead: &text[at..start], value, trail: &text[end..end + blank] });
+        at = end + blank + 1;
+    }
+    let tail = out.last_mut().map_or("", |last: &mut Item<'a>| std::mem::take(&mut last.trail));
+    (out, tail)
+}
+
+/// Where a slice of a text begins in it.
+fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr() as usize - text.as_ptr() as usize
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+}
+
+/// What a cell says: a string, or a list of strings that are one text.
+fn source_text(raw: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Source {
+        One(String),
+        Many(Vec<String>),
+    }
+    Some(match serde_json::from_str(raw).ok()? {
+        Source::One(text) => text,
+        Source::Many(parts) => parts.concat(),
+    })
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
+/// Whether a result is JSON, and no name is in an object twice unless a side was like that: merging lines can do both.
+fn as_sound(text: &[u8], ours: &[u8], theirs: &[u8]) -> bool {
+    let unique = |bytes| serde_json::from_slice::<Unique>(bytes).is_ok();
+    is_json(text) && (unique(text) || !(unique(ours) && unique(theirs)))
+}
+
+/// The members of an object in their order, no name twice.
+struct Members<'a>(Vec<(String, &'a str)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Vec<(String, &'de str)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut out, mut names) = (Vec::new(), HashSet::new());
+                while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+                    if !names.insert(name.clone()) {
+                        return Err(A::Error::custom("a name twice"));
+                    }
+                    out.push((name, value.get()));
+                }
+                Ok(out)
+            }
+        }
+        deserializer.deserialize_map(Read).map(Self)
+    }
+}
+
+/// Any JSON in which no object has a name twice.
+struct Unique;
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Unique;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("JSON")
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Unique, E> {
+                Ok(Unique)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Unique, E> {
+                Ok(Unique)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Unique, E> {
+                Ok(Unique)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Unique, E> {
+                Ok(Unique)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Unique, E> {
+                Ok(Unique)
+            }
+
+            fn visit_unit<E>(self) -> Result<Unique, E> {
+                Ok(Unique)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Unique, A::Error> {
+                while seq.next_element::<Unique>()?.is_some() {}
+                Ok(Unique)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+                let mut names = HashSet::new();
+                while let Some((name, _)) = map.next_entry::<String, Unique>()? {
+                    if !names.insert(name) {
+                        return Err(A::Error::custom("a name twice"));
+                    }
+                }
+                Ok(Unique)
+            }
+        }
+        deserializer.deserialize_any(Read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(base: &str, ours: &str, theirs: &str, decision: Option<Decision>) -> Merged {
+        content::merge(true, base.as_bytes(), ours.as_bytes(), theirs.as_bytes(), decision, &NO_LABELS)
+    }
+
+    #[track_caller]
+    fn check(base: &str, ours: &str, theirs: &str, expected: &str) {
+        let merged = run(base, ours, theirs, None);
+        assert!(merged.is_clean(), "{:?}", merged.clashes);
+        assert_eq!(String::from_utf8(merged.bytes.unwrap()).unwrap(), expected);
+    }
+
+    /// A merge that needs a decision; says what each one gives.
+    #[track_caller]
+    fn check_clash(base: &str, ours: &str, theirs: &str, line: u32, if_ours: &str, if_theirs: &str) {
+        for decision in [None, Some(Decision::Markers)] {
+            let merged = run(base, ours, theirs, decision);
+            assert_eq!(merged.bytes, None);
+            assert_eq!(merged.clashes.iter().map(|c| c.line).collect::<Vec<_>>(), [line], "{:?}", merged.clashes);
+        }
+        for (decision, expected) in [(Decision::Ours, if_ours), (Decision::Theirs, if_theirs)] {
+            let merged = run(base, ours, theirs, Some(decision));
+            assert_eq!(String::from_utf8(merged.bytes.unwrap()).unwrap(), expected);
+        }
+    }
+
+    /// A cell as Jupyter writes it; lines of the source are parted by `|`, no id where it is empty.
+    fn cell(id: &str, source: &str, metadata: &str, count: &str) -> String {
+        let id = if id.is_empty() { String::new() } else { format!("   \"id\": \"{id}\",\n") };
+        let lines = source.replace('|', "\n");
+        let lines: Vec<_> = lines.split_inclusive('\n').map(|l| format!("    {}", Value::from(l))).collect();
+        let source = if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n   ]", lines.join(",\n")) };
+        format!(
+            "  {{\n   \"cell_type\": \"code\",\n   \"execution_count\": {count},\n{id}   \"metadata\": {metadata},\n   \
+             \"outputs\": [],\n   \"source\": {source}\n  }}"
+        )
+    }
+
+    fn file(cells: &[String], kernel: &str) -> String {
+        let cells = if cells.is_empty() { "[]".to_owned() } else { format!("[\n{}\n ]", cells.join(",\n")) };
+        format!(
+            "{{\n \"cells\": {cells},\n \"metadata\": {{\n  \"kernel\": \"{kernel}\",\n  \"x\": 1\n }},\n \
+             \"nbformat\": 4,\n \"nbformat_minor\": 5\n}}\n"
+        )
+    }
+
+    /// A notebook of cells `id:source`.
+    fn book(cells: &str) -> String {
+        let cells: Vec<_> = cells
+            .split_whitespace()
+            .map(|c| c.split_once(':').unwrap())
+            .map(|(id, source)| cell(id, source, "{}", "null"))
+            .collect();
+        file(&cells, "py")
+    }
+
+    fn check_cells(base: &str, ours: &str, theirs: &str, expected: &str) {
+        check(&book(base), &book(ours), &book(theirs), &book(expected));
+    }
+
+    #[test]
+    fn changes_of_different_cells_are_both_kept() {
+        check_cells("a:1 b:2 c:3", "a:1 b:X c:3", "a:1 b:2 c:Y", "a:1 b:X c:Y");
+        check_cells("a:1 b:2", "a:X b:2", "a:1 n:N b:2", "a:X n:N b:2");
+        check_cells("a:1 b:2", "a:X b:2", "a:1", "a:X");
+        check_cells("a:1 b:2", "b:2", "a:1", "");
+        check_cells("a:1 b:2", "n:N a:1 b:2", "a:1 b:2 m:M", "n:N a:1 b:2 m:M");
+    }
+
+    #[test]
+    fn cells_without_ids_are_found_by_what_they_say_or_where_they_are() {
+        check_cells(":1 :2 :3", ":1 :X :3", ":1 :2 :Y", ":1 :X :Y");
+        check_cells(":1 :2", ":X :2", ":1 :Y", ":X :Y");
+        check_cells(":1|2|3", ":X|2|3", ":1|2|Z", ":X|2|Z");
+    }
+
+    #[test]
+    fn a_cell_that_both_changed_is_merged_inside() {
+        check_cells("a:1|2|3", "a:X|2|3", "a:1|2|Z", "a:X|2|Z");
+        check(
+            &file(&[cell("a", "1|2|3", "{}", "1")], "py"),
+            &file(&[cell("a", "1|2|Z", "{}", "2")], "py"),
+            &file(&[cell("a", "1|2|3", "{\"t\": 1}", "1")], "py"),
+            &file(&[cell("a", "1|2|Z", "{\"t\": 1}", "2")], "py"),
+        );
+    }
+
+    #[test]
+    fn runs_of_both_sides_do_not_clash() {
+        check(
+            &file(&[cell("a", "1|2|3", "{}", "1")], "py"),
+            &file(&[cell("a", "X|2|3", "{}", "2")], "py"),
+            &file(&[cell("a", "1|2|Z", "{}", "3")], "py"),
+            &file(&[cell("a", "X|2|Z", "{}", "2")], "py"),
+        );
+    }
+
+    #[test]
+    fn a_line_that_both_changed_is_a_clash_at_its_line_of_the_file() {
+        check_clash(
+            &book("a:1|2 b:3"),
+            &book("a:1|X b:4"),
+            &book("a:1|Y b:3"),
+            11,
+            &book("a:1|X b:4"),
+            &book("a:1|Y b:4"),
+        );
+    }
+
+    #[test]
+    fn metadata_that_both_changed_is_a_clash() {
+        let with = |source, metadata| file(&[cell("a", source, metadata, "1")], "py");
+        check_clash(
+            &with("1|2|3", "{}"),
+            &with("X|2|3", "[1]"),
+            &with("1|2|Z", "[2]"),
+            7,
+            &with("X|2|Z", "[1]"),
+            &with("X|2|Z", "[2]"),
+        );
+    }
+
+    #[test]
+    fn a_cell_that_one_side_changed_and_the_other_deleted_is_a_clash() {
+        check_clash(&book("a:1 b:2"), &book("a:1 b:X"), &book("a:1"), 13, &book("a:1 b:X"), &book("a:1"));
+        check_clash(&book("a:1 b:2"), &book("a:1"), &book("a:1 b:X"), 13, &book("a:1"), &book("a:1 b:X"));
+    }
+
+    #[test]
+    fn a_cell_that_became_prose_on_one_side_clashes_as_a_whole() {
+        let prose = r#"{"cells": [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "1"}]}"#;
+        let code = |n| {
+            format!(
+                r#"{{"cells": [{{"cell_type": "code", "id": "a", "metadata": {{}}, "outputs": [{n}], "source": "1"}}]}}"#
+            )
+        };
+        check_clash(&code(1), &code(2), prose, 1, &code(2), prose);
+    }
+
+    #[test]
+    fn what_is_around_the_cells_is_merged_by_line() {
+        let cells = [cell("a", "1", "{}", "1")];
+        check(
+            &file(&cells, "py"),
+            &file(&cells, "rs"),
+            &file(&cells, "py").replace("\"x\": 1", "\"x\": 2"),
+            &file(&cells, "rs").replace("\"x\": 1", "\"x\": 2"),
+        );
+        check_clash(
+            &file(&cells, "py"),
+            &file(&cells, "rs"),
+            &file(&cells, "js"),
+            15,
+            &file(&cells, "rs"),
+            &file(&cells, "js"),
+        );
+    }
+
+    #[test]
+    fn a_mix_that_is_no_notebook_is_taken_whole() {
+        // Both added the same member, at different places: each is fine, together they are not.
+        let with = |foot: &str| format!("{{\n\"cells\": [],\n\"a\": 1,\n\"b\": 2,\n\"c\": 3\n{foot}}}\n");
+        let base = with("");
+        let ours = base.replace("\"a\"", "\"n\": 1,\n\"a\"");
+        let theirs = base.replace("\"c\"", "\"n\": 2,\n\"c\"");
+        // The same cell was moved to different places.
+        let moved = (book("a:1 b:2 c:3 d:4"), book("b:2 a:1 c:3 d:4"), book("b:2 c:3 d:4 a:1"));
+        for (base, ours, theirs) in [(base, ours, theirs), moved] {
+            for (decision, expected) in [(None, None), (Some(Decision::Ours), Some(&ours))] {
+                let merged = run(&base, &ours, &theirs, decision);
+                assert_eq!(merged.bytes.as_deref(), expected.map(|text| text.as_bytes()));
+                assert!(!merged.is_clean());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_notebook_is_merged_by_line_and_stays_json() {
+        check("[\n1,\n2,\n3\n]", "[\n4,\n2,\n3\n]", "[\n1,\n2,\n5\n]", "[\n4,\n2,\n5\n]");
+        check("not\njson\n", "NOT\njson\n", "not\njson\n!\n", "NOT\njson\n!\n");
+        let merged = run("[\n1,\n2,\n3\n]", "[\n2,\n3\n]", "[\n1,\n2\n]", None);
+        assert_eq!(written(&merged), Some("[\n2\n]".to_owned()));
+        let (ours, theirs) = ("[\n1\n,2,\n3\n]", "[\n1,\n2\n,3\n]");
+        let merged = run("[\n1,\n2,\n3\n]", ours, theirs, None);
+        assert!(merged.bytes.is_none());
+    }
+
+    #[test]
+    fn the_layout_of_ours_is_kept() {
+        let base = r#"{"cells":[{"id":"a","source":["1\n","2\n","3"]},{"id":"b","source":"é"}],"n":1}"#;
+        let ours =
+            r#"{"cells": [ {"id": "a", "source": ["X\n", "2\n", "3"]} , {"id": "b", "source": "\u00e9"} ], "n": 1}"#;
+        let theirs = r#"{"cells":[{"id":"a","k":1,"source":["1\n","2\n","Z"]},{"id":"b","source":"é"}],"n":1}"#;
+        check(
+            base,
+            ours,
+            theirs,
+            r#"{"cells": [ {"id": "a","k":1, "source": ["X\n", "2\n", "Z"]} , {"id": "b", "source": "\u00e9"} ], "n": 1}"#,
+        );
+    }
+
+    fn written(merged: &Merged) -> Option<String> {
+        merged.bytes.clone().map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    /// Notebooks whose cells often are the same ones; some have no ids, and the layout may differ.
+    fn any_book() -> impl Strategy<Value = String> {
+        let id = prop::sample::select(vec!["", "a", "b", "c", "d"]);
+        let source = prop::sample::select(vec!["", "1", "1|2", "1|2|3", "X|2|3", "1|2|Z", "é|\"", "1|"]);
+        let cell_ = (id, source, prop::sample::select(vec!["{}", "[1]"]), prop::sample::select(vec!["1", "2"]));
+        (prop::collection::vec(cell_, 0..5), prop::sample::select(vec!["py", "rs"]), any::<bool>()).prop_map(
+            |(cells, kernel, compact)| {
+                let mut seen = HashSet::new();
+                let cells: Vec<_> = cells
+                    .into_iter()
+                    .filter(|(id, ..)| id.is_empty() || seen.insert(*id))
+                    .map(|(id, source, metadata, count)| cell(id, source, metadata, count))
+                    .collect();
+                let text = file(&cells, kernel);
+                if compact { serde_json::from_str::<Value>(&text).unwrap().to_string() } else { text }
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+
+        #[test]
+        fn a_merged_notebook_is_a_notebook(base in any_book(), ours in any_book(), theirs in any_book()) {
+            for decision in [None, Some(Decision::Ours), Some(Decision::Theirs), Some(Decision::Markers)] {
+                let merged = run(&base, &ours, &theirs, decision);
+                if let Some(bytes) = &merged.bytes {
+                    let book = Notebook::parse(bytes);
+                    prop_assert!(book.is_some_and(|book| book.unique_ids()));
+                    prop_assert!(serde_json::from_slice::<Unique>(bytes).is_ok());
+                } else {
+                    prop_assert!(matches!(decision, None | Some(Decision::Markers)));
+                    prop_assert!(!merged.is_clean());
+                }
+            }
+            let turned = run(&base, &theirs, &ours, None);
+            prop_assert_eq!(turned.is_clean(), run(&base, &ours, &theirs, None).is_clean());
+        }
+
+        #[test]
+        fn a_side_that_only_changed_its_layout_gives_way(base in any_book(), theirs in any_book()) {
+            let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+            let pretty = serde_json::to_string_pretty(&value(&base)).unwrap();
+            let merged = run(&base, &pretty, &theirs, Some(Decision::Theirs));
+            let cells = |text: &str| value(text)["cells"].clone();
+            prop_assert_eq!(cells(&written(&merged).unwrap()), cells(&theirs));
+        }
+    }
+}
