@@ -5,11 +5,14 @@ use std::io;
 use std::process::ExitCode;
 
 use piton_engine::model::Target;
+use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::{
-    AnnotateError, BlameError, CaptureError, ChosenError, DiffError, OpenError, OperationError, RecoverError, StoreError, TargetError,
+    AnnotateError, BlameError, CaptureError, ChosenError, DiffError, ExportError, GitError, GitRefusal, OpenError,
+    OperationError, PlaceError, RecoverError, StoreError, TargetError, WriteError,
 };
 use serde::Serialize;
 
+use crate::commands::undo;
 use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::words::local_time;
@@ -83,18 +86,15 @@ impl Failure {
 
     /// The failure of an operation, for which some ways out name the command.
     pub fn of_operation(error: OperationError, command: &str) -> Self {
-        let hint = match &error {
-            OperationError::Stale { .. } => Some(format!("run `{command}` again to see the new plan")),
+        let hints = match &error {
+            OperationError::Stale { .. } => vec![format!("run `{command}` again to see the new plan")],
             OperationError::OtherFolder(_) => {
-                Some(format!("`{command} --preview` shows what would change; `--across` goes on all the same"))
+                vec![format!("`{command} --preview` shows what would change; `--across` goes on all the same")]
             }
-            _ => None,
+            OperationError::Conflict(conflicts) => in_conflict(conflicts, command),
+            _ => Vec::new(),
         };
-        let failure = Self::from(error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        hints.into_iter().fold(Self::from(error), Self::hint)
     }
 
     /// Says it, and ends with its exit code.
@@ -231,7 +231,16 @@ impl From<TargetError> for Failure {
 
 impl From<ChosenError> for Failure {
     fn from(error: ChosenError) -> Self {
-        Self::user(error)
+        let failure = Self::user(&error);
+        match error {
+            ChosenError::Words(_) => failure.hint(undo::FORMS),
+            ChosenError::NoNumber { .. } => failure.hint("`piton changes` lists them with their numbers"),
+            ChosenError::Nothing { undone: true, .. } => {
+                failure.hint("`piton ops` lists what was taken back, and `piton redo` brings it back")
+            }
+            ChosenError::Nothing { .. } => failure
+                .hint("`piton changes` lists what the session changed; `--unsure` and `--owner` say whose is meant"),
+        }
     }
 }
 
@@ -284,15 +293,77 @@ impl From<BlameError> for Failure {
     }
 }
 
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        let text = error.to_string();
+        match error {
+            ExportError::Target(error) => error.into(),
+            ExportError::NothingIn(_) => Self::user(text).hint("`piton sessions` lists those that worked here"),
+            ExportError::Place(PlaceError::NoRepository(_)) => {
+                Self::user(text).hint("`--into DIR` means another repository; a bare one is made where nothing is")
+            }
+            ExportError::Place(PlaceError::NotEmpty(_)) => {
+                Self::user(text).hint("name a repository's own folder, an empty one, or one that is not there")
+            }
+            ExportError::Place(PlaceError::Git(error)) | ExportError::Git(error) => error.into(),
+            ExportError::Place(PlaceError::Io { .. }) => Self::user(text),
+            ExportError::BadName(_) => {
+                Self::user(text).hint("a branch's name such as piton/x, or a whole one: refs/tags/x")
+            }
+            ExportError::Exists(_) => Self::user(text).hint("another name, or `--force` to replace it"),
+            ExportError::CheckedOut { .. } => Self::user(text).hint("a branch that somebody works on is never moved"),
+            ExportError::Differs(_) => {
+                Self::ours(text).hint("no reference was changed; `piton verify` checks the store")
+            }
+            ExportError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<GitRefusal> for Failure {
+    fn from(error: GitRefusal) -> Self {
+        let text = error.to_string();
+        match error {
+            GitRefusal::Target(error) => error.into(),
+            GitRefusal::Store(error) => error.into(),
+            GitRefusal::Write(WriteError::Git(error)) => error.into(),
+            GitRefusal::Write(WriteError::Locked(_)) => {
+                Self::user(text).hint("wait until it is done; if no git command runs, remove that file and try again")
+            }
+            GitRefusal::InProgress(act) => {
+                Self::user(text).hint(format!("end it first: git {0} --continue or git {0} --abort", act.as_str()))
+            }
+            GitRefusal::OtherWorktree { .. } => Self::user(text).hint("check out another branch there first"),
+            GitRefusal::ChangedSince(_) => Self::user(text).hint("run the command again to see the new plan"),
+            _ => Self::user(text).hint("without `--git` the files alone are rewound, and `.git` is left as it is"),
+        }
+    }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        let failure = Self::user(&error);
+        match error {
+            GitError::NotFound => failure.hint("piton itself needs no git; only git state and exports do: install it"),
+            _ => failure,
+        }
+    }
+}
+
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
         let text = error.to_string();
         match error {
             OperationError::Target(error) => error.into(),
             OperationError::Stale { .. } | OperationError::OtherFolder(_) => Self::user(text),
-            OperationError::Conflict { .. } => Self::user(text)
-                .hint("move what is there out of the workspace, or rewind only other paths with `--path`"),
-            OperationError::NotStanding(_) => Self::user(text).hint("`piton ops` lists the operations and how they stand"),
+            OperationError::Conflict(_) => Self::user(text),
+            OperationError::StaleOutside { .. } => Self::user(text).hint("run the command again to see the new plan"),
+            OperationError::ConflictOutside(_) => Self::user(text)
+                .hint("without `--outside` everything in the workspace is done")
+                .hint("`--conflict` decides, and `--partial` leaves it as it is"),
+            OperationError::NotStanding(_) => {
+                Self::user(text).hint("`piton ops` lists the operations and how they stand")
+            }
             OperationError::Chosen(error) => error.into(),
             OperationError::NothingToRedo => Self::user(text).hint("`piton log` lists the checkpoints to rewind to"),
             OperationError::RolledBack { full_disk: true, .. } => {
@@ -377,6 +448,19 @@ impl Failure {
             Self::Declined | Self::ClosedPipe => Fault::User,
         }
     }
+}
+
+/// The ways out of conflicts. What is not captured cannot be decided about.
+fn in_conflict(conflicts: &[Conflict], command: &str) -> Vec<String> {
+    let partial = format!("`{command} --partial` leaves the files in conflict as they are, and does the rest");
+    if conflicts.iter().all(|conflict| conflict.why == Why::Skipped) {
+        return vec!["move what is there out of the workspace".to_owned(), partial];
+    }
+    let decide = format!(
+        "`{command} --conflict theirs` brings back what was there before, `--conflict ours` keeps what is there now, \
+         `--conflict markers` writes both into the file where it is text"
+    );
+    vec![partial, decide]
 }
 
 fn of_folder(path: &std::path::Path, source: &io::Error) -> Failure {

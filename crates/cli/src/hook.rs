@@ -227,12 +227,11 @@ fn line_for_user(engine: &Engine, root: &Path, report: &Report, observed: &Obser
         return Reply::Nothing;
     };
     let tree = |target: &str| Some(engine.open(root).ok()?.resolve(target).ok()?.checkpoint.root.tree);
-    let turn = observed.turn;
-    let before = tree(&format!("{}:t{turn}", observed.session));
+    let before = tree(&format!("{}:t{}", observed.session, observed.turn));
     if before.is_none() || before == tree(checkpoint.id.as_str()) {
         return Reply::Nothing;
     }
-    Reply::Line(format!("piton: checkpoint saved · piton rewind t{turn} takes this turn back"))
+    Reply::Line("piton: checkpoint saved · piton undo takes it back".to_owned())
 }
 
 fn text_of(failure: Failure) -> String {

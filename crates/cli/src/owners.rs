@@ -52,12 +52,12 @@ impl Names {
         self.target(&step.session, step.turn, Some(step.step))
     }
 
-    /// Who, in a word: `t3.1`, `you`, `rewind`, `unsure`.
+    /// Who, in a word: `t3.1`, `you`, `operation`, `unsure`.
     pub fn who(&self, owner: &Owner) -> String {
         match owner {
             Owner::Step { step, .. } => self.step(step),
             Owner::You => "you".to_owned(),
-            Owner::Operation { .. } => "rewind".to_owned(),
+            Owner::Operation { .. } => "operation".to_owned(),
             Owner::Unsure { .. } => "unsure".to_owned(),
         }
     }

@@ -1,29 +1,47 @@
-//! Showing what a rewind or redo would do, asking, and telling what it did.
+//! Showing what a rewind, an undo or a redo would do, file by file, and what it would not do.
 
+mod conflicts;
+mod outside;
+
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use piton_engine::model::inverse::Conflict;
-use piton_engine::view::{HeadMoved, OperationOutcome, PathView, PlanView};
-use piton_engine::{OperationError, Workspace};
+use piton_engine::model::ownership::Owner;
+use piton_engine::view::{ChangedFile, CommandView, HeadMoved, PathView, PlanView};
 
-use crate::console::{Console, Look};
-use crate::error::Failure;
+use crate::columns::fit;
+use crate::console::Look;
 use crate::escape::{escape, escape_path, escape_view};
-use crate::files::{ON_A_TERMINAL, write_rest};
+use crate::files::{ON_A_TERMINAL, sign, write_rest};
+use crate::owners::Names;
 use crate::skipped;
-use crate::words::{age, grouped, label, plural};
+use crate::titles::Titles;
+use crate::words::{age, grouped, label};
 
-/// Writes a plan; a whole one, or as much as a person reads before answering.
-pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) -> io::Result<()> {
+pub use conflicts::write as write_conflicts;
+pub use outside::write as write_outside;
+
+/// More commands than this tell nobody more.
+const MOST_COMMANDS: usize = 6;
+
+/// What a plan itself does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// How sessions are called.
+    pub names: Names,
+    /// How operations are called.
+    pub titles: Titles,
+    /// All of it, or as much as a person reads before answering.
+    pub whole: bool,
+    /// Whether files in conflict are left as they are, so that the rest is done.
+    pub partial: bool,
+}
+
+/// Writes a plan.
+pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around) -> io::Result<()> {
     let paint = look.paint;
-    let target = plan.target.as_ref();
-    let target = target.map(|target| format!("{} ({})", label(target, paint), age(target.created_at, look.now)));
-    let target = target.unwrap_or_default();
-    match plan.kind.as_str() {
-        "redo" => writeln!(out, "{} of the last rewind, back to {target}", paint.bold("Redo"))?,
-        _ => writeln!(out, "{} to {target}", paint.bold("Rewind"))?,
-    }
+    write_title(out, look, plan, around)?;
     if !plan.paths.is_empty() {
         let paths: Vec<_> = plan.paths.iter().map(escape_view).collect();
         writeln!(out, "only {}", paths.join(", "))?;
@@ -36,20 +54,77 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
     write_head_moved(out, look, plan.head_moved.as_ref())?;
-    let conflicts: Vec<_> = plan.conflicts.iter().map(|conflict| conflict.path.clone()).collect();
-    let lists: [(&[PathView], &str, &str, &str); 4] = [
-        (&conflicts, "!", "conflict", "in conflict"),
-        (&plan.restored, "~", "restore", "to restore"),
-        (&plan.created, "+", "create", "to create"),
-        (&plan.deleted, "-", "delete", "to delete"),
-    ];
-    let all = lists.iter().flat_map(|(paths, sign, word, _)| paths.iter().map(move |path| (path, *sign, *word)));
-    let total = lists.iter().map(|(paths, ..)| paths.len()).sum::<usize>();
+    write_files(out, look, plan, around.whole)?;
+    conflicts::write(out, look, &plan.conflicts, around.whole)?;
+    if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
+        writeln!(out, "{}", paint.dim(conflicts::WAYS))?;
+    }
+    let shown = if around.whole { usize::MAX } else { look.lines(ON_A_TERMINAL / 4) };
+    let with_owner = |file: &ChangedFile| around.names.evidence(&file.owner, &[]);
+    write_owned(out, look, "Left alone, because it may be somebody else's:", &plan.unsure, shown, with_owner)?;
+    if !plan.unsure.is_empty() {
+        writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
+    }
+    let heading = "These hold edits that are not this session's and would be overwritten:";
+    write_owned(out, look, heading, &plan.others, shown, |file| whose(file, &around.names))?;
+    if !plan.others.is_empty() {
+        let ways = "`--keep-mine` carries your own over, `--only-session` those of other sessions too";
+        writeln!(out, "{}", paint.dim(ways))?;
+    }
+    write_owned(out, look, "Carried over:", &plan.carried, shown, |file| whose(file, &around.names))?;
+    write_outside(out, look, &plan.outside, plan.touches_outside)?;
+    write_commands(out, look, &plan.commands, around)?;
+    if !plan.skipped.is_empty() {
+        writeln!(out, "Left alone, because not captured:")?;
+        for line in skipped::lines(&plan.skipped, if around.whole { usize::MAX } else { 3 }) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    write_other_workspaces(out, look, &plan.other_workspaces)
+}
+
+/// `Undo turn 3 “make it blue”`, `Rewind to kmzqwxyl (2 min ago)`, `Redo: takes back the undo of turn 3`.
+fn write_title(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around) -> io::Result<()> {
+    let paint = look.paint;
+    let about = plan.about.as_deref().unwrap_or_default();
+    match (plan.kind.as_str(), &plan.target) {
+        ("undo", _) => writeln!(out, "{} {}", paint.bold("Undo"), escape(about)),
+        ("redo", target) => {
+            let of = target.as_ref().and_then(|target| around.titles.that_began_at(target));
+            let of = of.map_or_else(|| about.to_owned(), |of| format!("the {}", around.titles.plain(of)));
+            writeln!(out, "{}: takes back {}", paint.bold("Redo"), escape(&of))
+        }
+        (_, Some(target)) => {
+            let target = format!("{} ({})", label(target, paint), age(target.created_at, look.now));
+            writeln!(out, "{} to {target}", paint.bold("Rewind"))
+        }
+        (kind, None) => writeln!(out, "{}", paint.bold(escape(kind))),
+    }
+}
+
+/// Every path with what becomes of it, and how many there are of each.
+fn write_files(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) -> io::Result<()> {
+    let paint = look.paint;
+    let open: Vec<&PathView> = plan.open_conflicts().map(|conflict| &conflict.path).collect();
+    let merged: HashSet<_> = plan.merged.iter().filter_map(PathView::exact).collect();
+    let is_merged = |path: &&PathView| path.exact().is_some_and(|path| merged.contains(&path));
+    let (mut together, mut lists) = (Vec::new(), Vec::new());
+    for paths in [&plan.restored, &plan.created, &plan.deleted] {
+        let (mixed, pure): (Vec<&PathView>, Vec<&PathView>) = paths.iter().partition(is_merged);
+        together.extend(mixed);
+        lists.push(pure);
+    }
+    let words = [("~", "restore", "to restore"), ("+", "recreate", "to recreate"), ("-", "delete", "to delete")];
+    let mut lists: Vec<_> = lists.into_iter().zip(words).collect();
+    lists.insert(0, (open, ("!", "conflict", "in conflict")));
+    lists.push((together, ("±", "merge", "to merge")));
+    let total = lists.iter().map(|(paths, _)| paths.len()).sum::<usize>();
     let shown = if is_whole { total } else { look.lines(ON_A_TERMINAL).min(total) };
-    for (path, sign, word) in all.take(shown) {
+    let all = lists.iter().flat_map(|(paths, words)| paths.iter().map(move |path| (path, words)));
+    for (path, (sign, word, _)) in all.take(shown) {
         let line = format!("{sign} {word:<8} {}", escape_view(path));
-        let painted = match sign {
-            "~" => paint.warn(line),
+        let painted = match *sign {
+            "~" | "±" => paint.warn(line),
             "+" => paint.good(line),
             _ => paint.bad(line),
         };
@@ -57,121 +132,82 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool) 
     }
     write_rest(out, look, "  ", total - shown)?;
     if plan.is_empty() {
-        writeln!(out, "  nothing to do: the files are like that already")?;
-    } else {
-        let counts = lists.iter().filter(|(paths, ..)| !paths.is_empty());
-        let counts: Vec<_> =
-            counts.map(|(paths, .., said)| format!("{} {said}", grouped(paths.len() as u64))).collect();
-        writeln!(out, "{}", counts.join(", "))?;
+        let why = if plan.kind == "rewind" { "the files are like that already" } else { "nothing of it is left" };
+        // What may be somebody else's is said below.
+        return writeln!(out, "  nothing to do{}", if plan.unsure.is_empty() { format!(": {why}") } else { String::new() });
     }
-    if !plan.skipped.is_empty() {
-        writeln!(out, "Left alone, because not captured:")?;
-        for line in skipped::lines(&plan.skipped, if is_whole { usize::MAX } else { 3 }) {
-            writeln!(out, "  {line}")?;
-        }
-    }
-    write_others(out, look, &plan.other_workspaces)
+    let counts = lists.iter().filter(|(paths, _)| !paths.is_empty());
+    let counts: Vec<_> =
+        counts.map(|(paths, (.., said))| format!("{} {said}", grouped(paths.len() as u64))).collect();
+    writeln!(out, "{}", counts.join(", "))
 }
 
-fn write_head_moved(out: &mut dyn Write, look: &Look, moved: Option<&HeadMoved>) -> io::Result<()> {
+/// Files with a word on each about who changed it.
+pub fn write_owned(
+    out: &mut dyn Write,
+    look: &Look,
+    heading: &str,
+    files: &[ChangedFile],
+    most: usize,
+    who: impl Fn(&ChangedFile) -> String,
+) -> io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{heading}")?;
+    for file in files.iter().take(most) {
+        let who = look.paint.dim(format!("({})", who(file)));
+        writeln!(out, "  {} {} {who}", sign(file.kind), escape_view(&file.path))?;
+    }
+    write_rest(out, look, "  ", files.len().saturating_sub(most))
+}
+
+/// Whose an edit is: `you`, `session kmzq`, `unsure: t3.1 or you`.
+fn whose(file: &ChangedFile, names: &Names) -> String {
+    match &file.owner {
+        Owner::Step { step, .. } => format!("session {}", names.session(&step.session)),
+        other => names.whole(other),
+    }
+}
+
+/// What files cannot take back. The newest are the ones that a person remembers, so they are kept where there are many.
+fn write_commands(out: &mut dyn Write, look: &Look, commands: &[CommandView], around: &Around) -> io::Result<()> {
+    if commands.is_empty() {
+        return Ok(());
+    }
+    let mut commands: Vec<&CommandView> = commands.iter().collect();
+    commands.sort_by_key(|command| command.at);
+    let shown = if around.whole { commands.len() } else { look.lines(MOST_COMMANDS).min(commands.len()) };
+    writeln!(out, "Not undone: what these commands did beside files (processes, databases, pushes)")?;
+    if shown < commands.len() {
+        let earlier = grouped((commands.len() - shown) as u64);
+        writeln!(out, "  {}", look.paint.dim(format!("… {earlier} earlier; `--preview` shows all")))?;
+    }
+    for command in &commands[commands.len() - shown..] {
+        let step = around.names.step(&command.step);
+        let mut lines = command.command.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines.next().unwrap_or_default();
+        let more = if lines.next().is_some() { " …" } else { "" };
+        let room = if look.terminal { look.width.saturating_sub(step.len() + 6).max(20) } else { usize::MAX };
+        let (text, _) = fit(&format!("{first}{more}"), room);
+        writeln!(out, "  {}  {text}", look.paint.id(step))?;
+    }
+    Ok(())
+}
+
+/// Says that a repository is elsewhere now.
+pub fn write_head_moved(out: &mut dyn Write, look: &Look, moved: Option<&HeadMoved>) -> io::Result<()> {
     let Some(HeadMoved { was, is }) = moved else { return Ok(()) };
     let note = look.paint.warn("note:");
     writeln!(out, "{note} git was at {} then and is at {} now; .git stays as it is", escape(was), escape(is))
 }
 
-fn write_others(out: &mut dyn Write, look: &Look, others: &[PathBuf]) -> io::Result<()> {
+/// Says where else the session worked.
+pub fn write_other_workspaces(out: &mut dyn Write, look: &Look, others: &[PathBuf]) -> io::Result<()> {
     if others.is_empty() {
         return Ok(());
     }
     let places: Vec<_> = others.iter().map(|path| escape_path(path)).collect();
     let note = look.paint.warn("note:");
     writeln!(out, "{note} this session also worked in {}; `--all-workspaces` rewinds those too", places.join(", "))
-}
-
-/// Shows a plan and asks whether to go on. The engine would refuse a plan with a conflict or, unless insisted on, of
-/// another folder: nobody is asked about those.
-pub fn confirm(console: &mut Console, workspace: &Workspace, plan: &PlanView, across: bool) -> Result<(), Refusal> {
-    if plan.is_empty() {
-        return Ok(());
-    }
-    console.say_with(|out, look| write(out, look, plan, false));
-    if !plan.conflicts.is_empty() {
-        let conflicts = plan.conflicts.iter().filter_map(|conflict| {
-            let path = conflict.path.exact()?;
-            Some(Conflict { path, why: conflict.why, clashes: conflict.clashes.clone(), decided: conflict.decided })
-        });
-        return Err(Refusal::Engine(OperationError::Conflict(conflicts.collect())));
-    }
-    if plan.other_folder && !across {
-        return Err(Refusal::Engine(OperationError::OtherFolder(workspace.path().to_owned())));
-    }
-    let files = plural((plan.created.len() + plan.restored.len() + plan.deleted.len()) as u64, "file");
-    let question = match plan.kind.as_str() {
-        "redo" => format!("Take back the rewind of {files}?"),
-        _ => format!("Rewind {files}?"),
-    };
-    if console.ask(&question) { Ok(()) } else { Err(Refusal::No) }
-}
-
-/// Why a plan is not carried out.
-pub enum Refusal {
-    /// The person said no.
-    No,
-    /// The engine would not do it.
-    Engine(OperationError),
-}
-
-/// Refuses to guess where nobody can be asked.
-pub fn someone_to_ask(console: &Console) -> Result<(), Failure> {
-    if console.can_ask() {
-        return Ok(());
-    }
-    Err(Failure::user("there is no terminal to ask at; nothing was changed")
-        .hint("`--preview` shows what would change; `--yes` goes on without asking"))
-}
-
-/// What an operation did, in one line: `2 restored, 1 came back, 3 deleted; verified`.
-pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
-    let parts = [
-        (outcome.restored.len(), "restored"),
-        (outcome.created.len(), "came back"),
-        (outcome.deleted.len(), "deleted"),
-    ];
-    let said: Vec<_> =
-        parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", grouped(*n as u64))).collect();
-    // What has no path of its own to list.
-    let said = if said.is_empty() { vec!["the workspace folder's own mode restored".to_owned()] } else { said };
-    let end = if outcome.verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
-    format!("{}; {end}", said.join(", "))
-}
-
-/// What else there is to know of it.
-pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io::Result<()> {
-    let paint = look.paint;
-    write_head_moved(out, look, outcome.head_moved.as_ref())?;
-    if outcome.also.is_empty() {
-        write_others(out, look, &outcome.other_workspaces)?;
-    }
-    if !outcome.changed_again.is_empty() {
-        writeln!(out, "{} changed by another program right after they were put in place:", paint.warn("note:"))?;
-        for path in &outcome.changed_again {
-            writeln!(out, "  {}", escape_view(path))?;
-        }
-    }
-    if !outcome.rescued.is_empty() {
-        let before = outcome.operation.as_ref().map(|operation| operation.before.short().to_owned());
-        let place = before.map(|id| format!("; kept in {}", paint.id(id))).unwrap_or_default();
-        writeln!(out, "{} written by another program in the last moment{place}:", paint.warn("note:"))?;
-        for path in &outcome.rescued {
-            writeln!(out, "  {}", escape_view(path))?;
-        }
-    }
-    if !outcome.skipped.is_empty() {
-        writeln!(
-            out,
-            "{}",
-            paint.dim(format!("left alone, because not captured: {}", skipped::summary(&outcome.skipped)))
-        )?;
-    }
-    Ok(())
 }

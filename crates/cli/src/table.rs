@@ -60,6 +60,11 @@ impl Text {
         self
     }
 
+    /// All of it, without colour, raw as it came.
+    pub fn plain(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -13,15 +13,16 @@ use crate::table::{Style, Text};
 /// The titles of a workspace's operations.
 #[derive(Clone, Debug, Default)]
 pub struct Titles {
-    operations: HashMap<OperationId, OperationView>,
+    /// Newest first.
+    operations: Vec<OperationView>,
     /// What the checkpoints that were rewound to are called.
     targets: HashMap<String, String>,
 }
 
 impl Titles {
-    /// Of some operations. Those that they take back must be among them to be called by more than their ids.
+    /// Of some operations, newest first. Those that they take back must be among them to be called by more than their ids.
     pub fn of(workspace: &Workspace, operations: &[OperationView], names: &Names) -> Self {
-        let mut titles = Self::default();
+        let mut targets = HashMap::new();
         for operation in operations {
             if let (Some(id), "rewind") = (&operation.target, &operation.kind[..]) {
                 // A checkpoint may be gone one day: its id is the last resort.
@@ -29,11 +30,15 @@ impl Titles {
                     Ok(row) => called(&(&row).into(), names),
                     Err(_) => short(id),
                 };
-                titles.targets.insert(id.clone(), called);
+                targets.insert(id.clone(), called);
             }
-            titles.operations.insert(operation.id.clone(), operation.clone());
         }
-        titles
+        Self::new(operations.to_vec(), targets)
+    }
+
+    /// Of operations, newest first, and what the checkpoints that were rewound to are called.
+    pub fn new(operations: Vec<OperationView>, targets: HashMap<String, String>) -> Self {
+        Self { operations, targets }
     }
 
     /// Of all operations.
@@ -43,12 +48,12 @@ impl Titles {
 
     /// An operation as it is known here: whether it was taken back since is.
     pub fn get(&self, id: &OperationId) -> Option<&OperationView> {
-        self.operations.get(id)
+        self.operations.iter().find(|operation| operation.id == *id)
     }
 
     /// Which operation has its state before it in this checkpoint.
     pub fn that_began_at(&self, checkpoint: &CheckpointView) -> Option<&OperationView> {
-        self.operations.values().find(|operation| operation.before == checkpoint.id)
+        self.operations.iter().find(|operation| operation.before == checkpoint.id)
     }
 
     /// What one is called; what it is about stands out.
@@ -59,13 +64,13 @@ impl Titles {
                 let target = self.targets.get(id).cloned().unwrap_or_else(|| short(id));
                 Text::new(Style::Plain, "rewind to ").and(Style::Bold, target)
             }
-            ("redo", Some(id), _) if self.other(id, operation).is_some() => {
-                let of = self.other(id, operation).map(|other| self.title(other)).unwrap_or_default();
-                Text::new(Style::Plain, "redo of the ").and_all(of)
-            }
-            ("redo", _, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
+            ("redo", Some(id), about) => match (self.older(id, operation), about) {
+                (Some(of), _) => Text::new(Style::Plain, "redo of the ").and_all(self.title(of)),
+                (None, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
+                (None, None) => Text::new(Style::Plain, "redo"),
+            },
+            ("recover", ..) => Text::new(Style::Plain, "recovery"),
             (kind, _, Some(about)) => Text::new(Style::Plain, format!("{kind} of ")).and(Style::Bold, about),
-            ("recover", _, None) => Text::new(Style::Plain, "recovery"),
             (kind, _, None) => Text::new(Style::Plain, kind),
         }
     }
@@ -76,9 +81,9 @@ impl Titles {
     }
 
     /// The operation that another one takes back. Only an older one: whatever a damaged store says, titles end.
-    fn other(&self, id: &str, of: &OperationView) -> Option<&OperationView> {
-        let other = id.parse().ok().and_then(|id: OperationId| self.operations.get(&id))?;
-        (other.id != of.id && other.began_at <= of.began_at).then_some(other)
+    fn older(&self, id: &str, than: &OperationView) -> Option<&OperationView> {
+        let mut older = self.operations.iter().skip_while(|operation| operation.id != than.id).skip(1);
+        older.find(|operation| operation.id.as_str() == id)
     }
 }
 

@@ -11,6 +11,7 @@ use piton_store::{ChangeRow, CheckpointRow, OperationState, SessionRow, StepRow,
 
 use crate::capture::About;
 use crate::draft::Seen;
+use crate::outside::OutsideChanges;
 use crate::target::TargetError;
 use crate::turns::{is_of, is_unlisted};
 use crate::undo::is_within_any;
@@ -131,6 +132,8 @@ pub(crate) struct Chosen {
     pub unsure: Vec<ChangedFile>,
     /// Commands that ran in what is taken back.
     pub commands: Vec<CommandView>,
+    /// What was done to files elsewhere.
+    pub outside: OutsideChanges,
     /// What it is, in a few words.
     pub about: String,
 }
@@ -230,14 +233,16 @@ impl Workspace {
                 unsure.push(row.change.file());
             }
         }
-        if chosen.is_empty() && unsure.is_empty() {
-            return Err(ChosenError::Nothing { about, undone: any }.into());
-        }
-        let commands = match &session {
-            Some(session) if whose == Whose::Agent => self.commands_of(&session.session.id, &what, &chosen)?,
+        let steps = match &session {
+            Some(session) if whose == Whose::Agent => self.steps_of(&session.session.id, &what, &chosen)?,
             _ => Vec::new(),
         };
-        Ok(Chosen { changes: chosen, unsure, commands, about })
+        // With only some paths, what lies elsewhere is not meant.
+        let outside = if choice.paths.is_empty() { OutsideChanges::of(&steps) } else { OutsideChanges::default() };
+        if chosen.is_empty() && unsure.is_empty() && outside.links.is_empty() {
+            return Err(ChosenError::Nothing { about, undone: any }.into());
+        }
+        Ok(Chosen { changes: chosen, unsure, commands: commands(&steps), about, outside })
     }
 
     /// Every change that could be meant, in order, with its number in the list of changes.
@@ -446,13 +451,8 @@ impl Workspace {
         Ok(about)
     }
 
-    /// The commands of what is taken back: of whole turns where those are meant, else of the steps whose changes go.
-    fn commands_of(
-        &self,
-        session: &SessionId,
-        what: &What,
-        chosen: &[ChosenChange],
-    ) -> Result<Vec<CommandView>, StoreError> {
+    /// The steps of what is taken back: of whole turns where those are meant, else those whose changes go.
+    fn steps_of(&self, session: &SessionId, what: &What, chosen: &[ChosenChange]) -> Result<Vec<StepRow>, StoreError> {
         let mut steps: Vec<StepRow> = Vec::new();
         match what {
             What::Places(places) => {
@@ -478,7 +478,8 @@ impl Workspace {
                 }
             }
         }
-        Ok(commands(&steps))
+        steps.sort_by_key(|row| row.seq);
+        Ok(steps)
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use piton_model::diff::{self, Counts};
+use piton_model::inverse::Contents;
 use piton_model::plan::RootState;
 use piton_model::text::{self, Side, TextDiff};
 use piton_model::{Entry, ObjectId, Target, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::CaptureError;
+use crate::draft::{NowAndThen, Plan};
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::target::TargetError;
 use crate::view::{Diff, FileDiff};
@@ -80,16 +82,13 @@ impl Workspace {
             .retain(|c| !c.implied && (options.paths.is_empty() || options.paths.iter().any(|p| c.path.is_within(p))));
         let mut files = Vec::with_capacity(changes.len());
         for change in &changes {
-            let mut file = FileDiff {
-                change: change.into(),
-                binary: false,
-                unavailable: false,
-                added: 0,
-                removed: 0,
-                hunks: Vec::new(),
-            };
+            let mut file = empty_diff(change);
             if !options.names_only {
-                match self.contents(change, &contents) {
+                let bytes = |blob: &ObjectId| match contents.get(blob) {
+                    Some(bytes) => Ok(bytes.clone()),
+                    None => self.store.blob(blob),
+                };
+                match both_sides(change, bytes) {
                     Ok(Some((old, new))) => compare(&old, &new, options.context, &mut file),
                     Ok(None) => {}
                     Err(_) => file.unavailable = true,
@@ -103,6 +102,33 @@ impl Workspace {
             changes: Counts::of(&changes),
             files,
         })
+    }
+
+    /// What a plan would change, with contents: from what is there now to what would be.
+    pub fn plan_diff(&self, plan: &Plan, context: u32) -> Result<Diff, DiffError> {
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) | Standing::Other(root) => Some(root),
+            Standing::Missing => None,
+        };
+        let now = NowAndThen { root: root.as_ref(), store: &self.store };
+        let merged: HashMap<ObjectId, &Vec<u8>> =
+            plan.draft.new_blobs.iter().map(|bytes| (ObjectId::of_blob(bytes), bytes)).collect();
+        let changes: Vec<&diff::Change> = plan.changes.iter().filter(|change| !change.implied).collect();
+        let mut files = Vec::with_capacity(changes.len());
+        for change in &changes {
+            let bytes = |blob: &ObjectId| match merged.get(blob) {
+                Some(bytes) => Ok((*bytes).clone()),
+                None => now.content(&change.path, blob),
+            };
+            let mut file = empty_diff(change);
+            match both_sides(change, bytes) {
+                Ok(Some((old, new))) => compare(&old, &new, context, &mut file),
+                Ok(None) => {}
+                Err(_) => file.unavailable = true,
+            }
+            files.push(file);
+        }
+        Ok(Diff { from: None, to: None, changes: Counts::of(changes), files })
     }
 
     /// Reads the workspace as it is now, without storing anything.
@@ -130,30 +156,30 @@ impl Workspace {
         let row = self.resolve(target)?;
         Ok(SideOf { root: row.checkpoint.root, row: Some(row) })
     }
+}
 
-    /// Both contents of a change; `None` where neither side has one to compare.
-    fn contents(
-        &self,
-        change: &diff::Change,
-        now: &HashMap<ObjectId, Vec<u8>>,
-    ) -> Result<Option<BothSides>, StoreError> {
-        let bytes = |entry: &Option<Entry>| match entry {
-            // Too large to compare: a NUL byte makes it binary.
-            Some(Entry::File { size, .. }) if *size > 16 << 20 => Ok(Some(vec![0])),
-            Some(Entry::File { blob, .. }) => match now.get(blob) {
-                Some(bytes) => Ok(Some(bytes.clone())),
-                None => self.store.blob(blob).map(Some),
-            },
-            Some(Entry::Symlink { target }) => Ok(Some(target.clone())),
-            _ => Ok(None),
-        };
-        if same_content(&change.before, &change.after) {
-            return Ok(None);
-        }
-        match (bytes(&change.before)?, bytes(&change.after)?) {
-            (None, None) => Ok(None),
-            (old, new) => Ok(Some((old.unwrap_or_default(), new.unwrap_or_default()))),
-        }
+fn empty_diff(change: &diff::Change) -> FileDiff {
+    FileDiff { change: change.into(), binary: false, unavailable: false, added: 0, removed: 0, hunks: Vec::new() }
+}
+
+/// Both contents of a change; `None` where neither side has one to compare.
+fn both_sides(
+    change: &diff::Change,
+    content: impl Fn(&ObjectId) -> Result<Vec<u8>, StoreError>,
+) -> Result<Option<BothSides>, StoreError> {
+    let bytes = |entry: &Option<Entry>| match entry {
+        // Too large to compare: a NUL byte makes it binary.
+        Some(Entry::File { size, .. }) if *size > 16 << 20 => Ok(Some(vec![0])),
+        Some(Entry::File { blob, .. }) => content(blob).map(Some),
+        Some(Entry::Symlink { target }) => Ok(Some(target.clone())),
+        _ => Ok(None),
+    };
+    if same_content(&change.before, &change.after) {
+        return Ok(None);
+    }
+    match (bytes(&change.before)?, bytes(&change.after)?) {
+        (None, None) => Ok(None),
+        (old, new) => Ok(Some((old.unwrap_or_default(), new.unwrap_or_default()))),
     }
 }
 

@@ -13,6 +13,7 @@ use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, Works
 use piton_store::{CheckpointRow, Store, StoreError};
 
 use crate::operate::OperationError;
+use crate::outside::{OutsideChanges, OutsideDraft};
 use crate::redo::RedoAsked;
 use crate::rewind::RewindAsked;
 use crate::sink::{FreshTrees, HashingSink, Trees};
@@ -27,6 +28,8 @@ pub struct Plan {
     pub(crate) draft: Draft,
     /// Paths that the rules leave out and that were looked at all the same.
     pub(crate) forced: Vec<WorkspacePath>,
+    /// What differs, path by path.
+    pub(crate) changes: Vec<Change>,
     view: PlanView,
 }
 
@@ -83,6 +86,10 @@ pub(crate) struct Request {
     pub aim: Aim,
     /// Only these paths.
     pub paths: Vec<WorkspacePath>,
+    /// What was done to files elsewhere.
+    pub outside: OutsideChanges,
+    /// Whether those are touched.
+    pub touches_outside: bool,
     /// Changes to take back, or to carry over, that only the capture at the operation's beginning finds.
     pub fresh: Vec<WorkspacePath>,
     /// The moment that is returned to, where the result follows that and not what was there before.
@@ -156,12 +163,23 @@ pub(crate) struct Draft {
     pub new_blobs: Vec<Vec<u8>>,
     pub merged: Vec<WorkspacePath>,
     pub conflicts: Vec<Conflict>,
+    pub outside: OutsideDraft,
 }
 
 impl Draft {
+    /// Whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plan.is_empty() && self.outside.steps.is_empty()
+    }
+
     /// Paths that stay as they are because nobody decided their conflict.
     pub(crate) fn open_conflicts(&self) -> impl Iterator<Item = &Conflict> {
         self.conflicts.iter().filter(|conflict| !conflict.decided)
+    }
+
+    /// The same of files elsewhere.
+    pub(crate) fn open_outside(&self) -> impl Iterator<Item = &Conflict> {
+        self.outside.conflicts.iter().filter(|conflict| !conflict.decided)
     }
 
     /// Whether a change is taken back by this: where its path stays as it is, it is not.
@@ -212,8 +230,11 @@ impl Workspace {
             if more_unknown(&draft.plan, &mut forced) {
                 continue;
             }
-            let view = self.plan_view(&ask, &request, &draft, &seen)?;
-            return Ok(Plan { ask, request, draft, forced, view });
+            let (result, new) = draft.plan.result(&seen.trees, seen.now)?;
+            let layered = Layered { over: &new, under: &seen.trees };
+            let changes = diff::root_changes(&layered, Some(&seen.now), Some(&result))?;
+            let view = self.plan_view(&ask, &request, &draft, &changes, seen.root.is_none())?;
+            return Ok(Plan { ask, request, draft, forced, changes, view });
         }
     }
 
@@ -231,12 +252,10 @@ impl Workspace {
         ask: &Ask,
         request: &Request,
         draft: &Draft,
-        seen: &Seen<'_>,
+        changes: &[Change],
+        missing_folder: bool,
     ) -> Result<PlanView, OperationError> {
-        let (result, new) = draft.plan.result(&seen.trees, seen.now)?;
-        let layered = Layered { over: &new, under: &seen.trees };
-        let changes = diff::root_changes(&layered, Some(&seen.now), Some(&result))?;
-        let of = |kind: ChangeKind| paths(&changes, kind);
+        let of = |kind: ChangeKind| paths(changes, kind);
         let target = request.aim.target();
         Ok(PlanView {
             kind: request.kind.as_str().to_owned(),
@@ -250,11 +269,13 @@ impl Workspace {
             merged: draft.merged.iter().map(PathView::from).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
-            others: touched(&request.remarks.others, &changes),
+            others: touched(&request.remarks.others, changes),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
+            outside: draft.outside.files.clone(),
+            touches_outside: request.touches_outside,
             other_folder: self.is_other_folder(ask),
-            missing_folder: seen.root.is_none(),
+            missing_folder,
             other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
             head_moved: target.map(|target| self.head_moved(target)).transpose()?.flatten(),
         })
@@ -262,6 +283,12 @@ impl Workspace {
 
     /// The steps of a request.
     pub(crate) fn draft(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
+        let mut draft = self.draft_inside(request, seen)?;
+        draft.outside = self.draft_outside(&request.outside, request.settle)?;
+        Ok(draft)
+    }
+
+    fn draft_inside(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
         let Seen { now, trees, root, .. } = seen;
         let now = *now;
         let changes;
@@ -305,6 +332,7 @@ impl Workspace {
             new_blobs: drafted.new_blobs.into_values().collect(),
             merged: drafted.merged,
             conflicts: drafted.conflicts,
+            outside: OutsideDraft::default(),
         })
     }
 
@@ -351,9 +379,9 @@ struct Looked {
 }
 
 /// Contents of the store, and of files that are in the workspace and not in it yet.
-struct NowAndThen<'a> {
-    root: Option<&'a Root>,
-    store: &'a Store,
+pub(crate) struct NowAndThen<'a> {
+    pub root: Option<&'a Root>,
+    pub store: &'a Store,
 }
 
 impl Contents for NowAndThen<'_> {

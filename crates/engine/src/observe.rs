@@ -65,7 +65,7 @@ pub struct Elsewhere {
 }
 
 /// Files outside every workspace are kept up to this size.
-const LARGEST_OUTSIDE: u64 = 16 << 20;
+pub(crate) const LARGEST_OUTSIDE: u64 = 16 << 20;
 /// Of a prompt so much is kept.
 const LONGEST_PROMPT: usize = 1 << 20;
 /// How long a description is at most.
@@ -241,7 +241,7 @@ impl Workspace {
         match (&report.event, &context.step) {
             (Event::BeforeTool(call), Some(row)) if context.is_new_step => {
                 // Its window opens now: whatever the scan found was there before it.
-                let outside = self.look_outside(writer, call)?;
+                let outside = self.look_outside(writer, call.paths.iter().cloned())?;
                 writer.record(Record::Step(Step { opened, outside, ..row.step.clone() }))?;
             }
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
@@ -257,7 +257,9 @@ impl Workspace {
                 };
                 // A command in the background has returned and goes on: its window stays open.
                 if !((row.step.background || call.background) && how == Ending::Done) {
-                    let outside = self.look_outside(writer, call)?;
+                    // Not every agent says again which files it is about.
+                    let before = row.step.outside.iter().map(|file| PathBuf::from(&file.path));
+                    let outside = self.look_outside(writer, call.paths.iter().cloned().chain(before))?;
                     writer.record(Record::StepEnded(StepEnd { at: row.step.at.clone(), how, closed, outside }))?;
                 }
             }
@@ -472,7 +474,7 @@ impl Workspace {
             process: if options.embedded { process::this() } else { process::reporter() },
             opened: asked,
         };
-        Ok((Some(StepRow { seq: 0, step, ending: None, closed: None }), true))
+        Ok((Some(StepRow { seq: 0, step, ending: None, closed: None, outside_after: Vec::new() }), true))
     }
 
     /// The files of this workspace that a call names.
@@ -490,12 +492,17 @@ impl Workspace {
     }
 
     /// Keeps what the files elsewhere that a call names hold. What cannot be kept is said.
-    fn look_outside(&self, writer: &mut Writer<'_>, call: &ToolCall) -> Result<Vec<Outside>, StoreError> {
-        let mut found = Vec::new();
-        for path in call.paths.iter().filter(|path| path.is_absolute()) {
+    fn look_outside(
+        &self,
+        writer: &mut Writer<'_>,
+        paths: impl Iterator<Item = PathBuf>,
+    ) -> Result<Vec<Outside>, StoreError> {
+        let mut found: Vec<Outside> = Vec::new();
+        for path in paths.filter(|path| path.is_absolute()) {
             let whole = path.parent().and_then(|parent| canonical(parent).ok());
             let Some(whole) = whole.and_then(|parent| Some(parent.join(path.file_name()?))) else { continue };
-            if whole.starts_with(&self.path) || self.is_never_read(&whole) {
+            let is_known = found.iter().any(|one| Path::new(&one.path) == whole);
+            if is_known || whole.starts_with(&self.path) || self.is_never_read(&whole) {
                 continue;
             }
             let (file, skipped) = match outside::read(&whole, LARGEST_OUTSIDE) {

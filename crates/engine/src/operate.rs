@@ -26,6 +26,7 @@ use crate::chosen::ChosenError;
 use crate::draft::{Ask, Draft, Plan, Request, Seen, more_unknown, paths, still_holds};
 use crate::leftovers::found_at;
 use crate::notice::Notice;
+use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
 use crate::sink::Trees;
 use crate::target::TargetError;
@@ -44,9 +45,18 @@ pub enum OperationError {
         /// Where.
         path: WorkspacePath,
     },
+    /// The same outside the workspace.
+    #[error("{} changed after this plan was made; nothing was changed", path.display())]
+    StaleOutside {
+        /// Where.
+        path: PathBuf,
+    },
     /// Taking back does not go together with what is there now.
     #[error("{}; nothing was changed", in_conflict(.0))]
     Conflict(Vec<Conflict>),
+    /// The same outside the workspace; the paths are from the file system's root.
+    #[error("outside the workspace: {}; nothing was changed", in_conflict(.0))]
+    ConflictOutside(Vec<Conflict>),
     /// No operation is left to take back.
     #[error("there is no rewind or undo to take back")]
     NothingToRedo,
@@ -142,6 +152,7 @@ impl Workspace {
             match &shown {
                 Some((request, draft, _)) => {
                     still_holds(&seen.trees, seen.now, &draft.plan)?;
+                    self.outside_still_holds(&draft.outside)?;
                     break (request.clone(), draft.clone(), taken);
                 }
                 None => {
@@ -157,6 +168,16 @@ impl Workspace {
         if !open.is_empty() && !request.settle.partial {
             return Err(OperationError::Conflict(open));
         }
+        let mut draft = draft;
+        if !request.touches_outside {
+            draft.outside.steps.clear();
+        } else if !request.settle.partial {
+            let open: Vec<Conflict> = draft.open_outside().cloned().collect();
+            if !open.is_empty() {
+                return Err(OperationError::ConflictOutside(open));
+            }
+        }
+        let draft = draft;
         let target = request.aim.target();
         let mut outcome = OperationOutcome {
             operation: None,
@@ -166,6 +187,8 @@ impl Workspace {
             skipped: self.skipped_by(&draft.plan, &request)?,
             merged: draft.merged.iter().map(Into::into).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            outside: draft.outside.files.clone(),
+            touched_outside: !draft.outside.steps.is_empty(),
             unsure: request.remarks.unsure.clone(),
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
@@ -175,7 +198,7 @@ impl Workspace {
             also: Vec::new(),
             head_moved: target.map(|target| self.head_moved(target)).transpose()?.flatten(),
         };
-        if draft.plan.is_empty() {
+        if draft.is_empty() {
             return Ok(outcome);
         }
         let begun = self.begin(&root, &request, &draft, taken)?;
@@ -233,7 +256,8 @@ impl Workspace {
                 writer.tree(tree)?;
             }
         }
-        for bytes in &draft.new_blobs {
+        let outside = if draft.outside.steps.is_empty() { &[][..] } else { &draft.outside.blobs };
+        for bytes in draft.new_blobs.iter().chain(outside) {
             writer.blob(bytes)?;
         }
         let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
@@ -257,6 +281,7 @@ impl Workspace {
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
             folders: plan.folders.clone(),
+            outside: draft.outside.steps.clone(),
             result,
         };
         writer.record(Record::Checkpoint(before.clone()))?;
@@ -275,16 +300,10 @@ impl Workspace {
     /// Stages, swaps and checks; on any failure everything is put back.
     fn apply(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<Checked, OperationError> {
         let applier = begun.applier(root);
-        let mut swapped = 0;
-        let result = applier
-            .open_folders()
-            .and_then(|()| self.store.read_steadily(|| applier.stage(&FromStore(&self.store))))
-            .and_then(|()| applier.while_syncing(|| applier.swap(&mut swapped).and_then(|()| check(&applier))))
-            .and_then(|checked| {
-                applier.close_folders(true)?;
-                applier.sync_swapped()?;
-                Ok(checked)
-            });
+        let outer = Outer::of(&begun.operation).map_err(|e| self.folder_error(e))?;
+        let outer = outer.as_ref().map(Outer::applier);
+        let (mut swapped, mut swapped_outside) = (0, 0);
+        let result = self.stage_and_swap(&applier, outer.as_ref(), &mut swapped, &mut swapped_outside);
         result.map_err(|error| {
             let full_disk = match &error {
                 ApplyError::Path { source, .. } => source.kind() == io::ErrorKind::StorageFull,
@@ -296,7 +315,13 @@ impl Workspace {
                 ApplyError::Content(StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. })
             );
             let reason = describe(error);
-            match self.put_back(lock, &applier, swapped, &begun.before) {
+            let back = || {
+                if let Some(outer) = &outer {
+                    put_back_outside(outer, swapped_outside).map_err(outside)?;
+                }
+                self.put_back(lock, &applier, swapped, &begun.before)
+            };
+            match back() {
                 Ok(()) => {
                     // Whether or not this can be noted: the next command finds the old tree and ends the operation.
                     let _ = self.note_end(lock, &begun.operation.id, Outcome::RolledBack { why: reason.clone() });
@@ -308,6 +333,38 @@ impl Workspace {
                 Err(other) => OperationError::Stuck { reason, path: WorkspacePath::root(), back: describe(other) },
             }
         })
+    }
+
+    fn stage_and_swap(
+        &self,
+        applier: &Applier<'_>,
+        outer: Option<&Applier<'_>>,
+        swapped: &mut usize,
+        swapped_outside: &mut usize,
+    ) -> Result<Checked, ApplyError<StoreError>> {
+        applier.open_folders()?;
+        self.store.read_steadily(|| applier.stage(&FromStore(&self.store)))?;
+        if let Some(outer) = outer {
+            outer.stage(&FromStore(&self.store)).map_err(outside)?;
+        }
+        let checked = applier.while_syncing(|| {
+            applier.swap(swapped)?;
+            if let Some(outer) = outer {
+                outer.swap(swapped_outside).map_err(outside)?;
+            }
+            check(applier)
+        })?;
+        if let Some(outer) = outer {
+            // What cannot be kept in a checkpoint of the workspace must not go: somebody wrote it in the last moment.
+            let found = check(outer).map_err(outside)?;
+            if let Some(number) = found.rescued.first() {
+                return Err(outside(ApplyError::Stale { path: outer.steps[*number].path.clone() }));
+            }
+        }
+        applier.close_folders(true)?;
+        applier.sync_swapped()?;
+        outer.map_or(Ok(()), |outer| outer.sync_swapped().map_err(outside))?;
+        Ok(checked)
     }
 
     /// Puts the old tree back.
@@ -340,6 +397,12 @@ impl Workspace {
                 path: self.path.clone(),
                 source: io::Error::other(e.to_string()),
             })?;
+            if let Some(outer) = Outer::of(&begun.operation).map_err(random_error)? {
+                outer
+                    .applier()
+                    .clear_all()
+                    .map_err(|e: ApplyError<Infallible>| random_error(io::Error::other(e.to_string())))?;
+            }
             point("operate:cleared").map_err(random_error)?;
             self.note_done(lock, begun, before)
         };
@@ -439,6 +502,27 @@ impl Begun {
     }
 }
 
+/// Swaps files elsewhere back and removes what was staged for them: piton's own writing, or what was captured.
+pub(crate) fn put_back_outside(outer: &Applier<'_>, swapped: usize) -> Result<(), ApplyError<StoreError>> {
+    for number in (0..swapped).rev() {
+        outer.swap_back(number)?;
+    }
+    outer.clear_all()
+}
+
+/// An error of a file elsewhere, with its whole path.
+pub(crate) fn outside(error: ApplyError<StoreError>) -> ApplyError<StoreError> {
+    let source = match error {
+        ApplyError::Path { path, source } => io::Error::new(source.kind(), format!("{}: {source}", shown(&path))),
+        ApplyError::Stale { path } => io::Error::other(format!("{} changed in the meantime", shown(&path))),
+        ApplyError::ReadBack { path } => {
+            io::Error::other(format!("{} does not read back as it was written", shown(&path)))
+        }
+        content @ ApplyError::Content(_) => return content,
+    };
+    ApplyError::Path { path: WorkspacePath::root(), source }
+}
+
 /// Compares what came out with what was captured, and what went in with the plan.
 fn check(applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
     let found = in_parallel(applier.steps.len(), || (), |(), number| check_step(applier, number))?;
@@ -472,6 +556,7 @@ fn check_step(applier: &Applier<'_>, number: usize) -> Result<(bool, bool), Appl
 
 fn describe(error: ApplyError<StoreError>) -> String {
     match error {
+        ApplyError::Path { path, source } if path.is_root() => source.to_string(),
         ApplyError::Path { path, source } => format!("`{}`: {source}", path.display()),
         ApplyError::Stale { path } => format!("`{}` changed in the meantime", path.display()),
         ApplyError::ReadBack { path } => format!("`{}` does not read back as it was written", path.display()),

@@ -19,7 +19,8 @@ use piton_store::{CheckpointRow, PATIENCE, StoreError};
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
 use crate::leftovers::found_at;
-use crate::operate::OperationError;
+use crate::operate::{OperationError, outside};
+use crate::outside::{Outer, OutsideChanges, shown};
 use crate::sink::{HashingSink, Trees};
 use crate::view::Recovered;
 use crate::workspace::{Standing, Workspace};
@@ -88,6 +89,7 @@ impl Workspace {
                         operation: row.id,
                         finished: false,
                         left_alone: Vec::new(),
+                        left_outside: Vec::new(),
                         damaged,
                     });
                     continue;
@@ -148,8 +150,17 @@ impl Workspace {
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(refused)?;
-        let finished = !sides.is_empty() && sides.iter().all(|s| matches!(s, Side::After | Side::EditedAfter))
-            || sides.is_empty() && folders_are_done(root, &operation);
+        let outer = Outer::of(&operation).map_err(io_error)?;
+        let outer = outer.as_ref().map(Outer::applier);
+        let sides_outside = match &outer {
+            Some(outer) => self.sides_outside(outer, &operation).map_err(refused)?,
+            None => Vec::new(),
+        };
+        let mut all = sides.iter().chain(&sides_outside).peekable();
+        let finished = match all.peek() {
+            Some(_) => all.all(|side| matches!(side, Side::After | Side::EditedAfter)),
+            None => folders_are_done(root, &operation),
+        };
         if !finished {
             for (number, side) in sides.iter().enumerate() {
                 if matches!(side, Side::After | Side::Torn) {
@@ -158,6 +169,10 @@ impl Workspace {
             }
         }
         let (unknown, rescued) = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
+        let mut left_outside = Vec::new();
+        if let Some(outer) = &outer {
+            left_outside = self.end_outside(outer, &sides_outside, finished).map_err(refused)?;
+        }
         applier.close_folders(finished).map_err(refused)?;
         applier.sync_swapped().map_err(refused)?;
         point("recover:swapped").map_err(io_error)?;
@@ -172,7 +187,54 @@ impl Workspace {
         left_alone.sort();
         left_alone.dedup();
         let left_alone = left_alone.iter().map(Into::into).collect();
-        Ok(Recovered { operation: operation.id, finished, left_alone, damaged: None })
+        Ok(Recovered { operation: operation.id.clone(), finished, left_alone, left_outside, damaged: None })
+    }
+
+    /// Where the files outside the workspace stand.
+    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Result<Vec<Side>, ApplyError<StoreError>> {
+        let settle = |number| outer.settle_exchange(number).map_err(outside);
+        (0..outer.steps.len()).try_for_each(settle)?;
+        let side_of = |(number, step): (usize, &Step)| match side(outer, number, step).map_err(outside)? {
+            Side::EditedAfter | Side::EditedBefore if self.is_torn(outer, operation, step).map_err(outside)? => {
+                Ok(Side::Torn)
+            }
+            side => Ok(side),
+        };
+        outer.steps.iter().enumerate().map(side_of).collect()
+    }
+
+    /// Drives the files outside the workspace to the same end, and removes what piton put beside them. Returns those
+    /// that somebody changed since; they are left as they are.
+    fn end_outside(
+        &self,
+        outer: &Applier<'_>,
+        sides: &[Side],
+        finished: bool,
+    ) -> Result<Vec<String>, ApplyError<StoreError>> {
+        let mut left = Vec::new();
+        for (number, side) in sides.iter().enumerate() {
+            let step = &outer.steps[number];
+            if !finished && matches!(side, Side::After | Side::Torn) {
+                self.swap_back_whole(outer, number).map_err(outside)?;
+            }
+            let beside = found_at(outer.root, &outer.staged_path(number), &step.path).map_err(outside)?;
+            let is_known = match &beside {
+                None => true,
+                Some(found) if beside == step.before || beside == step.after => !found.holds_skipped(),
+                Some(found) => match &step.after {
+                    Some(after) => self.is_unfinished(&self.store, found, after).map_err(ApplyError::Content)?,
+                    None => false,
+                },
+            };
+            if is_known {
+                outer.clear(number).map_err(outside)?;
+            }
+            if !is_known || matches!(side, Side::EditedBefore | Side::EditedAfter) {
+                left.push(shown(&step.path));
+            }
+        }
+        outer.sync_swapped().map_err(outside)?;
+        Ok(left)
     }
 
     /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
@@ -263,6 +325,8 @@ impl Workspace {
             aim: Aim::State(before.clone()),
             paths: Vec::new(),
             returns: Some(Returns { to: before.checkpoint.id.clone(), from: None }),
+            outside: OutsideChanges::default(),
+            touches_outside: false,
             fresh: Vec::new(),
             settle: Settle::default(),
             remarks: Remarks::default(),

@@ -7,6 +7,7 @@ use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Settle};
 use crate::operate::OperationError;
+use crate::outside::OutsideChanges;
 use crate::target::TargetError;
 use crate::view::{OperationOutcome, OperationView, Operations};
 use crate::workspace::Workspace;
@@ -18,6 +19,8 @@ pub struct RedoOptions {
     pub operation: Option<String>,
     /// How conflicts are settled.
     pub settle: Settle,
+    /// Touch files outside the workspace that it touched, too.
+    pub outside: bool,
 }
 
 /// An operation to take back.
@@ -26,6 +29,7 @@ pub(crate) struct RedoAsked {
     /// The state before it.
     pub before: CheckpointRow,
     pub settle: Settle,
+    pub outside: bool,
 }
 
 impl Workspace {
@@ -63,11 +67,11 @@ impl Workspace {
         let operation = self.store.operation(&row)?;
         // The row's: where the check found something else than the capture had read, it is the corrected one.
         let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
-        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, settle: options.settle })))
+        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, settle: options.settle, outside: options.outside })))
     }
 
     pub(crate) fn redo_request(&self, asked: &RedoAsked) -> Result<Request, OperationError> {
-        let RedoAsked { operation, before, settle } = asked;
+        let RedoAsked { operation, before, settle, .. } = asked;
         let mut changes = Inverse::default();
         for change in diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))? {
             if change.after.is_none() {
@@ -85,6 +89,8 @@ impl Workspace {
             about: Some(about),
             aim: Aim::Without { changes, target: Some(before.clone()) },
             paths: Vec::new(),
+            outside: OutsideChanges::of_operation(operation),
+            touches_outside: asked.outside,
             fresh: Vec::new(),
             returns: Some(Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: *settle,

@@ -10,6 +10,7 @@ use piton_store::{ChangeRow, CheckpointRow, StoreError};
 use crate::chosen::{ChosenChange, commands, may_be_yours};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operate::OperationError;
+use crate::outside::OutsideChanges;
 use crate::undo::{by_checkpoint, is_within_any};
 use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
 use crate::workspace::Workspace;
@@ -29,6 +30,8 @@ pub struct RewindOptions {
     pub unsure: bool,
     /// How conflicts are settled, where something is carried over.
     pub settle: Settle,
+    /// Put files outside the workspace that tools named back too.
+    pub outside: bool,
 }
 
 /// A rewind that is asked for.
@@ -77,7 +80,10 @@ impl Workspace {
 
     pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
         let RewindAsked { target, options } = asked;
-        let mut remarks = Remarks { commands: commands(&self.store.steps_since(target.seq)?), ..Remarks::default() };
+        let steps = self.store.steps_since(target.seq)?;
+        // With only some paths, what lies elsewhere is not meant.
+        let outside = if options.paths.is_empty() { OutsideChanges::of(&steps) } else { OutsideChanges::default() };
+        let mut remarks = Remarks { commands: commands(&steps), ..Remarks::default() };
         let carries = options.keep_mine || options.only_session;
         let session = self.session_of(target)?;
         // Without a session everything is the user's own, and going back is what was asked for.
@@ -112,6 +118,8 @@ impl Workspace {
             about: None,
             aim,
             paths: options.paths.clone(),
+            outside,
+            touches_outside: options.outside,
             fresh,
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
             settle: options.settle,

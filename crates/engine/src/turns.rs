@@ -8,6 +8,7 @@ use piton_model::session::Gap;
 use piton_model::{Cause, CheckpointId, Place, SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationRow, SessionRow, StepRow, StoreError, TurnRow};
 
+use crate::chosen::ChosenChange;
 use crate::target::TargetError;
 use crate::view::{
     ChangedFile, GapView, LogEntry, NumberedChange, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView,
@@ -202,7 +203,8 @@ impl Workspace {
         let tools: HashMap<StepRef, String> =
             self.store.steps(id, None)?.into_iter().map(|row| (row.step.at, row.step.tool)).collect();
         let mut changes: Vec<NumberedChange> = Vec::new();
-        let mut together = Together::default();
+        let mut chosen: Vec<ChosenChange> = Vec::new();
+        let mut own = Vec::new();
         let mut numbers = 1..;
         for row in &rows {
             let Some(checkpoint) = found_at.get(&row.seq) else { continue };
@@ -218,9 +220,13 @@ impl Workspace {
                 _ => None,
             };
             let turn = row.owner.turn().map(|(_, turn)| turn);
-            if is_own {
-                together.add(row);
-            }
+            own.push(is_own.then_some(row));
+            chosen.push(ChosenChange {
+                path: row.path.clone(),
+                owner: row.owner.clone(),
+                kind: row.kind,
+                found_at: Some(checkpoint.clone()),
+            });
             changes.push(NumberedChange {
                 number: if is_own { numbers.next() } else { None },
                 change: file(row),
@@ -229,7 +235,14 @@ impl Workspace {
                 step: step.map(|step| step.step),
                 tool: step.and_then(|step| tools.get(step)).cloned(),
                 checkpoint: checkpoint.checkpoint.id.clone(),
+                undone: false,
             });
+        }
+        let in_effect = self.in_effect(&chosen.iter().collect::<Vec<_>>())?;
+        let mut together = Together::default();
+        for ((change, own), in_effect) in changes.iter_mut().zip(own).zip(in_effect) {
+            change.undone = !in_effect;
+            own.filter(|_| in_effect).into_iter().for_each(|row| together.add(row));
         }
         let mut unlisted = Counts::default();
         let mut yours_unlisted = Counts::default();

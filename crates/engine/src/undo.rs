@@ -20,6 +20,8 @@ pub struct UndoOptions {
     pub choice: Choice,
     /// How conflicts are settled.
     pub settle: Settle,
+    /// Take back what was done to files outside the workspace, too.
+    pub outside: bool,
 }
 
 impl Workspace {
@@ -34,7 +36,7 @@ impl Workspace {
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let Chosen { changes, unsure, commands, about } = self.choose(&options.choice, seen)?;
+        let Chosen { changes, unsure, commands, about, outside } = self.choose(&options.choice, seen)?;
         let inverse = self.inverse_of(&changes, seen)?;
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
         Ok(Request {
@@ -43,6 +45,8 @@ impl Workspace {
             fresh: fresh.collect(),
             aim: Aim::Without { changes: inverse, target: None },
             paths: options.choice.paths.clone(),
+            outside,
+            touches_outside: options.outside,
             returns: None,
             settle: options.settle,
             remarks: Remarks { unsure, commands, ..Remarks::default() },

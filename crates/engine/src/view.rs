@@ -1,6 +1,7 @@
 //! Plain values that every surface shows: the command line's `--json` and the HTTP API print these same types.
 
 mod blame;
+mod git;
 mod operations;
 mod sessions;
 
@@ -16,8 +17,10 @@ use piton_store::CheckpointRow;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
+pub use git::{Exported, ExportedCommit, GitPlanView};
 pub use operations::{
-    Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations, PlanView,
+    Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations,
+    OutsideAct, OutsideView, PlanView,
 };
 pub use sessions::{
     Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
@@ -282,6 +285,9 @@ pub struct Recovered {
     pub finished: bool,
     /// Paths that somebody changed since: left as they are.
     pub left_alone: Vec<PathView>,
+    /// The same of files outside the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_outside: Vec<String>,
     /// Set where what is needed for ending it is damaged in the store: its files may be half changed, and this is the
     /// checkpoint of the state before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use piton_engine::model::event::{Event, Report, ToolCall};
 use piton_engine::model::ownership::{Candidate, Owner};
 use piton_engine::model::{SkipReason, WorkspacePath};
 use piton_engine::view::{Blame, LineOrigin, OriginKind};
-use piton_engine::{BlameError, BlameOptions, ObserveOptions, RewindOptions};
+use piton_engine::{BlameError, BlameOptions, Choice, ObserveOptions, RewindOptions, UndoOptions, What};
 use piton_host::fail;
 use piton_testkit::World;
 use proptest::prelude::*;
@@ -212,6 +212,29 @@ fn a_rewind_of_one_path_brings_back_its_owners_and_leaves_the_others() {
 }
 
 #[test]
+fn after_an_undo_what_came_back_is_whose_it_was_and_what_stayed_too() {
+    let world = World::new();
+    let agent = four_hands(&world);
+    let undo = |turn: u32| {
+        let choice = Choice { what: Some(What::Places(vec![(turn, None)])), ..Choice::default() };
+        world.open().undo_now(&UndoOptions { choice, ..UndoOptions::default() }).unwrap();
+    };
+    agent.prompt("third").edit("f", "mine\nold\nby two\n");
+    agent.prompt("fourth").edit("f", "by four\nmine\nold\nby two\n");
+    // A line comes back, and the one that was written since stays.
+    undo(3);
+    check(&world, "f", None, &["by four: t4.1", "mine: you", "old: before", "by one: t1.1", "by two: t2.2"]);
+    // A line goes.
+    undo(1);
+    check(&world, "f", None, &["by four: t4.1", "mine: you", "old: before", "by two: t2.2"]);
+    world.redo();
+    check(&world, "f", None, &["by four: t4.1", "mine: you", "old: before", "by one: t1.1", "by two: t2.2"]);
+    agent.prompt("fifth").edit("f", "by four\nmine\nold\nby one\nby five\nby two\n");
+    undo(4);
+    check(&world, "f", None, &["mine: you", "old: before", "by one: t1.1", "by five: t5.1", "by two: t2.2"]);
+}
+
+#[test]
 fn a_file_that_was_moved_is_followed_and_one_that_was_made_anew_is_not() {
     let world = World::new();
     let agent = four_hands(&world);
@@ -298,12 +321,19 @@ fn where_too_much_changed_to_list_it_the_tools_that_ran_tell() {
     many("y");
     world.write("f", "a\nshell\nmine\n");
     agent.prompt("two");
+    world.write("f", "a\nshell\nmine\nalso mine\n");
+    // What was the user's last may be the user's again, and the others are the shell's: not all one's.
+    agent.shell(|world| {
+        many("z");
+        world.write("f", "a\nshell\nmine\nalso mine\nwhose\n");
+    });
     let (one, two) = (agent.begin("Bash", &[]), agent.begin("Bash", &[]));
-    many("z");
-    world.write("f", "a\nshell\nmine\neither\n");
+    many("w");
+    world.write("f", "a\nshell\nmine\nalso mine\nwhose\neither\n");
     agent.end(one);
     agent.end(two);
-    check(&world, "f", None, &["a: before", "shell: t1.1", "mine: you", "either: unsure t2.1 t2.2 you"]);
+    let sure = ["a: before", "shell: t1.1", "mine: you", "also mine: you"];
+    check(&world, "f", None, &[&sure[..], &["whose: unsure t2.1 you", "either: unsure t2.2 t2.3 you"]].concat());
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod inflate;
 mod number;
 mod objects;
 mod pack;
+mod place;
 mod rebuild;
 mod refs;
 mod reftable;
@@ -45,9 +46,10 @@ use index::Index;
 
 pub use command::{Git, GitError};
 pub use objects::{ObjectError, Objects};
+pub use place::{Place, PlaceError};
 pub use seen::SeenByCapture;
-pub use trees::{GitId, GitIds, TreeItem};
-pub use write::{IndexLock, NewIndex, RepositoryWriter, WriteError};
+pub use trees::{BlobHasher, GitId, GitIds, TreeItem};
+pub use write::{Differing, IndexLock, NewIndex, RepositoryWriter, WriteError};
 
 /// A repository around a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -115,14 +115,6 @@ struct Text {
     starts: Vec<usize>,
 }
 
-impl Text {
-    fn line(&self, number: usize) -> Option<&[u8]> {
-        let from = *self.starts.get(number)?;
-        let to = self.starts.get(number + 1).copied().unwrap_or(self.bytes.len());
-        Some(&self.bytes[from..to])
-    }
-}
-
 /// Every line that was seen so far, numbered: the same line has the same number in all versions, so that comparing two
 /// of them compares numbers.
 #[derive(Default)]
@@ -133,31 +125,44 @@ struct Known {
 
 impl Known {
     /// Numbers the lines of a content. Those that it has in common with a neighbour, which are nearly all as a rule, are
-    /// taken from there: comparing two lines is far faster than looking one up.
+    /// taken from there in long runs: comparing bytes is far faster than looking up lines.
     fn read(&mut self, blob: ObjectId, bytes: Vec<u8>, neighbour: Option<&Text>) -> Text {
         let (mut tokens, mut starts) = (Vec::new(), Vec::new());
         let mut at = 0;
         let mut near = 0;
         while at < bytes.len() {
-            let rest = &bytes[at..];
-            starts.push(at);
-            let same = neighbour.and_then(|other| Some((other.line(near)?, other.tokens[near])));
-            if let Some((line, token)) = same.filter(|(line, _)| is_first_line(rest, line)) {
-                tokens.push(token);
-                near += 1;
-                at += line.len();
-                continue;
+            if let Some(other) = neighbour.filter(|other| near < other.starts.len()) {
+                let from = other.starts[near];
+                let same = common_start(&other.bytes[from..], &bytes[at..]);
+                // The line in which they part is not common, unless both end there.
+                let both_end = (from + same, at + same) == (other.bytes.len(), bytes.len());
+                let whole =
+                    other.starts[near..].partition_point(|start| *start <= from + same) - usize::from(!both_end);
+                if whole > 0 {
+                    let run = near..near + whole;
+                    tokens.extend_from_slice(&other.tokens[run.clone()]);
+                    starts.extend(other.starts[run.clone()].iter().map(|start| start - from + at));
+                    near = run.end;
+                    at += other.starts.get(near).map_or(same, |start| start - from);
+                    continue;
+                }
             }
-            let Some(line) = lines(rest).next() else { break };
+            let Some(line) = lines(&bytes[at..]).next() else { break };
             let token = self.number(line);
-            tokens.push(token);
-            at += line.len();
-            // Some lines of the neighbour may be gone here; where this one is new, it goes on as it was.
+            // Some lines of the neighbour may be gone here. Many lines are like others, such as a lone bracket: only where
+            // more is the same do both go on together.
+            let together = |other: &Text, near: usize| {
+                common_start(&other.bytes[other.starts[near]..], &bytes[at..]) >= ENOUGH.min(bytes.len() - at)
+            };
             if let Some(other) = neighbour
-                && let Some(ahead) = other.tokens[near..].iter().take(AHEAD).position(|one| *one == token)
+                && let Some(ahead) = (near..other.tokens.len().min(near + AHEAD))
+                    .find(|ahead| other.tokens[*ahead] == token && together(other, *ahead))
             {
-                near += ahead + 1;
+                near = ahead + 1;
             }
+            tokens.push(token);
+            starts.push(at);
+            at += line.len();
         }
         Text { blob, bytes, tokens, starts }
     }
@@ -197,9 +202,16 @@ impl Known {
 /// How many lines of a neighbour may be gone at once before its lines are found by looking them up.
 const AHEAD: usize = 64;
 
-/// Whether a line, with its end, is the first of some bytes.
-fn is_first_line(bytes: &[u8], line: &[u8]) -> bool {
-    bytes.starts_with(line) && (line.ends_with(b"\n") || line.len() == bytes.len())
+/// So many bytes are seldom the same by chance.
+const ENOUGH: usize = 128;
+
+/// Bytes that are compared at once.
+const AT_ONCE: usize = 256;
+
+/// How many bytes two contents have in common at their beginning.
+fn common_start(a: &[u8], b: &[u8]) -> usize {
+    let blocks = a.chunks_exact(AT_ONCE).zip(b.chunks_exact(AT_ONCE)).take_while(|(a, b)| a == b).count() * AT_ONCE;
+    blocks + a[blocks..].iter().zip(&b[blocks..]).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]
@@ -307,6 +319,17 @@ mod tests {
             let alone = known.read(ObjectId([2; 32]), bytes.clone(), None);
             let beside = known.read(ObjectId([2; 32]), bytes.clone(), Some(&near));
             assert_eq!((alone.tokens, alone.starts), (beside.tokens, beside.starts), "{:?} {bytes:?}", near.bytes);
+        }
+    }
+
+    #[test]
+    fn long_common_parts_are_found_to_the_byte() {
+        let long: Vec<u8> = (0..5 * AT_ONCE).map(|n| (n % 251) as u8).collect();
+        for at in [0, 1, AT_ONCE - 1, AT_ONCE, 3 * AT_ONCE + 17, long.len() - 1] {
+            let mut other = long.clone();
+            other[at] ^= 1;
+            assert_eq!(common_start(&long, &other), at);
+            assert_eq!(common_start(&long, &long[..at]), at);
         }
     }
 }

@@ -52,6 +52,11 @@ impl Inverse {
         }
     }
 
+    /// Leaves a path out after all.
+    pub fn remove(&mut self, path: &WorkspacePath) {
+        self.links.remove(path);
+    }
+
     /// Says which bits a folder has if it must be made again.
     pub fn folder(&mut self, path: WorkspacePath, mode: u16) {
         self.folders.insert(path, mode);

@@ -260,6 +260,9 @@ pub struct Operation {
     pub steps: Vec<Step>,
     /// The folders whose bits it changes or opens.
     pub folders: Vec<FolderMode>,
+    /// Files outside the workspace that it changes; their paths are from the file system's root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<Step>,
     /// The root when all is done.
     pub result: RootState,
 }

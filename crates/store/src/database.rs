@@ -33,7 +33,7 @@ pub(crate) const VIEW: [(&str, &str); 13] = [
     (
         "steps",
         "key, session, turn, number, seq, call, tool, summary, command, paths, background, subagent, process, opened, \
-         ending, closed, ended_seq, says",
+         ending, closed, ended_seq, says, outside, outside_after",
     ),
     ("changes", "key, seq, path, kind, owner"),
     ("gaps", "seq, session, turn, step, cause, reason, at"),
@@ -77,7 +77,7 @@ CREATE TABLE steps(
   key TEXT PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
   call TEXT, tool TEXT NOT NULL, summary TEXT NOT NULL, command TEXT, paths TEXT NOT NULL, background INTEGER NOT NULL,
   subagent TEXT, process TEXT, opened INTEGER NOT NULL, ending TEXT, closed INTEGER, ended_seq INTEGER,
-  says INTEGER NOT NULL
+  says INTEGER NOT NULL, outside TEXT, outside_after TEXT
 ) WITHOUT ROWID;
 CREATE INDEX steps_open ON steps(seq) WHERE ending IS NULL;
 CREATE INDEX steps_ended ON steps(ended_seq) WHERE ended_seq IS NOT NULL;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use piton_model::ownership::{Candidate, Owned, Owner};
-use piton_model::session::{Gap, Message, Process, Step, StepEnd, TranscriptMark, TurnEnd};
+use piton_model::session::{Gap, Message, Outside, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
     Cause, ChangeKind, Checkpoint, Ending, Place, Record, Session, SessionId, StepRef, Timestamp, Turn, WorkspacePath,
 };
@@ -55,6 +55,8 @@ pub struct StepRow {
     pub ending: Option<Ending>,
     /// When, in nanoseconds since 1970.
     pub closed: Option<i64>,
+    /// What became of the files elsewhere that it names.
+    pub outside_after: Vec<Outside>,
 }
 
 /// One changed path of a checkpoint.
@@ -116,7 +118,7 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             let process = s.process.map(|p| serde_json::to_string(&p)).transpose().map_err(to_sql)?;
             db.prepare_cached(
                 "INSERT INTO steps VALUES
-                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, NULL, NULL, ?15)
+                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, NULL, NULL, ?15, ?16, NULL)
                  ON CONFLICT(key) DO UPDATE SET background = max(background, ?11)",
             )?
             .execute(params![
@@ -134,13 +136,20 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
                 s.subagent,
                 process,
                 s.opened,
-                s.says
+                s.says,
+                outside_json(&s.outside)?
             ])?;
             touch(db, &s.at.session, seq, milliseconds(s.opened))?;
         }
-        Record::StepEnded(StepEnd { at, how, closed, .. }) => {
-            db.prepare_cached("UPDATE steps SET ending = ?2, closed = ?3, ended_seq = ?4 WHERE key = ?1")?
-                .execute(params![step_key(at), how.as_str(), closed, seq])?;
+        Record::StepEnded(StepEnd { at, how, closed, outside }) => {
+            let sql = "UPDATE steps SET ending = ?2, closed = ?3, ended_seq = ?4, outside_after = ?5 WHERE key = ?1";
+            db.prepare_cached(sql)?.execute(params![
+                step_key(at),
+                how.as_str(),
+                closed,
+                seq,
+                outside_json(outside)?
+            ])?;
             touch(db, &at.session, seq, milliseconds(*closed))?;
         }
         Record::TurnEnded(TurnEnd { session, number, how, message, at }) => {
@@ -242,7 +251,7 @@ const SESSION: &str =
     "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at FROM sessions";
 const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
 const STEP: &str = "SELECT session, turn, number, seq, call, tool, summary, command, paths, background, subagent, \
-                    process, opened, ending, closed, says FROM steps";
+                    process, opened, ending, closed, says, outside, outside_after FROM steps";
 
 impl Store {
     /// Every session, the one with the newest record first.
@@ -595,7 +604,7 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
             command: row.get(7)?,
             paths: serde_json::from_str(&row.get::<_, String>(8)?).map_err(from_sql)?,
             says: row.get(15)?,
-            outside: Vec::new(),
+            outside: outside(row, 16)?,
             background: row.get(9)?,
             subagent: row.get(10)?,
             process,
@@ -603,7 +612,21 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
         },
         ending: ending(row, 13)?,
         closed: row.get(14)?,
+        outside_after: outside(row, 17)?,
     })
+}
+
+/// Few steps name files elsewhere, so most have nothing here.
+fn outside_json(files: &[Outside]) -> Result<Option<String>, StoreError> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::to_string(files).map_err(to_sql)?))
+}
+
+fn outside(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<Outside>> {
+    let json: Option<String> = row.get(column)?;
+    json.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json).map_err(from_sql))
 }
 
 fn change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {

@@ -1,4 +1,4 @@
-//! What piton's tests share: a world with a workspace and a store, snapshots of trees taken without piton's help,
+//! What piton's tests share: a world with a workspace and a store, the binary over it, snapshots of trees taken without piton's help,
 //! ordinary users, small disks, real git; a real agent with a scripted model, in a network without a world.
 //!
 //! Tests only. A test fails where it cannot do its work here; it never skips. The one exception is an agent that is not
@@ -11,6 +11,7 @@ mod git;
 mod http;
 mod model;
 mod network;
+mod scene;
 mod snapshot;
 mod user;
 mod world;
@@ -21,6 +22,7 @@ pub use disk::SmallDisk;
 pub use git::{git, git_command};
 pub use model::{Model, Request, Say, Turn};
 pub use network::Network;
+pub use scene::{Scene, both};
 pub use snapshot::{Snapshot, snapshot};
 pub use user::{as_ordinary_user, is_root};
 pub use world::World;

@@ -3,10 +3,8 @@
 mod checkpoints;
 mod timeline;
 
-use std::collections::HashMap;
-
-use piton_engine::model::{Cause, Target, Timestamp};
-use piton_engine::view::{CheckpointView, LogEntry, Timeline};
+use piton_engine::model::{Target, Timestamp};
+use piton_engine::view::{LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
 
 use crate::args::Global;
@@ -15,6 +13,7 @@ use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::owners::Names;
 use crate::paths::PathArgs;
+use crate::titles::Titles;
 use crate::words;
 
 pub use checkpoints::why;
@@ -25,7 +24,7 @@ pub use timeline::{Around, Detail, write};
 /// A line for each turn of an agent: what to type to rewind to the moment before it (`t3`, or `kmzq:t3` for a session
 /// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted (-).
 /// Beneath it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be captured (gap).
-/// `*` marks the checkpoints that were made by hand, `↺` rewinds and `↻` redos.
+/// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -91,12 +90,13 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 
 fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
     let log = workspace.log(LogOptions { limit: args.limit })?;
-    let (operations, names) = if console.is_json() {
-        (Vec::new(), Names::default())
+    let (titles, names) = if console.is_json() {
+        (Titles::default(), Names::default())
     } else {
-        (workspace.operations()?.operations, Names::of(&workspace.sessions()?.sessions))
+        let names = Names::of(&workspace.sessions()?.sessions);
+        (Titles::of_all(workspace, &names)?, names)
     };
-    console.print(&log, |out, look| checkpoints::write(out, look, &log, &operations, &names))?;
+    console.print(&log, |out, look| checkpoints::write(out, look, &log, &titles, &names))?;
     if log.total == 0 {
         console.advise("nothing has been captured here yet; `piton checkpoint` captures the workspace");
     }
@@ -115,32 +115,13 @@ fn tell_rest(console: &mut Console, rest: u64) {
 pub fn around(workspace: &Workspace, shown: &Timeline) -> Result<Around, Failure> {
     let sessions = workspace.sessions()?.sessions;
     let names = Names::of(&sessions);
-    let mut targets = HashMap::new();
-    for entry in &shown.entries {
-        let LogEntry::Operation(operation) = entry else { continue };
-        let Some(id) = &operation.target else { continue };
-        // The target of a redo is an operation, and a checkpoint may be gone one day: its id is the last resort.
-        let label = match workspace.resolve(id) {
-            Ok(row) => called(&(&row).into(), &names),
-            Err(_) => id.chars().take(8).collect(),
-        };
-        targets.insert(id.clone(), label);
-    }
-    Ok(Around { names, sessions, targets })
+    let any = shown.entries.iter().any(|entry| matches!(entry, LogEntry::Operation(_)));
+    let titles = if any { Titles::of_all(workspace, &names)? } else { Titles::default() };
+    Ok(Around { names, sessions, titles })
 }
 
-/// What a person calls a checkpoint: its name, its place in a session, or its id.
-fn called(checkpoint: &CheckpointView, names: &Names) -> String {
-    match (&checkpoint.name, &checkpoint.place, checkpoint.cause) {
-        (Some(name), _, _) => name.clone(),
-        (_, Some(place), Cause::Prompt | Cause::BeforeTool) if place.turn > 0 => {
-            names.target(&place.session, place.turn, place.step)
-        }
-        _ => checkpoint.id.short().to_owned(),
-    }
-}
-
-fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+/// The moment that an age means.
+pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     match typed.parse() {
         Ok(Target::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
         _ => Err(Failure::user(format!("`{typed}` is no age"))

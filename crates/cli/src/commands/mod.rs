@@ -9,10 +9,12 @@ mod config;
 mod demo;
 mod diff;
 mod doctor;
+mod export;
 mod hook;
 mod init;
 mod log;
 mod man;
+mod ops;
 mod redo;
 mod rewind;
 mod run;
@@ -21,6 +23,7 @@ mod sessions;
 mod setup;
 mod show;
 mod status;
+pub mod undo;
 mod verify;
 
 use std::process::ExitCode;
@@ -34,7 +37,9 @@ use crate::error::Failure;
 pub enum Command {
     Checkpoint(checkpoint::Args),
     Rewind(rewind::Args),
+    Undo(undo::Args),
     Redo(redo::Args),
+    Ops(ops::Args),
     Log(log::Args),
     Sessions(sessions::Args),
     Changes(changes::Args),
@@ -42,6 +47,7 @@ pub enum Command {
     Show(show::Args),
     Annotate(annotate::Args),
     Diff(diff::Args),
+    Export(export::Args),
     Blame(blame::Args),
     Status(status::Args),
     Init(init::Args),
@@ -62,7 +68,9 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
     match command {
         Command::Checkpoint(args) => checkpoint::run(args, &global, console)?,
         Command::Rewind(args) => rewind::run(&args, &global, console)?,
+        Command::Undo(args) => undo::run(&args, &global, console)?,
         Command::Redo(args) => redo::run(&args, &global, console)?,
+        Command::Ops(args) => ops::run(&args, &global, console)?,
         Command::Log(args) => log::run(&args, &global, console)?,
         Command::Sessions(args) => sessions::run(&args, &global, console)?,
         Command::Changes(args) => changes::run(&args, &global, console)?,
@@ -70,6 +78,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Show(args) => show::run(&args, &global, console)?,
         Command::Annotate(args) => annotate::run(&args, &global, console)?,
         Command::Diff(args) => diff::run(&args, &global, console)?,
+        Command::Export(args) => export::run(&args, &global, console)?,
         Command::Blame(args) => blame::run(&args, &global, console)?,
         Command::Status(args) => status::run(&args, &global, console)?,
         Command::Init(args) => init::run(&args, &global, console)?,

@@ -1,79 +1,89 @@
-//! `piton redo`: take back the last rewind.
+//! `piton redo`: take back the last rewind or undo.
 
 use std::io::{self, Write};
 
-use piton_engine::{OperationError, RedoOptions};
 use piton_engine::view::OperationOutcome;
+use piton_engine::{RedoOptions, Workspace};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
-use crate::plan::{self, Refusal};
-use crate::progress::with_progress;
+use crate::operate::{self, Act, GoArgs, How};
+use crate::outcome;
+use crate::owners::Names;
+use crate::settle::SettleArgs;
+use crate::titles::Titles;
+use crate::words::plural;
 
-/// Take back the last rewind
+/// Take back the last rewind or undo
 ///
-/// Only the paths that the rewind changed become what they were before it; what was done elsewhere since stays. Where one
-/// of those paths was changed again since, nothing is done and the path is named.
+/// Only what it changed becomes what it was before; what was done since stays, in the same files too. Run it again to
+/// take back the one before that. Where taking back does not go together with what was done since, nothing is done and the
+/// places are shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    preview: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    yes: bool,
+    /// Which: the beginning of an id of `piton ops` [default: the last rewind or undo that still stands]
+    #[arg(long = "op", value_name = "ID")]
+    operation: Option<String>,
+    #[command(flatten)]
+    settle: SettleArgs,
+    #[command(flatten)]
+    go: GoArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   piton redo --preview
-  piton redo --yes";
+  piton redo --yes
+  piton redo --op kmzq           takes back that one: `piton ops` lists them";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let mut workspace = Surroundings::read(global)?.open(console)?;
-    let progress = workspace.progress();
-    let outcome = if args.yes && !args.preview {
-        with_progress(console, &progress, "Redoing", || workspace.redo_now(&RedoOptions::default())).map_err(failed)?
-    } else {
-        if !args.preview {
-            plan::someone_to_ask(console)?;
-        }
-        let plan = with_progress(console, &progress, "Planning", || workspace.plan_redo(&RedoOptions::default())).map_err(failed)?;
-        if args.preview {
-            return console.print(plan.view(), |out, look| plan::write(out, look, plan.view(), true));
-        }
-        plan::confirm(console, &workspace, plan.view(), false).map_err(|refusal| match refusal {
-            Refusal::No => Failure::Declined,
-            Refusal::Engine(error) => failed(error),
-        })?;
-        with_progress(console, &progress, "Redoing", || workspace.carry_out(plan)).map_err(failed)?
+    let options = RedoOptions { operation: args.operation.clone(), settle: args.settle.settle(), outside: args.go.outside };
+    let command = match &args.operation {
+        Some(id) => format!("piton redo --op {id}"),
+        None => "piton redo".to_owned(),
     };
-    console.print(&outcome, |out, look| write(out, look, &outcome))?;
-    if !console.is_json() {
-        console.say_with(|out, look| plan::write_remarks(out, look, &outcome));
-        if let Some(operation) = &outcome.operation {
-            console.say(format!("`piton rewind {}` returns to the state before this redo", operation.before.short()));
+    take_back(console, &mut workspace, options, args.go.how(), &command)
+}
+
+/// Takes an operation back, and tells.
+pub fn take_back(
+    console: &mut Console,
+    workspace: &mut Workspace,
+    options: RedoOptions,
+    how: How,
+    command: &str,
+) -> Result<(), Failure> {
+    let done = operate::carry_out(console, workspace, &Act::Redo(options), how, command, |_, _| {})?;
+    let Some(outcome) = done else { return Ok(()) };
+    let names = Names::of(&workspace.sessions()?.sessions);
+    let of = taken_back(workspace, &outcome, &names)?;
+    console.print(&outcome, |out, look| write(out, look, &outcome, &of))?;
+    outcome::say_remarks(console, &outcome, &names);
+    if let (Some(operation), false) = (&outcome.operation, console.is_json()) {
+        console.say(format!("`piton undo --op {}` takes this redo back", operation.id.short()));
+        if let more @ 1.. = workspace.operations_standing()? {
+            console.say(format!("`piton redo` can take back {} more", plural(more as u64, "operation")));
         }
     }
     Ok(())
 }
 
-/// The redo in one line.
-pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io::Result<()> {
-    match outcome.operation {
-        Some(_) => writeln!(out, "took back the last rewind: {}", plan::summary(outcome, look)),
-        None => writeln!(out, "nothing to do: the files are as before the last rewind already"),
-    }
+/// What a redo took back: `the rewind to t5`.
+pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Names) -> Result<String, Failure> {
+    let titles = Titles::of_all(workspace, names)?;
+    let id = outcome.operation.as_ref().and_then(|operation| operation.target.as_deref());
+    let of = id.and_then(|id| id.parse().ok()).and_then(|id| titles.get(&id));
+    Ok(of.map_or_else(|| "the operation".to_owned(), |of| format!("the {}", titles.plain(of))))
 }
 
-/// A redo cannot insist on another folder; a rewind to the same state can.
-fn failed(error: OperationError) -> Failure {
-    match error {
-        OperationError::OtherFolder(_) => Failure::from(error)
-            .hint("`piton log` lists the checkpoints; `piton rewind TARGET --across` goes to one of another folder"),
-        other => Failure::of_operation(other, "piton redo"),
+/// The redo in one line.
+pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, of: &str) -> io::Result<()> {
+    match outcome.operation {
+        Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, &outcome::summary(outcome, look))),
+        None => writeln!(out, "{}", outcome::nothing(outcome, "the files are as before it already")),
     }
 }

@@ -11,9 +11,12 @@ use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path};
+use crate::operate::{self, Act, GoArgs, How};
+use crate::outcome;
+use crate::owners::Names;
 use crate::paths::PathArgs;
-use crate::plan::{self, Refusal};
-use crate::progress::with_progress;
+use crate::plan::{self, Around};
+use crate::settle::SettleArgs;
 use crate::words::label;
 
 /// Make the workspace's files equal to a checkpoint
@@ -28,12 +31,22 @@ pub struct Args {
     target: String,
     #[command(flatten)]
     paths: PathArgs,
-    /// Show what would change, and change nothing
+    /// Carry your own edits since then over
     #[arg(long)]
-    preview: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    yes: bool,
+    keep_mine: bool,
+    /// Take back this session's work only: your own edits and those of other sessions are carried over
+    #[arg(long)]
+    only_session: bool,
+    /// Go back in what may be yours or the session's as well, which is carried over otherwise
+    #[arg(long)]
+    unsure: bool,
+    #[command(flatten)]
+    settle: SettleArgs,
+    #[command(flatten)]
+    go: GoArgs,
+    /// Do not ask, and do nothing where edits that are not this session's would be overwritten
+    #[arg(long, conflicts_with_all = ["yes", "preview"])]
+    careful: bool,
     /// Go on though the checkpoint was captured in another folder that stood at this path
     #[arg(long)]
     across: bool,
@@ -48,6 +61,7 @@ Examples:
   piton rewind t5.2 --preview               just before the second tool call of turn 5
   piton rewind before-refactor --preview
   piton rewind 10m                          ten minutes back, after a question
+  piton rewind t5 --keep-mine               with the edits that you made since
   piton rewind kmzq --path src/auth.rs --yes
   piton rewind start --json --yes";
 
@@ -55,32 +69,25 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
     let paths = args.paths.resolve(workspace.path(), &surroundings.here)?;
-    let options = RewindOptions { paths, across: args.across, ..RewindOptions::default() };
-    let command = format!("piton rewind {}", args.target);
-    let failed = |error| Failure::of_operation(error, &command);
-    let progress = workspace.progress();
-
-    let outcome = if args.yes && !args.preview {
-        let work = || workspace.rewind_now(&args.target, &options);
-        with_progress(console, &progress, "Rewinding", work).map_err(failed)?
-    } else {
-        if !args.preview {
-            plan::someone_to_ask(console)?;
-        }
-        let work = || workspace.plan_rewind(&args.target, &options);
-        let plan = with_progress(console, &progress, "Planning", work).map_err(failed)?;
-        if args.all_workspaces {
-            show_others(&surroundings, plan.view(), console);
-        }
-        if args.preview {
-            return console.print(plan.view(), |out, look| plan::write(out, look, plan.view(), true));
-        }
-        plan::confirm(console, &workspace, plan.view(), args.across).map_err(|refusal| match refusal {
-            Refusal::No => Failure::Declined,
-            Refusal::Engine(error) => failed(error),
-        })?;
-        with_progress(console, &progress, "Rewinding", || workspace.carry_out(plan)).map_err(failed)?
+    let options = RewindOptions {
+        paths,
+        across: args.across,
+        // Only this session's work goes back, so the user's own stays.
+        keep_mine: args.keep_mine || args.only_session,
+        only_session: args.only_session,
+        unsure: args.unsure,
+        settle: args.settle.settle(),
+        outside: args.go.outside,
     };
+    let command = format!("piton rewind {}", args.target);
+    let how = if args.careful { How::Careful } else { args.go.how() };
+    let act = Act::Rewind { target: args.target.clone(), options };
+    let done = operate::carry_out(console, &mut workspace, &act, how, &command, |console, plan| {
+        if args.all_workspaces {
+            show_others(&surroundings, plan, console);
+        }
+    })?;
+    let Some(outcome) = done else { return Ok(()) };
     let target = target_of(&workspace, &outcome, &args.target)?;
     let mut outcome = outcome;
     if args.all_workspaces {
@@ -89,7 +96,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let outcome = outcome;
     console.print(&outcome, |out, look| write(out, look, &outcome, &target))?;
     if !console.is_json() {
-        console.say_with(|out, look| plan::write_remarks(out, look, &outcome));
+        outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions));
         if outcome.operation.is_some() {
             console.say("`piton redo` takes it back");
         }
@@ -111,7 +118,7 @@ fn show_others(surroundings: &Surroundings, plan: &PlanView, console: &mut Conso
         console.say_with(|out, look| {
             writeln!(out, "{}", look.paint.bold(format!("In {}:", escape_path(path))))?;
             match &there {
-                Ok(there) => plan::write(out, look, there.view(), false)?,
+                Ok(there) => plan::write(out, look, there.view(), &Around::default())?,
                 Err(error) => writeln!(out, "  nothing is done there: {}", escape(error))?,
             }
             writeln!(out)
@@ -140,14 +147,17 @@ fn rewind_others(surroundings: &Surroundings, outcome: &OperationOutcome, target
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, target: &CheckpointView) -> io::Result<()> {
     let target = label(target, look.paint);
     match outcome.operation {
-        Some(_) => writeln!(out, "rewound to {target}: {}", plan::summary(outcome, look))?,
-        None => writeln!(out, "nothing to do: the files are as in {target} already")?,
+        Some(_) => writeln!(out, "rewound to {target}: {}", outcome::summary(outcome, look))?,
+        None => {
+            let otherwise = format!("the files are as in {target} already");
+            writeln!(out, "{}", outcome::nothing(outcome, &otherwise))?;
+        }
     }
     for also in &outcome.also {
         let place = escape_path(&also.workspace);
         match (&also.outcome, &also.error) {
             (Some(outcome), _) if outcome.operation.is_some() => {
-                writeln!(out, "rewound {place} too: {}", plan::summary(outcome, look))?;
+                writeln!(out, "rewound {place} too: {}", outcome::summary(outcome, look))?;
             }
             (Some(_), _) => writeln!(out, "nothing to do in {place}")?,
             (None, error) => {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use piton_engine::model::Cause;
 use piton_engine::model::git::GitState;
-use piton_engine::view::{CheckpointView, OperationView, OwnedFile, SessionView, Shown};
+use piton_engine::view::{CheckpointView, OwnedFile, SessionView, Shown};
 
 use super::log::why;
 use crate::args::Global;
@@ -13,6 +13,7 @@ use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_view};
 use crate::owners::{self, Names};
+use crate::titles::Titles;
 use crate::{files, skipped, words};
 
 /// Show a checkpoint: what changed in it and by whom, and what it left out
@@ -35,19 +36,19 @@ Examples:
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
     let shown = workspace.show(&args.target)?;
-    let operation = match (&shown.checkpoint.checkpoint.operation, console.is_json()) {
-        (Some(id), false) => workspace.operations()?.operations.into_iter().find(|operation| operation.id == *id),
-        _ => None,
-    };
     let sessions = if console.is_json() { Vec::new() } else { workspace.sessions()?.sessions };
-    console.print(&shown, |out, look| write(out, look, &shown, operation.as_ref(), &sessions))
+    let titles = match (&shown.checkpoint.checkpoint.operation, console.is_json()) {
+        (Some(_), false) => Titles::of_all(&workspace, &Names::of(&sessions))?,
+        _ => Titles::default(),
+    };
+    console.print(&shown, |out, look| write(out, look, &shown, &titles, &sessions))
 }
 
 fn write(
     out: &mut dyn Write,
     look: &Look,
     shown: &Shown,
-    operation: Option<&OperationView>,
+    titles: &Titles,
     sessions: &[SessionView],
 ) -> io::Result<()> {
     let paint = look.paint;
@@ -65,7 +66,7 @@ fn write(
     let age = words::age(checkpoint.created_at, look.now);
     // An old one's age is its date already.
     let age = if when.starts_with(&age) { String::new() } else { format!(" ({age})") };
-    line("captured", format!("{when}{age}, {}", escape(&why(checkpoint, operation))))?;
+    line("captured", format!("{when}{age}, {}", escape(&why(checkpoint, titles))))?;
     if let Some(place) = place(checkpoint, sessions, &names) {
         line("place", place)?;
     }

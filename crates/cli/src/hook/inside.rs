@@ -22,7 +22,7 @@ pub const AT_MOST: Duration = Duration::from_secs(25);
 const LONGEST: usize = 8000;
 
 /// The commands that can be typed, with the flags that stand for a person who is asked.
-const COMMANDS: [(&str, &[&str]); 12] = [
+const COMMANDS: [(&str, &[&str]); 14] = [
     ("log", &[]),
     ("status", &[]),
     ("changes", &[]),
@@ -32,28 +32,45 @@ const COMMANDS: [(&str, &[&str]); 12] = [
     ("search", &[]),
     ("checkpoint", &[]),
     ("annotate", &[]),
-    ("rewind", &["--yes"]),
+    ("undo", &["--yes"]),
+    // Whoever types it has seen no plan: what others did is taken from them only on demand.
+    ("rewind", &["--careful"]),
     ("redo", &["--yes"]),
+    ("ops", &[]),
     ("help", &[]),
 ];
 
+/// Flags that say themselves how a command goes.
+const HOW: [&str; 4] = ["--preview", "--yes", "-y", "--careful"];
+
 const HELP: &str = "\
+/piton undo                takes back the last turn and keeps what you did since
+/piton undo last 2         the last two changes; also t3, t3.2, 4 7 (numbers of changes), all, --path src
+/piton undo t3 --preview   what that would change
+/piton rewind t5           files as they were just before turn 5 (t5.2: before its second step)
+/piton redo                takes the last undo or rewind back
 /piton log                 what happened, turn by turn
 /piton changes             every change of this session, numbered
 /piton diff                what changed since the last checkpoint
-/piton rewind t5           files as they were just before turn 5 (t5.2: before its second step)
-/piton rewind t5 --preview what that would change
-/piton redo                takes the last rewind back
 /piton checkpoint NAME     a checkpoint with a name
-Also: status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
-
-/// Whoever looks for it is told what there is.
-const NO_UNDO: &str = "\
-piton: there is no undo yet; `/piton rewind t5` goes back to before turn 5, and `/piton redo` takes that back. \
-Nothing was done.";
+Also: ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
 /// Options of those commands that take the next word for their value.
-const WITH_VALUE: [&str; 8] = ["--path", "--path-b64", "--workspace", "--color", "--context", "-U", "--limit", "-n"];
+const WITH_VALUE: [&str; 13] = [
+    "--path",
+    "--path-b64",
+    "--workspace",
+    "--color",
+    "--context",
+    "-U",
+    "--limit",
+    "-n",
+    "--since",
+    "--session",
+    "--owner",
+    "--conflict",
+    "--op",
+];
 
 /// Runs what was typed after `/piton`.
 pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
@@ -61,9 +78,6 @@ pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Inst
         return (Reply::Answer("piton: a quote is not closed; nothing was done".into()), "answered nothing".into());
     };
     let Some(verb) = words.first() else { return (Reply::Answer(HELP.into()), "answered help".into()) };
-    if verb == "undo" {
-        return (Reply::Answer(NO_UNDO.into()), "answered undo".into());
-    }
     let Some((verb, usual)) = COMMANDS.into_iter().find(|(name, _)| name == verb) else {
         let text = format!("piton: `{}` cannot be used in here; nothing was done\n\n{HELP}", escape(verb));
         return (Reply::Answer(text), "answered help".into());
@@ -71,7 +85,7 @@ pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Inst
     let session = SessionId::of(&report.agent, &report.session);
     let arguments = arguments(verb, &words[1..], usual, &session);
     let text = match run(verb, &arguments, cwd, root, until) {
-        Ok(text) => text,
+        Ok(text) => as_typed(&text, &session),
         Err(error) => format!("piton: the command cannot be run: {error}"),
     };
     (Reply::Answer(text), format!("answered {verb}"))
@@ -81,7 +95,7 @@ pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Inst
 fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) -> Vec<String> {
     // What follows is words that are searched, or a note.
     let mut targets = match verb {
-        "show" | "diff" | "rewind" => usize::MAX,
+        "show" | "diff" | "rewind" | "undo" => usize::MAX,
         "annotate" => 1,
         _ => 0,
     };
@@ -100,13 +114,34 @@ fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) 
         });
         targets = targets.saturating_sub(usize::from(is_plain));
     }
-    let is_asked_otherwise = |flag: &str| {
-        arguments.iter().any(|word| word == flag || word == "--preview" || (flag == "--yes" && word == "-y"))
-    };
-    let missing: Vec<String> =
+    let is_said = |flag: &str| arguments.iter().any(|word| word == flag);
+    let is_asked_otherwise =
+        |flag: &str| is_said(flag) || is_said("--preview") || (HOW.contains(&flag) && HOW.iter().any(|how| is_said(how)));
+    let mut missing: Vec<String> =
         usual.iter().filter(|flag| !is_asked_otherwise(flag)).map(|flag| flag.to_string()).collect();
+    let names_one = |word: &String| word.starts_with("--session") || word.starts_with("--op") || word.contains(":t");
+    if verb == "undo" && !arguments.iter().any(names_one) {
+        // `last 2` is of this session too.
+        missing.extend(["--session".to_owned(), session.to_string()]);
+    }
     arguments.splice(0..0, missing);
     arguments
+}
+
+/// What an answer tells to type is typed in here, where a turn is one of this session. Contents and paths are set in from the
+/// line's beginning, and stay as they are.
+fn as_typed(printed: &str, session: &SessionId) -> String {
+    let line = |line: &str| {
+        if line.starts_with(' ') {
+            return line.to_owned();
+        }
+        let mut line = line.replace(&format!(" --session {session}"), "").replace(&format!("{session}:t"), "t");
+        for (verb, _) in COMMANDS {
+            line = line.replace(&format!("`piton {verb}"), &format!("`/piton {verb}"));
+        }
+        line
+    };
+    printed.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn run(verb: &str, arguments: &[String], cwd: &Path, root: &Path, until: Instant) -> std::io::Result<String> {
@@ -164,6 +199,10 @@ mod tests {
         check("rewind", &["--yes"], &["-y", "kmzq"], &["-y", "kmzq"]);
         check("rewind", &["--yes"], &["other:t5"], &["--yes", "other:t5"]);
         check("diff", &["--stat"], &["10m", "t1"], &["--stat", "10m", "SESSION:t1"]);
+        check("rewind", &["--careful"], &["t5", "--yes"], &["SESSION:t5", "--yes"]);
+        check("undo", &["--yes"], &["last", "2"], &["--yes", "--session", "SESSION", "last", "2"]);
+        check("undo", &["--yes"], &["t3", "--partial"], &["--yes", "SESSION:t3", "--partial"]);
+        check("undo", &["--yes"], &["--op", "kmzq"], &["--yes", "--op", "kmzq"]);
         check("search", &[], &["t5"], &["t5"]);
         // A file may be called like a turn.
         check("rewind", &[], &["t1", "--path", "t5"], &["SESSION:t1", "--path", "t5"]);
@@ -173,5 +212,13 @@ mod tests {
         check("diff", &[], &["-U", "t5", "t1", "--", "t2"], &["-U", "t5", "SESSION:t1", "--", "t2"]);
         check("annotate", &[], &["--color", "t3", "t5", "t4"], &["--color", "t3", "SESSION:t5", "t4"]);
         check("annotate", &[], &["t5", "t4"], &["SESSION:t5", "t4"]);
+    }
+
+    #[test]
+    fn an_answer_tells_what_can_be_typed_in_here_and_leaves_contents_alone() {
+        let session = SessionId::of("claude-code", "s1");
+        let printed = format!("hint: `piton undo {session}:t3 --partial`\n  now │ `piton redo`\n`piton redo` takes it back");
+        let expected = "hint: `/piton undo t3 --partial`\n  now │ `piton redo`\n`/piton redo` takes it back";
+        assert_eq!(as_typed(&printed, &session), expected);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use piton_model::blame::{History, Origin};
 use piton_model::diff::{self, TreeSource};
-use piton_model::ownership::{self, Found, Moment, Owner, Window};
+use piton_model::ownership::{self, Candidate, Found, Moment, Owner, Window};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationKind, StepRef, Tree, WorkspacePath,
 };
@@ -186,8 +186,31 @@ impl<'w> Past<'w> {
             }
             _ => Moment::Between,
         };
-        let found = Found { path, when: None, deleted: false, was_yours: false };
+        // Where nobody knows who was the last, it may have been the user.
+        let last = match self.link(Some(parent.seq)) {
+            Some(link) => unless_damaged(self.last_made(link, path))?,
+            None => None,
+        };
+        let was_yours = match last {
+            Some(Some(Who::Owner(owner))) => may_be_yours(&owner),
+            Some(Some(Who::BeforePiton) | None) => false,
+            None => true,
+        };
+        let found = Found { path, when: None, deleted: false, was_yours };
         Ok(ownership::owner(found, &windows, &moment))
+    }
+
+    /// Who made a file what it is at a checkpoint.
+    fn last_made(&self, mut at: ChainLink, path: &WorkspacePath) -> Result<Option<Who>, StoreError> {
+        let Stands::File(blob) = self.at(at, path)? else { return Ok(None) };
+        while let Some(parent) = self.link(at.parent) {
+            match self.at(parent, path)? {
+                Stands::File(same) if same == blob => at = parent,
+                _ => break,
+            }
+        }
+        let version = Version { seq: at.seq, path: path.clone(), blob };
+        self.row(Some(at.seq))?.map(|row| self.who(&row, &version)).transpose()
     }
 
     /// The versions that a version came from, the ones that have most of it first.
@@ -335,6 +358,15 @@ fn is_in_the_middle(checkpoint: &Checkpoint, parent: &Checkpoint) -> bool {
     checkpoint.cause == Cause::BeforeOperation
         && parent.cause == Cause::BeforeOperation
         && checkpoint.operation == parent.operation
+}
+
+/// Whether a change is the user's, or may be.
+fn may_be_yours(owner: &Owner) -> bool {
+    match owner {
+        Owner::You => true,
+        Owner::Unsure { candidates } => candidates.is_empty() || candidates.contains(&Candidate::You),
+        Owner::Step { .. } | Owner::Operation { .. } => false,
+    }
 }
 
 /// Where a file was that stands elsewhere in a later tree: a path that had this very content and has it no more. Of

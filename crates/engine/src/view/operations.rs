@@ -46,6 +46,12 @@ pub struct PlanView {
     /// Commands that ran in what is taken back: what they did beside files stays done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandView>,
+    /// Files outside the workspace that tools named and changed. They are touched only on request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsideView>,
+    /// Whether that was requested.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub touches_outside: bool,
     /// Whether the target was captured in another folder that stood at the same path.
     pub other_folder: bool,
     /// Whether the workspace's folder is gone and would be made anew.
@@ -82,6 +88,12 @@ pub struct Also {
 impl PlanView {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
+        let is_at_home = !self.touches_outside || self.outside.iter().all(|file| file.act == OutsideAct::Unknown);
+        is_at_home && self.is_empty_inside()
+    }
+
+    /// Whether there is nothing to do in the workspace.
+    fn is_empty_inside(&self) -> bool {
         self.created.is_empty() && self.restored.is_empty() && self.deleted.is_empty() && self.conflicts.is_empty()
     }
 
@@ -117,6 +129,36 @@ impl From<&Conflict> for ConflictView {
     }
 }
 
+/// A file outside the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutsideView {
+    /// Its whole path.
+    pub path: String,
+    /// What taking back means for it.
+    pub act: OutsideAct,
+    /// Why it is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What taking back means for a file outside the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutsideAct {
+    /// It becomes what it was.
+    Restore,
+    /// It goes: it was not there.
+    Delete,
+    /// It comes back.
+    Recreate,
+    /// What it was is merged into what it is.
+    Merge,
+    /// That does not go together with what it is now.
+    Conflict,
+    /// What it was, or what it is, is not known: it is left alone.
+    Unknown,
+}
+
 /// A shell command that an agent ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandView {
@@ -148,6 +190,12 @@ pub struct OperationOutcome {
     /// Left as they were, or decided as asked, because taking back does not go together with what was done since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictView>,
+    /// Files outside the workspace that tools named and changed; what was done, or would have been on request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsideView>,
+    /// Whether that was done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub touched_outside: bool,
     /// Changes that may be meant and may be somebody else's: they were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,

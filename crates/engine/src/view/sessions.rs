@@ -214,6 +214,9 @@ pub struct NumberedChange {
     pub tool: Option<String>,
     /// The checkpoint that has it.
     pub checkpoint: CheckpointId,
+    /// It was taken back: by an undo, or by a rewind that went past it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
 }
 
 /// What a session changed.
@@ -223,7 +226,7 @@ pub struct SessionChanges {
     pub session: SessionView,
     /// Oldest first.
     pub changes: Vec<NumberedChange>,
-    /// The session's own and the unsure ones taken together, path by path.
+    /// The session's own and the unsure ones that are in effect, taken together, path by path.
     pub summary: Counts,
     /// What the session's tools changed besides, where that was too much to list.
     #[serde(default, skip_serializing_if = "Counts::is_empty")]

@@ -114,8 +114,8 @@ impl Git {
         }
     }
 
-    /// Runs it while `feed` writes to its stdin. An error of `feed` that is not git's closing of the stream ends git
-    /// before it has done anything, where it waits for an end that then never comes (`fast-import --done`).
+    /// Runs it while `feed` writes to its stdin. The outer error of `feed` is the caller's own and ends git at once; the
+    /// inner one is the stream's, and git says why.
     pub fn feed<A: AsRef<OsStr>, E: From<GitError>>(
         &self,
         arguments: &[A],
@@ -167,6 +167,10 @@ impl Git {
                 read.and(rest).map(|_| bytes)
             });
             let spoken = speak(&mut stdin);
+            if spoken.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+                // The caller stopped in the middle: what git heard so far must not pass for all.
+                let _ = child.kill();
+            }
             drop(stdin);
             (spoken, said.join(), complaints.join())
         });

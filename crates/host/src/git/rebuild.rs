@@ -58,7 +58,9 @@ impl RepositoryWriter<'_> {
         let path = self.repository.git_dir.join(INDEX);
         for left in [path.clone(), self.repository.git_dir.join("piton-index.lock")] {
             match std::fs::remove_file(&left) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(refused("cannot remove", &left)(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(refused("cannot remove", &left)(error));
+                }
                 _ => {}
             }
         }
@@ -169,8 +171,7 @@ impl RepositoryWriter<'_> {
         let commit = state.head.commit.as_ref().and_then(|hex| Id::from_hex(hex.as_bytes(), config.format));
         let found = staged::staged(&index, &objects, commit, config.format, &limits);
         let wanted = self.flags_that_count();
-        let flagged =
-            staged::flagged(&index, &found.entries, wanted, limits.staged).map_err(WriteError::Index)?;
+        let flagged = staged::flagged(&index, &found.entries, wanted, limits.staged).map_err(WriteError::Index)?;
         let made = GitState { staged: found.entries, flagged, ..GitState::default() };
         match found.incomplete {
             Some(why) => Err(WriteError::Index(why)),

@@ -157,13 +157,8 @@ impl RepositoryWriter<'_> {
             .find(|path| identity(path) != here))
     }
 
-    /// Entries that differ between two commits' trees: path, and mode and id on the later side (mode 0 where it has none).
-    /// Without a commit a side is empty.
-    pub fn differing(
-        &self,
-        from: Option<&str>,
-        to: Option<&str>,
-    ) -> Result<Vec<(WorkspacePath, (u32, String), (u32, String))>, WriteError> {
+    /// Entries that differ between two commits' trees. Without a commit a side is empty.
+    pub fn differing(&self, from: Option<&str>, to: Option<&str>) -> Result<Vec<Differing>, WriteError> {
         let none;
         let (from, to) = match (from, to) {
             (Some(from), Some(to)) => (from, to),
@@ -186,7 +181,7 @@ impl RepositoryWriter<'_> {
             let mut id = || words.next().unwrap_or_default().to_owned();
             let ids = (id(), id());
             let path = WorkspacePath::new(path).map_err(|error| WriteError::Index(error.to_string()))?;
-            found.push((path, (modes.0, ids.0), (modes.1, ids.1)));
+            found.push(Differing { path, before: (modes.0, ids.0), after: (modes.1, ids.1) });
         }
         Ok(found)
     }
@@ -264,6 +259,16 @@ impl RepositoryWriter<'_> {
     }
 }
 
+/// A path that two commits have different entries at: mode and id on each side, mode 0 where there is none.
+pub struct Differing {
+    /// Where.
+    pub path: WorkspacePath,
+    /// On the earlier side.
+    pub before: (u32, String),
+    /// On the later side.
+    pub after: (u32, String),
+}
+
 /// A state that is to be put back must be known to its end, so more is read than for a checkpoint.
 pub(super) fn limits() -> Limits {
     Limits { staged: 200_000, trees: 2_000_000, ..Limits::default() }
@@ -311,11 +316,14 @@ fn is_left_by_piton(path: &Path) -> bool {
     }
 }
 
+/// A working tree, and the whole name of the branch that it has checked out.
+pub(super) type WorkTree = (PathBuf, Option<Vec<u8>>);
+
 impl Git {
-    /// Every working tree with the branch that it has checked out, as a whole name.
-    pub fn worktrees(&self) -> Result<Vec<(PathBuf, Option<Vec<u8>>)>, GitError> {
+    /// Every working tree of the repository, with the main one.
+    pub(super) fn worktrees(&self) -> Result<Vec<WorkTree>, GitError> {
         let said = self.run(&["worktree", "list", "--porcelain"])?;
-        let mut found: Vec<(PathBuf, Option<Vec<u8>>)> = Vec::new();
+        let mut found: Vec<WorkTree> = Vec::new();
         for line in said.split(|b| *b == b'\n') {
             if let Some(path) = line.strip_prefix(b"worktree ") {
                 found.push((PathBuf::from(OsString::from_vec(path.to_vec())), None));

@@ -6,21 +6,25 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use piton_engine::{CaptureOptions, DiffOptions, Engine, Environment, RedoOptions, RewindOptions, TimelineOptions};
+use piton_engine::{
+    CaptureOptions, Choice, DiffOptions, Engine, Environment, RedoOptions, RewindOptions, TimelineOptions, Tool,
+    UndoOptions, What,
+};
 use serde::Serialize;
 
 use self::scratch::Snapshot;
-use super::{checkpoint, diff, log, redo, rewind};
+use super::{checkpoint, log, redo, rewind, undo};
 use crate::console::{Console, Look};
 use crate::error::Failure;
 use crate::escape::escape_path;
+use crate::owners::Names;
 use crate::patch;
 use crate::words::plural;
 
 /// See it work in a scratch folder
 ///
-/// A small project appears, an agent spoils it, and a rewind brings it back, byte for byte. Your own files and your own
-/// checkpoints are not touched.
+/// A small project appears and an agent works on it. One of its turns is taken back without what you did since; then
+/// everything goes back to the beginning, byte for byte. Your own files and your own checkpoints are not touched.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Keep the scratch folder, to look around in it
@@ -31,7 +35,7 @@ pub struct Args {
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
 struct Summary {
-    /// Whether the files were what they had been, after the rewind and after the redo.
+    /// Whether the files were what they should be after the undo, the redo and the rewind.
     proved: bool,
     files: usize,
     bytes: usize,
@@ -39,8 +43,8 @@ struct Summary {
     created: usize,
     deleted: usize,
     capture_ms: f64,
+    undo_ms: f64,
     rewind_ms: f64,
-    redo_ms: f64,
     /// The scratch folder, where it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<String>,
@@ -92,19 +96,49 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     let captured = captured?;
     story.show(|out, look| checkpoint::write(out, look, &captured))?;
 
-    story.heading("An agent gets to work")?;
-    story.command("sed -i 's/0.19/0.0  # TODO/; s/ \\* (1 + TAX)//' src/price.py")?;
-    story.command("printf '…' > src/discount.py && chmod -x run.sh && rm -rf tests")?;
-    scratch::spoil(&project).map_err(no_scratch)?;
+    story.heading("An agent gets to work, and so do you")?;
+    let mut session = workspace.begin_session("demo-agent", "demo")?;
+    let mut work = |prompt: &str, tool: &Tool, id: &str, work: fn(&Path) -> io::Result<()>| {
+        session.begin_turn(prompt)?;
+        session.before_tool(tool)?;
+        work(&project).map_err(no_scratch)?;
+        session.after_tool(id)?;
+        session.end_turn()?;
+        Ok::<(), Failure>(())
+    };
+    work("add a discount", &Tool::new("1", "Write").names("src/discount.py"), "1", scratch::help)?;
+    let helped = Snapshot::of(&project).map_err(no_scratch)?;
+    work("make the tests pass", &Tool::new("2", "Bash").runs(SPOILS), "2", scratch::spoil)?;
+    story.line("you: add a function at the end of src/price.py")?;
+    scratch::add_own(&project).map_err(no_scratch)?;
     let spoiled = Snapshot::of(&project).map_err(no_scratch)?;
+    story.command("piton log --steps")?;
+    let timeline = workspace.timeline(&TimelineOptions::default())?;
+    let around = log::around(&workspace, &timeline)?;
+    story.show(|out, look| log::write(out, look, &timeline, &around, log::Detail { steps: true, files: false }))?;
 
-    story.heading("What did it do?")?;
-    story.command("piton diff --stat")?;
-    let compared = workspace.diff(&DiffOptions::default())?;
-    story.show(|out, look| diff::write_stat(out, look, &compared))?;
-    story.command("piton diff -U0 src/price.py")?;
-    let price = compared.files.iter().find(|file| file.change.path.path == "src/price.py");
-    story.show(|out, look| price.map_or(Ok(()), |file| patch::write(out, look, file)))?;
+    story.heading("Turn 2 made the tests pass by deleting them. Take it back, and keep the rest")?;
+    story.command("piton undo t2 --yes")?;
+    let choice = Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() };
+    let (undone, undo_time) = timed(|| workspace.undo_now(&UndoOptions { choice, ..UndoOptions::default() }));
+    let undone = undone?;
+    story.show(|out, look| undo::write(out, look, &undone))?;
+    story.command("piton diff t2 @")?;
+    let compared = workspace.diff(&DiffOptions { from: Some("t2".into()), ..DiffOptions::default() })?;
+    story.show(|out, look| compared.files.iter().try_for_each(|file| patch::write(out, look, file)))?;
+    // The same edit of the same state, without piton's help.
+    let expected = helped.with_own();
+    let kept = Snapshot::of(&project).map_err(no_scratch)?;
+    let is_undone = story.proof(&expected, &kept, "as before turn 2, with your function")?;
+
+    story.heading("And if the agent was right after all?")?;
+    story.command("piton redo --yes")?;
+    let redone = workspace.redo_now(&RedoOptions::default())?;
+    let names = Names::of(&workspace.sessions()?.sessions);
+    let of = redo::taken_back(&workspace, &redone, &names)?;
+    story.show(|out, look| redo::write(out, look, &redone, &of))?;
+    let again = Snapshot::of(&project).map_err(no_scratch)?;
+    let is_again = story.proof(&spoiled, &again, "what they were before the undo")?;
 
     story.heading("Fall, and fall only to the last piton")?;
     story.command("piton rewind before-agent --yes")?;
@@ -115,36 +149,25 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     let after = Snapshot::of(&project).map_err(no_scratch)?;
     let is_back = story.proof(&before, &after, "what they were")?;
 
-    story.heading("And if the agent was right after all?")?;
-    story.command("piton redo --yes")?;
-    let (redone, redo_time) = timed(|| workspace.redo_now(&RedoOptions::default()));
-    let redone = redone?;
-    story.show(|out, look| redo::write(out, look, &redone))?;
-    let again = Snapshot::of(&project).map_err(no_scratch)?;
-    let is_again = story.proof(&spoiled, &again, "what the agent made")?;
-
-    story.heading("Every state is kept")?;
-    story.command("piton log")?;
-    let timeline = workspace.timeline(&TimelineOptions::default())?;
-    let around = log::around(&workspace, &timeline)?;
-    story.show(|out, look| log::write(out, look, &timeline, &around, log::Detail::default()))?;
-
     let ms = |time: Duration| (time.as_secs_f64() * 10_000.0).round() / 10.0;
-    let (capture_ms, rewind_ms, redo_ms) = (ms(capture_time), ms(rewind_time), ms(redo_time));
-    story.heading(&format!("Capture {capture_ms} ms, rewind {rewind_ms} ms, redo {redo_ms} ms"))?;
+    let (capture_ms, undo_ms, rewind_ms) = (ms(capture_time), ms(undo_time), ms(rewind_time));
+    story.heading(&format!("Capture {capture_ms} ms, undo {undo_ms} ms, rewind {rewind_ms} ms"))?;
     Ok(Summary {
-        proved: is_back && is_again,
+        proved: is_undone && is_again && is_back,
         files: before.files(),
         bytes: before.bytes(),
         restored: rewound.restored.len(),
         created: rewound.created.len(),
         deleted: rewound.deleted.len(),
         capture_ms,
+        undo_ms,
         rewind_ms,
-        redo_ms,
         kept: None,
     })
 }
+
+/// What the agent runs in its second turn.
+const SPOILS: &str = "sed -i 's/0.19/0.0  # TODO/; s/ \\* (1 + TAX)//' src/price.py && chmod -x run.sh && rm -rf tests";
 
 /// The lines of the story.
 struct Story<'a> {

@@ -51,6 +51,14 @@ impl Snapshot {
         self.0.values().map(|(_, content)| content.len()).sum()
     }
 
+    /// The same, had the user added to it what [`add_own`] adds.
+    pub fn with_own(mut self) -> Self {
+        if let Some((_, content)) = self.0.get_mut(Path::new(PRICE)) {
+            content.extend_from_slice(OWN.as_bytes());
+        }
+        self
+    }
+
     /// Paths that are not the same in both.
     pub fn differing<'a>(&'a self, other: &'a Self) -> Vec<&'a PathBuf> {
         let all: std::collections::BTreeSet<_> = self.0.keys().chain(other.0.keys()).collect();
@@ -63,7 +71,7 @@ pub fn make_project(root: &Path) -> io::Result<()> {
     for (name, text) in [
         ("README.md", "# shop\n\nA very small shop.\n"),
         ("src/cart.py", "from price import total\n\n\ndef checkout(items):\n    return total(items)\n"),
-        ("src/price.py", "TAX = 0.19\n\n\ndef total(items):\n    return sum(items) * (1 + TAX)\n"),
+        (PRICE, "TAX = 0.19\n\n\ndef total(items):\n    return sum(items) * (1 + TAX)\n"),
         ("tests/test_cart.py", "from cart import checkout\n\n\ndef test_empty():\n    assert checkout([]) == 0\n"),
         ("tests/test_price.py", "from price import total\n\n\ndef test_tax():\n    assert total([100]) == 119\n"),
         ("run.sh", "#!/bin/sh\nexec python3 src/cart.py\n"),
@@ -76,14 +84,28 @@ pub fn make_project(root: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink("src/price.py", root.join("price"))
 }
 
-/// What the agent does; the story shows the same as shell commands.
+/// What the agent does first; the story shows the same in words.
+pub fn help(root: &Path) -> io::Result<()> {
+    std::fs::write(root.join("src/discount.py"), "def discount(price):\n    return price * 0.5\n")
+}
+
+/// What the agent does then; the story shows the same as shell commands.
 pub fn spoil(root: &Path) -> io::Result<()> {
     let price = "TAX = 0.0  # TODO\n\n\ndef total(items):\n    return sum(items)\n";
-    std::fs::write(root.join("src/price.py"), price)?;
-    std::fs::write(root.join("src/discount.py"), "def discount(price):\n    return price * 0.5\n")?;
+    std::fs::write(root.join(PRICE), price)?;
     std::fs::set_permissions(root.join("run.sh"), std::fs::Permissions::from_mode(0o644))?;
     std::fs::remove_dir_all(root.join("tests"))
 }
+
+/// What the user adds to a file, whatever is in it.
+pub fn add_own(root: &Path) -> io::Result<()> {
+    let path = root.join(PRICE);
+    let text = std::fs::read_to_string(&path)?;
+    std::fs::write(path, format!("{text}{OWN}"))
+}
+
+const PRICE: &str = "src/price.py";
+const OWN: &str = "\n\ndef shipping():\n    return 5\n";
 
 /// Makes a folder.
 pub fn make_folder(path: &Path) -> io::Result<()> {

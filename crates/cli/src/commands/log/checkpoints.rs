@@ -1,15 +1,15 @@
 //! The flat list: every checkpoint, automatic ones too.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
-use piton_engine::model::{Cause, OperationId};
-use piton_engine::view::{CheckpointView, Log, OperationView};
+use piton_engine::model::Cause;
+use piton_engine::view::{CheckpointView, Log};
 
 use crate::console::Look;
 use crate::owners::Names;
 use crate::paint::Paint;
 use crate::table::{Cell, Style, Text, line, widest};
+use crate::titles::Titles;
 use crate::words;
 
 /// One line for each checkpoint.
@@ -17,15 +17,14 @@ pub fn write(
     out: &mut dyn Write,
     look: &Look,
     log: &Log,
-    operations: &[OperationView],
+    titles: &Titles,
     names: &Names,
 ) -> io::Result<()> {
-    let operations: HashMap<&OperationId, &OperationView> = operations.iter().map(|o| (&o.id, o)).collect();
     let newest = log.checkpoints.first().map(|c| c.line);
     let rows: Vec<_> = log
         .checkpoints
         .iter()
-        .map(|c| (words::age(c.created_at, look.now), description(c, &operations, names)))
+        .map(|c| (words::age(c.created_at, look.now), description(c, titles, names)))
         .collect();
     let ages = widest(rows.iter().map(|(age, _)| age.len())) + 2;
     // Names are aligned up to a width that leaves short ones near their counts.
@@ -52,7 +51,7 @@ pub fn write(
 }
 
 /// What a checkpoint is called, or why it exists.
-fn description(checkpoint: &CheckpointView, operations: &HashMap<&OperationId, &OperationView>, names: &Names) -> Text {
+fn description(checkpoint: &CheckpointView, titles: &Titles, names: &Names) -> Text {
     let name = checkpoint.name.as_deref().unwrap_or_default();
     let note = checkpoint.annotation.as_deref().unwrap_or_default();
     let mut text = Text::new(Style::Bold, name);
@@ -63,13 +62,12 @@ fn description(checkpoint: &CheckpointView, operations: &HashMap<&OperationId, &
     if let Some(place) = checkpoint.place.as_ref().filter(|place| place.turn > 0) {
         text = text.and(Style::Id, names.target(&place.session, place.turn, place.step)).and(Style::Plain, "  ");
     }
-    let operation = checkpoint.operation.as_ref().and_then(|id| operations.get(id)).copied();
-    let text = text.and(Style::Plain, why(checkpoint, operation));
+    let text = text.and(Style::Plain, why(checkpoint, titles));
     if note.is_empty() { text } else { text.and(Style::Dim, format!("  {note}")) }
 }
 
 /// Why a checkpoint exists, with the operation or the tool that it belongs to.
-pub fn why(checkpoint: &CheckpointView, operation: Option<&OperationView>) -> String {
+pub fn why(checkpoint: &CheckpointView, titles: &Titles) -> String {
     let what = checkpoint.description.as_deref();
     match (checkpoint.cause, what) {
         (Cause::Prompt, Some(prompt)) => return format!("at the prompt: {prompt}"),
@@ -77,16 +75,10 @@ pub fn why(checkpoint: &CheckpointView, operation: Option<&OperationView>) -> St
         (Cause::AfterTool, Some(tool)) => return format!("after {tool}"),
         _ => {}
     }
-    let Some(operation) = operation else { return words::cause(checkpoint.cause).to_owned() };
-    let target = operation.target.as_deref().map(|id| id.chars().take(8).collect::<String>());
-    match (checkpoint.cause, operation.kind.as_str(), target) {
-        (Cause::BeforeOperation, kind, _) => format!("before {}", noun(kind)),
-        (_, "rewind", Some(id)) => format!("rewind to {id}"),
-        (_, kind, _) => noun(kind).to_owned(),
+    let operation = checkpoint.operation.as_ref().and_then(|id| titles.get(id));
+    match (operation, checkpoint.cause) {
+        (None, cause) => words::cause(cause).to_owned(),
+        (Some(operation), Cause::BeforeOperation) => format!("before the {}", titles.plain(operation)),
+        (Some(operation), _) => titles.plain(operation),
     }
-}
-
-/// What an operation is called.
-pub fn noun(kind: &str) -> &str {
-    if kind == "recover" { "recovery" } else { kind }
 }

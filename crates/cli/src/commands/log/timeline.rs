@@ -3,7 +3,6 @@
 //! Every line has the same columns, beneath a turn as well: what to type to mean that moment, when it was, what it was,
 //! what it changed. On a narrow terminal ages are short and the session's column goes; texts are cut, never a target.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use piton_engine::model::ownership::Owner;
@@ -12,12 +11,12 @@ use piton_engine::view::{
     ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
 };
 
-use super::checkpoints::noun;
 use crate::console::Look;
 use crate::escape::{escape, escape_view};
 use crate::owners::{self, Names};
 use crate::paint::Paint;
 use crate::table::{Cell, Style, Text, line, widest};
+use crate::titles::Titles;
 use crate::{files, words};
 
 /// What is shown beneath each turn.
@@ -36,8 +35,8 @@ pub struct Around {
     pub names: Names,
     /// Every session.
     pub sessions: Vec<SessionView>,
-    /// What the targets of operations are called.
-    pub targets: HashMap<String, String>,
+    /// What operations are called.
+    pub titles: Titles,
 }
 
 /// Narrower than this, words give way.
@@ -272,18 +271,20 @@ fn of_checkpoint(
 }
 
 fn of_operation(operation: &OperationView, around: &Around) -> Row {
-    let marker = if operation.kind == "redo" { "↻" } else { "↺" };
-    let target = operation.target.as_ref().and_then(|id| around.targets.get(id));
-    let text = match (operation.kind.as_str(), target) {
-        ("rewind", Some(target)) => Text::new(Style::Plain, "rewind to ").and(Style::Bold, target),
-        (kind, _) => Text::new(Style::Plain, noun(kind)),
+    let marker = match operation.kind.as_str() {
+        "redo" => "↻",
+        "undo" => "↶",
+        _ => "↺",
     };
+    // Whether it was taken back since is known there.
+    let operation = around.titles.get(&operation.id).unwrap_or(operation);
     let remark = match operation.state {
+        OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
         OperationStatus::Done => Text::default(),
         OperationStatus::Pending => Text::new(Style::Warn, "cut off"),
-        OperationStatus::RolledBack => Text::new(Style::Warn, "taken back"),
+        OperationStatus::RolledBack => Text::new(Style::Warn, "rolled back"),
     };
-    Row { marker: Text::new(Style::Bold, marker), text, remark, ..Row::default() }
+    Row { marker: Text::new(Style::Bold, marker), text: around.titles.title(operation), remark, ..Row::default() }
 }
 
 fn other_folder(checkpoint: &CheckpointView, line: Option<u32>) -> Text {
@@ -426,6 +427,8 @@ fn signs(counts: Option<Counts>, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -507,6 +510,10 @@ mod tests {
         ]
     }
 
+    fn operation(entry: &LogEntry) -> Option<OperationView> {
+        if let LogEntry::Operation(operation) = entry { Some(operation.clone()) } else { None }
+    }
+
     fn shown(entries: Vec<Value>, sessions: Vec<Value>, width: usize, detail: Detail) -> String {
         let total = entries.len();
         let timeline = json!({ "entries": entries, "total": total, "sessions": sessions });
@@ -514,7 +521,10 @@ mod tests {
         let around = Around {
             names: Names::of(&timeline.sessions),
             sessions: timeline.sessions.clone(),
-            targets: HashMap::from([("qqqqrrrrsssstttt".to_owned(), "t2".to_owned())]),
+            titles: Titles::new(
+                timeline.entries.iter().filter_map(operation).collect(),
+                HashMap::from([("qqqqrrrrsssstttt".to_owned(), "t2".to_owned())]),
+            ),
         };
         let look = Look { paint: Paint::none(), terminal: true, width, now: Timestamp(NOW) };
         let mut out = Vec::new();
@@ -549,6 +559,32 @@ mod tests {
     unsure              + cache.json  (t3.2 Bash or you)
     gap                 before Bash npm install: not all files could be read in time
 * mmmmnnnn  5 min ago   release  it works                        ="
+        );
+    }
+
+    #[test]
+    fn operations_say_what_they_are_about_and_how_they_stand() {
+        let one = |id: &str, kind: &str, minutes: i64, more: Value| {
+            let mut operation = json!({
+                "entry": "operation", "id": id, "kind": kind, "target": null, "before": "qqqqrrrrsssstttt",
+                "state": "done", "began_at": ago(minutes),
+            });
+            operation.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            operation
+        };
+        let entries = vec![
+            one("nnnnqqqqrrrrssss", "redo", 1, json!({ "target": "ooooqqqqrrrrssss", "about": "the undo of turn 3" })),
+            one("ooooqqqqrrrrssss", "undo", 2, json!({ "about": "turn 3 “make it blue”", "taken_back": true })),
+            one("ppppqqqqrrrrssss", "rewind", 3, json!({ "target": "qqqqrrrrsssstttt", "state": "rolled-back" })),
+        ];
+        let text = shown(entries, Vec::new(), 100, Detail::default());
+        assert_eq!(
+            text,
+            "
+↻ 1 min ago  redo of the undo of turn 3 “make it blue”
+↶ 2 min ago  undo of turn 3 “make it blue”              taken back
+↺ 3 min ago  rewind to t2                               rolled back
+"
         );
     }
 

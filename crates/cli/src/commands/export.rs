@@ -1,0 +1,113 @@
+//! `piton export`: checkpoints as git commits.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use piton_engine::view::Exported;
+use piton_engine::{ExportOptions, ExportWhat};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{escape, escape_path, escape_view};
+use crate::{files, words};
+
+/// Write a checkpoint, or each turn of a session, to git as commits
+///
+/// With a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
+/// each turn, one after the other, and your own edits between turns as commits of their own, so that `git log -p`, `git
+/// blame` or `git bisect` can look at them. The same checkpoints always become the same commits. HEAD, the index and your
+/// files stay as they are; only the reference is made.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
+    #[arg(required_unless_present = "session", conflicts_with = "session")]
+    target: Option<String>,
+    /// All turns of a session: the beginning of its id, or its name
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// The reference to make: a branch's name, or a whole name such as refs/tags/x
+    #[arg(long, value_name = "REF")]
+    git: Option<String>,
+    /// Another repository than the one around the workspace; a bare one is made where nothing is
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    into: Option<PathBuf>,
+    /// Replace the reference if it is there; never a branch that is checked out
+    #[arg(long)]
+    force: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton export t5 --git before-t5        then `git diff main before-t5`
+  piton export --session kmzq --git agent/kmzq
+  git log -p agent/kmzq                  the session, turn by turn
+  piton export start --git start --into ../copy.git
+
+What git cannot hold is left out and said: empty folders, and permission bits other than the executable one.";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let Some(reference) = &args.git else {
+        return Err(Failure::user("an export needs a place to go to")
+            .hint("`--git REF` makes commits under that name, such as `--git piton/export`"));
+    };
+    let workspace = Surroundings::read(global)?.open(console)?;
+    let what = match (&args.target, &args.session) {
+        (_, Some(session)) => ExportWhat::Session(session.clone()),
+        (Some(target), None) => ExportWhat::Checkpoint(target.clone()),
+        (None, None) => return Err(Failure::user("an export needs a checkpoint or a session")),
+    };
+    let options = ExportOptions { what, reference: reference.clone(), into: args.into.clone(), force: args.force };
+    let exported = workspace.export_git(&options)?;
+    console.print(&exported, |out, look| write(out, look, &exported))?;
+    if !console.is_json() {
+        console.say_with(|out, look| write_remarks(out, look, &exported));
+    }
+    Ok(())
+}
+
+/// The commits, and how to look at them.
+fn write(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()> {
+    let short = |commit: &str| commit.get(..10).unwrap_or(commit).to_owned();
+    let shown = look.lines(files::ON_A_TERMINAL).min(exported.commits.len());
+    if exported.commits.len() > 1 {
+        for commit in &exported.commits[..shown] {
+            writeln!(out, "{} {}", look.paint.id(short(&commit.commit)), escape(&commit.subject))?;
+        }
+        files::write_rest(out, look, "", exported.commits.len() - shown)?;
+    }
+    let name = exported.reference.strip_prefix("refs/heads/").unwrap_or(&exported.reference);
+    let made = if exported.made { ", which was made for it" } else { "" };
+    writeln!(
+        out,
+        "{} at {} in {}{made}: {}, read back",
+        escape(name),
+        look.paint.id(short(&exported.commit)),
+        escape_path(&exported.repository),
+        words::plural(exported.commits.len() as u64, "commit"),
+    )
+}
+
+/// What git could not hold.
+fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()> {
+    let note = look.paint.warn("note:");
+    if !exported.without.is_empty() {
+        let turns: Vec<_> = exported.without.iter().map(|turn| format!("t{turn}")).collect();
+        writeln!(out, "{note} nothing was captured in {}, so there is no commit", turns.join(", "))?;
+    }
+    if let Some(first) = exported.empty_folders.first() {
+        let count = words::plural(exported.empty_folders.len() as u64, "empty folder");
+        writeln!(out, "{note} git holds no empty folders: {count} left out, such as {}", escape_view(first))?;
+    }
+    if exported.other_modes > 0 {
+        let count = words::plural(exported.other_modes, "file");
+        writeln!(out, "{note} git holds only the executable bit: {count} with other permission bits")?;
+    }
+    if exported.skipped_count > 0 {
+        let count = words::plural(exported.skipped_count, "path");
+        writeln!(out, "{}", look.paint.dim(format!("not captured, so not in it: {count}; `piton show` lists them")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! `piton ops`: what was done to the files by piton itself, and how each of it stands.
+
+use std::io::{self, Write};
+
+use piton_engine::model::Counts;
+use piton_engine::view::{OperationStatus, OperationView, Operations};
+use piton_engine::{DiffOptions, Workspace};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::owners::Names;
+use crate::paint::Paint;
+use crate::table::{Cell, Style, Text, line, widest};
+use crate::titles::Titles;
+use crate::words;
+
+/// List rewinds, undos and redos, newest first
+///
+/// A line has the operation's id, when it was, what it did, how many paths it created (+), modified (~) and deleted (-),
+/// and how it stands: `taken back` was undone by a later one, `rolled back` failed and left everything as it was, `cut off`
+/// began and did not end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// At most so many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    limit: Option<usize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton ops
+  piton undo --op kmzq            takes back that one
+  piton ops -n 1 --json | jq -r '.operations[].id'";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let workspace = Surroundings::read(global)?.open(console)?;
+    let all = workspace.operations()?.operations;
+    let limit = args.limit.unwrap_or(usize::MAX).min(all.len());
+    let shown = Operations { operations: all[..limit].to_vec() };
+    if console.is_json() {
+        return console.print(&shown, |_, _| Ok(()));
+    }
+    let names = Names::of(&workspace.sessions()?.sessions);
+    let titles = Titles::of(&workspace, &all, &names);
+    let rows: Vec<_> = shown.operations.iter().map(|one| (one, titles.title(one), counts(&workspace, one))).collect();
+    console.print(&shown, |out, look| write(out, look, &rows))?;
+    if all.is_empty() {
+        console.advise("nothing was rewound or undone here yet");
+    } else if all.len() > limit {
+        let rest = words::grouped((all.len() - limit) as u64);
+        let text = console.talk.paint.dim(format!("{rest} older; without -n all are listed"));
+        console.advise(text);
+    }
+    Ok(())
+}
+
+type Row<'a> = (&'a OperationView, Text, Option<Counts>);
+
+/// A line for each.
+fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
+    let age = |operation: &OperationView| words::age(operation.began_at, look.now);
+    let signs = |counts: &Option<Counts>, paint| counts.map(|c| words::signs(&c, paint)).unwrap_or_default();
+    let ages = widest(rows.iter().map(|(operation, ..)| age(operation).len()));
+    let numbers = widest(rows.iter().map(|(.., counts)| signs(counts, Paint::none()).len()));
+    let states = widest(rows.iter().map(|(operation, ..)| state(operation).width()).filter(|width| *width <= 16));
+    let taken = 10 + ages + 2 + 2 + numbers + 2 + states;
+    let room = look.width.saturating_sub(taken).clamp(16, 72);
+    let titles = widest(rows.iter().map(|(_, title, _)| title.width())).min(room);
+    for (operation, title, counts) in rows {
+        // A file gets all of a long one.
+        let title = title.cut(look, if look.terminal { titles } else { usize::MAX });
+        let column = titles.max(title.width) + 2;
+        let cells = [
+            (Text::new(Style::Id, operation.id.short()).cut(look, 8), 10),
+            (Text::new(Style::Dim, age(operation)).cut(look, ages), ages + 2),
+            (title, column),
+            (
+                Cell { width: signs(counts, Paint::none()).len(), painted: signs(counts, look.paint) },
+                numbers + 2,
+            ),
+            (state(operation).cut(look, usize::MAX), 0),
+        ];
+        writeln!(out, "{}", line(&cells))?;
+    }
+    Ok(())
+}
+
+/// How one stands.
+pub fn state(operation: &OperationView) -> Text {
+    match operation.state {
+        OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
+        OperationStatus::Done => Text::new(Style::Good, "done"),
+        OperationStatus::Pending => Text::new(Style::Warn, "cut off"),
+        OperationStatus::RolledBack => {
+            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            Text::new(Style::Warn, "rolled back").and(Style::Plain, why)
+        }
+    }
+}
+
+/// What it changed; none where that cannot be told any more.
+fn counts(workspace: &Workspace, operation: &OperationView) -> Option<Counts> {
+    let options = DiffOptions {
+        from: Some(operation.before.to_string()),
+        to: Some(operation.after.as_ref()?.to_string()),
+        names_only: true,
+        ..DiffOptions::default()
+    };
+    workspace.diff(&options).ok().map(|diff| diff.changes)
+}

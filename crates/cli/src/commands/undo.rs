@@ -1,0 +1,178 @@
+//! `piton undo`: take back chosen changes and keep all others.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use piton_engine::view::OperationOutcome;
+use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, What, Whose, Workspace};
+
+use super::{log, redo};
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::operate::{self, Act, GoArgs};
+use crate::outcome;
+use crate::owners::Names;
+use crate::paths::PathArgs;
+use crate::settle::SettleArgs;
+
+/// Take back chosen changes and keep all others
+///
+/// Without anything: the last turn that changed something which is still there. What you and others did since stays, in
+/// the same files too: the change is taken out of what is there now. Where that does not go together, nothing is done and
+/// the places are shown. What may be somebody else's is left alone. The state now is captured first, so `piton redo` takes
+/// the undo back.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What: last, last 3, numbers of `piton changes`, turns (t3), steps (t3.2), of another session (kmzq:t3), or all
+    #[arg(value_name = "WHAT")]
+    words: Vec<String>,
+    #[command(flatten)]
+    paths: PathArgs,
+    /// Only what was changed since: 10m, 2h, 3d
+    #[arg(long, value_name = "AGE")]
+    since: Option<String>,
+    /// Only what was changed after the first of two checkpoints and up to the second
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
+    between: Option<Vec<String>>,
+    /// Of this session: the beginning of its id, or its name [default: the one that reported last]
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Whose changes: agent or you [default: agent]
+    #[arg(long, value_name = "WHO", hide_possible_values = true)]
+    owner: Option<Whom>,
+    /// Take back what may be somebody else's too
+    #[arg(long)]
+    unsure: bool,
+    #[command(flatten)]
+    settle: SettleArgs,
+    /// Take back an operation of `piton ops` instead: the beginning of its id
+    #[arg(long = "op", value_name = "ID")]
+    #[arg(conflicts_with_all = ["words", "paths", "paths_b64", "since", "between", "session", "owner", "unsure"])]
+    operation: Option<String>,
+    #[command(flatten)]
+    go: GoArgs,
+}
+
+/// Whose changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Whom {
+    You,
+    Agent,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton undo                              the agent's last turn that changed something
+  piton undo last 2                       its last two changes
+  piton undo 3 5                          changes 3 and 5 of `piton changes`
+  piton undo t3 t4.2                      turn 3, and the second step of turn 4
+  piton undo all --path src               all that the session did beneath src
+  piton undo --since 10m --preview        what it did in the last ten minutes
+  piton undo t3 --conflict markers        with both versions in the file where they clash
+  piton undo --owner you --path notes.md  your own edits of a file
+  piton undo --op kmzq                    takes back an operation: `piton ops` lists them";
+
+/// The words that can be typed, for whoever typed others.
+pub const FORMS: &str = "the forms are: nothing (the last turn), `last`, `last 3`, `7 9` (numbers of `piton changes`), \
+`t3` (a turn), `t3.2` (a step), `SESSION:t3`, `all`";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let mut workspace = surroundings.open(console)?;
+    let settle = args.settle.settle();
+    if let Some(operation) = &args.operation {
+        let options = RedoOptions { operation: Some(operation.clone()), settle, outside: args.go.outside };
+        return redo::take_back(console, &mut workspace, options, args.go.how(), &args.typed());
+    }
+    let (what, of) = What::of_words(&args.words).map_err(OperationError::from)?;
+    if let (Some(_), Some(session)) = (&of, &args.session) {
+        return Err(Failure::user("the session is said twice")
+            .hint(format!("`--session {session}` or the beginning of the words, one of them is enough")));
+    }
+    let between = args.between.as_deref().and_then(|two| match two {
+        [from, to] => Some((from.clone(), to.clone())),
+        _ => None,
+    });
+    let choice = Choice {
+        what,
+        paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
+        since: args.since.as_deref().map(|typed| log::since(typed, console.look.now)).transpose()?,
+        between,
+        session: of.or_else(|| args.session.clone()),
+        whose: args.owner.map(|whom| match whom {
+            Whom::You => Whose::You,
+            Whom::Agent => Whose::Agent,
+        }),
+        unsure: args.unsure,
+    };
+    let act = Act::Undo(UndoOptions { choice, settle, outside: args.go.outside });
+    if workspace.sessions()?.sessions.is_empty() && args.owner != Some(Whom::You) {
+        return Err(Failure::user("no session is recorded here, so there is nothing that one changed")
+            .hint("`piton rewind TARGET` goes back to a checkpoint; `piton log` lists them")
+            .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"));
+    }
+    let how = args.go.how();
+    let done = operate::carry_out(console, &mut workspace, &act, how, &args.typed(), |_, _| {})?;
+    let Some(outcome) = done else { return Ok(()) };
+    console.print(&outcome, |out, look| write(out, look, &outcome))?;
+    tell(console, &workspace, &outcome)
+}
+
+impl Args {
+    /// The command as it was typed, but for what says how it goes: a hint adds to it.
+    fn typed(&self) -> String {
+        let mut typed: Vec<String> = ["piton".to_owned(), "undo".to_owned()].into();
+        typed.extend(self.words.iter().cloned());
+        let mut flag = |name: &str, values: &[&str]| {
+            typed.push(name.to_owned());
+            typed.extend(values.iter().map(|value| (*value).to_owned()));
+        };
+        self.paths.paths.iter().for_each(|path| flag("--path", &[&path.to_string_lossy()]));
+        self.paths.paths_b64.iter().for_each(|path| flag("--path-b64", &[path]));
+        if let Some(since) = &self.since {
+            flag("--since", &[since]);
+        }
+        if let Some(two) = &self.between {
+            flag("--between", &two.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        if let Some(session) = &self.session {
+            flag("--session", &[session]);
+        }
+        if let Some(owner) = self.owner {
+            flag("--owner", &[if owner == Whom::You { "you" } else { "agent" }]);
+        }
+        if self.unsure {
+            flag("--unsure", &[]);
+        }
+        if let Some(operation) = &self.operation {
+            flag("--op", &[operation]);
+        }
+        // A word with a NUL in it is none that anybody typed.
+        shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "))
+    }
+}
+
+/// The undo in one line.
+pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io::Result<()> {
+    let Some(operation) = &outcome.operation else {
+        return writeln!(out, "{}", outcome::nothing(outcome, "nothing of it is left in the files"));
+    };
+    let about = operation.about.as_deref().unwrap_or("the changes");
+    writeln!(out, "{}", outcome::headline(look, "undid", about, &outcome::summary(outcome, look)))
+}
+
+/// What else there is to know, and the way back.
+fn tell(console: &mut Console, workspace: &Workspace, outcome: &OperationOutcome) -> Result<(), Failure> {
+    if console.is_json() {
+        return Ok(());
+    }
+    let names = Names::of(&workspace.sessions()?.sessions);
+    outcome::say_remarks(console, outcome, &names);
+    if outcome.operation.is_some() {
+        console.say("`piton redo` takes it back");
+    }
+    Ok(())
+}

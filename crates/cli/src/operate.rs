@@ -1,0 +1,264 @@
+//! How the commands that change files go: plan, show, ask, do. Rewind, undo and redo differ only in what they plan.
+
+use std::path::Path;
+
+use piton_engine::model::inverse::Conflict;
+use piton_engine::model::ownership::Owner;
+use piton_engine::view::{OperationOutcome, OutsideAct, OutsideView, PathView, PlanView};
+use piton_engine::{OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
+
+use crate::console::Console;
+use crate::error::Failure;
+use crate::escape::{escape, escape_view};
+use crate::owners::Names;
+use crate::plan::{self, Around};
+use crate::progress::with_progress;
+use crate::titles::Titles;
+use crate::words::plural;
+
+/// As many files are named in a question.
+const NAMED: usize = 5;
+
+/// The flags of each.
+#[derive(Debug, Default, clap::Args)]
+pub struct GoArgs {
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub preview: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Touch files outside the workspace that the agent's tools named, too
+    #[arg(long)]
+    pub outside: bool,
+}
+
+impl GoArgs {
+    /// What they mean.
+    pub fn how(&self) -> How {
+        match (self.preview, self.yes) {
+            (true, _) => How::Preview,
+            (false, true) => How::Yes,
+            (false, false) => How::Ask,
+        }
+    }
+}
+
+/// Whether somebody is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Only show.
+    Preview,
+    /// Show, and ask.
+    Ask,
+    /// Do it.
+    Yes,
+    /// Do it unless that takes something from others.
+    Careful,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Act {
+    Rewind { target: String, options: RewindOptions },
+    Undo(UndoOptions),
+    Redo(RedoOptions),
+}
+
+impl Act {
+    fn plan(&self, workspace: &Workspace) -> Result<Plan, OperationError> {
+        match self {
+            Self::Rewind { target, options } => workspace.plan_rewind(target, options),
+            Self::Undo(options) => workspace.plan_undo(options),
+            Self::Redo(options) => workspace.plan_redo(options),
+        }
+    }
+
+    fn now(&self, workspace: &mut Workspace) -> Result<OperationOutcome, OperationError> {
+        match self {
+            Self::Rewind { target, options } => workspace.rewind_now(target, options),
+            Self::Undo(options) => workspace.undo_now(options),
+            Self::Redo(options) => workspace.redo_now(options),
+        }
+    }
+
+    fn doing(&self) -> &'static str {
+        match self {
+            Self::Rewind { .. } => "Rewinding",
+            Self::Undo(_) => "Undoing",
+            Self::Redo(_) => "Redoing",
+        }
+    }
+
+    fn settle(&self) -> Settle {
+        match self {
+            Self::Rewind { options, .. } => options.settle,
+            Self::Undo(options) => options.settle,
+            Self::Redo(options) => options.settle,
+        }
+    }
+
+    fn goes_across(&self) -> bool {
+        matches!(self, Self::Rewind { options, .. } if options.across)
+    }
+
+    /// The failure of it. A redo cannot insist on another folder; a rewind to the same state can.
+    fn failed(&self, error: OperationError, command: &str) -> Failure {
+        match (self, error) {
+            (Self::Undo(_) | Self::Redo(_), error @ OperationError::OtherFolder(_)) => Failure::from(error).hint(
+                "`piton log` lists the checkpoints; `piton rewind TARGET --across` goes to one of another folder",
+            ),
+            (_, error) => Failure::of_operation(error, command),
+        }
+    }
+}
+
+/// Does it, as `how` says; none where it was only shown. `command` is what was typed; `beside` is called with the plan
+/// before that is shown.
+pub fn carry_out(
+    console: &mut Console,
+    workspace: &mut Workspace,
+    act: &Act,
+    how: How,
+    command: &str,
+    beside: impl FnOnce(&mut Console, &PlanView),
+) -> Result<Option<OperationOutcome>, Failure> {
+    let progress = workspace.progress();
+    if how == How::Yes {
+        let done = with_progress(console, &progress, act.doing(), || act.now(workspace));
+        return done.map(Some).map_err(|error| {
+            if let OperationError::Conflict(conflicts) = &error {
+                let conflicts: Vec<_> = conflicts.iter().map(Into::into).collect();
+                console.say_with(|out, look| plan::write_conflicts(out, look, &conflicts, false));
+            }
+            act.failed(error, command)
+        });
+    }
+    if how == How::Ask {
+        someone_to_ask(console)?;
+    }
+    let plan = with_progress(console, &progress, "Planning", || act.plan(workspace));
+    let plan = plan.map_err(|error| act.failed(error, command))?;
+    let view = plan.view();
+    beside(console, view);
+    let around = around(workspace, console, how == How::Preview, act.settle().partial)?;
+    if how == How::Preview {
+        return console.print(view, |out, look| plan::write(out, look, view, &around)).map(|()| None);
+    }
+    if !view.is_empty() {
+        may_go_on(console, workspace.path(), view, act, how, &around, command)?;
+    }
+    let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
+    done.map(Some).map_err(|error| act.failed(error, command))
+}
+
+/// Shows a plan and asks whether to go on. The engine would refuse a plan with an open conflict or, unless insisted on, of
+/// another folder: nobody is asked about those.
+fn may_go_on(
+    console: &mut Console,
+    root: &Path,
+    plan: &PlanView,
+    act: &Act,
+    how: How,
+    around: &Around,
+    command: &str,
+) -> Result<(), Failure> {
+    let is_refused = !around.partial && plan.open_conflicts().next().is_some();
+    if how == How::Ask || is_refused || !plan.others.is_empty() {
+        console.say_with(|out, look| plan::write(out, look, plan, around));
+    }
+    if is_refused {
+        let conflicts = plan.open_conflicts().filter_map(|conflict| {
+            let path = conflict.path.exact()?;
+            Some(Conflict { path, why: conflict.why, clashes: conflict.clashes.clone(), decided: false })
+        });
+        return Err(act.failed(OperationError::Conflict(conflicts.collect()), command));
+    }
+    let is_open = |file: &&OutsideView| file.act == OutsideAct::Conflict;
+    if let (Some(file), true) = (plan.outside.iter().find(is_open), plan.touches_outside && !around.partial) {
+        let why = file.why.as_deref().unwrap_or("in conflict");
+        let text = format!("outside the workspace: {}: {why}; nothing was changed", file.path);
+        return Err(Failure::user(text).hint("without `--outside` everything in the workspace is done")
+            .hint("`--conflict` decides, and `--partial` leaves it as it is"));
+    }
+    if plan.other_folder && !act.goes_across() {
+        return Err(act.failed(OperationError::OtherFolder(root.to_owned()), command));
+    }
+    if how == How::Careful {
+        if plan.others.is_empty() {
+            return Ok(());
+        }
+        return Err(Failure::user(format!("this would overwrite {}; nothing was changed", taken(plan)))
+            .hint(format!("`{command} --keep-mine` carries your own edits over"))
+            .hint(format!("`{command} --only-session` carries those of other sessions over too"))
+            .hint(format!("`{command} --yes` overwrites them; `piton redo` takes that back")));
+    }
+    // With every file in conflict there is nothing to agree to.
+    if outside(plan).is_empty() && plan.created.is_empty() && plan.restored.is_empty() && plan.deleted.is_empty() {
+        return Ok(());
+    }
+    if console.ask(&question(plan)) { Ok(()) } else { Err(Failure::Declined) }
+}
+
+/// What a plan's text needs beside the plan.
+fn around(workspace: &Workspace, console: &Console, whole: bool, partial: bool) -> Result<Around, Failure> {
+    if console.is_json() && whole {
+        return Ok(Around::default());
+    }
+    let names = Names::of(&workspace.sessions()?.sessions);
+    Ok(Around { titles: Titles::of_all(workspace, &names)?, names, whole, partial })
+}
+
+/// Refuses to guess where nobody can be asked.
+fn someone_to_ask(console: &Console) -> Result<(), Failure> {
+    if console.can_ask() {
+        return Ok(());
+    }
+    Err(Failure::user("there is no terminal to ask at; nothing was changed")
+        .hint("`--preview` shows what would change; `--yes` goes on without asking"))
+}
+
+/// `Undo 2 files (a, b)?`, `Rewind 9 files, and overwrite your edits in notes.md?`.
+fn question(plan: &PlanView) -> String {
+    let paths: Vec<&PathView> = plan.restored.iter().chain(&plan.created).chain(&plan.deleted).collect();
+    let files = plural(paths.len() as u64, "file");
+    let files = match few(&paths) {
+        Some(names) => format!("{files} ({names})"),
+        None => files,
+    };
+    let files = match &outside(plan)[..] {
+        [] => files,
+        elsewhere => format!("{files}, and outside the workspace {}", elsewhere.join(", ")),
+    };
+    let others = if plan.others.is_empty() { String::new() } else { format!(", and overwrite {}", taken(plan)) };
+    match plan.kind.as_str() {
+        "redo" => format!("Take it back in {files}?"),
+        "undo" => format!("Undo {files}?"),
+        _ => format!("Rewind {files}{others}?"),
+    }
+}
+
+/// What a plan changes outside the workspace: each is named, however many they are.
+fn outside(plan: &PlanView) -> Vec<String> {
+    let is_changed = |file: &&OutsideView| !matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict);
+    let files = plan.outside.iter().filter(|_| plan.touches_outside);
+    files.filter(is_changed).map(|file| escape(&file.path).into_owned()).collect()
+}
+
+/// What a plan takes from others: `your edits in notes.md`.
+fn taken(plan: &PlanView) -> String {
+    let whose = match &plan.others {
+        all if all.iter().all(|file| file.owner == Owner::You) => "your edits",
+        all if all.iter().all(|file| matches!(file.owner, Owner::Step { .. })) => "another session's edits",
+        _ => "edits that are not this session's",
+    };
+    let paths: Vec<&PathView> = plan.others.iter().map(|file| &file.path).collect();
+    let place = few(&paths).unwrap_or_else(|| plural(paths.len() as u64, "file"));
+    format!("{whose} in {place}")
+}
+
+/// The names of some files, where they are few.
+fn few(paths: &[&PathView]) -> Option<String> {
+    let names = || paths.iter().map(|path| escape_view(path)).collect::<Vec<_>>().join(", ");
+    (paths.len() <= NAMED).then(names)
+}

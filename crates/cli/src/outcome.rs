@@ -1,0 +1,102 @@
+//! Telling what an operation did, and what it left.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use piton_engine::view::{OperationOutcome, PathView};
+
+use crate::columns::fit;
+use crate::console::{Console, Look};
+use crate::escape::escape_view;
+use crate::files::{ON_A_TERMINAL, write_rest};
+use crate::owners::Names;
+use crate::plan::{write_head_moved, write_other_workspaces, write_outside, write_owned};
+use crate::skipped;
+use crate::words::{grouped, plural};
+
+/// What an operation did, in one line: `2 restored, 1 recreated, 3 deleted, 1 merged; verified`.
+pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
+    let merged: HashSet<_> = outcome.merged.iter().filter_map(PathView::exact).collect();
+    let is_merged = |path: &&PathView| path.exact().is_some_and(|path| merged.contains(&path));
+    let pure = |paths: &[PathView]| paths.iter().filter(|path| !is_merged(path)).count();
+    let mixed = outcome.restored.iter().chain(&outcome.created).filter(is_merged).count();
+    let parts = [
+        (pure(&outcome.restored), "restored"),
+        (pure(&outcome.created), "recreated"),
+        (pure(&outcome.deleted), "deleted"),
+        (mixed, "merged"),
+    ];
+    let said: Vec<_> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", grouped(*n as u64))).collect();
+    // What has no path of its own to list.
+    let said = if said.is_empty() { vec!["the workspace folder's own mode restored".to_owned()] } else { said };
+    let end = if outcome.verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
+    format!("{}; {end}", said.join(", "))
+}
+
+/// The beginning of that line, `undid turn 3 “make it blue”`, cut to what the screen leaves for it.
+pub fn headline(look: &Look, verb: &str, about: &str, summary: &str) -> String {
+    // Room for colours that take none does no harm.
+    let room = if look.terminal { look.width.saturating_sub(verb.len() + summary.len() + 3).max(24) } else { usize::MAX };
+    format!("{verb} {}: {summary}", fit(about, room).0)
+}
+
+/// Why nothing was done.
+pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
+    if !outcome.conflicts.is_empty() {
+        return "nothing was done: everything is in conflict".to_owned();
+    }
+    if !outcome.unsure.is_empty() {
+        return "nothing was done: what is left may be somebody else's".to_owned();
+    }
+    format!("nothing to do: {otherwise}")
+}
+
+/// What else there is to know of it.
+pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, names: &Names) -> io::Result<()> {
+    let paint = look.paint;
+    write_head_moved(out, look, outcome.head_moved.as_ref())?;
+    if outcome.also.is_empty() {
+        write_other_workspaces(out, look, &outcome.other_workspaces)?;
+    }
+    let list = |out: &mut dyn Write, heading: &str, paths: &[String]| -> io::Result<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "{} {heading}:", paint.warn("note:"))?;
+        let shown = look.lines(ON_A_TERMINAL).min(paths.len());
+        paths[..shown].iter().try_for_each(|path| writeln!(out, "  {path}"))?;
+        write_rest(out, look, "  ", paths.len() - shown)
+    };
+    let escaped = |paths: &[PathView]| paths.iter().map(escape_view).collect::<Vec<_>>();
+    list(out, "changed by another program right after they were put in place", &escaped(&outcome.changed_again))?;
+    let before = outcome.operation.as_ref().map(|operation| operation.before.short().to_owned());
+    let place = before.map(|id| format!("; kept in {}", paint.id(id))).unwrap_or_default();
+    list(out, &format!("written by another program in the last moment{place}"), &escaped(&outcome.rescued))?;
+    let left = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
+    let left: Vec<_> = left.map(|c| format!("{}: {}", escape_view(&c.path), c.why.describe())).collect();
+    list(out, "left as they are, because in conflict", &left)?;
+    let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
+    let shown = look.lines(ON_A_TERMINAL / 4);
+    write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;
+    if !outcome.unsure.is_empty() {
+        writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
+    }
+    write_outside(out, look, &outcome.outside, outcome.touched_outside)?;
+    if outcome.operation.is_some() && !outcome.commands.is_empty() {
+        let ran = plural(outcome.commands.len() as u64, "command");
+        writeln!(out, "{} not undone: what {ran} did beside files", paint.warn("note:"))?;
+    }
+    if !outcome.skipped.is_empty() {
+        let text = format!("left alone, because not captured: {}", skipped::summary(&outcome.skipped));
+        writeln!(out, "{}", paint.dim(text))?;
+    }
+    Ok(())
+}
+
+/// Says all of it, to a person.
+pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Names) {
+    if !console.is_json() {
+        console.say_with(|out, look| write_remarks(out, look, outcome, names));
+    }
+}

@@ -1,0 +1,42 @@
+//! Files outside the workspace that tools named: what becomes of them, or would on request.
+
+use std::io::{self, Write};
+
+use piton_engine::view::{OutsideAct, OutsideView};
+
+use crate::console::Look;
+use crate::escape::escape;
+
+/// Writes each with what becomes of it.
+pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched: bool) -> io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let paint = look.paint;
+    let heading = if is_touched { "Outside the workspace:" } else { "Outside the workspace, left alone:" };
+    writeln!(out, "{heading}")?;
+    for file in files {
+        let (sign, word) = match file.act {
+            OutsideAct::Restore => ("~", "restore"),
+            OutsideAct::Delete => ("-", "delete"),
+            OutsideAct::Recreate => ("+", "recreate"),
+            OutsideAct::Merge => ("±", "merge"),
+            OutsideAct::Conflict => ("!", "conflict"),
+            OutsideAct::Unknown => ("?", "unknown"),
+        };
+        let why = file.why.as_deref().map(|why| paint.dim(format!(" ({})", escape(why)))).unwrap_or_default();
+        let line = format!("{sign} {word:<8} {}", escape(&file.path));
+        let painted = match sign {
+            "~" | "±" => paint.warn(line),
+            "+" => paint.good(line),
+            "?" => paint.dim(line),
+            _ => paint.bad(line),
+        };
+        writeln!(out, "  {painted}{why}")?;
+    }
+    let any = files.iter().any(|file| file.act != OutsideAct::Unknown);
+    if any && !is_touched {
+        writeln!(out, "{}", paint.dim("`--outside` puts those back too"))?;
+    }
+    Ok(())
+}

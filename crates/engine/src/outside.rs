@@ -1,0 +1,257 @@
+//! Files outside the workspace that a tool named: what taking a step back means for them.
+//!
+//! They are captured before and after the tool, and touched only where the user asks for it by a word of its own. Their
+//! paths are taken from the file system's root and through no symlink, like the workspace's own from its root; what lies
+//! in a `.git` has no such path, so it is never touched.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use piton_host::apply::Applier;
+use piton_host::{Root, outside};
+use piton_model::diff::lookup;
+use piton_model::edit::{NewTrees, keep};
+use piton_model::inverse::{self, Conflict, Contents, Inverse, Link, Why};
+use piton_model::plan::{Layered, RootState};
+use piton_model::session::{Outside, OutsideFile};
+use piton_model::{Entry, EntryName, ObjectId, Operation, SkipReason, Step, Tree, WorkspacePath};
+use piton_store::{StepRow, Store, StoreError};
+
+use crate::draft::Settle;
+use crate::observe::LARGEST_OUTSIDE;
+use crate::operate::OperationError;
+use crate::view::{OutsideAct, OutsideView};
+use crate::workspace::Workspace;
+
+/// What steps did to files elsewhere, newest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutsideChanges {
+    pub links: Vec<(WorkspacePath, Link)>,
+    /// What was there, or what became of it, is not known.
+    pub unknown: Vec<WorkspacePath>,
+}
+
+impl OutsideChanges {
+    /// Of some steps, given oldest first.
+    pub(crate) fn of(steps: &[StepRow]) -> Self {
+        let mut all = Self::default();
+        for row in steps.iter().rev() {
+            for before in &row.step.outside {
+                let Some(path) = place(&before.path) else { continue };
+                let after = row.outside_after.iter().find(|after| after.path == before.path);
+                match after {
+                    Some(after) if before.skipped.is_none() && after.skipped.is_none() => {
+                        let link = Link { after: entry(after), before: entry(before) };
+                        if link.after != link.before {
+                            all.links.push((path, link));
+                        }
+                    }
+                    // No word of how the tool ended, or something that cannot be kept.
+                    _ => all.unknown.push(path),
+                }
+            }
+        }
+        all
+    }
+
+    /// Of an operation that is taken back.
+    pub(crate) fn of_operation(operation: &Operation) -> Self {
+        let link = |step: &Step| (step.path.clone(), Link { after: step.after.clone(), before: step.before.clone() });
+        Self { links: operation.outside.iter().map(link).collect(), unknown: Vec::new() }
+    }
+}
+
+/// What taking those changes back comes to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutsideDraft {
+    pub steps: Vec<Step>,
+    /// What is there now, which a redo needs, and what was merged.
+    pub blobs: Vec<Vec<u8>>,
+    pub conflicts: Vec<Conflict>,
+    pub files: Vec<OutsideView>,
+}
+
+impl Workspace {
+    /// Drafts what taking changes of files elsewhere back leaves, given what is there now.
+    pub(crate) fn draft_outside(
+        &self,
+        changes: &OutsideChanges,
+        settle: Settle,
+    ) -> Result<OutsideDraft, OperationError> {
+        if changes.links.is_empty() && changes.unknown.is_empty() {
+            return Ok(OutsideDraft::default());
+        }
+        let mut inverse = Inverse::default();
+        for (path, link) in &changes.links {
+            inverse.add(path.clone(), link.clone());
+        }
+        let mut now = Now::default();
+        let mut conflicts = Vec::new();
+        for path in inverse.paths() {
+            let there = whole(path);
+            if there.parent().is_none_or(|folder| !folder.is_dir()) {
+                let (path, why) = (path.clone(), Why::Deleted);
+                conflicts.push(Conflict { path, why, clashes: Vec::new(), decided: false });
+                continue;
+            }
+            now.read(path, &there);
+        }
+        for conflict in &conflicts {
+            inverse.remove(&conflict.path);
+        }
+        let mut trees = NewTrees::new();
+        let root = RootState { tree: now.tree(&mut trees), mode: 0o755 };
+        let source = Layered { over: &trees, under: &self.store };
+        let contents = NowAndThen { now: &now.contents, store: &self.store };
+        let drafted = inverse::draft(&source, &contents, root, &inverse, settle.conflicts)?;
+        conflicts.extend(drafted.conflicts);
+        let result = Layered { over: &drafted.new_trees, under: &source };
+        let mut draft = OutsideDraft::default();
+        for path in inverse.paths() {
+            let (before, after) = (now.entries.get(path).cloned(), lookup(&result, &drafted.root.tree, path)?);
+            if before == after || before.as_ref().is_some_and(Entry::is_skipped) {
+                continue;
+            }
+            let act = match (&before, &after) {
+                _ if drafted.merged.contains(path) => OutsideAct::Merge,
+                (None, _) => OutsideAct::Recreate,
+                (_, None) => OutsideAct::Delete,
+                _ => OutsideAct::Restore,
+            };
+            draft.files.push(OutsideView { path: shown(path), act, why: None });
+            draft.steps.push(Step { path: path.clone(), before, after });
+        }
+        let open = conflicts.iter().filter(|conflict| !conflict.decided);
+        draft.files.extend(open.map(|conflict| OutsideView {
+            path: shown(&conflict.path),
+            act: OutsideAct::Conflict,
+            why: Some(conflict.why.describe().to_owned()),
+        }));
+        let unknown = drafted.kept.iter().map(|(path, reason)| (path, reason.describe()));
+        let unknown = unknown.chain(changes.unknown.iter().map(|path| (path, "what was there is not known")));
+        draft.files.extend(unknown.map(|(path, why)| OutsideView {
+            path: shown(path),
+            act: OutsideAct::Unknown,
+            why: Some(why.to_owned()),
+        }));
+        draft.conflicts = conflicts;
+        draft.blobs = now.contents.into_values().chain(drafted.new_blobs.into_values()).collect();
+        Ok(draft)
+    }
+
+    /// Whether what a draft was made from is still there.
+    pub(crate) fn outside_still_holds(&self, draft: &OutsideDraft) -> Result<(), OperationError> {
+        for step in &draft.steps {
+            let mut now = Now::default();
+            now.read(&step.path, &whole(&step.path));
+            if now.entries.remove(&step.path) != step.before {
+                return Err(OperationError::StaleOutside { path: whole(&step.path) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The way to files outside the workspace, for an operation that has any.
+pub(crate) struct Outer<'a> {
+    root: Root,
+    operation: &'a Operation,
+}
+
+impl<'a> Outer<'a> {
+    pub(crate) fn of(operation: &'a Operation) -> io::Result<Option<Self>> {
+        if operation.outside.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self { root: Root::open(Path::new("/"))?, operation }))
+    }
+
+    pub(crate) fn applier(&self) -> Applier<'_> {
+        Applier { root: &self.root, operation: &self.operation.id, steps: &self.operation.outside, folders: &[] }
+    }
+}
+
+/// What is there now.
+#[derive(Default)]
+struct Now {
+    entries: BTreeMap<WorkspacePath, Entry>,
+    contents: HashMap<ObjectId, Vec<u8>>,
+}
+
+impl Now {
+    fn read(&mut self, path: &WorkspacePath, there: &Path) {
+        let entry = match outside::read(there, LARGEST_OUTSIDE) {
+            Ok(None) => return,
+            Ok(Some(plain)) => {
+                let blob = ObjectId::of_blob(&plain.bytes);
+                let size = plain.bytes.len() as u64;
+                self.contents.insert(blob, plain.bytes);
+                Entry::File { mode: plain.mode, size, blob }
+            }
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Entry::Skipped { reason: SkipReason::TooLarge }
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Entry::Skipped { reason: SkipReason::Special },
+            Err(_) => Entry::Skipped { reason: SkipReason::Unreadable },
+        };
+        self.entries.insert(path.clone(), entry);
+    }
+
+    /// A tree that holds only these files.
+    fn tree(&self, trees: &mut NewTrees) -> ObjectId {
+        let items: Vec<(Vec<&[u8]>, &Entry)> =
+            self.entries.iter().map(|(path, entry)| (path.names().collect(), entry)).collect();
+        folder(&items, 0, trees)
+    }
+}
+
+fn folder(items: &[(Vec<&[u8]>, &Entry)], depth: usize, trees: &mut NewTrees) -> ObjectId {
+    let mut by_name: BTreeMap<&[u8], Vec<(Vec<&[u8]>, &Entry)>> = BTreeMap::new();
+    for (names, entry) in items {
+        if let Some(name) = names.get(depth) {
+            by_name.entry(name).or_default().push((names.clone(), entry));
+        }
+    }
+    let mut tree = Tree::default();
+    for (name, items) in by_name {
+        let Ok(entry_name) = EntryName::new(name) else { continue };
+        let entry = match &items[..] {
+            [(names, entry)] if names.len() == depth + 1 => (*entry).clone(),
+            _ => Entry::Folder { mode: 0o755, tree: folder(&items, depth + 1, trees), holds_skipped: true },
+        };
+        tree.set(entry_name, Some(entry));
+    }
+    keep(Arc::new(tree), trees)
+}
+
+struct NowAndThen<'a> {
+    now: &'a HashMap<ObjectId, Vec<u8>>,
+    store: &'a Store,
+}
+
+impl Contents for NowAndThen<'_> {
+    type Error = StoreError;
+
+    fn content(&self, _: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, StoreError> {
+        self.now.get(blob).map_or_else(|| self.store.blob(blob), |bytes| Ok(bytes.clone()))
+    }
+}
+
+/// A path from the file system's root; none where piton never writes.
+fn place(path: &str) -> Option<WorkspacePath> {
+    WorkspacePath::new(path.strip_prefix('/')?.as_bytes()).ok().filter(|path| !path.is_root())
+}
+
+fn whole(path: &WorkspacePath) -> PathBuf {
+    Path::new("/").join(path.as_path())
+}
+
+pub(crate) fn shown(path: &WorkspacePath) -> String {
+    format!("/{}", path.display())
+}
+
+fn entry(file: &Outside) -> Option<Entry> {
+    file.file.as_ref().map(|OutsideFile { blob, size, mode }| Entry::File { mode: *mode, size: *size, blob: *blob })
+}

@@ -1,0 +1,86 @@
+//! What surfaces show of git: a state that is to come back, and an export.
+
+use std::path::PathBuf;
+
+use piton_model::CheckpointId;
+use serde::{Deserialize, Serialize};
+
+use super::PathView;
+
+/// What putting a repository's state back would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitPlanView {
+    /// Where HEAD is: `main (1a2b3c4d5e)`.
+    pub from: String,
+    /// Where it goes.
+    pub to: String,
+    /// The branch that points at another commit afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Where that branch points now; none where there is no such branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_from: Option<String>,
+    /// Where it points afterwards; none where it goes, because it had no commit yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_to: Option<String>,
+    /// Paths whose entries in the index change.
+    pub index_changes: u64,
+    /// Set where the workspace is a folder in the repository: HEAD and the index are those of all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "some_readable")]
+    pub whole_repository: Option<PathBuf>,
+}
+
+impl GitPlanView {
+    /// Whether the repository is in that state already.
+    pub fn is_empty(&self) -> bool {
+        self.from == self.to && self.branch.is_none() && self.index_changes == 0
+    }
+}
+
+fn some_readable<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => super::readable(path, to),
+        None => to.serialize_none(),
+    }
+}
+
+/// Checkpoints that became commits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Exported {
+    /// The reference's whole name.
+    pub reference: String,
+    /// The commit that it points at.
+    pub commit: String,
+    /// The repository.
+    #[serde(serialize_with = "super::readable")]
+    pub repository: PathBuf,
+    /// Whether the repository was made for this.
+    pub made: bool,
+    /// The commits, oldest first.
+    pub commits: Vec<ExportedCommit>,
+    /// Turns that are not among them, because nothing was captured in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<u32>,
+    /// Folders of the last commit that git cannot hold, because they are empty.
+    pub empty_folders: Vec<PathView>,
+    /// Files of the last commit whose permission bits are others than git's 644 and 755.
+    pub other_modes: u64,
+    /// Paths that the last checkpoint had left out.
+    pub skipped_count: u64,
+    /// Git has what was meant: every commit's tree is the one that piton reckoned.
+    pub verified: bool,
+}
+
+/// A checkpoint that became a commit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExportedCommit {
+    /// The commit.
+    pub commit: String,
+    /// Its message's first line.
+    pub subject: String,
+    /// The checkpoint.
+    pub checkpoint: CheckpointId,
+    /// The turn, where it is one's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+}

@@ -1,0 +1,183 @@
+//! Files outside the workspace that a tool named: captured before the tool, listed in every plan, touched only on request.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::PathBuf;
+
+use piton_engine::view::{OperationOutcome, OutsideAct};
+use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What};
+use piton_host::fail;
+use piton_testkit::{Agent, World, snapshot};
+
+/// A world with a folder beside the workspace, and a turn that changes files in both.
+fn changed() -> World {
+    let world = World::new();
+    std::fs::create_dir(elsewhere(&world, "")).unwrap();
+    for (name, content) in [("config", "one\ntwo\nthree\n"), ("doomed", "doomed\n"), ("bystander", "b\n")] {
+        std::fs::write(elsewhere(&world, name), content).unwrap();
+    }
+    world.write("inside", "inside\n");
+    let named: Vec<String> =
+        ["config", "doomed", "made"].iter().map(|n| elsewhere(&world, n).display().to_string()).collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).chain(["inside"]).collect();
+    Agent::new(&world, "s").edits("go", &named, |w| {
+        w.write("inside", "changed\n");
+        std::fs::write(elsewhere(w, "config"), "one\ntwo\nTHREE\n").unwrap();
+        std::fs::write(elsewhere(w, "made"), "made\n").unwrap();
+        std::fs::remove_file(elsewhere(w, "doomed")).unwrap();
+    });
+    world
+}
+
+fn elsewhere(world: &World, name: &str) -> PathBuf {
+    world.base().join("elsewhere").join(name)
+}
+
+fn read(world: &World, name: &str) -> Option<String> {
+    std::fs::read_to_string(elsewhere(world, name)).ok()
+}
+
+fn turn_one(outside: bool) -> UndoOptions {
+    let choice = Choice { what: Some(What::Places(vec![(1, None)])), ..Choice::default() };
+    UndoOptions { choice, outside, ..UndoOptions::default() }
+}
+
+fn acts(outcome: &OperationOutcome) -> Vec<(String, OutsideAct)> {
+    let name = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+    outcome.outside.iter().map(|file| (name(&file.path), file.act)).collect()
+}
+
+#[test]
+fn they_are_listed_and_left_alone_unless_asked_for() {
+    let world = changed();
+    let before = snapshot(&elsewhere(&world, ""));
+    let plan = world.open().plan_undo(&turn_one(false)).unwrap();
+    assert_eq!(plan.view().outside.len(), 3);
+    let outcome = world.open().carry_out(plan).unwrap();
+    assert!(!outcome.touched_outside && snapshot(&elsewhere(&world, "")) == before);
+    assert_eq!(world.snapshot().bytes("inside"), Some(&b"inside\n"[..]));
+    // The rest can still be had.
+    let outcome = world.open().undo_now(&turn_one(true)).unwrap();
+    assert!(outcome.touched_outside && outcome.verified);
+    assert_eq!(
+        acts(&outcome),
+        [("config", OutsideAct::Restore), ("doomed", OutsideAct::Recreate), ("made", OutsideAct::Delete)]
+            .map(|(name, act)| (name.to_owned(), act))
+    );
+    let now = ["config", "doomed", "made", "bystander"].map(|name| read(&world, name));
+    assert_eq!(now, [Some("one\ntwo\nthree\n".into()), Some("doomed\n".into()), None, Some("b\n".into())]);
+    let redo = RedoOptions { outside: true, ..RedoOptions::default() };
+    world.open().redo_now(&redo).unwrap();
+    assert!(snapshot(&elsewhere(&world, "")) == before);
+    world.assert_sound();
+}
+
+#[test]
+fn a_rewind_puts_them_back_too_and_its_redo() {
+    let world = changed();
+    let before = snapshot(&elsewhere(&world, ""));
+    world.open().rewind_now("t1", &RewindOptions { outside: true, ..RewindOptions::default() }).unwrap();
+    assert_eq!((read(&world, "made"), read(&world, "doomed")), (None, Some("doomed\n".into())));
+    // A redo that is not asked to touch them leaves them and says so.
+    let outcome = world.open().redo_now(&RedoOptions::default()).unwrap();
+    assert!(!outcome.touched_outside && outcome.outside.len() == 3);
+    assert_eq!(read(&world, "made"), None);
+    world.open().rewind_now("t1", &RewindOptions { outside: true, ..RewindOptions::default() }).unwrap();
+    world.open().redo_now(&RedoOptions { outside: true, ..RedoOptions::default() }).unwrap();
+    // The second rewind found them as they were already, so there was nothing outside to take back.
+    assert_eq!(read(&world, "made"), None);
+    let first = world.open().operations().unwrap().operations.last().unwrap().id.to_string();
+    let error = world.open().redo_now(&RedoOptions { operation: Some(first), ..RedoOptions::default() }).unwrap_err();
+    assert!(matches!(error, OperationError::NotStanding(_)), "{error}");
+    drop(before);
+}
+
+#[test]
+fn what_was_edited_since_is_merged_or_in_conflict_and_a_stale_plan_is_refused() {
+    let world = changed();
+    std::fs::write(elsewhere(&world, "config"), "ONE\ntwo\nTHREE\n").unwrap();
+    let plan = world.open().plan_undo(&turn_one(true)).unwrap();
+    assert_eq!(plan.view().outside[0].act, OutsideAct::Merge);
+    std::fs::write(elsewhere(&world, "config"), "0\nONE\ntwo\nTHREE\n").unwrap();
+    let (here, there) = (world.snapshot(), snapshot(&elsewhere(&world, "")));
+    let error = world.open().carry_out(plan).unwrap_err();
+    assert!(matches!(error, OperationError::StaleOutside { .. }), "{error}");
+    world.open().undo_now(&turn_one(true)).unwrap();
+    assert_eq!(read(&world, "config"), Some("0\nONE\ntwo\nthree\n".into()));
+    world.open().redo_now(&RedoOptions { outside: true, ..RedoOptions::default() }).unwrap();
+    world.assert_is(&here);
+    assert!(snapshot(&elsewhere(&world, "")) == there);
+
+    std::fs::write(elsewhere(&world, "config"), "one\ntwo\n3\n").unwrap();
+    let there = snapshot(&elsewhere(&world, ""));
+    let error = world.open().undo_now(&turn_one(true)).unwrap_err();
+    assert!(matches!(error, OperationError::ConflictOutside(_)), "{error}");
+    world.assert_is(&here);
+    assert!(snapshot(&elsewhere(&world, "")) == there);
+    let partial = UndoOptions { settle: Settle { partial: true, ..Settle::default() }, ..turn_one(true) };
+    world.open().undo_now(&partial).unwrap();
+    assert_eq!((read(&world, "config"), read(&world, "made")), (Some("one\ntwo\n3\n".into()), None));
+}
+
+#[test]
+fn a_link_in_the_way_is_never_followed() {
+    let world = changed();
+    let victim = world.base().join("victim");
+    std::fs::create_dir(&victim).unwrap();
+    std::fs::write(victim.join("config"), "one\ntwo\nTHREE\n").unwrap();
+    std::fs::write(victim.join("made"), "made\n").unwrap();
+    std::fs::rename(elsewhere(&world, ""), world.base().join("moved")).unwrap();
+    std::os::unix::fs::symlink(&victim, world.base().join("elsewhere")).unwrap();
+    let (before, here) = (snapshot(&victim), world.snapshot());
+    assert!(world.open().undo_now(&turn_one(true)).is_err());
+    assert!(snapshot(&victim) == before, "nothing was written through the link");
+    world.assert_is(&here);
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_both_old_or_both_new() {
+    let world = changed();
+    let (old, old_there) = (world.snapshot(), snapshot(&elsewhere(&world, "")));
+    world.open().undo_now(&turn_one(true)).unwrap();
+    let (new, new_there) = (world.snapshot(), snapshot(&elsewhere(&world, "")));
+    let (mut olds, mut news) = (0, 0);
+    for step in 1.. {
+        let world = changed();
+        if fail::with(step, || drop(world.open().undo_now(&turn_one(true)))).is_some() {
+            break;
+        }
+        drop(world.open());
+        let (here, there) = (world.snapshot(), snapshot(&elsewhere(&world, "")));
+        if here == new && there == new_there {
+            news += 1;
+        } else {
+            assert!(here == old, "died at step {step}: inside\n{}", here.differences(&old).join("\n"));
+            assert!(there == old_there, "died at step {step}: outside\n{}", there.differences(&old_there).join("\n"));
+            olds += 1;
+        }
+        assert!(world.open().status().unwrap().pending.is_empty());
+        world.assert_sound();
+        if here == old {
+            world.open().undo_now(&turn_one(true)).unwrap();
+            assert!(snapshot(&elsewhere(&world, "")) == new_there);
+        }
+    }
+    assert!(olds > 10 && news > 1, "{olds} old, {news} new");
+}
+
+#[test]
+fn an_edit_after_the_crash_is_not_lost() {
+    for step in 1.. {
+        let world = changed();
+        if fail::with(step, || drop(world.open().undo_now(&turn_one(true)))).is_some() {
+            break;
+        }
+        std::fs::write(elsewhere(&world, "config"), "edited after the crash\n").unwrap();
+        std::fs::write(elsewhere(&world, "added"), "added\n").unwrap();
+        drop(world.open());
+        assert_eq!(read(&world, "config"), Some("edited after the crash\n".into()), "step {step}");
+        assert_eq!(read(&world, "added"), Some("added\n".into()), "step {step}");
+        assert!(world.open().status().unwrap().pending.is_empty(), "step {step}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Where an export goes: a repository that is there, or one that is made for it.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::Repository;
+use super::command::{Git, GitError};
+use super::files;
+use super::trees::GitIds;
+use super::write::line_of;
+
+/// Why a folder is no place for an export.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// There is no repository around the workspace.
+    #[error("there is no git repository around {}", .0.display())]
+    NoRepository(PathBuf),
+    /// The folder holds something, and no repository.
+    #[error("{} is no git repository, and not empty", .0.display())]
+    NotEmpty(PathBuf),
+    /// The system refused.
+    #[error("cannot use {}: {source}", path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// A repository to write commits to.
+pub struct Place {
+    /// The user's git, at it.
+    pub git: Git,
+    /// Where it is.
+    pub folder: PathBuf,
+    /// Whether it was made just now.
+    pub made: bool,
+}
+
+impl Place {
+    /// The repository around a workspace.
+    pub fn around(root: &Path, program: Option<&Path>) -> Result<Self, PlaceError> {
+        let repository = Repository::find(root).ok_or_else(|| PlaceError::NoRepository(root.to_owned()))?;
+        let folder = repository.work_tree().to_owned();
+        Ok(Self { git: Git::at(&folder, program)?, folder, made: false })
+    }
+
+    /// The repository at exactly this folder, bare or not. Where nothing is there, or an empty folder, a bare one is made.
+    pub fn at(folder: &Path, program: Option<&Path>) -> Result<Self, PlaceError> {
+        let refused = |source: io::Error| PlaceError::Io { path: folder.to_owned(), source };
+        let is_empty = match std::fs::read_dir(folder) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(refused(error)),
+        };
+        let is_bare = files::exists(&folder.join("HEAD")) && files::is_folder(&folder.join("objects"));
+        if !is_empty && !is_bare && !files::exists(&folder.join(".git")) {
+            return Err(PlaceError::NotEmpty(folder.to_owned()));
+        }
+        if is_empty {
+            std::fs::create_dir_all(folder).map_err(refused)?;
+        }
+        let folder = folder.canonicalize().map_err(refused)?;
+        let git = Git::at(&folder, program)?;
+        if is_empty {
+            git.run(&["init", "-q", "--bare", "--template="])?;
+        }
+        Ok(Self { git, folder, made: is_empty })
+    }
+
+    /// The hash that its ids are made with.
+    pub fn ids(&self) -> Result<GitIds, GitError> {
+        let name = line_of(&self.git.run(&["rev-parse", "--show-object-format"])?);
+        GitIds::named(&name).ok_or_else(|| GitError::Io(io::Error::other(format!("its hash {name} is unknown"))))
+    }
+
+    /// Where a reference points; none where it does not exist.
+    pub fn commit_of(&self, reference: &str) -> Result<Option<String>, GitError> {
+        let said = self.git.run(&["for-each-ref", "--format=%(objectname) %(refname)", reference])?;
+        let said = String::from_utf8_lossy(&said);
+        // A name also means all that is beneath it.
+        let found = said.lines().find_map(|line| line.split_once(' ').filter(|(_, name)| *name == reference));
+        Ok(found.map(|(id, _)| id.to_owned()))
+    }
+
+    /// The working tree that has a branch checked out.
+    pub fn checked_out(&self, reference: &str) -> Result<Option<PathBuf>, GitError> {
+        let all = self.git.worktrees()?;
+        let is_it = |branch: &Option<Vec<u8>>| branch.as_deref().map(OsStr::from_bytes) == Some(OsStr::new(reference));
+        Ok(all.into_iter().find(|(_, branch)| is_it(branch)).map(|(path, _)| path))
+    }
+}
