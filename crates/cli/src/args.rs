@@ -58,8 +58,9 @@ const BEGIN: &str = "\
 Begin:
   piton demo                       see it work in a scratch folder, in ten seconds
   piton checkpoint before-agent    capture this project
+  piton undo                       take back the agent's last turn, and keep what you did since
   piton rewind before-agent        make it equal to that checkpoint again
-  piton redo                       take the rewind back
+  piton redo                       take the undo or the rewind back
 
 `piton help COMMAND` says more about each command.";
 
@@ -67,8 +68,9 @@ const LONG: &str = "\
 Begin:
   piton demo                       see it work in a scratch folder, in ten seconds
   piton checkpoint before-agent    capture this project
+  piton undo                       take back the agent's last turn, and keep what you did since
   piton rewind before-agent        make it equal to that checkpoint again
-  piton redo                       take the rewind back
+  piton redo                       take the undo or the rewind back
 
 Targets, wherever a command takes one:
   kmzq                the beginning of a checkpoint's id; ids have the letters k to z only

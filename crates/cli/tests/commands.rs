@@ -245,7 +245,7 @@ mod exit_codes {
             (&["rewind", "@", "--yes"], "not a checkpoint", "piton log"),
             (&["rewind", "first"], "no terminal", "--yes"),
             (&["redo"], "no terminal", "--preview"),
-            (&["redo", "--yes"], "no rewind to take back", "piton log"),
+            (&["redo", "--yes"], "no rewind or undo to take back", "piton log"),
             (&["checkpoint", "first"], "taken", "another name"),
             (&["checkpoint", "a:b"], "cannot be a checkpoint's name", "before-refactor"),
             (&["diff", "nosuch"], "`nosuch` is no checkpoint, and no path", "piton log"),
@@ -319,7 +319,7 @@ mod asking {
         for answer in ["n\n", "\n", "nonsense\n", "\u{4}"] {
             let (shown, code) = at_a_terminal(scene.piton(&["rewind", "first"]), answer);
             assert!(shown.contains("~ restore  a.txt") && shown.contains("- delete   new.txt"), "{shown}");
-            assert!(shown.contains("Rewind 2 files? [y/N]"), "{shown}");
+            assert!(shown.contains("Rewind 2 files (a.txt, new.txt)? [y/N]"), "{shown}");
             assert!(shown.contains("Nothing was changed."), "{shown}");
             assert_eq!(code, Some(1));
             assert_eq!(scene.read("a.txt"), "changed\n");
@@ -605,7 +605,7 @@ mod demo {
     fn it_works_proves_itself_and_leaves_nothing_behind() {
         let scene = Scene::new();
         let text = scene.ok(&["demo"]);
-        assert_eq!(text.matches("proof: ").count(), 2, "{text}");
+        assert_eq!(text.matches("proof: ").count(), 3, "{text}");
         assert!(text.contains("byte for byte what they were"), "{text}");
         assert!(!text.contains('\x1b') && text.lines().count() <= 60, "{text}");
         let summary = scene.json(&["demo"]);
@@ -637,7 +637,9 @@ mod papers {
             "-init",
             "-checkpoint",
             "-rewind",
+            "-undo",
             "-redo",
+            "-ops",
             "-diff",
             "-log",
             "-sessions",

@@ -7,18 +7,20 @@ use std::convert::Infallible;
 use piton_host::{Index, Root, empty_tree, read_entry};
 use piton_model::content::Decision;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
+use piton_model::git::GitMove;
 use piton_model::inverse::{self, Conflict, Contents, Inverse, Link, Why};
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, WorkspacePath};
 use piton_store::{CheckpointRow, Store, StoreError};
 
+use crate::git_restore::GitPlan;
 use crate::operate::OperationError;
 use crate::outside::{OutsideChanges, OutsideDraft};
 use crate::redo::RedoAsked;
 use crate::rewind::RewindAsked;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::undo::{UndoOptions, is_within_any};
-use crate::view::{ChangedFile, CommandView, PathView, PlanView, SkippedView};
+use crate::view::{ChangedFile, CommandView, HeadMoved, PathView, PlanView, SkippedView};
 use crate::workspace::{Standing, Workspace};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.
@@ -90,6 +92,10 @@ pub(crate) struct Request {
     pub outside: OutsideChanges,
     /// Whether those are touched.
     pub touches_outside: bool,
+    /// Where the repository goes, where that is asked for.
+    pub git: Option<GitPlan>,
+    /// Why it stays where it is, where it should go back with the rest.
+    pub git_stays: Option<String>,
     /// Changes to take back, or to carry over, that only the capture at the operation's beginning finds.
     pub fresh: Vec<WorkspacePath>,
     /// The moment that is returned to, where the result follows that and not what was there before.
@@ -192,6 +198,11 @@ impl Draft {
 }
 
 impl Request {
+    /// Where the repository goes, if anywhere.
+    pub(crate) fn git_move(&self) -> Option<&GitMove> {
+        self.git.as_ref().map(GitPlan::change).filter(|change| !change.is_empty())
+    }
+
     /// What kind of operation it is once it is known what is left alone.
     pub(crate) fn kind_of(&self, draft: &Draft, before: &CheckpointId) -> OperationKind {
         let fresh = ChangesAt { checkpoint: before.clone(), paths: self.fresh.clone() };
@@ -272,13 +283,23 @@ impl Workspace {
             others: touched(&request.remarks.others, changes),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
+            git: request.git.as_ref().map(|plan| plan.view().clone()),
+            git_stays: request.git_stays.clone(),
             outside: draft.outside.files.clone(),
             touches_outside: request.touches_outside,
             other_folder: self.is_other_folder(ask),
             missing_folder,
             other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
-            head_moved: target.map(|target| self.head_moved(target)).transpose()?.flatten(),
+            head_moved: self.head_moved_of(request)?,
         })
+    }
+
+    /// Whether the repository is elsewhere than at the target, and stays there.
+    pub(crate) fn head_moved_of(&self, request: &Request) -> Result<Option<HeadMoved>, StoreError> {
+        match request.aim.target() {
+            Some(target) if request.git.is_none() => self.head_moved(target),
+            _ => Ok(None),
+        }
     }
 
     /// The steps of a request.

@@ -13,6 +13,7 @@ use piton_host::apply::{Applier, ApplyError, Content, make_root};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, in_parallel};
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
+use piton_model::git::{GitEnd, GitMove};
 use piton_model::inverse::Conflict;
 use piton_model::plan::{Layered, RootState};
 use piton_model::{
@@ -24,6 +25,7 @@ use piton_store::{PATIENCE, Store, StoreError};
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
 use crate::draft::{Ask, Draft, Plan, Request, Seen, more_unknown, paths, still_holds};
+use crate::git_restore::GitRefusal;
 use crate::leftovers::found_at;
 use crate::notice::Notice;
 use crate::outside::{Outer, shown};
@@ -51,6 +53,9 @@ pub enum OperationError {
         /// Where.
         path: PathBuf,
     },
+    /// The same in the repository.
+    #[error("the repository changed after this plan was made; nothing was changed")]
+    StaleGit,
     /// Taking back does not go together with what is there now.
     #[error("{}; nothing was changed", in_conflict(.0))]
     Conflict(Vec<Conflict>),
@@ -63,6 +68,9 @@ pub enum OperationError {
     /// It was taken back already, or never came to its end.
     #[error("operation {} does not stand any more: there is nothing of it to take back", .0.short())]
     NotStanding(OperationId),
+    /// The repository's state cannot be put back.
+    #[error(transparent)]
+    Git(#[from] GitRefusal),
     /// What was asked for names no change.
     #[error(transparent)]
     Chosen(#[from] ChosenError),
@@ -153,6 +161,7 @@ impl Workspace {
                 Some((request, draft, _)) => {
                     still_holds(&seen.trees, seen.now, &draft.plan)?;
                     self.outside_still_holds(&draft.outside)?;
+                    self.git_still_holds(ask, request)?;
                     break (request.clone(), draft.clone(), taken);
                 }
                 None => {
@@ -187,6 +196,8 @@ impl Workspace {
             skipped: self.skipped_by(&draft.plan, &request)?,
             merged: draft.merged.iter().map(Into::into).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            git: request.git.as_ref().map(|plan| plan.view().clone()),
+            git_stays: request.git_stays.clone(),
             outside: draft.outside.files.clone(),
             touched_outside: !draft.outside.steps.is_empty(),
             unsure: request.remarks.unsure.clone(),
@@ -196,12 +207,18 @@ impl Workspace {
             verified: true,
             other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
             also: Vec::new(),
-            head_moved: target.map(|target| self.head_moved(target)).transpose()?.flatten(),
+            head_moved: self.head_moved_of(&request)?,
         };
-        if draft.is_empty() {
+        if draft.is_empty() && request.git_move().is_none() {
             return Ok(outcome);
         }
         let begun = self.begin(&root, &request, &draft, taken)?;
+        if let Some(change) = &begun.operation.git
+            && let Err(refusal) = self.keep_git(&begun.operation.id, change)
+        {
+            self.note_end(&lock, &begun.operation.id, Outcome::RolledBack { why: refusal.to_string() })?;
+            return Err(refusal.into());
+        }
         let checked = self.apply(&lock, &root, &begun)?;
         let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
         self.end(&lock, &root, &begun, &checked)?;
@@ -282,6 +299,7 @@ impl Workspace {
             steps: plan.steps.clone(),
             folders: plan.folders.clone(),
             outside: draft.outside.steps.clone(),
+            git: request.git_move().cloned(),
             result,
         };
         writer.record(Record::Checkpoint(before.clone()))?;
@@ -303,7 +321,10 @@ impl Workspace {
         let outer = Outer::of(&begun.operation).map_err(|e| self.folder_error(e))?;
         let outer = outer.as_ref().map(Outer::applier);
         let (mut swapped, mut swapped_outside) = (0, 0);
-        let result = self.stage_and_swap(&applier, outer.as_ref(), &mut swapped, &mut swapped_outside);
+        let git = begun.operation.git.as_ref();
+        let result = self
+            .stage_and_swap(&applier, outer.as_ref(), &mut swapped, &mut swapped_outside)
+            .and_then(|checked| git.map_or(Ok(()), |change| self.move_git(change, GitEnd::After)).map(|()| checked));
         result.map_err(|error| {
             let full_disk = match &error {
                 ApplyError::Path { source, .. } => source.kind() == io::ErrorKind::StorageFull,
@@ -316,6 +337,9 @@ impl Workspace {
             );
             let reason = describe(error);
             let back = || {
+                if let Some(change) = git {
+                    self.move_git(change, GitEnd::Before)?;
+                }
                 if let Some(outer) = &outer {
                     put_back_outside(outer, swapped_outside).map_err(outside)?;
                 }
@@ -333,6 +357,30 @@ impl Workspace {
                 Err(other) => OperationError::Stuck { reason, path: WorkspacePath::root(), back: describe(other) },
             }
         })
+    }
+
+    /// Drives the repository to one end of a move, and reads back that it is there.
+    fn move_git(&self, change: &GitMove, end: GitEnd) -> Result<(), ApplyError<StoreError>> {
+        let refused = |why: String| ApplyError::Path { path: WorkspacePath::root(), source: io::Error::other(why) };
+        match self.finish_git(change, end) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refused("the repository does not read back as it was put".to_owned())),
+            Err(refusal) => Err(refused(refusal.to_string())),
+        }
+    }
+
+    /// Whether the repository is still where it was when a plan was made.
+    fn git_still_holds(&self, ask: &Ask, request: &Request) -> Result<(), OperationError> {
+        let Some(plan) = &request.git else { return Ok(()) };
+        let again = match ask {
+            Ask::Rewind(asked) => self.plan_git(&asked.target)?,
+            Ask::Redo(asked) => match &asked.operation.git {
+                Some(done) => self.plan_git_back(done)?,
+                None => return Ok(()),
+            },
+            Ask::Undo(_) => return Ok(()),
+        };
+        if again.change() == plan.change() { Ok(()) } else { Err(OperationError::StaleGit) }
     }
 
     fn stage_and_swap(

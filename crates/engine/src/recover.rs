@@ -11,6 +11,7 @@ use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, read_entry};
 use piton_model::diff::lookup;
 use piton_model::edit::{Edit, NewTrees, edit};
+use piton_model::git::GitEnd;
 use piton_model::merge::merge_entry;
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, WorkspacePath};
@@ -90,6 +91,7 @@ impl Workspace {
                         finished: false,
                         left_alone: Vec::new(),
                         left_outside: Vec::new(),
+                        git_stays: None,
                         damaged,
                     });
                     continue;
@@ -173,6 +175,13 @@ impl Workspace {
         if let Some(outer) = &outer {
             left_outside = self.end_outside(outer, &sides_outside, finished).map_err(refused)?;
         }
+        // Whoever moved HEAD or staged something since keeps that: it is said, and does not stand in the way for ever.
+        let end = if finished { GitEnd::After } else { GitEnd::Before };
+        let git_stays = match operation.git.as_ref().map(|change| self.finish_git(change, end)) {
+            Some(Err(refusal)) => Some(refusal.to_string()),
+            Some(Ok(false)) => Some("it does not read back as it was put".to_owned()),
+            Some(Ok(true)) | None => None,
+        };
         applier.close_folders(finished).map_err(refused)?;
         applier.sync_swapped().map_err(refused)?;
         point("recover:swapped").map_err(io_error)?;
@@ -187,7 +196,7 @@ impl Workspace {
         left_alone.sort();
         left_alone.dedup();
         let left_alone = left_alone.iter().map(Into::into).collect();
-        Ok(Recovered { operation: operation.id.clone(), finished, left_alone, left_outside, damaged: None })
+        Ok(Recovered { operation: operation.id.clone(), finished, left_alone, left_outside, git_stays, damaged: None })
     }
 
     /// Where the files outside the workspace stand.
@@ -327,6 +336,8 @@ impl Workspace {
             returns: Some(Returns { to: before.checkpoint.id.clone(), from: None }),
             outside: OutsideChanges::default(),
             touches_outside: false,
+            git: None,
+            git_stays: None,
             fresh: Vec::new(),
             settle: Settle::default(),
             remarks: Remarks::default(),

@@ -79,6 +79,12 @@ impl Workspace {
             }
             changes.add(change.path, Link { after: change.after, before: change.before });
         }
+        // It went with the rest, so it comes back with the rest; but not over what somebody did in the repository since.
+        let (git, git_stays) = match operation.git.as_ref().map(|change| self.plan_git_back(change)) {
+            Some(Ok(plan)) => (Some(plan), None),
+            Some(Err(refusal)) => (None, Some(refusal.to_string())),
+            None => (None, None),
+        };
         let kind = operation.kind.as_str();
         let about = match &operation.about {
             Some(about) => format!("the {kind} of {about}"),
@@ -89,6 +95,8 @@ impl Workspace {
             about: Some(about),
             aim: Aim::Without { changes, target: Some(before.clone()) },
             paths: Vec::new(),
+            git,
+            git_stays,
             outside: OutsideChanges::of_operation(operation),
             touches_outside: asked.outside,
             fresh: Vec::new(),

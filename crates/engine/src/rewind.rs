@@ -32,6 +32,8 @@ pub struct RewindOptions {
     pub settle: Settle,
     /// Put files outside the workspace that tools named back too.
     pub outside: bool,
+    /// Put the repository's branch, HEAD and index back too.
+    pub git: bool,
 }
 
 /// A rewind that is asked for.
@@ -118,6 +120,8 @@ impl Workspace {
             about: None,
             aim,
             paths: options.paths.clone(),
+            git: if options.git { Some(self.plan_git(target)?) } else { None },
+            git_stays: None,
             outside,
             touches_outside: options.outside,
             fresh,

@@ -45,6 +45,8 @@ impl Workspace {
             fresh: fresh.collect(),
             aim: Aim::Without { changes: inverse, target: None },
             paths: options.choice.paths.clone(),
+            git: None,
+            git_stays: None,
             outside,
             touches_outside: options.outside,
             returns: None,

@@ -288,6 +288,9 @@ pub struct Recovered {
     /// The same of files outside the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_outside: Vec<String>,
+    /// Why the repository was left as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_stays: Option<String>,
     /// Set where what is needed for ending it is damaged in the store: its files may be half changed, and this is the
     /// checkpoint of the state before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -146,6 +146,11 @@ impl GitEnd {
 }
 
 impl GitMove {
+    /// Whether there is nothing to move.
+    pub fn is_empty(&self) -> bool {
+        self.branch.is_none() && self.before.is_same(&self.after, ALL_FLAGS)
+    }
+
     /// The state at an end.
     pub fn state(&self, end: GitEnd) -> &GitState {
         match end {

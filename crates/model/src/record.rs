@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::diff::Counts;
+use crate::git::GitMove;
 use crate::id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
 use crate::ownership::Owned;
 use crate::path::WorkspacePath;
@@ -263,6 +264,9 @@ pub struct Operation {
     /// Files outside the workspace that it changes; their paths are from the file system's root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Step>,
+    /// Where it moves the repository, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitMove>,
     /// The root when all is done.
     pub result: RootState,
 }

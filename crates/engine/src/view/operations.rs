@@ -8,7 +8,7 @@ use piton_model::{CheckpointId, OperationId, StepRef, Timestamp};
 use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
-use super::{ChangedFile, CheckpointView, PathView, SkippedView, readable};
+use super::{ChangedFile, CheckpointView, GitPlanView, PathView, SkippedView, readable};
 
 /// What a rewind, an undo or a redo would do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,6 +46,12 @@ pub struct PlanView {
     /// Commands that ran in what is taken back: what they did beside files stays done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandView>,
+    /// Where the repository goes, where that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitPlanView>,
+    /// Why the repository stays where it is, where it should go back with the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_stays: Option<String>,
     /// Files outside the workspace that tools named and changed. They are touched only on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideView>,
@@ -89,7 +95,7 @@ impl PlanView {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         let is_at_home = !self.touches_outside || self.outside.iter().all(|file| file.act == OutsideAct::Unknown);
-        is_at_home && self.is_empty_inside()
+        is_at_home && self.git.is_none() && self.is_empty_inside()
     }
 
     /// Whether there is nothing to do in the workspace.
@@ -190,6 +196,12 @@ pub struct OperationOutcome {
     /// Left as they were, or decided as asked, because taking back does not go together with what was done since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictView>,
+    /// Where the repository went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitPlanView>,
+    /// Why the repository stayed where it is, where it should have gone back with the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_stays: Option<String>,
     /// Files outside the workspace that tools named and changed; what was done, or would have been on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideView>,

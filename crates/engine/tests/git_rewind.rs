@@ -1,0 +1,124 @@
+//! A rewind with the repository's state: the files, the branch, HEAD and the index are one act.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use piton_engine::{OperationError, RedoOptions, RewindOptions};
+use piton_host::fail;
+use piton_testkit::{Snapshot, World, git};
+
+/// A repository with something staged, a checkpoint of that, and then commits on another branch.
+fn gone_on() -> (World, String) {
+    let world = World::new();
+    let at = world.ws();
+    git(&at, &["init", "-q", "-b", "main"]);
+    world.write("a", "one\n").write("b", "one\n");
+    git(&at, &["add", "."]);
+    git(&at, &["commit", "-qm", "first"]);
+    world.write("a", "staged\n").write("b", "not staged\n");
+    git(&at, &["add", "a"]);
+    let id = world.capture();
+    git(&at, &["commit", "-qam", "second"]);
+    git(&at, &["checkout", "-qb", "other"]);
+    world.write("a", "other\n").write("new", "new\n");
+    git(&at, &["add", "."]);
+    git(&at, &["commit", "-qm", "third"]);
+    world.write("b", "uncommitted\n");
+    (world, id)
+}
+
+/// All that git says, and the files.
+fn state(world: &World) -> (Vec<String>, Snapshot) {
+    let at = world.ws();
+    let said = [
+        &["symbolic-ref", "HEAD"][..],
+        &["rev-parse", "HEAD", "main"],
+        &["ls-files", "-s"],
+        &["status", "--porcelain=v2", "--branch"],
+    ];
+    (said.iter().map(|words| git(&at, words)).collect(), world.snapshot().without(".git"))
+}
+
+fn with_git() -> RewindOptions {
+    RewindOptions { git: true, ..RewindOptions::default() }
+}
+
+#[test]
+fn branch_head_and_index_come_back_with_the_files_and_the_redo_takes_all_back() {
+    let (world, id) = gone_on();
+    let before = state(&world);
+    let plan = world.open().plan_rewind(&id, &with_git()).unwrap();
+    assert!(plan.view().git.is_some() && plan.view().head_moved.is_none());
+    assert_eq!(state(&world), before, "a plan changes nothing");
+    let outcome = world.open().carry_out(plan).unwrap();
+    assert!(outcome.verified);
+    let at = world.ws();
+    assert_eq!(git(&at, &["symbolic-ref", "--short", "HEAD"]).trim(), "main");
+    assert_eq!(git(&at, &["log", "--format=%s"]).trim(), "first");
+    assert_eq!(git(&at, &["status", "--porcelain"]), "M  a\n M b\n");
+    assert_eq!(git(&at, &["show", ":a"]), "staged\n");
+    // The branch that HEAD left stays, and what was replaced is kept.
+    assert_eq!(git(&at, &["log", "--format=%s", "other"]).lines().count(), 3);
+    let kept = git(&at, &["for-each-ref", "refs/piton/"]);
+    assert!(kept.lines().count() >= 2, "{kept}");
+    git(&at, &["gc", "--prune=now", "-q"]);
+    let outcome = world.open().redo_now(&RedoOptions::default()).unwrap();
+    assert!(outcome.verified && outcome.git_stays.is_none(), "{outcome:?}");
+    assert_eq!(state(&world), before);
+    world.assert_sound();
+}
+
+#[test]
+fn without_the_flag_the_repository_is_untouched_and_in_the_middle_of_a_merge_it_is_refused() {
+    let (world, id) = gone_on();
+    let before = state(&world).0;
+    let outcome = world.open().rewind_now(&id, &RewindOptions::default()).unwrap();
+    assert!(outcome.git.is_none() && outcome.head_moved.is_some());
+    assert_eq!(state(&world).0[..3], before[..3]);
+    world.redo();
+    std::fs::write(world.ws().join(".git/MERGE_HEAD"), git(&world.ws(), &["rev-parse", "main"])).unwrap();
+    let before = state(&world);
+    let error = world.open().rewind_now(&id, &with_git()).unwrap_err();
+    assert!(matches!(error, OperationError::Git(_)) && error.to_string().contains("merge"), "{error}");
+    assert_eq!(state(&world), before);
+}
+
+#[test]
+fn a_redo_leaves_the_repository_where_somebody_committed_since_and_says_so() {
+    let (world, id) = gone_on();
+    world.open().rewind_now(&id, &with_git()).unwrap();
+    git(&world.ws(), &["commit", "-qm", "meanwhile"]);
+    let head = git(&world.ws(), &["rev-parse", "HEAD"]);
+    let outcome = world.open().redo_now(&RedoOptions::default()).unwrap();
+    assert!(outcome.git_stays.is_some(), "{outcome:?}");
+    assert_eq!(git(&world.ws(), &["rev-parse", "HEAD"]), head);
+    assert_eq!(world.snapshot().bytes("new"), Some(&b"new\n"[..]));
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_files_and_repository_both_old_or_both_new() {
+    let (world, id) = gone_on();
+    world.open().rewind_now(&id, &with_git()).unwrap();
+    let new = (git(&world.ws(), &["ls-files", "-s"]), world.snapshot().without(".git"));
+    let (mut olds, mut news) = (0, 0);
+    for step in 1.. {
+        let (world, id) = gone_on();
+        let (old, old_files) = state(&world);
+        if fail::with(step, || drop(world.open().rewind_now(&id, &with_git()))).is_some() {
+            break;
+        }
+        drop(world.open());
+        let (now, files) = state(&world);
+        if files == new.1 {
+            assert_eq!(now[2], new.0, "died at step {step}: the files are new, the index is not");
+            assert_eq!(git(&world.ws(), &["log", "--format=%s"]).trim(), "first", "died at step {step}");
+            news += 1;
+        } else {
+            assert!(files == old_files, "died at step {step}\n{}", files.differences(&old_files).join("\n"));
+            assert_eq!(now, old, "died at step {step}: the files are old, the repository is not");
+            olds += 1;
+        }
+        assert!(world.open().status().unwrap().pending.is_empty(), "died at step {step}");
+    }
+    assert!(olds > 10 && news > 1, "{olds} old, {news} new");
+}
