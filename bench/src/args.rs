@@ -9,9 +9,9 @@ use crate::Result;
 pub const HELP: &str = "\
 Measures piton beside shadow git repositories and prints a table of medians and ratios.
 
-usage: bench/run [--quick] [--tree 1k|12k|hook|blame|100k|500mb]... [--piton PATH] [--json FILE] [--keep DIR]
+usage: bench/run [--quick] [--tree 1k|12k|hook|undo|blame|100k|500mb]... [--piton PATH] [--json FILE] [--keep DIR]
 
-  --quick       only 1k, 12k, the hook and blame, fewer rounds
+  --quick       only 1k, 12k, the hook, undo and blame, fewer rounds
   --tree NAME   only this tree; may be given more than once
   --piton PATH  the binary to measure (default: target/release/piton)
   --json FILE   where all figures go (default: target/bench.json)
@@ -21,7 +21,7 @@ Works in $PITON_BENCH_DIR, else in the system's temporary folder.
 ";
 
 /// The trees by the names that `--tree` takes, in the order in which they run.
-pub const TREES: [&str; 6] = ["1k", "12k", "hook", "blame", "100k", "500mb"];
+pub const TREES: [&str; 7] = ["1k", "12k", "hook", "undo", "blame", "100k", "500mb"];
 
 /// What to run, decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Args {
                 _ => return Err(format!("unknown argument `{}`; `--help` lists all", arg.display()).into()),
             }
         }
-        let default = if parsed.quick { &TREES[..4] } else { &TREES[..] };
+        let default = if parsed.quick { &TREES[..5] } else { &TREES[..] };
         let wanted =
             |name: &&'static str| if chosen.is_empty() { default.contains(name) } else { chosen.contains(name) };
         parsed.trees = TREES.into_iter().filter(wanted).collect();
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn quick_leaves_out_the_slow_trees_unless_they_are_named() {
-        assert_eq!(trees("--quick"), ["1k", "12k", "hook", "blame"]);
+        assert_eq!(trees("--quick"), ["1k", "12k", "hook", "undo", "blame"]);
         assert_eq!(trees("--quick --tree 100k"), ["100k"]);
     }
 

@@ -19,16 +19,24 @@ use crate::{Result, context, say};
 const FILES: usize = 12_000;
 
 /// piton's hook with a store of its own.
-struct Hook {
-    program: PathBuf,
-    place: Place,
-    store: PathBuf,
+pub struct Hook {
+    /// piton.
+    pub program: PathBuf,
+    /// Where it works.
+    pub place: Place,
+    /// Its home.
+    pub store: PathBuf,
     calls: u32,
 }
 
 impl Hook {
+    /// A hook that nobody has called yet.
+    pub fn new(program: &Path, place: &Place) -> Self {
+        Self { program: program.to_owned(), place: place.clone(), store: place.root.join("piton-home"), calls: 0 }
+    }
+
     /// Reports an event as Claude Code does; how long it took, in milliseconds.
-    fn report(&mut self, event: &str, tool: &str, more: serde_json::Value) -> Result<f64> {
+    pub fn report(&mut self, event: &str, tool: &str, more: serde_json::Value) -> Result<f64> {
         self.calls += 1;
         let mut payload = json!({
             "session_id": "bench-session", "cwd": self.place.workspace, "prompt_id": "bench-prompt",
@@ -62,8 +70,7 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Vec<
     let tree = Tree::plan(seed, FILES);
     tree.write(&place.workspace)?;
     let mut editor = Editor::new(&place.workspace, &tree, Attic::new(place.root.join("attic")));
-    let mut hook =
-        Hook { program: piton.to_owned(), place: place.clone(), store: place.root.join("piton-home"), calls: 0 };
+    let mut hook = Hook::new(piton, place);
     let mut gits = [Git::new(Style::WriteTree, place), Git::new(Style::Commit, place)];
     for git in &mut gits {
         git.start_anew()?;

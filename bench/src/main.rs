@@ -20,6 +20,7 @@ mod report;
 mod rounds;
 mod text;
 mod tree;
+mod undo;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,10 @@ fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
             None if *name == "hook" => {
                 let rounds = rounds(name, args.quick).others;
                 large.extend(hook::run(&place, piton, rounds, SEED)?);
+            }
+            None if *name == "undo" => {
+                let rounds = rounds(name, args.quick).others;
+                large.push(undo::run(&place, piton, rounds, SEED)?);
             }
             None if *name == "blame" => {
                 let rounds = rounds(name, args.quick).others;

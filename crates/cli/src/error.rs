@@ -452,15 +452,13 @@ impl Failure {
 
 /// The ways out of conflicts. What is not captured cannot be decided about.
 fn in_conflict(conflicts: &[Conflict], command: &str) -> Vec<String> {
-    let partial = format!("`{command} --partial` leaves the files in conflict as they are, and does the rest");
+    let partial = format!("`{command} --partial` leaves files in conflict as they are, and does the rest");
     if conflicts.iter().all(|conflict| conflict.why == Why::Skipped) {
         return vec!["move what is there out of the workspace".to_owned(), partial];
     }
-    let decide = format!(
-        "`{command} --conflict theirs` brings back what was there before, `--conflict ours` keeps what is there now, \
-         `--conflict markers` writes both into the file where it is text"
-    );
-    vec![partial, decide]
+    let decide = format!("`{command} --conflict theirs` brings back what was there before");
+    let others = "`--conflict ours` keeps what is there now; `--conflict markers` writes both, where it is text";
+    vec![partial, decide, others.to_owned()]
 }
 
 fn of_folder(path: &std::path::Path, source: &io::Error) -> Failure {

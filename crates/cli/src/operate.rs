@@ -25,6 +25,9 @@ pub struct GoArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub preview: bool,
+    /// Show the contents of what would change, too
+    #[arg(long, conflicts_with = "yes")]
+    pub diff: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
@@ -141,9 +144,11 @@ pub fn carry_out(
     let plan = plan.map_err(|error| act.failed(error, command))?;
     let view = plan.view();
     beside(console, view);
-    let around = around(workspace, console, how == How::Preview, act.settle().partial)?;
+    let diff = if show.diff { Some(workspace.plan_diff(&plan, CONTEXT)?) } else { None };
+    let around = around(workspace, console, how == How::Preview, act.settle().partial, diff)?;
     if how == How::Preview {
-        return console.print(view, |out, look| plan::write(out, look, view, &around)).map(|()| None);
+        let shown = Shown { plan: view, diff: around.diff.as_ref() };
+        return console.print(&shown, |out, look| plan::write(out, look, view, &around)).map(|()| None);
     }
     if !view.is_empty() {
         may_go_on(console, workspace.path(), view, act, how, &around, command)?;
@@ -178,7 +183,8 @@ fn may_go_on(
     if let (Some(file), true) = (plan.outside.iter().find(is_open), plan.touches_outside && !around.partial) {
         let why = file.why.as_deref().unwrap_or("in conflict");
         let text = format!("outside the workspace: {}: {why}; nothing was changed", file.path);
-        return Err(Failure::user(text).hint("without `--outside` everything in the workspace is done")
+        return Err(Failure::user(text)
+            .hint("without `--outside` everything in the workspace is done")
             .hint("`--conflict` decides, and `--partial` leaves it as it is"));
     }
     if plan.other_folder && !act.goes_across() {
@@ -201,12 +207,18 @@ fn may_go_on(
 }
 
 /// What a plan's text needs beside the plan.
-fn around(workspace: &Workspace, console: &Console, whole: bool, partial: bool) -> Result<Around, Failure> {
+fn around(
+    workspace: &Workspace,
+    console: &Console,
+    whole: bool,
+    partial: bool,
+    diff: Option<Diff>,
+) -> Result<Around, Failure> {
     if console.is_json() && whole {
-        return Ok(Around::default());
+        return Ok(Around { diff, ..Around::default() });
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    Ok(Around { titles: Titles::of_all(workspace, &names)?, names, whole, partial })
+    Ok(Around { titles: Titles::of_all(workspace, &names)?, names, whole, partial, diff })
 }
 
 /// Refuses to guess where nobody can be asked.

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use piton_engine::view::{OperationOutcome, PathView};
+use unicode_width::UnicodeWidthStr;
 
-use crate::columns::fit;
 use crate::console::{Console, Look};
-use crate::escape::escape_view;
+use crate::escape::{escape, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
 use crate::owners::Names;
-use crate::plan::{write_head_moved, write_other_workspaces, write_outside, write_owned};
+use crate::paint::Paint;
+use crate::plan::{write_git, write_other_workspaces, write_outside, write_owned};
 use crate::skipped;
 use crate::words::{grouped, plural};
 
@@ -34,11 +35,13 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
     format!("{}; {end}", said.join(", "))
 }
 
-/// The beginning of that line, `undid turn 3 “make it blue”`, cut to what the screen leaves for it.
-pub fn headline(look: &Look, verb: &str, about: &str, summary: &str) -> String {
-    // Room for colours that take none does no harm.
-    let room = if look.terminal { look.width.saturating_sub(verb.len() + summary.len() + 3).max(24) } else { usize::MAX };
-    format!("{verb} {}: {summary}", fit(about, room).0)
+/// The whole line, `undid turn 3 “make it blue”: 2 restored; verified`; two of them where the screen is too narrow.
+pub fn headline(look: &Look, verb: &str, about: &str, outcome: &OperationOutcome) -> String {
+    let about = format!("{verb} {}", escape(about));
+    let plain = Look { paint: Paint::none(), ..*look };
+    let is_long = about.width() + 2 + summary(outcome, &plain).width() > look.width;
+    let space = if look.terminal && is_long { "\n  " } else { " " };
+    format!("{about}:{space}{}", summary(outcome, look))
 }
 
 /// Why nothing was done.
@@ -55,7 +58,8 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
 /// What else there is to know of it.
 pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, names: &Names) -> io::Result<()> {
     let paint = look.paint;
-    write_head_moved(out, look, outcome.head_moved.as_ref())?;
+    let git = (outcome.git.as_ref(), outcome.git_stays.as_deref());
+    write_git(out, look, git.0, git.1, outcome.head_moved.as_ref())?;
     if outcome.also.is_empty() {
         write_other_workspaces(out, look, &outcome.other_workspaces)?;
     }

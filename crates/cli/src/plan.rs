@@ -1,25 +1,29 @@
 //! Showing what a rewind, an undo or a redo would do, file by file, and what it would not do.
 
 mod conflicts;
+mod git;
 mod outside;
 
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use piton_engine::model::Cause;
 use piton_engine::model::ownership::Owner;
-use piton_engine::view::{ChangedFile, CommandView, HeadMoved, PathView, PlanView};
+use piton_engine::view::{ChangedFile, CheckpointView, CommandView, Diff, PathView, PlanView};
 
 use crate::columns::fit;
 use crate::console::Look;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::files::{ON_A_TERMINAL, sign, write_rest};
 use crate::owners::Names;
+use crate::patch;
 use crate::skipped;
 use crate::titles::Titles;
 use crate::words::{age, grouped, label};
 
 pub use conflicts::write as write_conflicts;
+pub use git::write as write_git;
 pub use outside::write as write_outside;
 
 /// More commands than this tell nobody more.
@@ -36,6 +40,8 @@ pub struct Around {
     pub whole: bool,
     /// Whether files in conflict are left as they are, so that the rest is done.
     pub partial: bool,
+    /// The contents of what would change, where they are asked for.
+    pub diff: Option<Diff>,
 }
 
 /// Writes a plan.
@@ -53,11 +59,12 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         let text = "that checkpoint was captured in another folder that stood at this path";
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
-    write_head_moved(out, look, plan.head_moved.as_ref())?;
+    let git = (plan.git.as_ref(), plan.git_stays.as_deref());
+    write_git(out, look, git.0, git.1, plan.head_moved.as_ref())?;
     write_files(out, look, plan, around.whole)?;
     conflicts::write(out, look, &plan.conflicts, around.whole)?;
     if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
-        writeln!(out, "{}", paint.dim(conflicts::WAYS))?;
+        writeln!(out, "{}", conflicts::WAYS)?;
     }
     let shown = if around.whole { usize::MAX } else { look.lines(ON_A_TERMINAL / 4) };
     let with_owner = |file: &ChangedFile| around.names.evidence(&file.owner, &[]);
@@ -80,7 +87,8 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
             writeln!(out, "  {line}")?;
         }
     }
-    write_other_workspaces(out, look, &plan.other_workspaces)
+    write_other_workspaces(out, look, &plan.other_workspaces)?;
+    around.diff.iter().flat_map(|diff| &diff.files).try_for_each(|file| patch::write(out, look, file))
 }
 
 /// `Undo turn 3 “make it blue”`, `Rewind to kmzqwxyl (2 min ago)`, `Redo: takes back the undo of turn 3`.
@@ -95,11 +103,21 @@ fn write_title(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Aroun
             writeln!(out, "{}: takes back {}", paint.bold("Redo"), escape(&of))
         }
         (_, Some(target)) => {
-            let target = format!("{} ({})", label(target, paint), age(target.created_at, look.now));
-            writeln!(out, "{} to {target}", paint.bold("Rewind"))
+            let (id, age) = (label(target, paint), age(target.created_at, look.now));
+            match place(target, &around.names) {
+                Some(place) => writeln!(out, "{} to just before {place} ({id}, {age})", paint.bold("Rewind")),
+                None => writeln!(out, "{} to {id} ({age})", paint.bold("Rewind")),
+            }
         }
         (kind, None) => writeln!(out, "{}", paint.bold(escape(kind))),
     }
+}
+
+/// The turn or step that a checkpoint was made for.
+fn place(checkpoint: &CheckpointView, names: &Names) -> Option<String> {
+    let place = checkpoint.place.as_ref().filter(|place| place.turn > 0)?;
+    let is_before = matches!(checkpoint.cause, Cause::Prompt | Cause::BeforeTool);
+    is_before.then(|| names.target(&place.session, place.turn, place.step))
 }
 
 /// Every path with what becomes of it, and how many there are of each.
@@ -134,11 +152,14 @@ fn write_files(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool
     if plan.is_empty() {
         let why = if plan.kind == "rewind" { "the files are like that already" } else { "nothing of it is left" };
         // What may be somebody else's is said below.
-        return writeln!(out, "  nothing to do{}", if plan.unsure.is_empty() { format!(": {why}") } else { String::new() });
+        return writeln!(
+            out,
+            "  nothing to do{}",
+            if plan.unsure.is_empty() { format!(": {why}") } else { String::new() }
+        );
     }
     let counts = lists.iter().filter(|(paths, _)| !paths.is_empty());
-    let counts: Vec<_> =
-        counts.map(|(paths, (.., said))| format!("{} {said}", grouped(paths.len() as u64))).collect();
+    let counts: Vec<_> = counts.map(|(paths, (.., said))| format!("{} {said}", grouped(paths.len() as u64))).collect();
     writeln!(out, "{}", counts.join(", "))
 }
 
@@ -193,13 +214,6 @@ fn write_commands(out: &mut dyn Write, look: &Look, commands: &[CommandView], ar
         writeln!(out, "  {}  {text}", look.paint.id(step))?;
     }
     Ok(())
-}
-
-/// Says that a repository is elsewhere now.
-pub fn write_head_moved(out: &mut dyn Write, look: &Look, moved: Option<&HeadMoved>) -> io::Result<()> {
-    let Some(HeadMoved { was, is }) = moved else { return Ok(()) };
-    let note = look.paint.warn("note:");
-    writeln!(out, "{note} git was at {} then and is at {} now; .git stays as it is", escape(was), escape(is))
 }
 
 /// Says where else the session worked.

@@ -219,7 +219,10 @@ Not undone: what these commands did beside files (processes, databases, pushes)
             world.write("mine.txt", "three\n").write("built.txt", "x");
         });
         let shown = scene.ok(&["undo", "--preview"]);
-        assert!(shown.contains("Left alone, because it may be somebody else's:\n  ~ mine.txt (t2.1 or you)"), "{shown}");
+        assert!(
+            shown.contains("Left alone, because it may be somebody else's:\n  ~ mine.txt (t2.1 or you)"),
+            "{shown}"
+        );
         assert!(shown.contains("`--unsure` takes that back too"), "{shown}");
         assert!(scene.told(&["undo", "--yes"]).contains("note: left alone, because it may be somebody else's"));
         assert_eq!(scene.read("mine.txt"), "three\n");
@@ -276,7 +279,10 @@ mod conflicts {
         let scene = a_conflict();
         let told = scene.told(&["undo", "--partial", "--yes"]);
         assert!(told.contains("1 restored"), "{told}");
-        assert!(told.contains("left as they are, because in conflict:\n  a.txt: changed at the same place since"), "{told}");
+        assert!(
+            told.contains("left as they are, because in conflict:\n  a.txt: changed at the same place since"),
+            "{told}"
+        );
         assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), ("mine\n", "one\n"));
         // Still there, so it can be decided later.
         scene.told(&["undo", "t1", "--conflict", "theirs", "--yes"]);

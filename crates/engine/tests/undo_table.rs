@@ -174,10 +174,10 @@ impl Case<'_> {
             }
             w.folder(x.rsplit_once('/').unwrap().0);
         };
-        // A folder that the user makes again has bits of its own.
+        // A folder that the user makes again may have bits of its own, and those are no matter of the file in it.
         let own_bits = || {
             if self.kind == "last-of-folder" {
-                w.mode("p/old", 0o711);
+                w.mode("p/old", if self.state == "beside" { 0o711 } else { 0o750 });
             }
         };
         match self.state {
@@ -226,7 +226,7 @@ impl Case<'_> {
             }
             other => panic!("{other}"),
         }
-        if !matches!(self.state, "same" | "as-before") {
+        if self.state != "same" {
             own_bits();
         }
     }

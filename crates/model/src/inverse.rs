@@ -369,9 +369,11 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             }
             (Some(_), None, was) => self.decide(path, Why::Deleted, None, was.cloned()),
             (base, Some(here), was) => {
-                let is_alike =
-                    matches!((base, &here), (Some(File { .. }), File { .. }) | (Some(Symlink { .. }), Symlink { .. }));
-                let why = if is_alike { Why::Whole } else { Why::Replaced };
+                let why = match (base, &here) {
+                    (Some(File { blob: left, .. }), File { blob, .. }) if left == blob => Why::Mode,
+                    (Some(File { .. }), File { .. }) | (Some(Symlink { .. }), Symlink { .. }) => Why::Whole,
+                    _ => Why::Replaced,
+                };
                 self.decide(path, why, Some(here), was.cloned())
             }
             (None, None, was) => Ok(was.cloned()),

@@ -83,7 +83,8 @@ impl Scene {
         grantpt(&screen).expect("a terminal");
         unlockpt(&screen).expect("a terminal");
         let name = ptsname(&screen, Vec::new()).expect("a terminal has a name");
-        let open = || File::options().read(true).write(true).open(OsStr::from_bytes(name.to_bytes())).expect("it opens");
+        let open =
+            || File::options().read(true).write(true).open(OsStr::from_bytes(name.to_bytes())).expect("it opens");
         let mut command = self.piton(args);
         let child = command.env("COLUMNS", "80").stdin(open()).stdout(open()).stderr(open()).spawn();
         drop(command);

@@ -77,10 +77,7 @@ fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
             (Text::new(Style::Id, operation.id.short()).cut(look, 8), 10),
             (Text::new(Style::Dim, age(operation)).cut(look, ages), ages + 2),
             (title, column),
-            (
-                Cell { width: signs(counts, Paint::none()).len(), painted: signs(counts, look.paint) },
-                numbers + 2,
-            ),
+            (Cell { width: signs(counts, Paint::none()).len(), painted: signs(counts, look.paint) }, numbers + 2),
             (state(operation).cut(look, usize::MAX), 0),
         ];
         writeln!(out, "{}", line(&cells))?;

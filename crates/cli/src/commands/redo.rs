@@ -41,7 +41,8 @@ Examples:
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let mut workspace = Surroundings::read(global)?.open(console)?;
-    let options = RedoOptions { operation: args.operation.clone(), settle: args.settle.settle(), outside: args.go.outside };
+    let options =
+        RedoOptions { operation: args.operation.clone(), settle: args.settle.settle(), outside: args.go.outside };
     let command = match &args.operation {
         Some(id) => format!("piton redo --op {id}"),
         None => "piton redo".to_owned(),
@@ -83,7 +84,7 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
 /// The redo in one line.
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, of: &str) -> io::Result<()> {
     match outcome.operation {
-        Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, &outcome::summary(outcome, look))),
+        Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, outcome)),
         None => writeln!(out, "{}", outcome::nothing(outcome, "the files are as before it already")),
     }
 }

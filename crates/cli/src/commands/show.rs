@@ -44,13 +44,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     console.print(&shown, |out, look| write(out, look, &shown, &titles, &sessions))
 }
 
-fn write(
-    out: &mut dyn Write,
-    look: &Look,
-    shown: &Shown,
-    titles: &Titles,
-    sessions: &[SessionView],
-) -> io::Result<()> {
+fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessions: &[SessionView]) -> io::Result<()> {
     let paint = look.paint;
     let names = Names::of(sessions);
     let checkpoint = &shown.checkpoint.checkpoint;

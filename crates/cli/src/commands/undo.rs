@@ -161,7 +161,7 @@ pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io
         return writeln!(out, "{}", outcome::nothing(outcome, "nothing of it is left in the files"));
     };
     let about = operation.about.as_deref().unwrap_or("the changes");
-    writeln!(out, "{}", outcome::headline(look, "undid", about, &outcome::summary(outcome, look)))
+    writeln!(out, "{}", outcome::headline(look, "undid", about, outcome))
 }
 
 /// What else there is to know, and the way back.

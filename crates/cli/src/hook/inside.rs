@@ -115,8 +115,9 @@ fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) 
         targets = targets.saturating_sub(usize::from(is_plain));
     }
     let is_said = |flag: &str| arguments.iter().any(|word| word == flag);
-    let is_asked_otherwise =
-        |flag: &str| is_said(flag) || is_said("--preview") || (HOW.contains(&flag) && HOW.iter().any(|how| is_said(how)));
+    let is_asked_otherwise = |flag: &str| {
+        is_said(flag) || is_said("--preview") || (HOW.contains(&flag) && HOW.iter().any(|how| is_said(how)))
+    };
     let mut missing: Vec<String> =
         usual.iter().filter(|flag| !is_asked_otherwise(flag)).map(|flag| flag.to_string()).collect();
     let names_one = |word: &String| word.starts_with("--session") || word.starts_with("--op") || word.contains(":t");
@@ -217,7 +218,8 @@ mod tests {
     #[test]
     fn an_answer_tells_what_can_be_typed_in_here_and_leaves_contents_alone() {
         let session = SessionId::of("claude-code", "s1");
-        let printed = format!("hint: `piton undo {session}:t3 --partial`\n  now │ `piton redo`\n`piton redo` takes it back");
+        let printed =
+            format!("hint: `piton undo {session}:t3 --partial`\n  now │ `piton redo`\n`piton redo` takes it back");
         let expected = "hint: `/piton undo t3 --partial`\n  now │ `piton redo`\n`/piton redo` takes it back";
         assert_eq!(as_typed(&printed, &session), expected);
     }

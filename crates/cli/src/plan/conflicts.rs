@@ -12,8 +12,11 @@ use crate::files::write_rest;
 
 /// How to go on.
 pub const WAYS: &str = "\
-Nothing is done while a conflict is open. `--conflict ours` keeps what is there now, `--conflict theirs` brings back
-what was before, `--conflict markers` writes both into the file; `--partial` leaves these files and does the rest.";
+Nothing is done while a conflict is open:
+  --conflict ours     keeps what is there now
+  --conflict theirs   brings back what was there before
+  --conflict markers  writes both into the file, where it is text
+  --partial           leaves these files as they are, and does the rest";
 
 /// As many places of a file are shown before somebody is asked.
 const PLACES: usize = 3;

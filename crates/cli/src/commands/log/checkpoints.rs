@@ -13,19 +13,10 @@ use crate::titles::Titles;
 use crate::words;
 
 /// One line for each checkpoint.
-pub fn write(
-    out: &mut dyn Write,
-    look: &Look,
-    log: &Log,
-    titles: &Titles,
-    names: &Names,
-) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, look: &Look, log: &Log, titles: &Titles, names: &Names) -> io::Result<()> {
     let newest = log.checkpoints.first().map(|c| c.line);
-    let rows: Vec<_> = log
-        .checkpoints
-        .iter()
-        .map(|c| (words::age(c.created_at, look.now), description(c, titles, names)))
-        .collect();
+    let rows: Vec<_> =
+        log.checkpoints.iter().map(|c| (words::age(c.created_at, look.now), description(c, titles, names))).collect();
     let ages = widest(rows.iter().map(|(age, _)| age.len())) + 2;
     // Names are aligned up to a width that leaves short ones near their counts.
     let texts = widest(rows.iter().map(|(_, text)| text.width())).min(56);

@@ -279,12 +279,14 @@ fn of_operation(operation: &OperationView, around: &Around) -> Row {
     // Whether it was taken back since is known there.
     let operation = around.titles.get(&operation.id).unwrap_or(operation);
     let remark = match operation.state {
-        OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
-        OperationStatus::Done => Text::default(),
-        OperationStatus::Pending => Text::new(Style::Warn, "cut off"),
-        OperationStatus::RolledBack => Text::new(Style::Warn, "rolled back"),
+        OperationStatus::Done if operation.taken_back => (Style::Dim, "  (taken back)"),
+        OperationStatus::Done => (Style::Dim, ""),
+        OperationStatus::Pending => (Style::Warn, "  (cut off)"),
+        OperationStatus::RolledBack => (Style::Warn, "  (rolled back)"),
     };
-    Row { marker: Text::new(Style::Bold, marker), text: around.titles.title(operation), remark, ..Row::default() }
+    // Not in the column of remarks, which all turns would have to make room for.
+    let text = around.titles.title(operation).and(remark.0, remark.1);
+    Row { marker: Text::new(Style::Bold, marker), text, ..Row::default() }
 }
 
 fn other_folder(checkpoint: &CheckpointView, line: Option<u32>) -> Text {
@@ -582,8 +584,8 @@ mod tests {
             text,
             "
 ↻ 1 min ago  redo of the undo of turn 3 “make it blue”
-↶ 2 min ago  undo of turn 3 “make it blue”              taken back
-↺ 3 min ago  rewind to t2                               rolled back
+↶ 2 min ago  undo of turn 3 “make it blue”  (taken back)
+↺ 3 min ago  rewind to t2  (rolled back)
 "
         );
     }

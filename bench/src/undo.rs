@@ -1,0 +1,105 @@
+//! Undo of one turn in the middle of a long session, beside a rewind of the same files.
+//!
+//! The peers have no such act: theirs is all or nothing. So piton is measured against itself.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::hook::Hook;
+use crate::peers::Place;
+use crate::prng::Prng;
+use crate::process::{self, millis, settle};
+use crate::report::{Figure, Goal, Row, Section, Unit};
+use crate::tree::Tree;
+use crate::{Result, context, say};
+
+/// Files of the workspace.
+const FILES: usize = 12_000;
+/// Turns of the session.
+const TURNS: usize = 500;
+/// The turn that is undone.
+const MIDDLE: usize = TURNS / 2;
+/// Files that it edits, and nobody after it.
+const UNDONE: usize = 10;
+
+/// Measures undo.
+pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Section> {
+    say("undo: writing the tree");
+    let tree = Tree::plan(seed, FILES);
+    tree.write(&place.workspace)?;
+    let mut hook = Hook::new(piton, place);
+    let mut rng = Prng::new(seed, u64::MAX - 3);
+    let paths: Vec<&str> = tree.files.iter().filter_map(|file| file.path.to_str()).collect();
+    let (chosen, others) = paths.split_at(UNDONE);
+
+    say(&format!("undo: a session of {TURNS} turns"));
+    for turn in 1..=TURNS {
+        let files: Vec<&str> = match turn {
+            MIDDLE => chosen.to_vec(),
+            _ => (0..2).map(|_| others[rng.below(others.len())]).collect(),
+        };
+        let named = |path: &str| {
+            json!({ "prompt_id": format!("p{turn}"), "tool_use_id": format!("{turn}-{path}"),
+            "tool_input": { "file_path": place.workspace.join(path) } })
+        };
+        hook.report(
+            "UserPromptSubmit",
+            "",
+            json!({ "prompt": format!("turn {turn}"), "prompt_id": format!("p{turn}") }),
+        )?;
+        for path in files {
+            hook.report("PreToolUse", "Edit", named(path))?;
+            let whole = place.workspace.join(path);
+            let mut bytes = fs::read(&whole).map_err(context(&whole))?;
+            bytes.extend_from_slice(format!("turn {turn}\n").as_bytes());
+            fs::write(&whole, bytes).map_err(context(&whole))?;
+            hook.report("PostToolUse", "Edit", named(path))?;
+        }
+    }
+
+    say("undo: measuring");
+    let turn = format!("t{MIDDLE}");
+    let undo = vec!["undo", &turn, "--yes"];
+    let mut rewind = vec!["rewind", &turn, "--yes"];
+    for path in chosen {
+        rewind.extend(["--path", path]);
+    }
+    let mut samples = vec![Vec::new(); 2];
+    for round in 0..rounds {
+        for index in (0..2).map(|position| (position + round) % 2) {
+            settle()?;
+            let ran = piton_run(&hook, [&undo, &rewind][index])?;
+            samples[index].push(ran);
+            let text = fs::read(place.workspace.join(chosen[0]))?;
+            if text.ends_with(format!("turn {MIDDLE}\n").as_bytes()) {
+                return Err("the turn was not taken back".into());
+            }
+            piton_run(&hook, &["redo", "--yes"])?;
+        }
+    }
+    let row = Row {
+        name: format!("undo of turn {MIDDLE} of {TURNS}, {UNDONE} files"),
+        unit: Unit::Millis,
+        figures: ["piton", "rewind of the files"]
+            .into_iter()
+            .zip(samples)
+            .map(|(label, samples)| Figure::new(label, samples))
+            .collect(),
+        // Half of its speed: at most twice its time.
+        goal: Goal::TimesFaster(0.5),
+        seeds_limit: None,
+    };
+    Ok(Section {
+        name: "undo".to_owned(),
+        title: "undo: one turn in the middle of a session, 12,000 files".to_owned(),
+        rows: vec![row],
+    })
+}
+
+fn piton_run(hook: &Hook, args: &[&str]) -> Result<f64> {
+    let mut command = process::command(&hook.program, &hook.place.workspace, &hook.place.home);
+    command.env("PITON_HOME", &hook.store).args(args);
+    Ok(millis(process::run(command)?.took))
+}
