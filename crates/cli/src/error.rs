@@ -233,7 +233,7 @@ impl From<ChosenError> for Failure {
     fn from(error: ChosenError) -> Self {
         let failure = Self::user(&error);
         match error {
-            ChosenError::Words(_) => failure.hint(undo::FORMS),
+            ChosenError::Words(_) => undo::FORMS.into_iter().fold(failure, Self::hint),
             ChosenError::NoNumber { .. } => failure.hint("`piton changes` lists them with their numbers"),
             ChosenError::Nothing { undone: true, .. } => {
                 failure.hint("`piton ops` lists what was taken back, and `piton redo` brings it back")
@@ -357,7 +357,10 @@ impl From<OperationError> for Failure {
             OperationError::Target(error) => error.into(),
             OperationError::Stale { .. } | OperationError::OtherFolder(_) => Self::user(text),
             OperationError::Conflict(_) => Self::user(text),
-            OperationError::StaleOutside { .. } => Self::user(text).hint("run the command again to see the new plan"),
+            OperationError::Git(error) => error.into(),
+            OperationError::StaleGit | OperationError::StaleOutside { .. } => {
+                Self::user(text).hint("run the command again to see the new plan")
+            }
             OperationError::ConflictOutside(_) => Self::user(text)
                 .hint("without `--outside` everything in the workspace is done")
                 .hint("`--conflict` decides, and `--partial` leaves it as it is"),

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use piton_engine::model::inverse::Conflict;
 use piton_engine::model::ownership::Owner;
-use piton_engine::view::{OperationOutcome, OutsideAct, OutsideView, PathView, PlanView};
+use piton_engine::view::{Diff, OperationOutcome, OutsideAct, OutsideView, PathView, PlanView};
 use piton_engine::{OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
+
+use serde::Serialize;
 
 use crate::console::Console;
 use crate::error::Failure;
@@ -16,6 +18,8 @@ use crate::progress::with_progress;
 use crate::titles::Titles;
 use crate::words::plural;
 
+/// Equal lines around each difference.
+const CONTEXT: u32 = 3;
 /// As many files are named in a question.
 const NAMED: usize = 5;
 
@@ -37,14 +41,26 @@ pub struct GoArgs {
 }
 
 impl GoArgs {
-    /// What they mean.
-    pub fn how(&self) -> How {
-        match (self.preview, self.yes) {
+    /// What they mean, for a command that was typed.
+    pub fn way(&self, command: String) -> Way {
+        let how = match (self.preview, self.yes) {
             (true, _) => How::Preview,
             (false, true) => How::Yes,
             (false, false) => How::Ask,
-        }
+        };
+        Way { how, diff: self.diff, command }
     }
+}
+
+/// How it goes.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// Whether somebody is asked.
+    pub how: How,
+    /// Show contents with the plan.
+    pub diff: bool,
+    /// What was typed, for hints.
+    pub command: String,
 }
 
 /// Whether somebody is asked.
@@ -116,17 +132,26 @@ impl Act {
     }
 }
 
-/// Does it, as `how` says; none where it was only shown. `command` is what was typed; `beside` is called with the plan
-/// before that is shown.
+/// What `--preview --json` prints.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    plan: &'a PlanView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<&'a Diff>,
+}
+
+/// Does it; none where it was only shown. `beside` is called with the plan before that is shown.
 pub fn carry_out(
     console: &mut Console,
     workspace: &mut Workspace,
     act: &Act,
-    how: How,
-    command: &str,
+    way: &Way,
     beside: impl FnOnce(&mut Console, &PlanView),
 ) -> Result<Option<OperationOutcome>, Failure> {
     let progress = workspace.progress();
+    let Way { how, command, .. } = way;
+    let how = *how;
     if how == How::Yes {
         let done = with_progress(console, &progress, act.doing(), || act.now(workspace));
         return done.map(Some).map_err(|error| {
@@ -144,14 +169,14 @@ pub fn carry_out(
     let plan = plan.map_err(|error| act.failed(error, command))?;
     let view = plan.view();
     beside(console, view);
-    let diff = if show.diff { Some(workspace.plan_diff(&plan, CONTEXT)?) } else { None };
+    let diff = if way.diff { Some(workspace.plan_diff(&plan, CONTEXT)?) } else { None };
     let around = around(workspace, console, how == How::Preview, act.settle().partial, diff)?;
     if how == How::Preview {
         let shown = Shown { plan: view, diff: around.diff.as_ref() };
         return console.print(&shown, |out, look| plan::write(out, look, view, &around)).map(|()| None);
     }
     if !view.is_empty() {
-        may_go_on(console, workspace.path(), view, act, how, &around, command)?;
+        may_go_on(console, workspace.path(), view, act, way, &around)?;
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(|error| act.failed(error, command))
@@ -164,10 +189,11 @@ fn may_go_on(
     root: &Path,
     plan: &PlanView,
     act: &Act,
-    how: How,
+    way: &Way,
     around: &Around,
-    command: &str,
 ) -> Result<(), Failure> {
+    let Way { how, command, .. } = way;
+    let how = *how;
     let is_refused = !around.partial && plan.open_conflicts().next().is_some();
     if how == How::Ask || is_refused || !plan.others.is_empty() {
         console.say_with(|out, look| plan::write(out, look, plan, around));

@@ -445,7 +445,7 @@ mod looks {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[0].starts_with("* ") && lines[0].contains("rewind to "), "{text}");
-        assert!(lines[1].contains("before rewind") && lines[1].ends_with("~1"), "{text}");
+        assert!(lines[1].contains("before the rewind to first") && lines[1].ends_with("~1"), "{text}");
         assert!(lines[2].contains("first") && lines[2].ends_with("+2"), "{text}");
         let empty = Scene::new();
         empty.ok(&["init"]);

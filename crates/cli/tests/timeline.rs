@@ -192,8 +192,8 @@ fn checkpoints_by_hand_and_rewinds_stand_among_the_turns() {
     scene.check(
         &["log", "-n", "4"],
         "
-↻ AGE redo
-↺ AGE rewind to t2
+↻ AGE redo of the rewind to t2
+↺ AGE rewind to t2  (taken back)
 * ID AGE release  it works  =
   t2 AGE make the tests pass …  +1 -1  claude-code yqws
     you  ~ notes.md

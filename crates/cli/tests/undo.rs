@@ -170,6 +170,20 @@ Not undone: what these commands did beside files (processes, databases, pushes)
     }
 
     #[test]
+    fn contents_are_shown_on_demand_as_they_would_change() {
+        let scene = two_turns();
+        let before = scene.world.snapshot();
+        let shown = scene.ok(&["undo", "t2", "--preview", "--diff"]);
+        assert!(shown.contains("--- a/a.txt\n+++ b/a.txt\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-five\n+5\n"), "{shown}");
+        let plan = scene.json(&["undo", "t2", "--preview", "--diff"]);
+        assert_eq!((&plan["kind"], &plan["diff"]["files"][0]["path"]), (&json!("undo"), &json!("a.txt")));
+        assert!(scene.ok(&["rewind", "t1", "--preview", "--diff"]).contains("-mine\n"));
+        scene.world.assert_is(&before);
+        scene.told(&["undo", "t2", "--yes"]);
+        assert!(scene.ok(&["redo", "--preview", "--diff"]).contains("-5\n+five\n"));
+    }
+
+    #[test]
     fn the_question_names_the_files_and_a_no_changes_nothing() {
         let scene = two_turns();
         let before = scene.world.snapshot();
@@ -271,7 +285,7 @@ mod conflicts {
         assert_eq!(plan["conflicts"], json!([conflict]));
         assert_eq!(plan["restored"], json!([{ "path": "b.txt" }]));
         assert_eq!(plan["kind"], "undo");
-        assert!(scene.ok(&["undo", "--preview"]).contains("Nothing is done while a conflict is open."));
+        assert!(scene.ok(&["undo", "--preview"]).contains("Nothing is done while a conflict is open:"));
     }
 
     #[test]
@@ -374,6 +388,52 @@ mod back_and_forth {
 
 mod rewinding {
     use super::*;
+
+    #[test]
+    fn the_repository_goes_back_on_demand_and_comes_forth_again() {
+        let scene = Scene::new(PITON);
+        let git = |args: &[&str]| piton_testkit::git(&scene.world.ws(), args);
+        scene.world.write("a.txt", "one\n");
+        git(&["init", "-q", "-b", "main", "."]);
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", "one"]);
+        Agent::new(&scene.world, "s1").runs("commit it", "git commit -am two", |world| {
+            world.write("a.txt", "two\n");
+            git(&["commit", "-q", "-a", "-m", "two"]);
+        });
+        let path = std::env::var_os("PATH").unwrap();
+        let piton = |args: &[&str]| {
+            let done = scene.piton(args).env("PATH", &path).output().unwrap();
+            assert!(done.status.success(), "{args:?}: {}", both(&done));
+            both(&done)
+        };
+        assert!(piton(&["rewind", "t1", "--preview"]).contains(".git stays as it is"));
+        let shown = piton(&["rewind", "t1", "--git", "--preview"]);
+        assert!(shown.contains("git: main from ") && shown.contains("1 path of the index"), "{shown}");
+        piton(&["rewind", "t1", "--git", "--yes"]);
+        assert_eq!(git(&["log", "--format=%s"]).trim(), "one");
+        assert!(piton(&["redo", "--yes"]).contains("git: main from "));
+        assert_eq!(git(&["log", "--format=%s"]).trim(), "two\none");
+    }
+
+    #[test]
+    fn files_outside_the_workspace_are_named_and_put_back_on_demand() {
+        let scene = Scene::new(PITON);
+        scene.world.write("a.txt", "one\n");
+        let outside = scene.world.base().join("elsewhere.txt");
+        std::fs::write(&outside, "one\n").unwrap();
+        Agent::new(&scene.world, "s1").edits("both", &["a.txt", "../elsewhere.txt"], |world| {
+            world.write("a.txt", "two\n");
+            std::fs::write(&outside, "two\n").unwrap();
+        });
+        let shown = scene.ok(&["undo", "--preview"]);
+        let said = format!("Outside the workspace, left alone:\n  ~ restore  {}\n", outside.display());
+        assert!(shown.contains(&said) && shown.contains("`--outside`"), "{shown}");
+        let (shown, _) = scene.at_a_terminal(&["undo", "--outside"], "n\n");
+        assert!(shown.contains("and outside the workspace "), "{shown}");
+        scene.told(&["undo", "--outside", "--yes"]);
+        assert_eq!(std::fs::read_to_string(&outside).unwrap(), "one\n");
+    }
 
     #[test]
     fn edits_of_others_are_named_and_carried_over_on_demand() {

@@ -319,7 +319,7 @@ impl Workspace {
             if ends.as_ref() == Some(&row.step.at) {
                 continue;
             }
-            let is_gone = self.is_gone(&row)?;
+            let is_gone = self.is_gone(&row)? || self.is_long_silent(&row)?;
             if let Some(how) = is_over(&row, report, &session, turn, new_turn.is_some(), is_gone) {
                 over.push((row, how));
             }
@@ -332,6 +332,17 @@ impl Workspace {
     fn is_gone(&self, row: &StepRow) -> Result<bool, StoreError> {
         let Some(process) = row.step.process.filter(|process| !process::is_alive(process)) else { return Ok(false) };
         Ok(process.own || self.store.steps_of_process(&row.step.at.session, &process)? > 1)
+    }
+
+    /// Whether nobody has heard of a step's session for so long that it will not end the step any more. Where its process
+    /// is not known, nothing else ever would, and every change would be unsure because of it.
+    fn is_long_silent(&self, row: &StepRow) -> Result<bool, StoreError> {
+        const WEEK: i64 = 7 * 86_400_000;
+        if row.step.process.is_some_and(|process| process::is_alive(&process)) {
+            return Ok(false);
+        }
+        let last = self.store.session(&row.step.at.session)?.map(|session| session.last_at.0);
+        Ok(last.is_some_and(|last| self.environment.clock.now().0 - last > WEEK))
     }
 
     /// The turn of an event; new where it is not known yet.

@@ -426,7 +426,7 @@ fn damage_blob(world: &World, bytes: &[u8]) {
     let store = world.open().store_folder().to_owned();
     let db = rusqlite::Connection::open(store.join("piton.db")).unwrap();
     let id = piton_engine::model::ObjectId::of_blob(bytes);
-    let place = db.query_row("SELECT pack, offset, length FROM objects WHERE id = ?1", [&id.0[..]], |row| {
+    let place = db.query_row("SELECT pack, offset, length FROM all_objects WHERE id = ?1", [&id.0[..]], |row| {
         Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get::<_, u32>(2)?))
     });
     let (pack, offset, length) = place.unwrap();

@@ -47,7 +47,7 @@ type Turn = (Who, u32);
 fn of_turn((who, turn): Turn, settle: Settle, agents: &[Agent<'_>; 2]) -> UndoOptions {
     let session = Some(agents[who].id().to_string());
     let what = Some(What::Places(vec![(turn, None)]));
-    UndoOptions { choice: Choice { what, session, ..Choice::default() }, settle }
+    UndoOptions { choice: Choice { what, session, ..Choice::default() }, settle, ..UndoOptions::default() }
 }
 
 fn all_of(who: Who, agents: &[Agent<'_>; 2]) -> UndoOptions {
@@ -55,6 +55,9 @@ fn all_of(who: Who, agents: &[Agent<'_>; 2]) -> UndoOptions {
     let choice = Choice { what: Some(What::All), session, ..Choice::default() };
     UndoOptions { choice, ..UndoOptions::default() }
 }
+
+/// Ends a chain of writing.
+fn done(_: &World) {}
 
 fn agents(world: &World) -> [Agent<'_>; 2] {
     SESSIONS.map(|session| Agent::new(world, session))
@@ -222,13 +225,19 @@ struct Deed {
     what: Thing,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Thing {
     /// Other lines in a slot of a file.
-    Lines { file: usize, slot: usize, how: u8 },
+    Lines {
+        file: usize,
+        slot: usize,
+        how: u8,
+    },
     Created(usize),
     Deleted(usize),
     Renamed(usize),
+    /// The user edits a file that somebody renamed.
+    Touched(usize),
     Folder(usize),
 }
 
@@ -241,6 +250,11 @@ fn shared(file: usize) -> String {
 
 fn spare(what: &str, n: usize) -> String {
     format!("{what}{n}/file")
+}
+
+fn renamed(n: usize, touched: bool) -> Vec<u8> {
+    let line = |at: usize| if touched && at == 5 { format!("user {n}\n") } else { format!("to be renamed {n} {at}\n") };
+    (0..8).map(line).collect::<String>().into_bytes()
 }
 
 fn slot_lines(file: usize, slot: usize) -> [String; 4] {
@@ -296,11 +310,12 @@ impl Chronicle {
         }
         for n in 0..SPARE {
             tree.insert(spare("delete", n), Some(format!("to be deleted {n}\n").into_bytes()));
-            tree.insert(spare("rename", n), Some(format!("to be renamed {n}\n").into_bytes()));
+            let is_touched = |deed: &usize| matches!(self.deeds[*deed].what, Thing::Touched(of) if of == n);
+            tree.insert(spare("rename", n), Some(renamed(n, in_effect.iter().any(is_touched))));
         }
         for number in in_effect {
             match self.deeds[*number].what {
-                Thing::Lines { .. } => {}
+                Thing::Lines { .. } | Thing::Touched(_) => {}
                 Thing::Created(n) => drop(tree.insert(spare("new", n), Some(format!("new {n}\n").into_bytes()))),
                 Thing::Deleted(n) => drop(tree.remove(&spare("delete", n))),
                 Thing::Renamed(n) => {
@@ -321,7 +336,9 @@ impl Chronicle {
     }
 
     /// Puts a random thing where nobody else has been; none where there is no room left.
-    fn deed(&mut self, (what, where_, how): Raw, who: Who, turn: u32) -> Option<usize> {
+    fn deed(&mut self, (what, where_, how): Raw, who: Who, turn: u32, in_effect: &InEffect) -> Option<usize> {
+        let has = |one: Thing| in_effect.iter().any(|deed| self.deeds[*deed].what == one);
+        let touchable = (0..SPARE).find(|n| has(Thing::Renamed(*n)) && !has(Thing::Touched(*n)));
         let mut next = |at: usize, most: usize| {
             let n = self.used[at];
             self.used[at] += usize::from(n < most);
@@ -332,10 +349,10 @@ impl Chronicle {
             1 => Thing::Deleted(next(1, SPARE)?),
             2 => Thing::Renamed(next(2, SPARE)?),
             3 => Thing::Folder(next(3, usize::MAX)?),
+            4 | 5 if who == USER && touchable.is_some() => Thing::Touched(touchable?),
             _ => {
                 let all = (0..FILES * SLOTS).map(|n| (usize::from(where_) + n) % (FILES * SLOTS));
-                let (file, slot) =
-                    all.map(|n| (n % FILES, n / FILES)).find(|place| !self.slots.contains(place))?;
+                let (file, slot) = all.map(|n| (n % FILES, n / FILES)).find(|place| !self.slots.contains(place))?;
                 self.slots.insert((file, slot));
                 Thing::Lines { file, slot, how }
             }
@@ -354,10 +371,11 @@ impl Chronicle {
                 world.write(shared(file), tree[&shared(file)].as_ref().unwrap());
                 self.last.insert(file, who);
             }
-            Thing::Created(n) => drop(world.write(spare("new", n), format!("new {n}\n"))),
-            Thing::Deleted(n) => drop(world.remove(spare("delete", n))),
-            Thing::Renamed(n) => drop(world.folder(format!("moved{n}")).rename(spare("rename", n), spare("moved", n))),
-            Thing::Folder(n) => drop(world.folder(format!("folder{n}"))),
+            Thing::Created(n) => done(world.write(spare("new", n), format!("new {n}\n"))),
+            Thing::Deleted(n) => done(world.remove(spare("delete", n))),
+            Thing::Renamed(n) => done(world.folder(format!("moved{n}")).rename(spare("rename", n), spare("moved", n))),
+            Thing::Touched(n) => done(world.write(spare("moved", n), renamed(n, true))),
+            Thing::Folder(n) => done(world.folder(format!("folder{n}"))),
         }
     }
 
@@ -367,6 +385,7 @@ impl Chronicle {
             Thing::Created(n) => vec![spare("new", n)],
             Thing::Deleted(n) => vec![spare("delete", n)],
             Thing::Renamed(n) => vec![spare("rename", n), spare("moved", n)],
+            Thing::Touched(n) => vec![spare("moved", n)],
             Thing::Folder(n) => vec![format!("folder{n}")],
         }
     }
@@ -406,7 +425,7 @@ impl<'w> Apart<'w> {
         let Self { world, agents, chronicle, in_effect, turns, .. } = self;
         let Some(agent) = agents.get(part.who) else {
             for raw in part.steps.iter().flat_map(|(_, acts)| acts) {
-                if let Some(number) = chronicle.deed(*raw, USER, 0) {
+                if let Some(number) = chronicle.deed(*raw, USER, 0, in_effect) {
                     chronicle.carry_out(world, number, in_effect);
                 }
             }
@@ -416,7 +435,8 @@ impl<'w> Apart<'w> {
         let turn = turns.iter().filter(|((who, _), _)| *who == part.who).count() as u32 + 1;
         turns.push(((part.who, turn), in_effect.clone()));
         for (shell, acts) in &part.steps {
-            let deeds: Vec<usize> = acts.iter().filter_map(|raw| chronicle.deed(*raw, part.who, turn)).collect();
+            let deeds: Vec<usize> =
+                acts.iter().filter_map(|raw| chronicle.deed(*raw, part.who, turn, in_effect)).collect();
             // What a shell writes where the user wrote last is not surely its own.
             let was_yours = |number: &usize| match chronicle.deeds[*number].what {
                 Thing::Lines { file, .. } => chronicle.last.get(&file) == Some(&USER),

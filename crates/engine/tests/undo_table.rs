@@ -107,6 +107,9 @@ impl Content {
     }
 }
 
+/// Ends a chain of writing.
+fn done(_: &World) {}
+
 /// One field of the table, in a world.
 struct Case<'a> {
     kind: &'a str,
@@ -135,30 +138,30 @@ impl Case<'_> {
         w.write("p/bystander", "bystander\n").folder("p/empty").link("p/link", "bystander");
         match self.kind {
             "created" | "in-new-folder" | "folder-made" => {}
-            "link-retargeted" => drop(w.link(x, "bystander")),
-            "folder-to-file" => drop(w.write(format!("{x}/inside"), v0)),
-            "folder-mode" => drop(w.write(format!("{x}/inside"), v0).mode(x, 0o755)),
-            "folder-removed" => drop(w.folder(x)),
-            "last-of-folder" => drop(w.write(x, v0).mode("p/old", 0o750)),
-            _ => drop(w.write(x, v0)),
+            "link-retargeted" => done(w.link(x, "bystander")),
+            "folder-to-file" => done(w.write(format!("{x}/inside"), v0)),
+            "folder-mode" => done(w.write(format!("{x}/inside"), v0).mode(x, 0o755)),
+            "folder-removed" => done(w.folder(x)),
+            "last-of-folder" => done(w.write(x, v0).mode("p/old", 0o750)),
+            _ => done(w.write(x, v0)),
         }
     }
 
     fn change(&self, w: &World) {
         let (x, v0, v1) = (self.subject(), self.content.before(), self.content.after());
         match self.kind {
-            "created" | "modified" | "in-new-folder" => drop(w.write(x, v1)),
-            "deleted" | "folder-removed" => drop(w.remove(x)),
-            "mode" => drop(w.mode(x, 0o755)),
-            "mode-and-content" => drop(w.write(&x, v1).mode(x, 0o755)),
-            "renamed" => drop(w.rename(self.origin(), x)),
-            "renamed-and-edited" => drop(w.rename(self.origin(), &x).write(x, v1)),
-            "file-to-link" | "link-retargeted" => drop(w.remove(&x).link(x, "empty")),
-            "file-to-folder" => drop(w.remove(&x).write(format!("{x}/inside"), v1)),
-            "folder-to-file" => drop(w.remove(&x).write(x, v1)),
-            "folder-made" => drop(w.folder(x)),
-            "folder-mode" => drop(w.mode(x, 0o700)),
-            "last-of-folder" => drop(w.remove("p/old")),
+            "created" | "modified" | "in-new-folder" => done(w.write(x, v1)),
+            "deleted" | "folder-removed" => done(w.remove(x)),
+            "mode" => done(w.mode(x, 0o755)),
+            "mode-and-content" => done(w.write(&x, v1).mode(x, 0o755)),
+            "renamed" => done(w.rename(self.origin(), x)),
+            "renamed-and-edited" => done(w.rename(self.origin(), &x).write(x, v1)),
+            "file-to-link" | "link-retargeted" => done(w.remove(&x).link(x, "empty")),
+            "file-to-folder" => done(w.remove(&x).write(format!("{x}/inside"), v1)),
+            "folder-to-file" => done(w.remove(&x).write(x, v1)),
+            "folder-made" => done(w.folder(x)),
+            "folder-mode" => done(w.mode(x, 0o700)),
+            "last-of-folder" => done(w.remove("p/old")),
             other => panic!("{other}: {v0:?}"),
         }
     }
@@ -182,8 +185,8 @@ impl Case<'_> {
         };
         match self.state {
             "same" => {}
-            "beside" => drop(w.write(format!("{}/beside", x.rsplit_once('/').unwrap().0), "user\n")),
-            "elsewhere" if is_folder => drop(w.write(format!("{x}/users"), "user\n")),
+            "beside" => done(w.write(format!("{}/beside", x.rsplit_once('/').unwrap().0), "user\n")),
+            "elsewhere" if is_folder => done(w.write(format!("{x}/users"), "user\n")),
             "elsewhere" | "same-place" => {
                 let same_place = self.state == "same-place";
                 let file = if is_folder { format!("{x}/inside") } else { x.to_owned() };
@@ -196,18 +199,18 @@ impl Case<'_> {
                     w.write(file, self.content.edited(&self.content.before(), same_place));
                 }
             }
-            "deleted" => drop(w.remove(x)),
+            "deleted" => done(w.remove(x)),
             "folder" => {
                 clear();
                 w.write(format!("{x}/users"), "user\n");
             }
-            "other" if is_link => drop(w.remove(x).write(x, "user\n")),
+            "other" if is_link => done(w.remove(x).write(x, "user\n")),
             "other" => {
                 clear();
                 w.link(x, "users");
             }
-            "mode" if is_folder => drop(w.mode(x, 0o711)),
-            "mode" if self.kind == "folder-removed" => drop(w.folder(x).mode(x, 0o711)),
+            "mode" if is_folder => done(w.mode(x, 0o711)),
+            "mode" if self.kind == "folder-removed" => done(w.folder(x).mode(x, 0o711)),
             "mode" => {
                 if there.is_none() {
                     w.write(x, self.content.before());
@@ -216,9 +219,9 @@ impl Case<'_> {
             }
             "as-before" => {
                 match self.kind {
-                    "in-new-folder" => drop(w.remove("p/new")),
-                    "mode" | "mode-and-content" => drop(w.mode(x, 0o644)),
-                    _ if there.is_some() => drop(w.remove(x)),
+                    "in-new-folder" => done(w.remove("p/new")),
+                    "mode" | "mode-and-content" => done(w.mode(x, 0o644)),
+                    _ if there.is_some() => done(w.remove(x)),
                     _ => {}
                 }
                 self.before_again(w);
@@ -314,7 +317,8 @@ impl Case<'_> {
 
 fn of_turn(conflicts: Option<Decision>) -> UndoOptions {
     let what = Some(What::Places(vec![(1, None)]));
-    UndoOptions { choice: Choice { what, ..Choice::default() }, settle: Settle { conflicts, partial: false } }
+    let (choice, settle) = (Choice { what, ..Choice::default() }, Settle { conflicts, partial: false });
+    UndoOptions { choice, settle, ..UndoOptions::default() }
 }
 
 fn why(word: &str) -> Why {

@@ -117,12 +117,16 @@ mod tests {
 
     /// Plays a history and says which changes are in effect: a change is the letter of its checkpoint and its path.
     ///
-    /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` only the path `b`; `-ab` undoes the
-    /// changes a and b; `+2` takes back the second operation; `!` nothing.
+    /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` only the path `b`; `<a^b` keeps the
+    /// change b; `-ab` undoes the changes a and b; `+2` takes back the second operation.
     fn check(history: &str, expected: &str) {
         let id = |name: &str| CheckpointId::from_random([name.as_bytes()[0]; 8]);
         let operation = |n: usize| OperationId::from_random([n as u8; 8]);
         let path = |name: &str| WorkspacePath::new(name).unwrap();
+        let named = |names: &str| {
+            let names = names.split("").filter(|name| !name.is_empty());
+            names.map(|name| ChangesAt { checkpoint: id(name), paths: vec![path(name)] }).collect::<Vec<_>>()
+        };
         let mut changes: Vec<(u64, ChangeRef)> = Vec::new();
         let mut operations: Vec<Done> = Vec::new();
         for (seq, word) in history.split_whitespace().enumerate() {
@@ -130,15 +134,12 @@ mod tests {
             let (sign, rest) = word.split_at(1);
             let kind = match sign {
                 "<" => {
+                    let (rest, kept) = rest.split_once('^').map_or((rest, None), |(t, kept)| (t, Some(kept)));
                     let (target, paths) = rest.split_once(':').map_or((rest, ""), |(t, p)| (t, p));
                     let paths = paths.split_terminator(',').map(path).collect();
-                    OperationKind::Rewind { target: id(target), paths, kept: None }
+                    OperationKind::Rewind { target: id(target), paths, kept: kept.map(named) }
                 }
-                "-" => {
-                    let undone = rest.split("").filter(|name| !name.is_empty());
-                    let changes = undone.map(|name| ChangesAt { checkpoint: id(name), paths: vec![path(name)] });
-                    OperationKind::Undo { changes: changes.collect() }
-                }
+                "-" => OperationKind::Undo { changes: named(rest) },
                 "+" => OperationKind::Redo { of: operation(rest.parse().unwrap()) },
                 name => {
                     changes.push((seq, ChangeRef { checkpoint: id(name), path: path(name) }));
@@ -176,6 +177,30 @@ mod tests {
             ("a b c -b <a +2", "ac"),
             ("a b c -b <a +2 +1", "abc"),
             ("a b c -b -c +2", "ac"),
+            // What is carried over stays in effect, and only that; taken back, the rest comes as well.
+            ("a b c <a^c", "ac"),
+            ("a b c <a^c +1", "abc"),
+            ("a b c <a^c d -c", "ad"),
+            ("a b c <a^c d -c +2 +1", "abcd"),
+            ("a b c -c <a^b +2", "ab"),
+            ("a b c <a:c^c", "abc"),
+            // A redo that is taken back, and that once more.
+            ("a b c -b +1 +2", "ac"),
+            ("a b c -b +1 +2 +3", "abc"),
+            ("a b c <a +1 +2", "a"),
+            ("a b c <a +1 d +2", "ad"),
+            ("a b c <a +1 d +2 +3", "abcd"),
+            // Undone again after it came back, or twice at once.
+            ("a b c -b +1 -b", "ac"),
+            ("a b c -b +1 -b +3", "abc"),
+            ("a b c -b -bc +2", "ac"),
+            // An operation in the middle is taken back by its id while later ones stand.
+            ("a b c -a -b +1", "ac"),
+            ("a b c -a <a +1", "a"),
+            ("a b c -b <c +1", "abc"),
+            // A target, or an operation, that is not known any more says nothing.
+            ("a b c <z", "abc"),
+            ("a b c +9", "abc"),
         ] {
             check(history, expected);
         }

@@ -289,8 +289,9 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             }
             // A file stands where a folder must be; what would come back in it has no place.
             Some(_) => {
-                self.conflict(path, Why::Replaced, Vec::new(), false);
-                Ok(now.cloned())
+                let mode = self.inverse.folders.get(path).copied().unwrap_or(0o755);
+                let then = self.folder_of(mode, inside);
+                Ok(self.decide(path, Why::Replaced, now.cloned(), Some(then)).unwrap_or_else(|Open| now.cloned()))
             }
         }
     }
@@ -367,17 +368,29 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             (Some(left @ File { .. }), Some(here @ File { .. }), Some(was @ File { .. })) => {
                 self.merge_file(path, left, here, was)?
             }
-            (Some(_), None, was) => self.decide(path, Why::Deleted, None, was.cloned()),
+            (Some(_), None, was) => {
+                let was = self.bare(was);
+                self.decide(path, Why::Deleted, None, was)
+            }
             (base, Some(here), was) => {
+                let was = self.bare(was);
                 let why = match (base, &here) {
                     (Some(File { blob: left, .. }), File { blob, .. }) if left == blob => Why::Mode,
                     (Some(File { .. }), File { .. }) | (Some(Symlink { .. }), Symlink { .. }) => Why::Whole,
                     _ => Why::Replaced,
                 };
-                self.decide(path, why, Some(here), was.cloned())
+                self.decide(path, why, Some(here), was)
             }
             (None, None, was) => Ok(was.cloned()),
         })
+    }
+
+    /// What comes back by itself: a folder without what it held, since that comes back path by path.
+    fn bare(&mut self, was: Option<&Entry>) -> Option<Entry> {
+        match was {
+            Some(Entry::Folder { mode, .. }) => Some(self.folder_of(*mode, Tree::default())),
+            was => was.cloned(),
+        }
     }
 
     /// Merges three versions of a file: the bits and the content, each for itself.
@@ -483,7 +496,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                     }
                 }
                 [Link { after: None, before: Some(was @ Entry::File { .. }) }]
-                    if lookup(self.source, &now.tree, path)?.is_none() =>
+                    if lookup(self.source, &now.tree, path)?.is_none() && self.has_room(now, path)? =>
                 {
                     gone.push((path, was));
                 }
@@ -506,6 +519,19 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             }
         }
         Ok(())
+    }
+
+    /// Whether something can come back to a path: no file stands where one of the folders above it must be.
+    fn has_room(&self, now: RootState, path: &WorkspacePath) -> Result<bool, S::Error> {
+        let mut at = path.split();
+        while let Some((above, _)) = at.filter(|(above, _)| !above.is_root()) {
+            match lookup(self.source, &now.tree, &above)? {
+                Some(Entry::Folder { .. }) => return Ok(true),
+                None => at = above.split(),
+                Some(_) => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Which of some files that are gone a new one was made from: the one with the same content, else one that is more
@@ -542,5 +568,215 @@ fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
     match (a, b) {
         (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) => a == b,
         _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff;
+    use crate::plan::Layered;
+    use crate::tree::literal::{Forest, Lit, executable, file, folder, link, skipped, special};
+
+    type Paths<'a> = &'a [(&'a str, Lit)];
+
+    /// Contents that are their own names.
+    struct Known(HashMap<ObjectId, Vec<u8>>);
+
+    impl Contents for Known {
+        type Error = ObjectId;
+
+        fn content(&self, _: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, ObjectId> {
+            self.0.get(blob).cloned().ok_or(*blob)
+        }
+    }
+
+    const TEXTS: [&str; 8] = ["1", "2", "3", "mine", LONG, "1\nx\n3\n4\n5\n", "1\n2\n3\n4\ny\n", "1\nx\n3\n4\ny\n"];
+    const LONG: &str = "1\n2\n3\n4\n5\n";
+
+    /// The inverse of changes, each from one tree to the next, given oldest first.
+    fn inverse(forest: &mut Forest, changes: &[(Paths<'_>, Paths<'_>)]) -> Inverse {
+        let mut inverse = Inverse::default();
+        for (before, after) in changes.iter().rev() {
+            let (before, after) = (forest.plant(before), forest.plant(after));
+            for change in diff::changes(&forest.0, Some(&before), Some(&after)).unwrap() {
+                let mut at = change.path.clone();
+                while let Some((above, _)) = at.split().filter(|(above, _)| change.after.is_none() && !above.is_root())
+                {
+                    if let Some(Entry::Folder { mode, .. }) = lookup(&forest.0, &before, &above).unwrap() {
+                        inverse.folder(above.clone(), mode);
+                    }
+                    at = above;
+                }
+                inverse.add(change.path, Link { after: change.after, before: change.before });
+            }
+        }
+        inverse
+    }
+
+    fn drafted(forest: &Forest, now: ObjectId, inverse: &Inverse, decision: Option<Decision>) -> Drafted {
+        let known = Known(TEXTS.iter().map(|t| (ObjectId::of_blob(t.as_bytes()), t.as_bytes().to_vec())).collect());
+        draft(&forest.0, &known, RootState { tree: now, mode: 0o755 }, inverse, decision).unwrap()
+    }
+
+    /// Takes back one change and checks what is left, and the conflicts: `path why`.
+    fn check(before: Paths<'_>, after: Paths<'_>, now: Paths<'_>, expected: Paths<'_>, conflicts: &[&str]) {
+        check_all(&[(before, after)], now, None, expected, conflicts);
+    }
+
+    fn check_all(
+        changes: &[(Paths<'_>, Paths<'_>)],
+        now: Paths<'_>,
+        decision: Option<Decision>,
+        expected: Paths<'_>,
+        conflicts: &[&str],
+    ) {
+        let mut forest = Forest::default();
+        let inverse = inverse(&mut forest, changes);
+        let (now, expected) = (forest.plant(now), forest.plant(expected));
+        let out = drafted(&forest, now, &inverse, decision);
+        let found: Vec<String> = out.conflicts.iter().map(|c| format!("{} {:?}", c.path.display(), c.why)).collect();
+        assert_eq!(found, conflicts);
+        assert!(out.conflicts.iter().all(|c| c.decided == decision.is_some()), "{:?}", out.conflicts);
+        let layered = Layered { over: &out.new_trees, under: &forest.0 };
+        let wrong = diff::changes(&layered, Some(&expected), Some(&out.root.tree)).unwrap();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert_eq!(out.root.tree, expected);
+    }
+
+    #[test]
+    fn a_folder_goes_with_the_last_thing_in_it_if_it_came_with_the_first() {
+        let made: Paths<'_> = &[("d/a", file("1")), ("d/e/b", file("1"))];
+        check(&[], made, made, &[], &[]);
+        // Somebody's own file keeps the folders around it.
+        let beside: Paths<'_> = &[("d/a", file("1")), ("d/e/b", file("1")), ("d/mine", file("mine"))];
+        check(&[], made, beside, &[("d/mine", file("mine"))], &[]);
+        let deep: Paths<'_> = &[("d/a", file("1")), ("d/e/b", file("1")), ("d/e/mine", file("mine"))];
+        check(&[], made, deep, &[("d/e/mine", file("mine"))], &[]);
+        // What was there before the change stays.
+        check(&[("d", folder(0o755))], &[("d/a", file("1"))], &[("d/a", file("1"))], &[("d", folder(0o755))], &[]);
+        // So does a repository, and what is not captured.
+        let git: Paths<'_> = &[("d/a", file("1")), ("d/e/b", file("1")), ("d/e/", Lit::Git)];
+        check(&[], made, git, &[("d/e/", Lit::Git)], &[]);
+        let unknown: Paths<'_> = &[("d/a", file("1")), ("d/e/b", file("1")), ("d/e/socket", special())];
+        check(&[], made, unknown, &[("d/e/socket", special())], &[]);
+        // Half of it is gone already, by somebody else's hand.
+        check(&[], made, &[("d/e", folder(0o755))], &[], &[]);
+        check(&[], made, &[], &[], &[]);
+        check(&[], made, &[("d", link("elsewhere"))], &[("d", link("elsewhere"))], &[]);
+    }
+
+    #[test]
+    fn a_folder_comes_back_with_its_bits_and_without_what_others_took() {
+        let was: Paths<'_> = &[("d", folder(0o700)), ("d/a", file("1")), ("d/e", folder(0o750)), ("d/e/b", file("1"))];
+        check(was, &[], &[], was, &[]);
+        // One that somebody made again has their bits.
+        let again: Paths<'_> = &[("d", folder(0o711)), ("d/mine", file("mine"))];
+        let both: Paths<'_> = &[
+            ("d", folder(0o711)),
+            ("d/mine", file("mine")),
+            ("d/a", file("1")),
+            ("d/e", folder(0o750)),
+            ("d/e/b", file("1")),
+        ];
+        check(was, &[], again, both, &[]);
+        check(was, &[], &[("d", file("mine"))], &[("d", file("mine"))], &["d Replaced"]);
+        // Only a file of it went by the change, and the folder by somebody else.
+        let left: Paths<'_> = &[("d", folder(0o700)), ("d/e", folder(0o750)), ("d/e/b", file("1"))];
+        check(was, left, &[], &[("d", folder(0o700)), ("d/a", file("1"))], &[]);
+    }
+
+    #[test]
+    fn a_file_where_a_folder_must_be_can_be_decided_like_any_other_conflict() {
+        let was: Paths<'_> = &[("d", folder(0o700)), ("d/a", file("1")), ("d/b", file("1"))];
+        let left: Paths<'_> = &[("d", folder(0o700)), ("d/b", file("1"))];
+        let (now, conflicts): (Paths<'_>, _) = (&[("d", file("mine"))], &["d Replaced"]);
+        check(was, left, now, now, conflicts);
+        check_all(&[(was, left)], now, Some(Decision::Ours), now, conflicts);
+        let theirs: Paths<'_> = &[("d", folder(0o700)), ("d/a", file("1"))];
+        check_all(&[(was, left)], now, Some(Decision::Theirs), theirs, conflicts);
+        // A folder that comes back by a decision holds only what is taken back.
+        let mut forest = Forest::default();
+        let tree = forest.plant(&[("d/a", file("1"))]);
+        let before = lookup(&forest.0, &tree, &WorkspacePath::new("d").unwrap()).unwrap();
+        let mut alone = Inverse::default();
+        alone.add(WorkspacePath::new("d").unwrap(), Link { after: None, before });
+        let (now, bare) = (forest.plant(now), forest.plant(&[("d", folder(0o755))]));
+        assert_eq!(drafted(&forest, now, &alone, Some(Decision::Theirs)).root.tree, bare);
+    }
+
+    #[test]
+    fn files_and_folders_take_each_others_place_and_give_it_back() {
+        let (f, d): (Paths<'_>, Paths<'_>) = (&[("x", file("1"))], &[("x/in", file("2"))]);
+        check(f, d, d, f, &[]);
+        check(d, f, f, d, &[]);
+        let with_mine: Paths<'_> = &[("x/in", file("2")), ("x/mine", file("mine"))];
+        check(f, d, with_mine, with_mine, &["x Holds"]);
+        check_all(&[(f, d)], with_mine, Some(Decision::Theirs), f, &["x Holds"]);
+        check(d, f, &[("x/mine", file("mine"))], with_mine, &[]);
+        check(d, f, &[("x", file("mine"))], &[("x", file("mine"))], &["x Whole"]);
+        check(f, d, &[("x", link("t"))], &[("x", link("t"))], &["x Replaced"]);
+    }
+
+    #[test]
+    fn bits_are_taken_back_by_themselves() {
+        let (open, closed): (Paths<'_>, Paths<'_>) =
+            (&[("d", folder(0o755)), ("d/a", file("1"))], &[("d", folder(0o700)), ("d/a", file("1"))]);
+        let edited: Paths<'_> = &[("d", folder(0o700)), ("d/a", file("mine"))];
+        check(open, closed, edited, &[("d", folder(0o755)), ("d/a", file("mine"))], &[]);
+        let other: Paths<'_> = &[("d", folder(0o711)), ("d/a", file("1"))];
+        check(open, closed, other, other, &["d Mode"]);
+        check(open, closed, &[], &[], &[]);
+        let (plain, run): (Paths<'_>, Paths<'_>) = (&[("a", file("1"))], &[("a", executable("1", 0o755))]);
+        check(plain, run, &[("a", executable("mine", 0o755))], &[("a", file("mine"))], &[]);
+        check(plain, run, &[("a", executable("1", 0o700))], &[("a", executable("1", 0o700))], &["a Mode"]);
+        // A file that came with the change, and whose bits somebody changed: that is told as what it is.
+        check(&[], plain, run, run, &["a Mode"]);
+        // The root has bits, too.
+        let mut forest = Forest::default();
+        let tree = forest.plant(plain);
+        let root = |mode| Some(Entry::Folder { mode, tree, holds_skipped: false });
+        let mut inverse = Inverse::default();
+        inverse.add(WorkspacePath::root(), Link { after: root(0o755), before: root(0o700) });
+        assert_eq!(drafted(&forest, tree, &inverse, None).root, RootState { tree, mode: 0o700 });
+    }
+
+    #[test]
+    fn a_rename_takes_the_edit_along_only_where_there_is_room_for_it() {
+        let (old, new): (Paths<'_>, Paths<'_>) = (&[("d/old", file(LONG))], &[("new", file(LONG))]);
+        let edited: Paths<'_> = &[("new", file(TEXTS[5]))];
+        check(old, new, edited, &[("d/old", file(TEXTS[5]))], &[]);
+        // The folder's name is taken: the edited file must not go with nowhere to go to.
+        let taken: Paths<'_> = &[("new", file(TEXTS[5])), ("d", file("mine"))];
+        check(old, new, taken, taken, &["d Replaced", "new Whole"]);
+        let taken: Paths<'_> = &[("new", file(TEXTS[5])), ("d/old", file("mine"))];
+        check(old, new, taken, taken, &["d/old Replaced", "new Whole"]);
+    }
+
+    #[test]
+    fn changes_of_one_path_with_others_between_them_are_taken_back_one_by_one() {
+        let [base, first, both, second]: [Paths<'_>; 4] =
+            [&[("a", file(LONG))], &[("a", file(TEXTS[5]))], &[("a", file(TEXTS[7]))], &[("a", file(TEXTS[6]))]];
+        // Somebody else's edit lies after the one that goes, or before it.
+        check_all(&[(base, first)], both, None, second, &[]);
+        check_all(&[(first, both)], both, None, first, &[]);
+        // Two in a row are one: what lay between them is never asked for.
+        let between: Paths<'_> = &[("a", file("never stored"))];
+        check_all(&[(base, between), (between, both)], both, None, base, &[]);
+        // Made, taken away by somebody, made again.
+        check_all(&[(&[], base), (&[], first)], first, None, &[], &[]);
+    }
+
+    #[test]
+    fn what_is_not_captured_now_is_asked_for_or_left_alone() {
+        let mut forest = Forest::default();
+        let change: [(Paths<'_>, Paths<'_>); 1] = [(&[("d/a", file("1")), ("s", file("1"))], &[])];
+        let inverse = inverse(&mut forest, &change);
+        let now = forest.plant(&[("d", skipped()), ("s", special())]);
+        let out = drafted(&forest, now, &inverse, None);
+        assert_eq!(out.root.tree, now);
+        let shown = |paths: &[WorkspacePath]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>();
+        assert_eq!(shown(&out.unknown), ["d", "d/a"]);
+        assert_eq!(shown(&out.kept.into_iter().map(|(path, _)| path).collect::<Vec<_>>()), ["d", "s"]);
     }
 }

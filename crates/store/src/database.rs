@@ -18,7 +18,7 @@ pub(crate) const VERSION: i64 = 4;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 13] = [
-    ("objects", "id, kind, pack, offset, length"),
+    ("all_objects", "id, kind, pack, offset, length"),
     ("records", "seq, kind, pack, offset, length"),
     ("workspaces", "seq, json"),
     (
@@ -46,6 +46,11 @@ CREATE TABLE packs(pack INTEGER PRIMARY KEY, length INTEGER NOT NULL, synced INT
 CREATE TABLE objects(
   id BLOB PRIMARY KEY, kind INTEGER NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE fresh_objects(
+  id BLOB PRIMARY KEY, kind INTEGER NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE VIEW all_objects AS
+  SELECT * FROM fresh_objects UNION ALL SELECT * FROM objects WHERE id NOT IN (SELECT id FROM fresh_objects);
 CREATE TABLE records(
   seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL
 );
@@ -153,8 +158,23 @@ fn use_wal(db: &Connection) -> Result<(), StoreError> {
 
 /// Makes the row of an object.
 pub(crate) fn apply_object(db: &Connection, kind: Kind, id: &ObjectId, place: &Place) -> Result<(), StoreError> {
-    db.prepare_cached("INSERT OR REPLACE INTO objects(id, kind, pack, offset, length) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![&id.0[..], kind as u8, place.pack, place.offset as i64, place.length])?;
+    put_object(db, "INSERT OR REPLACE INTO objects VALUES (?1, ?2, ?3, ?4, ?5)", kind, id, place)
+}
+
+/// Makes the row of an object of a small commit. Ids are spread evenly, so that each new row of the large table dirties a
+/// page of its own; a small table takes all rows of a commit in a page or two until [`fold`] moves many at once.
+pub(crate) fn apply_fresh_object(db: &Connection, kind: Kind, id: &ObjectId, place: &Place) -> Result<(), StoreError> {
+    put_object(db, "INSERT OR REPLACE INTO fresh_objects VALUES (?1, ?2, ?3, ?4, ?5)", kind, id, place)
+}
+
+/// Moves the rows of fresh objects to the others.
+pub(crate) fn fold(db: &Connection) -> Result<(), StoreError> {
+    db.execute_batch("INSERT OR REPLACE INTO objects SELECT * FROM fresh_objects; DELETE FROM fresh_objects")?;
+    Ok(())
+}
+
+fn put_object(db: &Connection, sql: &str, kind: Kind, id: &ObjectId, place: &Place) -> Result<(), StoreError> {
+    db.prepare_cached(sql)?.execute(params![&id.0[..], kind as u8, place.pack, place.offset as i64, place.length])?;
     Ok(())
 }
 

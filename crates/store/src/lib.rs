@@ -64,6 +64,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A capture of ten edits writes some 200 KiB to the database's log: rows are in order of their hashes, a page each.
 const WAL_LIMIT: u64 = 1 << 20;
+/// More rows of fresh objects than this are moved to the others at that occasion.
+const FRESH_LIMIT: i64 = 1_000;
 
 const DATABASE: &str = "piton.db";
 const LOCK: &str = "lock";
@@ -261,6 +263,13 @@ impl Store {
         let wal = std::fs::metadata(self.folder.join("piton.db-wal"));
         if wal.is_ok_and(|found| found.len() > WAL_LIMIT) {
             self.sync_packs()?;
+            let fresh: i64 = self.db().query_row("SELECT count(*) FROM fresh_objects", [], |r| r.get(0))?;
+            if fresh > FRESH_LIMIT {
+                let db = self.db();
+                let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
+                database::fold(&db)?;
+                transaction.commit()?;
+            }
             // Readers of other processes may hold it up; the next writer tries again.
             self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         }

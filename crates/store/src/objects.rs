@@ -85,7 +85,10 @@ impl Store {
     pub(crate) fn place(&self, id: &ObjectId) -> Result<Option<Place>, StoreError> {
         let place = self
             .db()
-            .prepare_cached("SELECT pack, offset, length FROM objects WHERE id = ?1")?
+            .prepare_cached(
+                "SELECT pack, offset, length FROM fresh_objects WHERE id = ?1
+                 UNION ALL SELECT pack, offset, length FROM objects WHERE id = ?1 LIMIT 1",
+            )?
             .query_row([&id.0[..]], |r| {
                 Ok(Place { pack: r.get(0)?, offset: r.get::<_, i64>(1)? as u64, length: r.get(2)? })
             })

@@ -176,7 +176,9 @@ impl Store {
     /// Whether a blob is whole: its record is sound, and its chunks' records are.
     fn has_blob(&self, id: &ObjectId, read_all: bool) -> Result<bool, StoreError> {
         let Some(place) = self.place(id)? else { return Ok(false) };
-        let kind: u8 = self.db().query_row("SELECT kind FROM objects WHERE id = ?1", [&id.0[..]], |r| r.get(0))?;
+        let sql =
+            "SELECT kind FROM fresh_objects WHERE id = ?1 UNION ALL SELECT kind FROM objects WHERE id = ?1 LIMIT 1";
+        let kind: u8 = self.db().prepare_cached(sql)?.query_row([&id.0[..]], |r| r.get(0))?;
         if Kind::from_code(kind) != Some(Kind::Chunks) && !read_all {
             // Its row equals the one that the record makes, and the record was found sound.
             return Ok(true);

@@ -12,7 +12,7 @@ use piton_model::record::Numbered;
 use piton_model::{Cause, ObjectId, Record};
 use rusqlite::params;
 
-use crate::database::{apply, apply_object, to_sql};
+use crate::database::{apply, apply_fresh_object, apply_object, fold, to_sql};
 use crate::error::StoreError;
 use crate::objects::Packed;
 use crate::pack::{self, Kind, PACK_HEAD, Place};
@@ -48,6 +48,8 @@ pub struct Writer<'s> {
 
 /// A row for an object takes about this much of the database and of the index.
 const ROW: u64 = 200;
+/// More objects than this go where they belong at once.
+const FEW: usize = 1_000;
 /// Kept free of objects, so that the database's log, and above all the end of an operation, always find room.
 const RESERVE: u64 = 2 << 20;
 
@@ -72,7 +74,7 @@ impl<'s> Writer<'s> {
         let packs = store.packs()?;
         let (pack, length) = packs.last().map_or((1, 0), |(pack, length, _)| (*pack, *length));
         let next_seq: i64 = store.db().query_row("SELECT coalesce(max(seq), 0) + 1 FROM records", [], |r| r.get(0))?;
-        let is_fresh: bool = store.db().query_row("SELECT NOT EXISTS (SELECT 1 FROM objects)", [], |r| r.get(0))?;
+        let is_fresh: bool = store.db().query_row("SELECT NOT EXISTS (SELECT 1 FROM all_objects)", [], |r| r.get(0))?;
         let used = store.size()?;
         let budget = store.workspace()?.map_or(u64::MAX, |w| w.budget);
         let mut writer = Self {
@@ -178,8 +180,14 @@ impl<'s> Writer<'s> {
         let transaction = rusqlite::Transaction::new_unchecked(db, rusqlite::TransactionBehavior::Immediate)?;
         // In order of their ids: rows then go into the tree of the table one after the other.
         self.objects.sort_unstable_by_key(|(_, id, _)| *id);
+        let apply_each = if self.objects.len() <= FEW {
+            apply_fresh_object
+        } else {
+            fold(db)?;
+            apply_object
+        };
         for (kind, id, place) in &self.objects {
-            apply_object(db, *kind, id, place)?;
+            apply_each(db, *kind, id, place)?;
         }
         for (numbered, place) in &self.timeline {
             apply(db, numbered, place)?;

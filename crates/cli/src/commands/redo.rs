@@ -9,7 +9,7 @@ use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
-use crate::operate::{self, Act, GoArgs, How};
+use crate::operate::{self, Act, GoArgs, Way};
 use crate::outcome;
 use crate::owners::Names;
 use crate::settle::SettleArgs;
@@ -47,7 +47,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         Some(id) => format!("piton redo --op {id}"),
         None => "piton redo".to_owned(),
     };
-    take_back(console, &mut workspace, options, args.go.how(), &command)
+    take_back(console, &mut workspace, options, &args.go.way(command))
 }
 
 /// Takes an operation back, and tells.
@@ -55,10 +55,9 @@ pub fn take_back(
     console: &mut Console,
     workspace: &mut Workspace,
     options: RedoOptions,
-    how: How,
-    command: &str,
+    way: &Way,
 ) -> Result<(), Failure> {
-    let done = operate::carry_out(console, workspace, &Act::Redo(options), how, command, |_, _| {})?;
+    let done = operate::carry_out(console, workspace, &Act::Redo(options), way, |_, _| {})?;
     let Some(outcome) = done else { return Ok(()) };
     let names = Names::of(&workspace.sessions()?.sessions);
     let of = taken_back(workspace, &outcome, &names)?;

@@ -40,6 +40,9 @@ pub struct Args {
     /// Go back in what may be yours or the session's as well, which is carried over otherwise
     #[arg(long)]
     unsure: bool,
+    /// Put the repository's branch, HEAD and index back too; .git is left as it is otherwise
+    #[arg(long, conflicts_with_all = ["paths", "paths_b64"])]
+    git: bool,
     #[command(flatten)]
     settle: SettleArgs,
     #[command(flatten)]
@@ -78,11 +81,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         unsure: args.unsure,
         settle: args.settle.settle(),
         outside: args.go.outside,
+        git: args.git,
     };
-    let command = format!("piton rewind {}", args.target);
-    let how = if args.careful { How::Careful } else { args.go.how() };
+    let mut way = args.go.way(format!("piton rewind {}", args.target));
+    if args.careful {
+        way.how = How::Careful;
+    }
     let act = Act::Rewind { target: args.target.clone(), options };
-    let done = operate::carry_out(console, &mut workspace, &act, how, &command, |console, plan| {
+    let done = operate::carry_out(console, &mut workspace, &act, &way, |console, plan| {
         if args.all_workspaces {
             show_others(&surroundings, plan, console);
         }

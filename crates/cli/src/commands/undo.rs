@@ -76,8 +76,10 @@ Examples:
   piton undo --op kmzq                    takes back an operation: `piton ops` lists them";
 
 /// The words that can be typed, for whoever typed others.
-pub const FORMS: &str = "the forms are: nothing (the last turn), `last`, `last 3`, `7 9` (numbers of `piton changes`), \
-`t3` (a turn), `t3.2` (a step), `SESSION:t3`, `all`";
+pub const FORMS: [&str; 2] = [
+    "`piton undo` takes back the last turn, `last` the last change, `last 3` three of them, `all` everything",
+    "`t3` is a turn, `t3.2` a step, `SESSION:t3` one of another session, `7 9` are numbers of `piton changes`",
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
@@ -85,7 +87,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let settle = args.settle.settle();
     if let Some(operation) = &args.operation {
         let options = RedoOptions { operation: Some(operation.clone()), settle, outside: args.go.outside };
-        return redo::take_back(console, &mut workspace, options, args.go.how(), &args.typed());
+        return redo::take_back(console, &mut workspace, options, &args.go.way(args.typed()));
     }
     let (what, of) = What::of_words(&args.words).map_err(OperationError::from)?;
     if let (Some(_), Some(session)) = (&of, &args.session) {
@@ -114,8 +116,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             .hint("`piton rewind TARGET` goes back to a checkpoint; `piton log` lists them")
             .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"));
     }
-    let how = args.go.how();
-    let done = operate::carry_out(console, &mut workspace, &act, how, &args.typed(), |_, _| {})?;
+    let way = args.go.way(args.typed());
+    let done = operate::carry_out(console, &mut workspace, &act, &way, |_, _| {})?;
     let Some(outcome) = done else { return Ok(()) };
     console.print(&outcome, |out, look| write(out, look, &outcome))?;
     tell(console, &workspace, &outcome)

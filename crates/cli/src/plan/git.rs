@@ -22,10 +22,17 @@ pub fn write(
     }
     let Some(git) = git else {
         let (Some(HeadMoved { was, is }), None) = (moved, stays) else { return Ok(()) };
-        return writeln!(out, "{note} git was at {} then and is at {} now; .git stays as it is", escape(was), escape(is));
+        return writeln!(
+            out,
+            "{note} git was at {} then and is at {} now; .git stays as it is",
+            escape(was),
+            escape(is)
+        );
     };
     let mut parts = Vec::new();
-    if git.from != git.to {
+    // Where HEAD stays on its branch, the branch is what moves.
+    let is_on = |head: &str| git.branch.as_ref().is_some_and(|branch| head.starts_with(&format!("{branch} (")));
+    if git.from != git.to && !(is_on(&git.from) && is_on(&git.to)) {
         parts.push(format!("HEAD from {} to {}", escape(&git.from), escape(&git.to)));
     }
     if let Some(branch) = &git.branch {

@@ -109,6 +109,8 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     work("add a discount", &Tool::new("1", "Write").names("src/discount.py"), "1", scratch::help)?;
     let helped = Snapshot::of(&project).map_err(no_scratch)?;
     work("make the tests pass", &Tool::new("2", "Bash").runs(SPOILS), "2", scratch::spoil)?;
+    story.line("agent, “add a discount”: writes src/discount.py")?;
+    story.line("agent, “make the tests pass”: sed … src/price.py && chmod -x run.sh && rm -rf tests")?;
     story.line("you: add a function at the end of src/price.py")?;
     scratch::add_own(&project).map_err(no_scratch)?;
     let spoiled = Snapshot::of(&project).map_err(no_scratch)?;
@@ -123,13 +125,13 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     let (undone, undo_time) = timed(|| workspace.undo_now(&UndoOptions { choice, ..UndoOptions::default() }));
     let undone = undone?;
     story.show(|out, look| undo::write(out, look, &undone))?;
-    story.command("piton diff t2 @")?;
+    story.command("piton diff t2 @ -U0")?;
     let compared = workspace.diff(&DiffOptions { from: Some("t2".into()), ..DiffOptions::default() })?;
     story.show(|out, look| compared.files.iter().try_for_each(|file| patch::write(out, look, file)))?;
     // The same edit of the same state, without piton's help.
     let expected = helped.with_own();
     let kept = Snapshot::of(&project).map_err(no_scratch)?;
-    let is_undone = story.proof(&expected, &kept, "as before turn 2, with your function")?;
+    let is_undone = story.proof(&expected, &kept, "as before turn 2, with your function added")?;
 
     story.heading("And if the agent was right after all?")?;
     story.command("piton redo --yes")?;
