@@ -97,8 +97,8 @@ fn write_title(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Aroun
     let about = plan.about.as_deref().unwrap_or_default();
     match (plan.kind.as_str(), &plan.target) {
         ("undo", _) => writeln!(out, "{} {}", paint.bold("Undo"), escape(about)),
-        ("redo", target) => {
-            let of = target.as_ref().and_then(|target| around.titles.that_began_at(target));
+        ("redo", _) => {
+            let of = plan.operation.as_ref().and_then(|id| around.titles.get(id));
             let of = of.map_or_else(|| about.to_owned(), |of| format!("the {}", around.titles.plain(of)));
             writeln!(out, "{}: takes back {}", paint.bold("Redo"), escape(&of))
         }

@@ -51,11 +51,6 @@ impl Titles {
         self.operations.iter().find(|operation| operation.id == *id)
     }
 
-    /// Which operation has its state before it in this checkpoint.
-    pub fn that_began_at(&self, checkpoint: &CheckpointView) -> Option<&OperationView> {
-        self.operations.iter().find(|operation| operation.before == checkpoint.id)
-    }
-
     /// What one is called; what it is about stands out.
     pub fn title(&self, operation: &OperationView) -> Text {
         let target = operation.target.as_deref();

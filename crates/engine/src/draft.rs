@@ -271,6 +271,10 @@ impl Workspace {
         Ok(PlanView {
             kind: request.kind.as_str().to_owned(),
             about: request.about.clone(),
+            operation: match &request.kind {
+                OperationKind::Redo { of } => Some(of.clone()),
+                _ => None,
+            },
             target: target.map(Into::into),
             paths: request.paths.iter().map(PathView::from).collect(),
             created: of(ChangeKind::Created),

@@ -303,7 +303,7 @@ impl Workspace {
             result,
         };
         writer.record(Record::Checkpoint(before.clone()))?;
-        writer.record(Record::Operation(operation.clone()))?;
+        writer.record(Record::Operation(Box::new(operation.clone())))?;
         writer.commit(true, keeps_index)?;
         point("operate:begun").map_err(|e| self.folder_error(e))?;
         self.keep_index(scan, keeps_index);

@@ -201,14 +201,16 @@ impl Now {
 
     /// A tree that holds only these files.
     fn tree(&self, trees: &mut NewTrees) -> ObjectId {
-        let items: Vec<(Vec<&[u8]>, &Entry)> =
-            self.entries.iter().map(|(path, entry)| (path.names().collect(), entry)).collect();
+        let items: Vec<Named<'_>> = self.entries.iter().map(|(path, entry)| (path.names().collect(), entry)).collect();
         folder(&items, 0, trees)
     }
 }
 
-fn folder(items: &[(Vec<&[u8]>, &Entry)], depth: usize, trees: &mut NewTrees) -> ObjectId {
-    let mut by_name: BTreeMap<&[u8], Vec<(Vec<&[u8]>, &Entry)>> = BTreeMap::new();
+/// An entry with its path's names.
+type Named<'a> = (Vec<&'a [u8]>, &'a Entry);
+
+fn folder(items: &[Named<'_>], depth: usize, trees: &mut NewTrees) -> ObjectId {
+    let mut by_name: BTreeMap<&[u8], Vec<Named<'_>>> = BTreeMap::new();
     for (names, entry) in items {
         if let Some(name) = names.get(depth) {
             by_name.entry(name).or_default().push((names.clone(), entry));

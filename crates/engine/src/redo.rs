@@ -46,13 +46,7 @@ impl Workspace {
 
     /// Every operation, newest first, with whether it was taken back.
     pub fn operations(&self) -> Result<Operations, StoreError> {
-        let rows = self.store.operations()?;
-        let standing = standing(&rows);
-        let view = |(row, stands): (&OperationRow, &bool)| OperationView {
-            taken_back: row.state == OperationState::Done && !stands,
-            ..row.into()
-        };
-        Ok(Operations { operations: rows.iter().zip(&standing).map(view).collect() })
+        Ok(Operations { operations: operation_views(&self.store.operations()?) })
     }
 
     /// How many rewinds and undos could be taken back, one after the other.
@@ -127,6 +121,15 @@ impl Workspace {
             (None, _) => Err(TargetError::UnknownOperation(wanted.to_owned()).into()),
         }
     }
+}
+
+/// Operations, given newest first, with whether each was taken back.
+pub(crate) fn operation_views(rows: &[OperationRow]) -> Vec<OperationView> {
+    let view = |(row, stands): (&OperationRow, bool)| {
+        let is_done = row.state == OperationState::Done && row.kind != "recover";
+        OperationView { taken_back: is_done && !stands, ..row.into() }
+    };
+    rows.iter().zip(standing(rows)).map(view).collect()
 }
 
 /// Whether an operation is one that the user asked for, and not the taking back of one.

@@ -6,12 +6,14 @@ use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::{Candidate, Evidence, Owner};
 use piton_model::session::Gap;
 use piton_model::{Cause, CheckpointId, Place, SessionId, StepRef, Timestamp, WorkspacePath};
-use piton_store::{ChangeRow, CheckpointRow, OperationRow, SessionRow, StepRow, StoreError, TurnRow};
+use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::chosen::ChosenChange;
+use crate::redo::operation_views;
 use crate::target::TargetError;
 use crate::view::{
-    ChangedFile, GapView, LogEntry, NumberedChange, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView,
+    ChangedFile, GapView, LogEntry, NumberedChange, OperationView, SessionChanges, SessionView, Sessions, StepView,
+    Timeline, TurnView,
 };
 use crate::workspace::Workspace;
 
@@ -82,8 +84,14 @@ impl Workspace {
                 entries.push(Entry { seq, at: gap.at, session, what: What::Gap(gap) });
             }
         }
-        for row in self.store.operations()? {
-            entries.push(Entry { seq: row.seq, at: row.began_at, session: None, what: What::Operation(row) });
+        let operations = self.store.operations()?;
+        for (row, view) in operations.iter().zip(operation_views(&operations)) {
+            entries.push(Entry {
+                seq: row.seq,
+                at: row.began_at,
+                session: None,
+                what: What::Operation(Box::new(view)),
+            });
         }
         Ok(entries)
     }
@@ -158,7 +166,7 @@ impl Workspace {
                     let files = changes.iter().map(file).collect();
                     entries.push(LogEntry::Yours { checkpoint: Box::new((&*row).into()), files });
                 }
-                What::Operation(row) => entries.push(LogEntry::Operation((&row).into())),
+                What::Operation(view) => entries.push(LogEntry::Operation(*view)),
                 What::Gap(gap) => {
                     entries.push(LogEntry::Gap { session: gap.place.session.clone(), gap: (&gap).into() });
                 }
@@ -311,7 +319,7 @@ enum What {
     Turn(u32),
     Checkpoint(Box<CheckpointRow>),
     Yours(Box<CheckpointRow>),
-    Operation(OperationRow),
+    Operation(Box<OperationView>),
     Gap(Gap),
 }
 

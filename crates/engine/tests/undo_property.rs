@@ -83,7 +83,7 @@ fn same(world: &World, expected: &Snapshot, when: &str) {
 
 /// A few on every run; `PROPTEST_CASES=2000` for a night of them.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(24)
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64)
 }
 
 // Everybody writes where they like.

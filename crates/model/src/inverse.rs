@@ -133,6 +133,8 @@ pub enum Why {
     Replaced,
     /// Its mode was changed since.
     Mode,
+    /// It was renamed, and something else stands at its old place now.
+    NoRoom,
     /// A folder that must go holds things of others.
     Holds,
     /// It holds things that are not captured, and a file would have to take its place.
@@ -148,6 +150,7 @@ impl Why {
             Self::Deleted => "deleted since",
             Self::Replaced => "something else stands there now",
             Self::Mode => "its mode was changed since",
+            Self::NoRoom => "something else stands at its old place now",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
         }
@@ -287,6 +290,8 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 let mode = self.inverse.folders.get(path).copied().unwrap_or(0o755);
                 Ok(Some(self.folder_of(mode, inside)))
             }
+            // Decided already, for the file that stands there.
+            Some(_) if self.out.conflicts.iter().any(|conflict| conflict.path == *path) => Ok(now.cloned()),
             // A file stands where a folder must be; what would come back in it has no place.
             Some(_) => {
                 let mode = self.inverse.folders.get(path).copied().unwrap_or(0o755);
@@ -368,29 +373,17 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             (Some(left @ File { .. }), Some(here @ File { .. }), Some(was @ File { .. })) => {
                 self.merge_file(path, left, here, was)?
             }
-            (Some(_), None, was) => {
-                let was = self.bare(was);
-                self.decide(path, Why::Deleted, None, was)
-            }
+            (Some(_), None, was) => self.decide(path, Why::Deleted, None, was.cloned()),
             (base, Some(here), was) => {
-                let was = self.bare(was);
                 let why = match (base, &here) {
                     (Some(File { blob: left, .. }), File { blob, .. }) if left == blob => Why::Mode,
                     (Some(File { .. }), File { .. }) | (Some(Symlink { .. }), Symlink { .. }) => Why::Whole,
                     _ => Why::Replaced,
                 };
-                self.decide(path, why, Some(here), was)
+                self.decide(path, why, Some(here), was.cloned())
             }
             (None, None, was) => Ok(was.cloned()),
         })
-    }
-
-    /// What comes back by itself: a folder without what it held, since that comes back path by path.
-    fn bare(&mut self, was: Option<&Entry>) -> Option<Entry> {
-        match was {
-            Some(Entry::Folder { mode, .. }) => Some(self.folder_of(*mode, Tree::default())),
-            was => was.cloned(),
-        }
     }
 
     /// Merges three versions of a file: the bits and the content, each for itself.
@@ -480,27 +473,39 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         Ok(tree.entries().is_empty() && !tree.has_git)
     }
 
-    /// Finds files that were renamed by what is to be taken back and edited at their new place since: the edit goes along
-    /// to the old place.
+    /// Finds files that were renamed by what is to be taken back. Where one was edited at its new place since, the edit
+    /// goes along to the old place; where the old place is taken, the file stays, or it would be nowhere.
     fn find_moved(&mut self, now: RootState) -> Result<(), S::Error> {
-        let mut edited = Vec::new();
-        let mut gone = Vec::new();
+        let (mut edited, mut left_alone) = (Vec::new(), Vec::new());
+        let (mut gone, mut taken) = (Vec::new(), Vec::new());
         for (path, links) in &self.inverse.links {
             match &links[..] {
                 [Link { after: Some(left @ Entry::File { .. }), before: None }] => {
-                    let here = lookup(self.source, &now.tree, path)?;
-                    if let Some(here @ Entry::File { .. }) = here
-                        && here != *left
-                    {
-                        edited.push((path, left, here));
+                    match lookup(self.source, &now.tree, path)? {
+                        Some(here) if here == *left => left_alone.push((path, here)),
+                        Some(here @ Entry::File { .. }) => edited.push((path, left, here)),
+                        _ => {}
                     }
                 }
-                [Link { after: None, before: Some(was @ Entry::File { .. }) }]
-                    if lookup(self.source, &now.tree, path)?.is_none() && self.has_room(now, path)? =>
-                {
-                    gone.push((path, was));
+                [Link { after: None, before: Some(was @ Entry::File { .. }) }] => {
+                    match lookup(self.source, &now.tree, path)? {
+                        None if self.has_room(now, path)? => gone.push((path, was)),
+                        here if here.as_ref() != Some(was) => taken.push(was),
+                        _ => {}
+                    }
                 }
                 _ => {}
+            }
+        }
+        for (new, here) in left_alone {
+            let is_origin = |was: &&Entry| match (*was, &here) {
+                (Entry::File { blob: a, size, .. }, Entry::File { blob: b, .. }) => a == b && *size > 0,
+                _ => false,
+            };
+            if let Some(at) = taken.iter().position(is_origin) {
+                taken.remove(at);
+                let stays = self.decide(new, Why::NoRoom, Some(here), None).map_err(|Open| ());
+                self.moved.insert(new.clone(), stays);
             }
         }
         for (new, left, here) in edited {
@@ -695,14 +700,6 @@ mod tests {
         check_all(&[(was, left)], now, Some(Decision::Ours), now, conflicts);
         let theirs: Paths<'_> = &[("d", folder(0o700)), ("d/a", file("1"))];
         check_all(&[(was, left)], now, Some(Decision::Theirs), theirs, conflicts);
-        // A folder that comes back by a decision holds only what is taken back.
-        let mut forest = Forest::default();
-        let tree = forest.plant(&[("d/a", file("1"))]);
-        let before = lookup(&forest.0, &tree, &WorkspacePath::new("d").unwrap()).unwrap();
-        let mut alone = Inverse::default();
-        alone.add(WorkspacePath::new("d").unwrap(), Link { after: None, before });
-        let (now, bare) = (forest.plant(now), forest.plant(&[("d", folder(0o755))]));
-        assert_eq!(drafted(&forest, now, &alone, Some(Decision::Theirs)).root.tree, bare);
     }
 
     #[test]
@@ -751,6 +748,17 @@ mod tests {
         check(old, new, taken, taken, &["d Replaced", "new Whole"]);
         let taken: Paths<'_> = &[("new", file(TEXTS[5])), ("d/old", file("mine"))];
         check(old, new, taken, taken, &["d/old Replaced", "new Whole"]);
+        // Nor one that nobody edited.
+        for taken in [("d", file("mine")), ("d/old", file("mine")), ("d/old/mine", file("mine"))] {
+            let now: Paths<'_> = &[("new", file(LONG)), taken.clone()];
+            let conflicts: &[&str] =
+                if taken.0 == "d" { &["d Replaced", "new NoRoom"] } else { &["d/old Replaced", "new NoRoom"] };
+            check(old, new, now, now, conflicts);
+            check_all(&[(old, new)], now, Some(Decision::Ours), now, conflicts);
+            check_all(&[(old, new)], now, Some(Decision::Theirs), old, conflicts);
+        }
+        // One that somebody put back, or made again from nothing, is in nobody's way.
+        check(old, new, &[("new", file(LONG)), ("d/old", file(LONG))], old, &[]);
     }
 
     #[test]

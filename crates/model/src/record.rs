@@ -49,7 +49,7 @@ pub enum Record {
         text: String,
     },
     /// An operation is about to change files. From here on it is pending.
-    Operation(Operation),
+    Operation(Box<Operation>),
     /// A session was heard of for the first time, or got a name; the last one holds.
     Session(Session),
     /// A turn began.

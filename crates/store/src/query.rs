@@ -257,7 +257,7 @@ impl Store {
             .map_err(StoreError::io("cannot read", &self.pack_path(place.pack)))?
             .ok_or_else(damaged)?;
         match serde_json::from_slice::<Numbered>(&sound.raw) {
-            Ok(Numbered { record: Record::Operation(operation), .. }) if operation.id == row.id => Ok(operation),
+            Ok(Numbered { record: Record::Operation(operation), .. }) if operation.id == row.id => Ok(*operation),
             _ => Err(damaged()),
         }
     }

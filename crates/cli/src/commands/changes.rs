@@ -81,14 +81,18 @@ fn write(out: &mut dyn Write, look: &Look, all: &SessionChanges, names: &Names) 
     writeln!(out, "{}", summary(all))
 }
 
-/// `src/auth.ts (modified)`.
+/// `src/auth.ts (modified)`; what was taken back says so and steps back.
 fn what(change: &NumberedChange) -> Text {
     let (style, word) = match change.change.kind {
         ChangeKind::Created => (Style::Good, "created"),
         ChangeKind::Modified => (Style::Warn, "modified"),
         ChangeKind::Deleted => (Style::Bad, "deleted"),
     };
-    Text::new(Style::Plain, escape_view(&change.change.path)).and(Style::Plain, " ").and(style, format!("({word})"))
+    let path = escape_view(&change.change.path);
+    if change.undone {
+        return Text::new(Style::Dim, format!("{path} ({word}, taken back)"));
+    }
+    Text::new(Style::Plain, path).and(Style::Plain, " ").and(style, format!("({word})"))
 }
 
 /// `t1.2 Edit`, `unsure: t1.2 or you`, `you`.
@@ -127,6 +131,10 @@ fn summary(all: &SessionChanges) -> String {
     }
     if !all.unlisted.is_empty() {
         parts.push(format!("{} too many to list", words::plural(sum(&all.unlisted), "change")));
+    }
+    let undone = own.iter().filter(|change| change.undone).count() as u64;
+    if undone > 0 {
+        parts.push(format!("{} taken back", words::grouped(undone)));
     }
     let unsure = own.iter().filter(|change| matches!(change.change.owner, Owner::Unsure { .. })).count() as u64;
     if unsure > 0 {

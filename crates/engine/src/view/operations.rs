@@ -18,6 +18,9 @@ pub struct PlanView {
     /// What is taken back, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
+    /// The operation that a redo takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
     /// The checkpoint whose state comes back; an undo has none.
     pub target: Option<CheckpointView>,
     /// Only these paths; all when empty.
