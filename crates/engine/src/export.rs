@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use piton_host::clock;
 use piton_host::git::{GitError, GitId, GitIds, Place, PlaceError, TreeItem};
 use piton_model::diff::{self, Counts, TreeSource};
-use piton_model::{Entry, ObjectId, OperationId, Tree, WorkspacePath};
+use piton_model::{Cause, Entry, ObjectId, OperationId, Tree, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow};
 
 use crate::target::TargetError;
@@ -166,7 +166,12 @@ impl Workspace {
     fn commit_of_checkpoint(&self, target: &str) -> Result<Planned, ExportError> {
         let row = self.resolve(target)?;
         let checkpoint = &row.checkpoint;
-        let called = row.names.first().or(row.annotation.as_ref()).or(checkpoint.description.as_ref());
+        // What an automatic one is described by comes after it: it is the state before that.
+        let described = checkpoint.description.as_ref().map(|text| match checkpoint.cause {
+            Cause::Prompt | Cause::BeforeTool => format!("before: {text}"),
+            _ => text.clone(),
+        });
+        let called = row.names.first().or(row.annotation.as_ref()).or(described.as_ref());
         let subject = called.map(|text| subject(text)).filter(|text| !text.is_empty());
         let mut body = format!("Checkpoint {} ({}).\n", checkpoint.id, checkpoint.cause.as_str());
         if let Some(place) = &checkpoint.place {

@@ -22,13 +22,14 @@ pub const AT_MOST: Duration = Duration::from_secs(25);
 const LONGEST: usize = 8000;
 
 /// The commands that can be typed, with the flags that stand for a person who is asked.
-const COMMANDS: [(&str, &[&str]); 14] = [
+const COMMANDS: [(&str, &[&str]); 15] = [
     ("log", &[]),
     ("status", &[]),
     ("changes", &[]),
     ("sessions", &[]),
     ("show", &[]),
     ("diff", &["--stat"]),
+    ("blame", &[]),
     ("search", &[]),
     ("checkpoint", &[]),
     ("annotate", &[]),
@@ -53,10 +54,10 @@ const HELP: &str = "\
 /piton changes             every change of this session, numbered
 /piton diff                what changed since the last checkpoint
 /piton checkpoint NAME     a checkpoint with a name
-Also: ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
+Also: blame, ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
 /// Options of those commands that take the next word for their value.
-const WITH_VALUE: [&str; 13] = [
+const WITH_VALUE: [&str; 15] = [
     "--path",
     "--path-b64",
     "--workspace",
@@ -70,6 +71,8 @@ const WITH_VALUE: [&str; 13] = [
     "--owner",
     "--conflict",
     "--op",
+    "--at",
+    "-L",
 ];
 
 /// Runs what was typed after `/piton`.
