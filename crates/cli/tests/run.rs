@@ -156,6 +156,8 @@ fn signals_pass_through() {
         ("URG", Signal::URG, false, "URG"),
         ("WINCH", Signal::WINCH, false, "WINCH"),
         ("INT", Signal::INT, true, "INT"),
+        ("INT", Signal::INT, false, "INT"),
+        ("QUIT", Signal::QUIT, false, "QUIT"),
         ("QUIT", Signal::QUIT, true, "QUIT"),
     ] {
         let scene = Scene::new();

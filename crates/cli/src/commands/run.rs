@@ -287,7 +287,8 @@ fn pass_through(program: &Path, command: &[OsString]) -> io::Result<ExitStatus> 
     let pid = Pid::from_child(&child);
     let passing = std::thread::spawn(move || {
         for signal in listening.forever() {
-            if let Some(passed) = Signal::from_named_raw(signal).filter(|signal| !TYPED.contains(signal)) {
+            let passed = Signal::from_named_raw(signal);
+            if let Some(passed) = passed.filter(|signal| !TYPED.contains(signal) || !may_be_typed()) {
                 let _ = kill_process(pid, passed);
             }
         }
@@ -295,6 +296,15 @@ fn pass_through(program: &Path, command: &[OsString]) -> io::Result<ExitStatus> 
     let status = wait(&mut child, &handle);
     let _ = passing.join();
     status
+}
+
+/// Whether somebody at a terminal can have typed a signal: it then went to the command as well. Without a terminal, or in
+/// the background, somebody sent it to this process alone.
+fn may_be_typed() -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    let terminal = open("/dev/tty", OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty());
+    let foreground = terminal.and_then(|terminal| rustix::termios::tcgetpgrp(&terminal));
+    foreground.is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 fn wait(child: &mut Child, listening: &Handle) -> io::Result<ExitStatus> {
