@@ -249,6 +249,7 @@ impl Workspace {
         };
         point("capture:scanned").map_err(|e| self.folder_error(e))?;
         let (writer, fresh) = sink.finish();
+        let fresh = fresh.with_before(index);
         let keeps_index = scan.index.is_some() && attention.forced.is_empty();
         Ok(Taken { writer, scan, fresh, keeps_index })
     }

@@ -254,7 +254,7 @@ impl Workspace {
         match ask {
             Ask::Rewind(asked) => self.rewind_request(asked, seen),
             Ask::Undo(options) => self.undo_request(options, seen),
-            Ask::Redo(asked) => self.redo_request(asked),
+            Ask::Redo(asked) => self.redo_request(asked, seen),
         }
     }
 
@@ -385,7 +385,8 @@ impl Workspace {
     /// What the target did not capture within the scope, and what is kept for not being known now.
     pub(crate) fn skipped_by(&self, plan: &plan::Plan, request: &Request) -> Result<Vec<SkippedView>, OperationError> {
         let mut skipped = plan.kept.clone();
-        if let Aim::State(target) | Aim::StateBut { target, .. } = &request.aim {
+        // What an operation that is taken back did not touch was said when it was done.
+        if let (OperationKind::Rewind { .. }, Some(target)) = (&request.kind, request.aim.target()) {
             skipped.extend(diff::skipped(&self.store, &target.checkpoint.root.tree)?);
         }
         skipped.retain(|(path, _)| is_within_any(path, &request.paths));

@@ -5,7 +5,7 @@ use piton_model::inverse::{Inverse, Link};
 use piton_model::{Operation, OperationKind};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
-use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Settle};
+use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
 use crate::target::TargetError;
@@ -64,7 +64,7 @@ impl Workspace {
         Ok(Ask::Redo(Box::new(RedoAsked { operation, before, settle: options.settle, outside: options.outside })))
     }
 
-    pub(crate) fn redo_request(&self, asked: &RedoAsked) -> Result<Request, OperationError> {
+    pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
         let RedoAsked { operation, before, settle, .. } = asked;
         let mut changes = Inverse::default();
         for change in diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))? {
@@ -73,6 +73,12 @@ impl Workspace {
             }
             changes.add(change.path, Link { after: change.after, before: change.before });
         }
+        let aim = if seen.now == operation.result {
+            // Nothing was done since: there is nothing to merge with.
+            Aim::State(before.clone())
+        } else {
+            Aim::Without { changes, target: Some(before.clone()) }
+        };
         // It went with the rest, so it comes back with the rest; but not over what somebody did in the repository since.
         let (git, git_stays) = match operation.git.as_ref().map(|change| self.plan_git_back(change)) {
             Some(Ok(plan)) => (Some(plan), None),
@@ -87,7 +93,7 @@ impl Workspace {
         Ok(Request {
             kind: OperationKind::Redo { of: operation.id.clone() },
             about: Some(about),
-            aim: Aim::Without { changes, target: Some(before.clone()) },
+            aim,
             paths: Vec::new(),
             git,
             git_stays,

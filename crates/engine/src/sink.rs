@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use piton_host::Sink;
+use piton_host::{Index, Sink};
 use piton_model::diff::TreeSource;
 use piton_model::{ObjectId, Tree};
 use piton_store::{CHUNKED_FROM, Packed, Store, StoreError, Writer, pack_blob, pack_large, pack_tree};
@@ -156,6 +156,14 @@ impl Sink for HashingSink {
 pub(crate) struct FreshTrees {
     encoded: HashMap<ObjectId, Vec<u8>>,
     decoded: Mutex<HashMap<ObjectId, Arc<Tree>>>,
+    before: Option<Before>,
+}
+
+/// The stat cache of before the scan. It knows the trees of the last capture, which is what a new one is compared with and
+/// what most rewinds go back to, and has them at hand.
+struct Before {
+    index: Index,
+    places: OnceLock<HashMap<ObjectId, usize>>,
 }
 
 /// More than this are not kept at hand: a first capture looks at each tree once.
@@ -163,7 +171,18 @@ const AT_HAND: usize = 8192;
 
 impl FreshTrees {
     fn new(encoded: HashMap<ObjectId, Vec<u8>>) -> Self {
-        Self { encoded, decoded: Mutex::default() }
+        Self { encoded, decoded: Mutex::default(), before: None }
+    }
+
+    /// Takes trees from the stat cache of before the scan where it has them.
+    pub(crate) fn with_before(self, index: Option<Index>) -> Self {
+        Self { before: index.map(|index| Before { index, places: OnceLock::new() }), ..self }
+    }
+
+    fn tree_before(&self, id: &ObjectId) -> Option<Tree> {
+        let before = self.before.as_ref()?;
+        let places = before.places.get_or_init(|| before.index.trees());
+        before.index.tree(*places.get(id)?)
     }
 }
 
@@ -183,7 +202,10 @@ impl TreeSource for Trees<'_> {
         }
         let tree = match self.fresh.encoded.get(id) {
             Some(encoded) => Arc::new(Tree::decode(encoded).map_err(|_| StoreError::Damaged(*id))?),
-            None => self.store.tree(id)?,
+            None => match self.fresh.tree_before(id) {
+                Some(tree) => Arc::new(tree),
+                None => self.store.tree(id)?,
+            },
         };
         if decoded.len() < AT_HAND {
             decoded.insert(*id, tree.clone());

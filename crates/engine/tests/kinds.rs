@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
+use piton_engine::model::TreeSource;
 use piton_testkit::World;
 
 fn project() -> World {
@@ -220,4 +221,23 @@ fn a_restored_file_has_a_fresh_mtime_so_that_build_tools_notice() {
     let meta = std::fs::metadata(world.path("README.md")).unwrap();
     assert_ne!(meta.mtime_nsec(), old);
     assert!(meta.modified().unwrap() > before);
+}
+
+#[test]
+fn the_stat_cache_has_every_tree_of_the_last_capture() {
+    let world = World::new();
+    world.write("a/b/c", "c").write("a/x", "x").mode("a/x", 0o755).folder("a/empty").link("a/link", "nowhere");
+    world.write(".gitignore", "node_modules\n").write("node_modules/m", "m").folder("repo/.git").write("repo/f", "f");
+    world.mode("a/b", 0o700);
+    world.capture();
+    // Once more, so that blocks of the cache are patched and not made anew.
+    world.write("a/b/c", "d");
+    world.capture();
+    let store = piton_store::Store::open(world.open().store_folder()).unwrap();
+    let index = store.index().unwrap();
+    let places = index.trees();
+    assert_eq!(places.len(), 5, "root, a, a/b, a/empty, repo");
+    for (id, at) in places {
+        assert_eq!(index.tree(at).as_ref(), Some(&*store.tree(&id).unwrap()));
+    }
 }

@@ -431,3 +431,15 @@ fn more_changes_than_are_listed_are_still_taken_back() {
     world.redo();
     assert!(world.path("d4/f4").exists());
 }
+
+#[test]
+fn a_redo_right_after_a_rewind_of_a_moved_folder_over_a_file_is_clean() {
+    let world = World::new();
+    world.write("d/e/z", "z").write("d/y", "y");
+    let id = world.capture();
+    world.remove("d/y").rename("d/e", "d/y");
+    let before = world.snapshot();
+    world.rewind(&id);
+    world.redo();
+    world.assert_is(&before);
+}

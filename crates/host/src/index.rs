@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 
 use piton_model::tree::MODE_BITS;
-use piton_model::{ObjectId, SkipReason, WorkspacePath, path::compare_bytes};
+use piton_model::{Entry, EntryName, ObjectId, SkipReason, Tree, WorkspacePath, path::compare_bytes};
 use rustix::fs::Stat;
 
-use crate::rules::{FolderRules, name_of, parent_of};
+use crate::rules::{FolderRules, join, name_of, parent_of};
 
 /// What `stat` says of a path; when none of it changed, neither did the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -241,6 +241,34 @@ impl Index {
         let name = name_of(path.as_bytes());
         let entry = folder.entries().find(|entry| entry.name == name);
         Some(entry.map_or_else(|| newest(&folder.head().signature), |entry| newest(&entry.signature)))
+    }
+
+    /// Which folder has which tree.
+    pub fn trees(&self) -> HashMap<ObjectId, usize> {
+        (0..self.len()).map(|at| (self.folder(at).head().tree, at)).collect()
+    }
+
+    /// The tree of a folder, as it was captured: as good as the store's and without reading the disk. None where what the
+    /// cache has does not give the id that it says.
+    pub fn tree(&self, at: usize) -> Option<Tree> {
+        let folder = self.folder(at);
+        let head = folder.head();
+        let mut tree = Tree::default();
+        tree.has_git = head.has_git;
+        for entry in folder.entries() {
+            let kept = match entry.kind {
+                Kind::File(blob) => Entry::File { mode: entry.signature.bits(), size: entry.signature.size, blob },
+                Kind::Symlink(target) => Entry::Symlink { target: target.to_vec() },
+                Kind::Skipped(reason) => Entry::Skipped { reason },
+                Kind::Folder => {
+                    let child = self.folder(self.find(&join(folder.path(), entry.name))?).head();
+                    let FolderHead { signature, tree, holds_skipped, .. } = child;
+                    Entry::Folder { mode: signature.bits(), tree, holds_skipped }
+                }
+            };
+            tree.set(EntryName::new(entry.name).ok()?, Some(kept));
+        }
+        (ObjectId::of_tree(&tree.encode()) == head.tree).then_some(tree)
     }
 
     /// Appends a block as it is.

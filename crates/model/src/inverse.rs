@@ -533,7 +533,13 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             match lookup(self.source, &now.tree, &above)? {
                 Some(Entry::Folder { .. }) => return Ok(true),
                 None => at = above.split(),
-                Some(_) => return Ok(false),
+                // What stands there may itself be what is taken back.
+                Some(here) => {
+                    let links = self.inverse.links.get(&above).map_or(&[][..], Vec::as_slice);
+                    let gives_way = links.first().is_some_and(|newest| newest.after == Some(here))
+                        && links.last().is_some_and(|oldest| oldest.before.as_ref().is_some_and(Entry::is_folder));
+                    return Ok(gives_way);
+                }
             }
         }
         Ok(true)
