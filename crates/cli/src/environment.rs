@@ -13,7 +13,7 @@ use piton_engine::{Engine, Environment, InitOptions, OpenError, Workspace};
 use crate::args::Global;
 use crate::console::Console;
 use crate::error::Failure;
-use crate::escape::{escape_path, escape_view};
+use crate::escape::{escape, escape_path, escape_view};
 use crate::gitconfig::excludes_file;
 use crate::settings;
 
@@ -206,6 +206,15 @@ fn write_left_alone(out: &mut dyn Write, one: &Recovered) -> std::io::Result<()>
     }
     for path in &one.left_alone {
         writeln!(out, "        {}", escape_view(path))?;
+    }
+    if !one.left_outside.is_empty() {
+        writeln!(out, "      outside the workspace, changed by somebody since, and left as they are:")?;
+    }
+    for path in &one.left_outside {
+        writeln!(out, "        {}", escape(path))?;
+    }
+    if let Some(why) = &one.git_stays {
+        writeln!(out, "      git stays as it is: {}", escape(why))?;
     }
     Ok(())
 }

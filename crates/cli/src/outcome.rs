@@ -30,7 +30,12 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
     let said: Vec<_> =
         parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", grouped(*n as u64))).collect();
     // What has no path of its own to list.
-    let said = if said.is_empty() { vec!["the workspace folder's own mode restored".to_owned()] } else { said };
+    let said = match said.is_empty() {
+        false => said,
+        true if outcome.touched_outside => vec!["only files outside the workspace".to_owned()],
+        true if outcome.git.is_some() => vec!["only git's state".to_owned()],
+        true => vec!["the workspace folder's own mode restored".to_owned()],
+    };
     let end = if outcome.verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
     format!("{}; {end}", said.join(", "))
 }

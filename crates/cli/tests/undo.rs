@@ -534,3 +534,32 @@ mod inside_an_agent {
         assert!(!scene.world.path("b.txt").exists());
     }
 }
+
+mod hints {
+    use super::*;
+
+    /// What a hint tells to type goes no further than what was typed: a rewind that keeps the user's edits still does.
+    #[test]
+    fn a_hint_keeps_what_was_asked_for() {
+        let scene = a_conflict();
+        let refused = scene.fails(&["rewind", "t1", "--keep-mine", "--path", "a.txt", "--yes"]);
+        assert!(refused.contains("`piton rewind t1 --path a.txt --keep-mine --partial`"), "{refused}");
+        let refused = scene.fails(&["rewind", "t1", "--path", "a.txt", "--careful"]);
+        assert!(refused.contains("`piton rewind t1 --path a.txt --keep-mine`"), "{refused}");
+    }
+
+    /// An operation that only touched files elsewhere says so, and not that a mode was restored.
+    #[test]
+    fn what_was_done_outside_only_is_said() {
+        let scene = Scene::new(PITON);
+        let elsewhere = scene.world.base().join("elsewhere");
+        std::fs::write(&elsewhere, "one\n").unwrap();
+        let agent = Agent::new(&scene.world, "s1");
+        agent.edits("write elsewhere", &[elsewhere.to_str().unwrap()], |world| {
+            std::fs::write(world.base().join("elsewhere"), "two\n").unwrap();
+        });
+        let told = scene.told(&["undo", "t1", "--outside", "--yes"]);
+        assert!(told.contains("only files outside the workspace; verified"), "{told}");
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "one\n");
+    }
+}

@@ -1,6 +1,6 @@
 //! Capturing: read the workspace and record a checkpoint.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,9 @@ use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, clock, scan, s
 use piton_model::diff::{self, Change, Counts};
 use piton_model::ownership::{self, Candidate, ChangedPath, Found, Moment, Owned, Owner, Window};
 use piton_model::target::{BadTarget, check_name};
-use piton_model::{Cause, Checkpoint, CheckpointId, ObjectId, OperationId, Place, Record, SessionId, WorkspacePath};
+use piton_model::{
+    Cause, Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Place, Record, SessionId, Timestamp, WorkspacePath,
+};
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
 use crate::notice::Notice;
@@ -355,11 +357,13 @@ impl Workspace {
             Owner::Unsure { candidates } => candidates.contains(&Candidate::You),
             Owner::Step { .. } | Owner::Operation { .. } => false,
         };
+        let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
+        let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
         let mut owned: Vec<Owned> = Vec::new();
         for change in listed {
             let found = Found {
                 path: &change.path,
-                when: index.and_then(|index| index.changed_at(&change.path)),
+                when: index.and_then(|index| when_it_came(index, change, &new_folders, parent.checkpoint.created_at)),
                 deleted: change.after.is_none(),
                 was_yours: last.get(&change.path).is_some_and(may_be_yours),
             };
@@ -408,6 +412,20 @@ impl Workspace {
     pub(crate) fn folder_error(&self, source: io::Error) -> CaptureError {
         CaptureError::Folder { path: self.path.clone(), source }
     }
+}
+
+/// When a change happened, in nanoseconds since 1970. What is older than the last capture and was not there then came with
+/// a folder that was moved, and that folder's time tells when.
+fn when_it_came(index: &Index, change: &Change, new_folders: &HashSet<&WorkspacePath>, last: Timestamp) -> Option<i64> {
+    let mut when = index.changed_at(&change.path)?;
+    if change.before.is_none() && when < last.0.saturating_mul(1_000_000) {
+        let mut at = change.path.clone();
+        while let Some((above, _)) = at.split().filter(|(above, _)| new_folders.contains(above)) {
+            when = when.max(index.changed_at(&above)?);
+            at = above;
+        }
+    }
+    Some(when)
 }
 
 /// The window of a step, seen from a checkpoint.

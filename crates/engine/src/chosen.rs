@@ -1,6 +1,7 @@
 //! From what a person asks to take back to the changes that are meant: which ones, whose, and whether they are in effect.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use piton_model::diff;
 use piton_model::effect::{ChangeRef, Done, Effects};
@@ -144,8 +145,8 @@ pub(crate) struct ChosenChange {
     pub path: WorkspacePath,
     pub owner: Owner,
     pub kind: diff::ChangeKind,
-    /// None where no checkpoint has found it yet.
-    pub found_at: Option<CheckpointRow>,
+    /// None where no checkpoint has found it yet. Shared: a checkpoint's row lists all that it found.
+    pub found_at: Option<Arc<CheckpointRow>>,
 }
 
 impl ChosenChange {
@@ -257,7 +258,7 @@ impl Workspace {
             (_, Some(id)) => self.store.changes_about(id)?,
             (_, None) => self.store.changes_since(0)?,
         };
-        let mut checkpoints: HashMap<u64, Option<CheckpointRow>> = HashMap::new();
+        let mut checkpoints: HashMap<u64, Option<Arc<CheckpointRow>>> = HashMap::new();
         let mut found: Vec<Candidates> = Vec::new();
         let mut numbers = 1..;
         for row in rows {
@@ -271,7 +272,9 @@ impl Workspace {
             }
             let at = match checkpoints.entry(row.seq) {
                 std::collections::hash_map::Entry::Occupied(at) => at.into_mut(),
-                std::collections::hash_map::Entry::Vacant(at) => at.insert(self.store.checkpoint_numbered(row.seq)?),
+                std::collections::hash_map::Entry::Vacant(at) => {
+                    at.insert(self.store.checkpoint_numbered(row.seq)?.map(Arc::new))
+                }
             };
             let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
             let elsewhere = whose == Whose::You
@@ -329,7 +332,8 @@ impl Workspace {
             None => self.store.checkpoints(None)?,
         };
         let before = found.len();
-        for at in checkpoints.into_iter().filter(|at| is_unlisted(at) && at.checkpoint.line == self.record.line) {
+        let is_meant = |at: &CheckpointRow| is_unlisted(at) && at.checkpoint.line == self.record.line;
+        for at in checkpoints.into_iter().filter(is_meant).map(Arc::new) {
             let owner = match at.checkpoint.owned.first() {
                 Some(all) => all.owner.clone(),
                 None => Owner::Unsure { candidates: Vec::new() },

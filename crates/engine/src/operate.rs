@@ -57,10 +57,10 @@ pub enum OperationError {
     #[error("the repository changed after this plan was made; nothing was changed")]
     StaleGit,
     /// Taking back does not go together with what is there now.
-    #[error("{}; nothing was changed", in_conflict(.0))]
+    #[error("{}; nothing was changed", in_conflict(.0, ""))]
     Conflict(Vec<Conflict>),
     /// The same outside the workspace; the paths are from the file system's root.
-    #[error("outside the workspace: {}; nothing was changed", in_conflict(.0))]
+    #[error("outside the workspace: {}; nothing was changed", in_conflict(.0, "/"))]
     ConflictOutside(Vec<Conflict>),
     /// No operation is left to take back.
     #[error("there is no rewind or undo to take back")]
@@ -111,14 +111,10 @@ pub enum OperationError {
     Store(#[from] StoreError),
 }
 
-fn in_conflict(conflicts: &[Conflict]) -> String {
-    match conflicts {
-        [one] => format!("`{}`: {}", one.path.display(), one.why.describe()),
-        [one, rest @ ..] => {
-            format!("`{}`: {}; and {} more in conflict", one.path.display(), one.why.describe(), rest.len())
-        }
-        [] => String::new(),
-    }
+fn in_conflict(conflicts: &[Conflict], root: &str) -> String {
+    let Some((one, rest)) = conflicts.split_first() else { return String::new() };
+    let said = format!("`{root}{}`: {}", one.path.display(), one.why.describe());
+    if rest.is_empty() { said } else { format!("{said}; and {} more in conflict", rest.len()) }
 }
 
 /// What the check after the swap found.
@@ -337,7 +333,10 @@ impl Workspace {
             );
             let reason = describe(error);
             let back = || {
-                if let Some(change) = git {
+                // Where git refused before anything moved, there is nothing to ask it for.
+                if let Some(change) = git
+                    && !self.git_is_at(change, GitEnd::Before).unwrap_or(false)
+                {
                     self.move_git(change, GitEnd::Before)?;
                 }
                 if let Some(outer) = &outer {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::{OperationKind, SessionId, WorkspacePath};
@@ -147,10 +148,10 @@ impl Workspace {
         paths: &[WorkspacePath],
     ) -> Result<Vec<ChosenChange>, OperationError> {
         let mut changes = Vec::new();
-        let mut at: Option<CheckpointRow> = None;
+        let mut at: Option<Arc<CheckpointRow>> = None;
         for row in self.store.changes_since(target.seq + 1)? {
             if at.as_ref().is_none_or(|at| at.seq != row.seq) {
-                at = self.store.checkpoint_numbered(row.seq)?;
+                at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
             }
             let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
             let ChangeRow { path, kind, owner, .. } = row;

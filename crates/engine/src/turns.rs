@@ -1,6 +1,7 @@
 //! The timeline as a person reads it: turn by turn, with what each step changed and whose the rest is.
 
 use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
+use std::sync::Arc;
 
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::{Candidate, Evidence, Owner};
@@ -200,12 +201,12 @@ impl Workspace {
         let session = self.session_meant(options.session.as_deref(), "changes")?;
         let id = &session.session.id;
         let rows = self.store.changes_about(id)?;
-        let mut found_at: HashMap<u64, CheckpointRow> =
-            self.store.checkpoints_of(id)?.into_iter().map(|row| (row.seq, row)).collect();
+        let mut found_at: HashMap<u64, Arc<CheckpointRow>> =
+            self.store.checkpoints_of(id)?.into_iter().map(|row| (row.seq, Arc::new(row))).collect();
         // Another session's checkpoint may have found it.
         for row in rows.iter().filter(|row| is_of(row, id)) {
             if let hash_map::Entry::Vacant(at) = found_at.entry(row.seq) {
-                self.store.checkpoint_numbered(row.seq)?.map(|row| at.insert(row));
+                self.store.checkpoint_numbered(row.seq)?.map(|row| at.insert(Arc::new(row)));
             }
         }
         let tools: HashMap<StepRef, String> =

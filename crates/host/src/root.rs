@@ -17,6 +17,31 @@ pub struct Root {
     identity: RootIdentity,
 }
 
+/// A folder beneath the root, held open.
+pub(crate) struct Nearby<'r> {
+    root: &'r Root,
+    /// The handle, and how long its path is.
+    open: Option<(OwnedFd, usize)>,
+}
+
+impl<'r> Nearby<'r> {
+    pub(crate) fn root(&self) -> &'r Root {
+        self.root
+    }
+
+    /// As [`Root::peek`], of a path that lies in the folder or is the folder itself.
+    pub(crate) fn peek(&self, path: &std::ffi::CStr) -> rustix::io::Result<Stat> {
+        let whole = path.to_bytes_with_nul();
+        let Some((fd, length)) = self.open.as_ref().filter(|_| whole.len() < LONG_PATH) else {
+            return self.root.peek(path);
+        };
+        match whole.get(length + 1..).and_then(|rest| std::ffi::CStr::from_bytes_with_nul(rest).ok()) {
+            Some(rest) => statat(fd, rest, AtFlags::SYMLINK_NOFOLLOW),
+            None => rustix::fs::fstat(fd),
+        }
+    }
+}
+
 /// Longer paths are resolved name by name: the kernel takes no path over 4096 bytes.
 const LONG_PATH: usize = 4000;
 
@@ -116,6 +141,14 @@ impl Root {
             .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
         let name = CString::new(&bytes[at + 1..]).map_err(|_| Errno::INVAL)?;
         statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// A place in the tree to ask about many paths from: each way from the root is that much shorter.
+    pub(crate) fn nearby<'r>(&'r self, folder: &[u8]) -> Nearby<'r> {
+        // Where the folder is not there any more, the way from the root says so for each path.
+        let is_near = folder.is_empty() || folder.len() >= LONG_PATH;
+        let open = if is_near { None } else { self.open_beneath(folder, OFlags::PATH | OFlags::DIRECTORY).ok() };
+        Nearby { root: self, open: open.map(|fd| (fd, folder.len())) }
     }
 
     /// Whether a filesystem is known to move a folder's times whenever its listing changes.

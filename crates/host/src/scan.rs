@@ -15,7 +15,7 @@ use piton_model::{SkipReason, WorkspacePath};
 use crate::assemble::{assemble, partial_index};
 use crate::index::{FolderView, Index, Kind, Signature};
 use crate::read::{Reading, Sink, read_file};
-use crate::root::Root;
+use crate::root::{Nearby, Root};
 use crate::rules::{RuleOptions, Rules, join, parent_of};
 use crate::slots::{Slot, merge};
 use crate::walk::{NodeKind, Task, Walk, exclude_ctime, is_young};
@@ -196,8 +196,9 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
 
 /// The folders of the index where something may not be as it was.
 fn suspects(root: &Root, index: &Index, threads: usize) -> Vec<usize> {
-    /// Folders that a thread takes at a time; few, since one may hold thousands of files.
-    const SHARE: usize = 4;
+    /// Folders that a thread takes at a time: enough that they share a beginning, few since one may hold thousands of
+    /// files.
+    const SHARE: usize = 16;
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     let work = || {
@@ -209,7 +210,10 @@ fn suspects(root: &Root, index: &Index, threads: usize) -> Vec<usize> {
                 break;
             }
             let share = from..(from + SHARE).min(index.len());
-            mine.extend(share.filter(|at| is_suspect(root, index.folder(*at), &mut path)));
+            // In path order whatever the first and the last have in common all have.
+            let (first, last) = (index.folder(share.start).path(), index.folder(share.end - 1).path());
+            let nearby = root.nearby(common_folder(first, last));
+            mine.extend(share.filter(|at| is_suspect(&nearby, index.folder(*at), &mut path)));
         }
         found.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
     };
@@ -222,7 +226,14 @@ fn suspects(root: &Root, index: &Index, threads: usize) -> Vec<usize> {
     found.into_inner().unwrap_or_else(|e| e.into_inner())
 }
 
-fn is_suspect(root: &Root, folder: FolderView<'_>, path: &mut Vec<u8>) -> bool {
+/// The innermost folder that two folders are in, or are.
+fn common_folder<'a>(a: &'a [u8], b: &[u8]) -> &'a [u8] {
+    let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let ends = |path: &[u8]| path.len() == common || path[common] == b'/';
+    if ends(a) && ends(b) { &a[..common] } else { parent_of(&a[..common]) }
+}
+
+fn is_suspect(nearby: &Nearby<'_>, folder: FolderView<'_>, path: &mut Vec<u8>) -> bool {
     let head = folder.head();
     if head.young {
         return true;
@@ -231,14 +242,14 @@ fn is_suspect(root: &Root, folder: FolderView<'_>, path: &mut Vec<u8>) -> bool {
     path.extend_from_slice(folder.path());
     let stat = |path: &mut Vec<u8>| {
         path.push(0);
-        let stat = std::ffi::CStr::from_bytes_with_nul(path).ok().and_then(|p| root.peek(p).ok());
+        let stat = std::ffi::CStr::from_bytes_with_nul(path).ok().and_then(|p| nearby.peek(p).ok());
         path.pop();
         stat
     };
     if stat(path).is_none_or(|s| Signature::of_folder(&s) != head.signature) {
         return true;
     }
-    if head.has_git && exclude_ctime(root, folder.path()) != head.exclude_ctime {
+    if head.has_git && exclude_ctime(nearby.root(), folder.path()) != head.exclude_ctime {
         return true;
     }
     if !path.is_empty() {

@@ -48,7 +48,7 @@ pub struct Args {
     #[command(flatten)]
     go: GoArgs,
     /// Do not ask, and do nothing where edits that are not this session's would be overwritten
-    #[arg(long, conflicts_with_all = ["yes", "preview"])]
+    #[arg(long, conflicts_with_all = ["yes", "preview", "all_workspaces"])]
     careful: bool,
     /// Go on though the checkpoint was captured in another folder that stood at this path
     #[arg(long)]
@@ -83,21 +83,21 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         outside: args.go.outside,
         git: args.git,
     };
-    let mut way = args.go.way(format!("piton rewind {}", args.target));
+    let mut way = args.go.way(args.typed());
     if args.careful {
         way.how = How::Careful;
     }
     let act = Act::Rewind { target: args.target.clone(), options };
     let done = operate::carry_out(console, &mut workspace, &act, &way, |console, plan| {
         if args.all_workspaces {
-            show_others(&surroundings, plan, console);
+            show_others(&surroundings, plan, &args.elsewhere(), console);
         }
     })?;
     let Some(outcome) = done else { return Ok(()) };
     let target = target_of(&workspace, &outcome, &args.target)?;
     let mut outcome = outcome;
     if args.all_workspaces {
-        outcome.also = rewind_others(&surroundings, &outcome, &target);
+        outcome.also = rewind_others(&surroundings, &outcome, &target, &args.elsewhere());
     }
     let outcome = outcome;
     console.print(&outcome, |out, look| write(out, look, &outcome, &target))?;
@@ -110,14 +110,49 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     Ok(())
 }
 
+impl Args {
+    /// What holds in the other workspaces of the session too: whose edits stay, there as here.
+    fn elsewhere(&self) -> RewindOptions {
+        RewindOptions {
+            keep_mine: self.keep_mine || self.only_session,
+            only_session: self.only_session,
+            unsure: self.unsure,
+            settle: self.settle.settle(),
+            ..RewindOptions::default()
+        }
+    }
+
+    /// The command as it was typed, but for what says how it goes: a hint adds to it, and must not mean more than it did.
+    fn typed(&self) -> String {
+        let mut typed: Vec<String> = ["piton".to_owned(), "rewind".to_owned(), self.target.clone()].into();
+        for path in &self.paths.paths {
+            typed.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
+        }
+        for path in &self.paths.paths_b64 {
+            typed.extend(["--path-b64".to_owned(), path.clone()]);
+        }
+        let flags = [
+            (self.keep_mine, "--keep-mine"),
+            (self.only_session, "--only-session"),
+            (self.unsure, "--unsure"),
+            (self.git, "--git"),
+            (self.go.outside, "--outside"),
+            (self.all_workspaces, "--all-workspaces"),
+        ];
+        typed.extend(flags.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| (*flag).to_owned()));
+        // A word with a NUL in it is none that anybody typed.
+        shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "))
+    }
+}
+
 /// Shows what would be done in the other workspaces of the session, before anybody is asked.
-fn show_others(surroundings: &Surroundings, plan: &PlanView, console: &mut Console) {
+fn show_others(surroundings: &Surroundings, plan: &PlanView, options: &RewindOptions, console: &mut Console) {
     let plan_there = |path: &Path| -> Result<Plan, String> {
         let other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
         let Some(target) = &plan.target else { return Err("a rewind without a target".to_owned()) };
         let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
-        other.plan_rewind(target.id.as_str(), &RewindOptions::default()).map_err(|error| error.to_string())
+        other.plan_rewind(target.id.as_str(), options).map_err(|error| error.to_string())
     };
     for path in &plan.other_workspaces {
         let there = plan_there(path);
@@ -133,12 +168,17 @@ fn show_others(surroundings: &Surroundings, plan: &PlanView, console: &mut Conso
 }
 
 /// The same rewind in the other workspaces of the session. What goes wrong in one does not keep the others from it.
-fn rewind_others(surroundings: &Surroundings, outcome: &OperationOutcome, target: &CheckpointView) -> Vec<Also> {
+fn rewind_others(
+    surroundings: &Surroundings,
+    outcome: &OperationOutcome,
+    target: &CheckpointView,
+    options: &RewindOptions,
+) -> Vec<Also> {
     let rewind = |path: &Path| -> Result<OperationOutcome, String> {
         let mut other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
         let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
-        other.rewind_now(target.id.as_str(), &RewindOptions::default()).map_err(|error| error.to_string())
+        other.rewind_now(target.id.as_str(), options).map_err(|error| error.to_string())
     };
     let others = outcome.other_workspaces.iter();
     others
