@@ -14,7 +14,7 @@ use crate::capture::About;
 use crate::draft::Seen;
 use crate::outside::OutsideChanges;
 use crate::target::TargetError;
-use crate::turns::{is_of, is_unlisted};
+use crate::turns::is_of;
 use crate::undo::is_within_any;
 use crate::view::{ChangedFile, CommandView};
 use crate::workspace::Workspace;
@@ -169,8 +169,10 @@ impl Workspace {
             (Whose::You, None) => None,
             (_, session) => Some(self.session_meant(session.as_deref(), "undo")?),
         };
-        let is_filtered =
-            !choice.paths.is_empty() || choice.since.is_some() || choice.between.is_some() || choice.whose.is_some();
+        let is_filtered = !choice.paths.is_empty()
+            || choice.since.is_some()
+            || choice.between.is_some()
+            || choice.whose == Some(Whose::You);
         let mut rows = self.candidates(whose, session.as_ref(), seen)?;
         if let (Some(What::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
             let last = rows.iter().filter_map(|row| row.number).max().unwrap_or(0);
@@ -235,7 +237,9 @@ impl Workspace {
             }
         }
         let steps = match &session {
-            Some(session) if whose == Whose::Agent => self.steps_of(&session.session.id, &what, &chosen)?,
+            Some(session) if whose == Whose::Agent => {
+                self.steps_of(&session.session.id, &what, &chosen, choice.since.is_some() || range.is_some())?
+            }
             _ => Vec::new(),
         };
         // With only some paths, what lies elsewhere is not meant.
@@ -332,31 +336,62 @@ impl Workspace {
             None => self.store.checkpoints(None)?,
         };
         let before = found.len();
-        let is_meant = |at: &CheckpointRow| is_unlisted(at) && at.checkpoint.line == self.record.line;
-        for at in checkpoints.into_iter().filter(is_meant).map(Arc::new) {
-            let owner = match at.checkpoint.owned.first() {
-                Some(all) => all.owner.clone(),
-                None => Owner::Unsure { candidates: Vec::new() },
-            };
-            let wanted = match (whose, &owner) {
-                (Whose::Agent, Owner::Step { step, .. }) => session == Some(&step.session),
-                (Whose::You, Owner::You) | (_, Owner::Unsure { .. }) => true,
-                _ => false,
-            };
-            let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
-            let Some(parent) = parent.filter(|_| wanted) else { continue };
-            let changes = diff::root_changes(&self.store, Some(&parent.checkpoint.root), Some(&at.checkpoint.root))?;
-            for change in changes.into_iter().filter(|change| !change.implied) {
-                let kind = change.kind();
-                let found_at = Some(at.clone());
-                let change = ChosenChange { path: change.path, owner: owner.clone(), kind, found_at };
-                found.push(Candidates { number: None, change });
-            }
-        }
+        let wanted = |owner: &Owner| match (whose, owner) {
+            (Whose::Agent, Owner::Step { step, .. }) => session == Some(&step.session),
+            (Whose::You, Owner::You) | (_, Owner::Unsure { .. }) => true,
+            _ => false,
+        };
+        let unlisted = self.unlisted(checkpoints, wanted)?;
+        found.extend(unlisted.into_iter().map(|change| Candidates { number: None, change }));
         if found.len() > before {
             found.sort_by_key(|row| row.change.seq());
         }
         Ok(())
+    }
+
+    /// The changes of checkpoints that found too many to list them one by one.
+    fn unlisted(
+        &self,
+        checkpoints: Vec<CheckpointRow>,
+        is_wanted: impl Fn(&Owner) -> bool,
+    ) -> Result<Vec<ChosenChange>, StoreError> {
+        let mut found = Vec::new();
+        for at in checkpoints.into_iter().filter(|at| is_cut(at) && at.checkpoint.line == self.record.line) {
+            let owner = match at.checkpoint.owned.first() {
+                Some(all) => all.owner.clone(),
+                None => Owner::Unsure { candidates: Vec::new() },
+            };
+            let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+            let Some(parent) = parent.filter(|_| is_wanted(&owner)) else { continue };
+            let changes = diff::root_changes(&self.store, Some(&parent.checkpoint.root), Some(&at.checkpoint.root))?;
+            let at = Arc::new(at);
+            for change in changes.into_iter().filter(|change| !change.implied) {
+                let (kind, found_at) = (change.kind(), Some(at.clone()));
+                found.push(ChosenChange { path: change.path, owner: owner.clone(), kind, found_at });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Every change that a checkpoint of this folder found, from a record on, in order.
+    pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<ChosenChange>, StoreError> {
+        let mut changes = Vec::new();
+        let mut at: Option<Arc<CheckpointRow>> = None;
+        for row in self.store.changes_since(from)? {
+            if at.as_ref().is_none_or(|at| at.seq != row.seq) {
+                at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
+            }
+            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
+            let ChangeRow { path, kind, owner, .. } = row;
+            changes.push(ChosenChange { path, kind, owner, found_at: Some(at.clone()) });
+        }
+        let checkpoints = self.store.checkpoints(None)?;
+        let unlisted = self.unlisted(checkpoints.into_iter().filter(|at| at.seq >= from).collect(), |_| true)?;
+        if !unlisted.is_empty() {
+            changes.extend(unlisted);
+            changes.sort_by_key(ChosenChange::seq);
+        }
+        Ok(changes)
     }
 
     /// Which of some changes are in effect: not taken back, or taken back and made good again.
@@ -456,7 +491,13 @@ impl Workspace {
     }
 
     /// The steps of what is taken back: of whole turns where those are meant, else those whose changes go.
-    fn steps_of(&self, session: &SessionId, what: &What, chosen: &[ChosenChange]) -> Result<Vec<StepRow>, StoreError> {
+    fn steps_of(
+        &self,
+        session: &SessionId,
+        what: &What,
+        chosen: &[ChosenChange],
+        is_range: bool,
+    ) -> Result<Vec<StepRow>, StoreError> {
         let mut steps: Vec<StepRow> = Vec::new();
         match what {
             What::Places(places) => {
@@ -466,7 +507,7 @@ impl Workspace {
                     steps.extend(rows);
                 }
             }
-            What::All if chosen.len() > 1 => {
+            What::All if chosen.len() > 1 && !is_range => {
                 let turns: std::collections::BTreeSet<u32> =
                     chosen.iter().filter_map(|change| change.owner.turn().map(|(_, turn)| turn)).collect();
                 for turn in turns {
@@ -485,6 +526,15 @@ impl Workspace {
         steps.sort_by_key(|row| row.seq);
         Ok(steps)
     }
+}
+
+/// Whether more changed than is listed, whoever it was.
+fn is_cut(row: &CheckpointRow) -> bool {
+    let checkpoint = &row.checkpoint;
+    !checkpoint.changes.is_empty()
+        && checkpoint.parent.is_some()
+        && checkpoint.cause != Cause::Operation
+        && checkpoint.owned.iter().all(|owned| owned.paths.is_empty())
 }
 
 /// A change that could be meant.

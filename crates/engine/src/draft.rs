@@ -8,7 +8,7 @@ use piton_host::{Index, Root, empty_tree, read_entry};
 use piton_model::content::Decision;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
 use piton_model::git::GitMove;
-use piton_model::inverse::{self, Conflict, Contents, Inverse, Link, Why};
+use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link, Why};
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, WorkspacePath};
 use piton_store::{CheckpointRow, Store, StoreError};
@@ -109,14 +109,8 @@ pub(crate) struct Request {
 pub(crate) enum Aim {
     /// Everything as in a checkpoint.
     State(CheckpointRow),
-    /// Everything as in a checkpoint, but for changes that are carried over.
-    StateBut {
-        target: CheckpointRow,
-        /// Paths that only hold what is carried over.
-        whole: Vec<WorkspacePath>,
-        /// What is taken back where a path holds both.
-        mixed: Inverse,
-    },
+    /// Everything as in a checkpoint, with some changes carried over to it.
+    StateWith { target: CheckpointRow, carried: Inverse },
     /// Some changes taken back.
     Without {
         changes: Inverse,
@@ -128,7 +122,7 @@ pub(crate) enum Aim {
 impl Aim {
     pub(crate) fn target(&self) -> Option<&CheckpointRow> {
         match self {
-            Self::State(target) | Self::StateBut { target, .. } => Some(target),
+            Self::State(target) | Self::StateWith { target, .. } => Some(target),
             Self::Without { target, .. } => target.as_ref(),
         }
     }
@@ -203,10 +197,17 @@ impl Request {
         self.git.as_ref().map(GitPlan::change).filter(|change| !change.is_empty())
     }
 
-    /// What kind of operation it is once it is known what is left alone.
-    pub(crate) fn kind_of(&self, draft: &Draft, before: &CheckpointId) -> OperationKind {
+    /// What kind of operation it is once it is known what is left alone. `before` is the capture at its beginning,
+    /// `unplanned` what only that found and the plan does not know of.
+    pub(crate) fn kind_of(&self, draft: &Draft, before: &CheckpointId, unplanned: Vec<WorkspacePath>) -> OperationKind {
         let fresh = ChangesAt { checkpoint: before.clone(), paths: self.fresh.clone() };
-        let with_fresh = |changes: &[ChangesAt]| [fresh].into_iter().chain(changes.iter().cloned()).collect::<Vec<_>>();
+        let with_fresh = |changes: &[ChangesAt]| {
+            let mut changes: Vec<_> = [fresh].into_iter().chain(changes.iter().cloned()).collect();
+            changes.retain(|at| !at.paths.is_empty());
+            changes
+        };
+        let stays = draft.open_conflicts().map(|conflict| &conflict.path);
+        let stays = stays.chain(draft.plan.kept.iter().map(|(path, _)| path)).cloned().chain(unplanned);
         match &self.kind {
             OperationKind::Undo { changes } => {
                 let mut changes = with_fresh(changes);
@@ -214,12 +215,14 @@ impl Request {
                 changes.retain(|at| !at.paths.is_empty());
                 OperationKind::Undo { changes }
             }
-            OperationKind::Rewind { target, paths, kept: Some(kept) } => {
-                let mut kept = with_fresh(kept);
-                kept.retain(|at| !at.paths.is_empty());
-                OperationKind::Rewind { target: target.clone(), paths: paths.clone(), kept: Some(kept) }
-            }
-            other => other.clone(),
+            OperationKind::Rewind { target, paths, kept, .. } => OperationKind::Rewind {
+                target: target.clone(),
+                paths: paths.clone(),
+                kept: kept.as_deref().map(with_fresh),
+                left: stays.collect(),
+            },
+            OperationKind::Redo { of, .. } => OperationKind::Redo { of: of.clone(), left: stays.collect() },
+            OperationKind::Recover { of } => OperationKind::Recover { of: of.clone() },
         }
     }
 }
@@ -272,7 +275,7 @@ impl Workspace {
             kind: request.kind.as_str().to_owned(),
             about: request.about.clone(),
             operation: match &request.kind {
-                OperationKind::Redo { of } => Some(of.clone()),
+                OperationKind::Redo { of, .. } => Some(of.clone()),
                 _ => None,
             },
             target: target.map(Into::into),
@@ -316,8 +319,9 @@ impl Workspace {
     fn draft_inside(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
         let Seen { now, trees, root, .. } = seen;
         let now = *now;
-        let changes;
-        let inverse = match &request.aim {
+        let contents = NowAndThen { root: *root, store: &self.store };
+        let decision = request.settle.conflicts;
+        let (drafted, scope) = match &request.aim {
             Aim::State(target) => {
                 let target = target.checkpoint.root;
                 Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
@@ -330,25 +334,27 @@ impl Workspace {
                 });
                 return Ok(Draft { conflicts: conflicts.collect(), plan, ..Draft::default() });
             }
-            Aim::StateBut { target, whole, mixed } => {
+            Aim::StateWith { target, carried } => {
                 let target = target.checkpoint.root;
                 Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
-                let mut inverse = mixed.clone();
-                let apart: HashSet<WorkspacePath> = mixed.paths().chain(whole).cloned().collect();
-                for change in diff::root_changes(trees, Some(&now), Some(&target))? {
-                    if is_within_any(&change.path, &request.paths) && !apart.contains(&change.path) {
-                        inverse.add(change.path, Link { after: change.before, before: change.after });
-                    }
-                }
-                changes = inverse;
-                &changes
+                let since = diff::root_changes(trees, Some(&target), Some(&now))?;
+                let gone = since.into_iter().filter(|change| change.after.is_none());
+                let gone: Vec<_> = gone.filter_map(|change| Some((change.path, change.before?))).collect();
+                let mut drafted = inverse::draft_carried(trees, &contents, target, carried, &gone, decision)?;
+                self.leave_conflicts(trees, &contents, now, &mut drafted)?;
+                (drafted, &request.paths[..])
             }
-            Aim::Without { changes, .. } => changes,
+            Aim::Without { changes, .. } => (inverse::draft(trees, &contents, now, changes, decision)?, &[][..]),
         };
-        let contents = NowAndThen { root: *root, store: &self.store };
-        let drafted = inverse::draft(trees, &contents, now, inverse, request.settle.conflicts)?;
         let layered = Layered { over: &drafted.new_trees, under: trees };
-        let mut plan = plan::plan(&layered, now, drafted.root, &[])?;
+        let mut plan = plan::plan(&layered, now, drafted.root, scope)?;
+        let skipped = plan.conflicts.iter().map(|path| Conflict {
+            path: path.clone(),
+            why: Why::Skipped,
+            clashes: Vec::new(),
+            decided: false,
+        });
+        let conflicts = drafted.conflicts.into_iter().chain(skipped).collect();
         plan.new_trees.extend(drafted.new_trees);
         plan.kept.extend(drafted.kept);
         plan.unknown.extend(drafted.unknown);
@@ -356,9 +362,36 @@ impl Workspace {
             plan,
             new_blobs: drafted.new_blobs.into_values().collect(),
             merged: drafted.merged,
-            conflicts: drafted.conflicts,
+            conflicts,
             outside: OutsideDraft::default(),
         })
+    }
+
+    /// Where an earlier moment and what is carried over to it do not go together, what is there now stays.
+    fn leave_conflicts(
+        &self,
+        trees: &Trees<'_>,
+        contents: &NowAndThen<'_>,
+        now: RootState,
+        drafted: &mut Drafted,
+    ) -> Result<(), StoreError> {
+        let open: Vec<_> = drafted.conflicts.iter().filter(|conflict| !conflict.decided).map(|c| &c.path).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let layered = Layered { over: &drafted.new_trees, under: trees };
+        let mut stay = Inverse::default();
+        for path in open {
+            let (then, here) = (folder_at(&layered, drafted.root, path)?, folder_at(trees, now, path)?);
+            for change in diff::entry_changes(&layered, path, then.as_ref(), here.as_ref())? {
+                stay.add(change.path, Link { after: change.before, before: change.after });
+            }
+            self.note_folders_in(trees, &mut stay, now, path)?;
+        }
+        let stays = inverse::draft(&layered, contents, drafted.root, &stay, None)?;
+        drafted.root = stays.root;
+        drafted.new_trees.extend(stays.new_trees);
+        Ok(())
     }
 
     /// Scans for a plan.

@@ -135,6 +135,8 @@ impl Workspace {
             changes: Counts::of(&changes),
             skipped: diff::skipped(&layered, &tree)?.len() as u64,
             unsettled: Vec::new(),
+            // Who wrote it in the last moment nobody knows; what the capture before found it lists itself.
+            owned: Vec::new(),
             ..before.clone()
         }))?;
         writer.commit(true, false)?;

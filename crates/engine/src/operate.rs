@@ -15,7 +15,8 @@ use piton_host::{Lock, Root, clock, in_parallel};
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::git::{GitEnd, GitMove};
 use piton_model::inverse::Conflict;
-use piton_model::plan::{Layered, RootState};
+use piton_model::ownership::ChangedPath;
+use piton_model::plan::{self, Layered, RootState};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Record, Tree,
     WorkspacePath,
@@ -24,7 +25,7 @@ use piton_store::{PATIENCE, Store, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
-use crate::draft::{Ask, Draft, Plan, Request, Seen, more_unknown, paths, still_holds};
+use crate::draft::{Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, paths, still_holds};
 use crate::git_restore::GitRefusal;
 use crate::leftovers::found_at;
 use crate::notice::Notice;
@@ -32,6 +33,7 @@ use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
 use crate::sink::Trees;
 use crate::target::TargetError;
+use crate::undo::is_within_any;
 use crate::view::OperationOutcome;
 use crate::workspace::{Standing, Workspace};
 
@@ -279,13 +281,16 @@ impl Workspace {
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
+        let unplanned = self.unplanned(&trees, request, plan, &before)?;
         let follows = match &request.returns {
+            // What somebody did while the question stood is not in the moment that is returned to.
+            Some(_) if !unplanned.is_empty() => before.id.clone(),
             Some(returns) if returns.from.is_none_or(|from| from == before.root) => returns.to.clone(),
             _ => before.id.clone(),
         };
         let operation = Operation {
             id,
-            kind: request.kind_of(draft, &before.id),
+            kind: request.kind_of(draft, &before.id, unplanned),
             began_at: self.environment.clock.now(),
             about: request.about.clone(),
             before: before.id.clone(),
@@ -516,6 +521,29 @@ impl Workspace {
             diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
         let begun = Begun { operation, before, changes: Vec::new(), since, skipped };
         self.note_done(lock, &begun, rescued)
+    }
+
+    /// What the capture at the beginning found and the plan, which was shown before that, does not know of: it stays.
+    fn unplanned(
+        &self,
+        trees: &Trees<'_>,
+        request: &Request,
+        plan: &plan::Plan,
+        before: &Checkpoint,
+    ) -> Result<Vec<WorkspacePath>, StoreError> {
+        let Aim::State(target) = &request.aim else { return Ok(Vec::new()) };
+        let mut unplanned = Vec::new();
+        for ChangedPath { path, .. } in before.owned.iter().flat_map(|owned| &owned.paths) {
+            let is_planned = plan.steps.iter().any(|step| path.is_within(&step.path));
+            let scope = &request.paths;
+            if !is_planned
+                && is_within_any(path, scope)
+                && folder_at(trees, before.root, path)? != folder_at(trees, target.checkpoint.root, path)?
+            {
+                unplanned.push(path.clone());
+            }
+        }
+        Ok(unplanned)
     }
 
     /// How a root differs from a checkpoint. A damaged tree must not keep an operation from ending: only what is told of

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use piton_host::apply::Applier;
-use piton_host::{Root, outside};
+use piton_host::{Root, canonical, outside};
 use piton_model::diff::lookup;
 use piton_model::edit::{NewTrees, keep};
 use piton_model::inverse::{self, Conflict, Contents, Inverse, Link, Why};
@@ -29,9 +29,12 @@ use crate::workspace::Workspace;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutsideChanges {
     pub links: Vec<(WorkspacePath, Link)>,
-    /// What was there, or what became of it, is not known.
-    pub unknown: Vec<WorkspacePath>,
+    /// Files that are left alone, and why.
+    pub unknown: Vec<(String, &'static str)>,
 }
+
+/// What steps and operations did to files elsewhere: when, where, and from what to what.
+type Transition = (u64, WorkspacePath, Link);
 
 impl OutsideChanges {
     /// Of some steps, given oldest first.
@@ -39,7 +42,10 @@ impl OutsideChanges {
         let mut all = Self::default();
         for row in steps.iter().rev() {
             for before in &row.step.outside {
-                let Some(path) = place(&before.path) else { continue };
+                let Some(path) = place(&before.path) else {
+                    all.unknown.push((before.path.clone(), "piton never writes in a .git"));
+                    continue;
+                };
                 let after = row.outside_after.iter().find(|after| after.path == before.path);
                 match after {
                     Some(after) if before.skipped.is_none() && after.skipped.is_none() => {
@@ -49,10 +55,39 @@ impl OutsideChanges {
                         }
                     }
                     // No word of how the tool ended, or something that cannot be kept.
-                    _ => all.unknown.push(path),
+                    _ => all.unknown.push((before.path.clone(), "what was there is not known")),
                 }
             }
         }
+        all
+    }
+
+    /// All the way back to a moment: of each file what was there before the first that touched it since, whatever was
+    /// done and taken back in between.
+    pub(crate) fn since(steps: &[StepRow], operations: &[(u64, Operation)]) -> Self {
+        let each = |row: &StepRow| {
+            let one = Self::of(std::slice::from_ref(row));
+            (one.links.into_iter().map(|(path, link)| (row.seq, path, link)).collect::<Vec<_>>(), one.unknown)
+        };
+        let mut all = Self::default();
+        let mut transitions: Vec<Transition> = Vec::new();
+        for row in steps {
+            let (links, unknown) = each(row);
+            transitions.extend(links);
+            all.unknown.extend(unknown);
+        }
+        for (seq, operation) in operations {
+            let turned = |step: &Step| {
+                (*seq, step.path.clone(), Link { after: step.after.clone(), before: step.before.clone() })
+            };
+            transitions.extend(operation.outside.iter().map(turned));
+        }
+        transitions.sort_by_key(|(seq, ..)| *seq);
+        let mut whole: BTreeMap<WorkspacePath, Link> = BTreeMap::new();
+        for (_, path, link) in transitions {
+            whole.entry(path).and_modify(|all| all.after = link.after.clone()).or_insert(link);
+        }
+        all.links.extend(whole.into_iter().filter(|(_, link)| link.after != link.before));
         all
     }
 
@@ -88,18 +123,29 @@ impl Workspace {
             inverse.add(path.clone(), link.clone());
         }
         let mut now = Now::default();
-        let mut conflicts = Vec::new();
+        let (mut conflicts, mut elsewhere) = (Vec::new(), Vec::new());
         for path in inverse.paths() {
             let there = whole(path);
-            if there.parent().is_none_or(|folder| !folder.is_dir()) {
-                let (path, why) = (path.clone(), Why::Deleted);
-                conflicts.push(Conflict { path, why, clashes: Vec::new(), decided: false });
+            // A link that took a folder's place leads elsewhere, and is never followed.
+            let folder = there.parent().map(|folder| (folder, canonical(folder)));
+            let why = match folder {
+                Some((folder, Ok(found))) if found == folder => None,
+                Some((_, Ok(_))) => Some(Why::Replaced),
+                _ => Some(Why::Deleted),
+            };
+            if let Some(why) = why {
+                conflicts.push(Conflict { path: path.clone(), why, clashes: Vec::new(), decided: false });
+                continue;
+            }
+            // Another workspace has a timeline of its own, and its files are put back there.
+            if self.home.around(&there).is_some_and(|known| known.id != self.record.id) {
+                elsewhere.push((path.clone(), "it is in another workspace, which has a timeline of its own"));
                 continue;
             }
             now.read(path, &there);
         }
-        for conflict in &conflicts {
-            inverse.remove(&conflict.path);
+        for path in conflicts.iter().map(|conflict| &conflict.path).chain(elsewhere.iter().map(|(path, _)| path)) {
+            inverse.remove(path);
         }
         let mut trees = NewTrees::new();
         let root = RootState { tree: now.tree(&mut trees), mode: 0o755 };
@@ -129,10 +175,11 @@ impl Workspace {
             act: OutsideAct::Conflict,
             why: Some(conflict.why.describe().to_owned()),
         }));
-        let unknown = drafted.kept.iter().map(|(path, reason)| (path, reason.describe()));
-        let unknown = unknown.chain(changes.unknown.iter().map(|path| (path, "what was there is not known")));
+        let unknown = drafted.kept.iter().map(|(path, reason)| (shown(path), reason.describe()));
+        let unknown = unknown.chain(elsewhere.iter().map(|(path, why)| (shown(path), *why)));
+        let unknown = unknown.chain(changes.unknown.iter().map(|(path, why)| (path.clone(), *why)));
         draft.files.extend(unknown.map(|(path, why)| OutsideView {
-            path: shown(path),
+            path,
             act: OutsideAct::Unknown,
             why: Some(why.to_owned()),
         }));

@@ -13,6 +13,7 @@ use piton_model::diff::lookup;
 use piton_model::edit::{Edit, NewTrees, edit};
 use piton_model::git::GitEnd;
 use piton_model::merge::merge_entry;
+use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
@@ -271,11 +272,27 @@ impl Workspace {
         let Taken { mut writer, scan, fresh, .. } = self.take(lock, root, &attention).map_err(waits)?;
         let parent = self.store.head(self.record.line)?;
         let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
-        let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about).map_err(waits)?;
+        let mut checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about).map_err(waits)?;
+        checkpoint.owned = with_operation(checkpoint.owned, operation);
         // Nothing new to keep: a crash in the middle of a recovery must not add a checkpoint each time.
         if parent.is_some_and(|p| p.checkpoint.root == checkpoint.root) {
             return Ok(());
         }
+        writer.record(piton_model::Record::Checkpoint(checkpoint))?;
+        writer.commit(true, false)?;
+        Ok(())
+    }
+
+    /// Records the state that stands again, so that nobody is taken for the one who put it back.
+    fn note_put_back(&self, taken: Taken<'_>, operation: &Operation) -> Result<(), CaptureError> {
+        let Taken { mut writer, scan, fresh, .. } = taken;
+        let head = self.store.head(self.record.line)?;
+        if head.as_ref().is_none_or(|head| head.checkpoint.root == scan.root) {
+            return Ok(());
+        }
+        let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
+        let mut checkpoint = self.checkpoint(&scan, &fresh, head.as_ref(), about)?;
+        checkpoint.owned = with_operation(checkpoint.owned, operation);
         writer.record(piton_model::Record::Checkpoint(checkpoint))?;
         writer.commit(true, false)?;
         Ok(())
@@ -319,7 +336,7 @@ impl Workspace {
         }
         let ended = Outcome::RolledBack { why: "it was cut off".to_owned() };
         if edits.is_empty() {
-            drop(taken);
+            self.note_put_back(taken, operation).map_err(|error| waits_for(error, &operation.id))?;
             self.note_end(lock, &operation.id, ended)?;
             return Ok(left_alone);
         }
@@ -352,6 +369,28 @@ impl Workspace {
         self.note_end(lock, &operation.id, ended)?;
         Ok(left_alone)
     }
+}
+
+/// Whose changes are that were found in the middle of an operation: those of its own paths are its.
+fn with_operation(owned: Vec<Owned>, operation: &Operation) -> Vec<Owned> {
+    let is_its = |changed: &ChangedPath| operation.steps.iter().any(|step| changed.path.is_within(&step.path));
+    let mut its = Vec::new();
+    let mut others = Vec::new();
+    for Owned { owner, paths } in owned {
+        let (mine, rest): (Vec<_>, Vec<_>) = paths.into_iter().partition(is_its);
+        its.extend(mine);
+        if !rest.is_empty() {
+            others.push(Owned { owner, paths: rest });
+        }
+    }
+    if !its.is_empty() {
+        others.push(Owned { owner: Owner::Operation { operation: operation.id.clone() }, paths: its });
+    }
+    others
+}
+
+fn waits_for(source: CaptureError, operation: &OperationId) -> RecoverError {
+    RecoverError::Capture { operation: operation.clone(), source: Box::new(source) }
 }
 
 /// Where a step's path stands; what is beside it tells where an edited one stood.

@@ -91,7 +91,7 @@ impl Workspace {
             None => format!("the {kind} {}", operation.id.short()),
         };
         Ok(Request {
-            kind: OperationKind::Redo { of: operation.id.clone() },
+            kind: OperationKind::Redo { of: operation.id.clone(), left: Vec::new() },
             about: Some(about),
             aim,
             paths: Vec::new(),

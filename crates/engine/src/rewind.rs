@@ -1,12 +1,11 @@
 //! Rewinding: make the workspace's files equal to a checkpoint.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::{OperationKind, SessionId, WorkspacePath};
-use piton_store::{ChangeRow, CheckpointRow, StoreError};
+use piton_model::{Operation, OperationKind, SessionId, WorkspacePath};
+use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::{ChosenChange, commands, may_be_yours};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
@@ -85,7 +84,11 @@ impl Workspace {
         let RewindAsked { target, options } = asked;
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
-        let outside = if options.paths.is_empty() { OutsideChanges::of(&steps) } else { OutsideChanges::default() };
+        let outside = if options.paths.is_empty() {
+            OutsideChanges::since(&steps, &self.operations_since(target.seq)?)
+        } else {
+            OutsideChanges::default()
+        };
         let mut remarks = Remarks { commands: commands(&steps), ..Remarks::default() };
         let carries = options.keep_mine || options.only_session;
         let session = self.session_of(target)?;
@@ -97,16 +100,13 @@ impl Workspace {
         let mut kept = None;
         let mut fresh = Vec::new();
         let aim = if carries {
-            let is_kept = |change: &ChosenChange| is_carried(&change.owner, session.as_ref(), options);
-            let (carried, gone): (Vec<_>, Vec<_>) = since.into_iter().partition(is_kept);
-            let paths: HashSet<&WorkspacePath> = carried.iter().map(|change| &change.path).collect();
-            let mixed: Vec<_> = gone.into_iter().filter(|change| paths.contains(&change.path)).collect();
-            let in_both: HashSet<&WorkspacePath> = mixed.iter().map(|change| &change.path).collect();
-            let whole = paths.iter().filter(|path| !in_both.contains(*path)).map(|path| (*path).clone());
+            let is_kept = |change: &&ChosenChange| is_carried(&change.owner, session.as_ref(), options);
+            let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
             remarks.carried = files(&carried);
             kept = Some(by_checkpoint(&carried));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
-            Aim::StateBut { target: target.clone(), whole: whole.collect(), mixed: self.inverse_of(&mixed, seen)? }
+            carried.reverse();
+            Aim::StateWith { target: target.clone(), carried: self.carried_of(&carried, seen)? }
         } else {
             let is_others = |change: &&ChosenChange| {
                 !matches!(change.owner, Owner::Operation { .. })
@@ -117,7 +117,12 @@ impl Workspace {
         };
         let is_whole = options.paths.is_empty() && !carries;
         Ok(Request {
-            kind: OperationKind::Rewind { target: target.checkpoint.id.clone(), paths: options.paths.clone(), kept },
+            kind: OperationKind::Rewind {
+                target: target.checkpoint.id.clone(),
+                paths: options.paths.clone(),
+                kept,
+                left: Vec::new(),
+            },
             about: None,
             aim,
             paths: options.paths.clone(),
@@ -132,6 +137,15 @@ impl Workspace {
         })
     }
 
+    /// The operations that were carried out after a record, oldest first.
+    fn operations_since(&self, seq: u64) -> Result<Vec<(u64, Operation)>, StoreError> {
+        let mut rows = self.store.operations()?;
+        rows.retain(|row| row.seq > seq && row.state == OperationState::Done);
+        // What a damaged record did cannot be told; the files themselves still tell what can be put back.
+        let operations = rows.iter().rev().filter_map(|row| Some((row.seq, self.store.operation(row).ok()?)));
+        Ok(operations.collect())
+    }
+
     /// The session that a rewind to a checkpoint is about: the checkpoint's, else the one that reported last.
     fn session_of(&self, target: &CheckpointRow) -> Result<Option<SessionId>, StoreError> {
         if let Some(place) = &target.checkpoint.place {
@@ -140,28 +154,27 @@ impl Workspace {
         Ok(self.store.sessions()?.into_iter().next().map(|row| row.session.id))
     }
 
-    /// What changed since a checkpoint and is in effect, newest first.
+    /// What is in effect now and was not at a checkpoint, newest first.
     fn changes_since(
         &self,
         target: &CheckpointRow,
         seen: &Seen<'_>,
         paths: &[WorkspacePath],
     ) -> Result<Vec<ChosenChange>, OperationError> {
-        let mut changes = Vec::new();
-        let mut at: Option<Arc<CheckpointRow>> = None;
-        for row in self.store.changes_since(target.seq + 1)? {
-            if at.as_ref().is_none_or(|at| at.seq != row.seq) {
-                at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
-            }
-            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
-            let ChangeRow { path, kind, owner, .. } = row;
-            changes.push(ChosenChange { path, kind, owner, found_at: Some(at.clone()) });
-        }
+        // What an operation brought back may be older than the target.
+        let from = if self.store.operations()?.is_empty() { target.seq + 1 } else { 0 };
+        let mut changes = self.all_changes(from)?;
         changes.extend(self.uncaptured(seen)?);
         changes.retain(|change| is_within_any(&change.path, paths));
-        let in_effect = self.in_effect(&changes.iter().collect::<Vec<_>>())?;
-        let mut in_effect = in_effect.into_iter();
-        changes.retain(|_| in_effect.next().unwrap_or(true));
+        let effects = self.effects(&changes.iter().collect::<Vec<_>>())?;
+        let mut number = 0..;
+        changes.retain(|change| {
+            let number = number.next().unwrap_or_default();
+            match &effects {
+                Some(effects) => effects.is_in_effect(number) && !effects.at(number, target.seq),
+                None => change.seq() > target.seq,
+            }
+        });
         changes.reverse();
         Ok(changes)
     }
@@ -182,11 +195,16 @@ fn is_carried(owner: &Owner, session: Option<&SessionId>, options: &RewindOption
     }
 }
 
-/// Changes, newest first, as files in order: of each its newest change.
+/// Changes, newest first, as files in order: of each the newest change of everybody who changed it.
 fn files<'a>(changes: impl IntoIterator<Item = &'a ChosenChange>) -> Vec<ChangedFile> {
-    let mut newest: BTreeMap<&WorkspacePath, &ChosenChange> = BTreeMap::new();
+    let whose = |owner: &Owner| match owner {
+        Owner::You => "you".to_owned(),
+        Owner::Step { step, .. } => step.session.to_string(),
+        Owner::Operation { .. } | Owner::Unsure { .. } => String::new(),
+    };
+    let mut newest: BTreeMap<(&WorkspacePath, String), &ChosenChange> = BTreeMap::new();
     for change in changes {
-        newest.entry(&change.path).or_insert(change);
+        newest.entry((&change.path, whose(&change.owner))).or_insert(change);
     }
     newest.into_values().map(ChosenChange::file).collect()
 }

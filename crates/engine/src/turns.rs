@@ -333,7 +333,7 @@ struct Touching {
 }
 
 /// Whether more changed than is listed. Of a first checkpoint nothing is.
-pub(crate) fn is_unlisted(row: &CheckpointRow) -> bool {
+fn is_unlisted(row: &CheckpointRow) -> bool {
     let checkpoint = &row.checkpoint;
     checkpoint.owned.iter().all(|owned| owned.paths.is_empty())
         && !checkpoint.changes.is_empty()

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use piton_model::TreeSource;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::plan::RootState;
 use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, WorkspacePath};
@@ -57,6 +58,15 @@ impl Workspace {
 
     /// Some changes, given newest first, turned round: for each what it left and what was there before.
     pub(crate) fn inverse_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, StoreError> {
+        self.links_of(changes, seen, Way::Back)
+    }
+
+    /// Some changes, given oldest first, as they were made: for each what was there before and what it left.
+    pub(crate) fn carried_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, StoreError> {
+        self.links_of(changes, seen, Way::Forth)
+    }
+
+    fn links_of(&self, changes: &[ChosenChange], seen: &Seen<'_>, way: Way) -> Result<Inverse, StoreError> {
         let mut inverse = Inverse::default();
         let mut roots: HashMap<CheckpointId, Option<CheckpointRow>> = HashMap::new();
         let head = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
@@ -75,13 +85,17 @@ impl Workspace {
                     None => continue,
                 },
             };
+            let (then, now) = match way {
+                Way::Back => (then, now),
+                Way::Forth => (now, then),
+            };
             let trees = &seen.trees;
             let path = &chosen.path;
             let (before, after) = (folder_at(trees, then, path)?, folder_at(trees, now, path)?);
             let (came, went) = (before.is_none(), after.is_none());
             inverse.add(path.clone(), Link { after, before });
             if went {
-                self.note_folders(&mut inverse, then, path)?;
+                self.note_folders_in(trees, &mut inverse, then, path)?;
             }
             // Folders that came or went with it are no changes of their own.
             let mut at = path.clone();
@@ -105,15 +119,33 @@ impl Workspace {
         then: RootState,
         path: &WorkspacePath,
     ) -> Result<(), StoreError> {
+        self.note_folders_in(&self.store, inverse, then, path)
+    }
+
+    /// The same, of trees that the store may not have.
+    pub(crate) fn note_folders_in<S: TreeSource<Error = StoreError>>(
+        &self,
+        trees: &S,
+        inverse: &mut Inverse,
+        then: RootState,
+        path: &WorkspacePath,
+    ) -> Result<(), StoreError> {
         let mut at = path.clone();
         while let Some((above, _)) = at.split().filter(|(above, _)| !above.is_root() && !inverse.knows_folder(above)) {
-            if let Some(Entry::Folder { mode, .. }) = folder_at(&self.store, then, &above)? {
+            if let Some(Entry::Folder { mode, .. }) = folder_at(trees, then, &above)? {
                 inverse.folder(above.clone(), mode);
             }
             at = above;
         }
         Ok(())
     }
+}
+
+/// Whether changes are taken back or made again.
+#[derive(Clone, Copy)]
+enum Way {
+    Back,
+    Forth,
 }
 
 /// Changes by the checkpoint that found them, newest first; those that no checkpoint has found yet are left out.

@@ -47,7 +47,7 @@ fn keeping_mine() -> RewindOptions {
 
 /// Forward again to a turn that was rewound past, with an edit in between: the file has the turn's work and the edit.
 #[test]
-#[ignore = "open: `whole` paths stay as they are now, whatever an operation since the target did to them"]
+
 fn what_a_rewind_took_out_comes_back_under_an_edit_that_is_carried_over() {
     let world = World::new();
     world.write("f", NINE);
@@ -64,7 +64,7 @@ fn what_a_rewind_took_out_comes_back_under_an_edit_that_is_carried_over() {
 /// An edit that is older than the target, was taken out and came back by a redo since: it is not in the target, so it is
 /// overwritten, and must be named or carried over.
 #[test]
-#[ignore = "open: only changes that were found after the target are looked at"]
+
 fn an_older_edit_that_a_redo_brought_back_is_named_and_carried_over() {
     let world = World::new();
     world.write("f", "f\n").write("notes", "n\n");
@@ -90,7 +90,7 @@ fn an_older_edit_that_a_redo_brought_back_is_named_and_carried_over() {
 
 /// More edits than are listed one by one are the user's all the same.
 #[test]
-#[ignore = "open: a rewind does not look at changes that were too many to list"]
+
 fn many_edits_of_the_user_are_named_and_carried_over() {
     let world = World::new();
     world.write("f", "f\n");
@@ -113,7 +113,7 @@ fn many_edits_of_the_user_are_named_and_carried_over() {
 
 /// What somebody edits elsewhere while the plan is being looked at is not part of it; later it must still count as theirs.
 #[test]
-#[ignore = "open: a whole rewind counts every change before it as taken back, also what its plan did not touch"]
+
 fn an_edit_elsewhere_while_a_plan_is_shown_stays_in_effect() {
     let world = World::new();
     world.write("f", "f\n").write("notes", "n\n");
@@ -133,7 +133,7 @@ fn an_edit_elsewhere_while_a_plan_is_shown_stays_in_effect() {
 
 /// A file elsewhere after a rewind and new work: going further back passes only what is still in effect.
 #[test]
-#[ignore = "open: steps whose work on files elsewhere was taken back already are taken back again"]
+
 fn files_elsewhere_go_back_over_a_rewind_in_between() {
     let world = World::new();
     let elsewhere = world.base().join("elsewhere");
@@ -154,7 +154,7 @@ fn files_elsewhere_go_back_over_a_rewind_in_between() {
 
 /// A crash and its recovery are nobody's edits.
 #[test]
-#[ignore = "open: the capture in the middle of an operation has owners like any other"]
+
 fn what_a_recovery_found_and_put_back_is_not_the_users() {
     let world = World::new();
     world.write("a", "a\n").write("b", "b\n");

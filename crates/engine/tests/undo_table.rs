@@ -21,21 +21,21 @@ use piton_testkit::{Agent, Snapshot, World};
 /// - `a/b`: a for text and notebooks, b for binary files; `-`: there is no such thing.
 const TABLE: &str = "
                     | same | beside | elsewhere  | same-place   | deleted | folder      | other    | mode      | as-before
-created             | back | both   | whole      | whole        | stays   | replaced    | replaced | mode      | -
+created             | back | both   | edited     | edited       | stays   | replaced    | replaced | mode      | -
 modified            | back | both   | both/whole | place/whole  | deleted | replaced    | replaced | both      | stays
 deleted             | back | both   | replaced   | replaced     | -       | replaced    | replaced | replaced  | stays
 mode                | back | both   | both       | both         | deleted | replaced    | replaced | mode      | stays
 mode-and-content    | back | both   | both/whole | place/whole  | deleted | replaced    | replaced | mode      | stays
 renamed             | back | both   | both       | both         | back    | replaced    | replaced | both      | stays
-renamed-and-edited  | back | both   | both/whole | place/whole  | back    | replaced    | replaced | both/mode | stays
+renamed-and-edited  | back | both   | both/edited | place/edited | back    | replaced    | replaced | both/mode | stays
 file-to-link        | back | both   | -          | whole        | deleted | replaced    | replaced | -         | stays
 link-retargeted     | back | both   | -          | whole        | deleted | replaced    | replaced | -         | stays
-file-to-folder      | back | both   | holds      | holds+whole  | deleted | holds       | replaced | back      | stays
+file-to-folder      | back | both   | holds      | holds+edited | deleted | holds       | replaced | back      | stays
 folder-to-file      | back | both   | whole      | whole        | deleted | joined      | replaced | mode      | stays
 folder-made         | back | both   | stays      | -            | stays   | stays       | stays    | back      | -
 folder-removed      | back | both   | replaced   | -            | -       | stays       | replaced | stays     | stays
 folder-mode         | back | both   | both       | both         | stays   | stays       | replaced | mode      | stays
-in-new-folder       | back | both   | whole      | whole        | back    | replaced    | replaced | mode      | stays
+in-new-folder       | back | both   | edited     | edited       | back    | replaced    | replaced | mode      | stays
 last-of-folder      | back | both   | replaced   | replaced     | -       | replaced    | replaced | replaced  | stays
 ";
 
@@ -325,6 +325,7 @@ fn why(word: &str) -> Why {
     match word {
         "place" => Why::SamePlace,
         "whole" => Why::Whole,
+        "edited" => Why::Edited,
         "deleted" => Why::Deleted,
         "replaced" => Why::Replaced,
         "mode" => Why::Mode,

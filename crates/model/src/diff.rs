@@ -142,8 +142,19 @@ pub fn root_changes<S: TreeSource>(
     Ok(out)
 }
 
-/// As [`changes`], for one entry on each side.
-fn entry_changes<S: TreeSource>(
+/// As [`changes`], for what stands at one path on each side.
+pub fn entry_changes<S: TreeSource>(
+    source: &S,
+    path: &WorkspacePath,
+    before: Option<&Entry>,
+    after: Option<&Entry>,
+) -> Result<Vec<Change>, S::Error> {
+    let mut out = Vec::new();
+    changes_at(source, path.clone(), before, after, &mut out)?;
+    Ok(out)
+}
+
+fn changes_at<S: TreeSource>(
     source: &S,
     path: WorkspacePath,
     before: Option<&Entry>,
@@ -189,7 +200,7 @@ fn walk<S: TreeSource>(
     let load = |id: Option<&ObjectId>| id.map(|id| source.tree(id)).transpose().map(Option::unwrap_or_default);
     let (before, after) = (load(from)?, load(to)?);
     for (name, old, new) in pairs(&before, &after) {
-        entry_changes(source, path.join(name), old, new, out)?;
+        changes_at(source, path.join(name), old, new, out)?;
     }
     Ok(())
 }

@@ -49,13 +49,13 @@ impl Effects {
         let places: HashMap<&OperationId, u64> = operations.iter().map(|done| (&done.id, done.seq)).collect();
         for done in operations {
             match &done.kind {
-                OperationKind::Rewind { target, paths, kept } => {
+                OperationKind::Rewind { target, paths, kept, left } => {
                     let Some(target) = seq_of(target) else { continue };
                     let kept = kept.as_deref().map(index);
                     for (number, (seq, change)) in changes.iter().enumerate() {
                         let within = paths.is_empty() || paths.iter().any(|path| change.path.is_within(path));
                         let is_kept = kept.as_ref().is_some_and(|kept| holds(kept, change));
-                        if *seq < done.seq && within && !is_kept {
+                        if *seq < done.seq && within && !is_kept && !is_left(left, change) {
                             let then = effects.at(number, target);
                             effects.set(number, done.seq, then);
                         }
@@ -69,10 +69,11 @@ impl Effects {
                         }
                     }
                 }
-                OperationKind::Redo { of } => {
+                OperationKind::Redo { of, left } => {
                     let Some(of) = places.get(of) else { continue };
-                    for number in 0..changes.len() {
-                        if effects.since[number].iter().any(|(seq, _)| seq == of) {
+                    for (number, (_, change)) in changes.iter().enumerate() {
+                        let is_borne_on = effects.since[number].iter().any(|(seq, _)| seq == of);
+                        if is_borne_on && !is_left(left, change) {
                             let before = effects.at(number, of - 1);
                             effects.set(number, done.seq, before);
                         }
@@ -100,6 +101,11 @@ impl Effects {
             self.since[number].push((seq, state));
         }
     }
+}
+
+/// Whether a change's path stayed as it was though an operation should have put it otherwise.
+fn is_left(left: &[WorkspacePath], change: &ChangeRef) -> bool {
+    left.iter().any(|path| change.path.is_within(path))
 }
 
 /// Changes by checkpoint.
@@ -137,10 +143,10 @@ mod tests {
                     let (rest, kept) = rest.split_once('^').map_or((rest, None), |(t, kept)| (t, Some(kept)));
                     let (target, paths) = rest.split_once(':').map_or((rest, ""), |(t, p)| (t, p));
                     let paths = paths.split_terminator(',').map(path).collect();
-                    OperationKind::Rewind { target: id(target), paths, kept: kept.map(named) }
+                    OperationKind::Rewind { target: id(target), paths, kept: kept.map(named), left: Vec::new() }
                 }
                 "-" => OperationKind::Undo { changes: named(rest) },
-                "+" => OperationKind::Redo { of: operation(rest.parse().unwrap()) },
+                "+" => OperationKind::Redo { of: operation(rest.parse().unwrap()), left: Vec::new() },
                 name => {
                     changes.push((seq, ChangeRef { checkpoint: id(name), path: path(name) }));
                     continue;

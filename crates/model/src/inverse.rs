@@ -127,6 +127,8 @@ pub enum Why {
     SamePlace,
     /// It was changed since, and can only be taken whole.
     Whole,
+    /// It was made by what is taken back, and edited since: it would go with the edit.
+    Edited,
     /// It was deleted since.
     Deleted,
     /// Something of another kind stands there now.
@@ -147,6 +149,7 @@ impl Why {
         match self {
             Self::SamePlace => "changed at the same place since",
             Self::Whole => "changed since, and its content cannot be merged",
+            Self::Edited => "edited since, and taking it back would delete it",
             Self::Deleted => "deleted since",
             Self::Replaced => "something else stands there now",
             Self::Mode => "its mode was changed since",
@@ -168,11 +171,68 @@ pub fn draft<S: TreeSource, C: Contents<Error = S::Error>>(
     inverse: &Inverse,
     decision: Option<Decision>,
 ) -> Result<Drafted, S::Error> {
+    draft_with(source, contents, now, inverse, decision, &LABELS)
+}
+
+/// Drafts an earlier moment with some changes carried over to it: the same merge, the other way round. The changes are
+/// given oldest first, each as what was there before it and what it made of that, and what is there now is on their side.
+/// `gone` are the files of that moment that are not there any more: what was edited after a rename goes along to them.
+///
+/// # Errors
+/// Where a tree or a content cannot be had.
+pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
+    source: &S,
+    contents: &C,
+    then: RootState,
+    carried: &Inverse,
+    gone: &[(WorkspacePath, Entry)],
+    decision: Option<Decision>,
+) -> Result<Drafted, S::Error> {
+    let mut carried = carried.clone();
+    let mut gone: Vec<(&WorkspacePath, &Entry)> = gone.iter().map(|(path, entry)| (path, entry)).collect();
+    let paths: Vec<WorkspacePath> = carried.paths().cloned().collect();
+    for path in paths {
+        let Some([Link { after: Some(base @ Entry::File { .. }), .. }, ..]) =
+            carried.links.get(&path).map(Vec::as_slice)
+        else {
+            continue;
+        };
+        if lookup(source, &then.tree, &path)?.is_none()
+            && let Some(at) = origin_of(contents, base, &gone)?
+            && !carried.links.contains_key(gone[at].0)
+            && let Some(links) = carried.links.remove(&path)
+        {
+            carried.links.insert(gone.remove(at).0.clone(), links);
+        }
+    }
+    let carried = &carried;
+    let turned = decision.map(|decision| match decision {
+        Decision::Ours => Decision::Theirs,
+        Decision::Theirs => Decision::Ours,
+        Decision::Markers => Decision::Markers,
+    });
+    let labels = Labels { ours: LABELS.theirs, base: LABELS.base, theirs: LABELS.ours };
+    let mut drafted = draft_with(source, contents, then, carried, turned, &labels)?;
+    for clash in drafted.conflicts.iter_mut().flat_map(|conflict| &mut conflict.clashes) {
+        std::mem::swap(&mut clash.ours, &mut clash.theirs);
+    }
+    Ok(drafted)
+}
+
+fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(
+    source: &S,
+    contents: &C,
+    now: RootState,
+    inverse: &Inverse,
+    decision: Option<Decision>,
+    labels: &Labels<'_>,
+) -> Result<Drafted, S::Error> {
     let mut drafter = Drafter {
         source,
         contents,
         inverse,
         decision,
+        labels,
         moved: BTreeMap::new(),
         out: Drafted {
             root: now,
@@ -222,6 +282,7 @@ struct Drafter<'a, S, C> {
     contents: &'a C,
     inverse: &'a Inverse,
     decision: Option<Decision>,
+    labels: &'a Labels<'a>,
     /// Both ends of renames whose file was edited since: what should stand there, or nothing where that is in conflict.
     moved: BTreeMap<WorkspacePath, Result<Option<Entry>, ()>>,
     out: Drafted,
@@ -377,6 +438,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             (base, Some(here), was) => {
                 let why = match (base, &here) {
                     (Some(File { blob: left, .. }), File { blob, .. }) if left == blob => Why::Mode,
+                    (Some(File { .. }), File { .. }) if was.is_none() => Why::Edited,
                     (Some(File { .. }), File { .. }) | (Some(Symlink { .. }), Symlink { .. }) => Why::Whole,
                     _ => Why::Replaced,
                 };
@@ -425,7 +487,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         let [base, here, was] =
             [self.content(path, base_blob)?, self.content(path, our_blob)?, self.content(path, their_blob)?];
         let is_notebook = path.as_bytes().ends_with(b".ipynb");
-        let merged = content::merge(is_notebook, &base, &here, &was, self.decision, &LABELS);
+        let merged = content::merge(is_notebook, &base, &here, &was, self.decision, self.labels);
         if !merged.clashes.is_empty() || merged.whole {
             let why = if merged.whole { Why::Whole } else { Why::SamePlace };
             self.conflict(path, why, merged.clashes, merged.bytes.is_some());
@@ -509,7 +571,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             }
         }
         for (new, left, here) in edited {
-            let Some(at) = self.origin_of(left, &gone)? else { continue };
+            let Some(at) = origin_of(self.contents, left, &gone)? else { continue };
             let (old, was) = gone.remove(at);
             match self.merge_file(new, left, here, was)? {
                 Ok(merged) => {
@@ -544,31 +606,35 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         }
         Ok(true)
     }
+}
 
-    /// Which of some files that are gone a new one was made from: the one with the same content, else one that is more
-    /// alike than not.
-    fn origin_of(&self, new: &Entry, gone: &[(&WorkspacePath, &Entry)]) -> Result<Option<usize>, S::Error> {
-        /// More than this are not compared: each is read.
-        const MOST: usize = 50;
-        let Entry::File { blob, size, .. } = new else { return Ok(None) };
-        let same = gone.iter().position(|(_, was)| matches!(was, Entry::File { blob: other, .. } if other == blob));
-        if same.is_some() || gone.len() > MOST || *size > text::LARGEST as u64 {
-            return Ok(same);
-        }
-        let mut best = None;
-        for (at, (path, was)) in gone.iter().enumerate() {
-            let Entry::File { blob: other, size: length, .. } = was else { continue };
-            // A file of twice the size cannot be half alike.
-            if length / 2 > *size || size / 2 > *length {
-                continue;
-            }
-            let alike = text::alike(&self.content(path, other)?, &self.content(path, blob)?);
-            if alike >= 0.5 && best.is_none_or(|(_, most)| alike > most) {
-                best = Some((at, alike));
-            }
-        }
-        Ok(best.map(|(at, _)| at))
+/// Which of some files that are gone a new one was made from: the one with the same content, else one that is more alike
+/// than not.
+fn origin_of<C: Contents>(
+    contents: &C,
+    new: &Entry,
+    gone: &[(&WorkspacePath, &Entry)],
+) -> Result<Option<usize>, C::Error> {
+    /// More than this are not compared: each is read.
+    const MOST: usize = 50;
+    let Entry::File { blob, size, .. } = new else { return Ok(None) };
+    let same = gone.iter().position(|(_, was)| matches!(was, Entry::File { blob: other, .. } if other == blob));
+    if same.is_some() || gone.len() > MOST || *size > text::LARGEST as u64 {
+        return Ok(same);
     }
+    let mut best = None;
+    for (at, (path, was)) in gone.iter().enumerate() {
+        let Entry::File { blob: other, size: length, .. } = was else { continue };
+        // A file of twice the size cannot be half alike.
+        if length / 2 > *size || size / 2 > *length {
+            continue;
+        }
+        let alike = text::alike(&contents.content(path, other)?, &contents.content(path, blob)?);
+        if alike >= 0.5 && best.is_none_or(|(_, most)| alike > most) {
+            best = Some((at, alike));
+        }
+    }
+    Ok(best.map(|(at, _)| at))
 }
 
 /// What the sides are called in a file with markers.
@@ -751,9 +817,9 @@ mod tests {
         check(old, new, edited, &[("d/old", file(TEXTS[5]))], &[]);
         // The folder's name is taken: the edited file must not go with nowhere to go to.
         let taken: Paths<'_> = &[("new", file(TEXTS[5])), ("d", file("mine"))];
-        check(old, new, taken, taken, &["d Replaced", "new Whole"]);
+        check(old, new, taken, taken, &["d Replaced", "new Edited"]);
         let taken: Paths<'_> = &[("new", file(TEXTS[5])), ("d/old", file("mine"))];
-        check(old, new, taken, taken, &["d/old Replaced", "new Whole"]);
+        check(old, new, taken, taken, &["d/old Replaced", "new Edited"]);
         // Nor one that nobody edited.
         for taken in [("d", file("mine")), ("d/old", file("mine")), ("d/old/mine", file("mine"))] {
             let now: Paths<'_> = &[("new", file(LONG)), taken.clone()];

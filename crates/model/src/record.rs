@@ -285,6 +285,9 @@ pub enum OperationKind {
         /// Changes since the target that were carried over; none where everything went back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<Vec<ChangesAt>>,
+        /// Paths that stayed as they were all the same.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<WorkspacePath>,
     },
     /// Takes back chosen changes and keeps all others.
     Undo {
@@ -295,6 +298,9 @@ pub enum OperationKind {
     Redo {
         /// Which.
         of: OperationId,
+        /// Paths that stayed as they were all the same.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<WorkspacePath>,
     },
     /// Finishes what a crash and later edits left of an earlier operation.
     Recover {

@@ -256,7 +256,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
             use piton_model::OperationKind as K;
             let target = match &o.kind {
                 K::Rewind { target, .. } => Some(target.as_str()),
-                K::Redo { of } | K::Recover { of } => Some(of.as_str()),
+                K::Redo { of, .. } | K::Recover { of } => Some(of.as_str()),
                 K::Undo { .. } => None,
             };
             db.prepare_cached(

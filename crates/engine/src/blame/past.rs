@@ -301,7 +301,7 @@ impl<'w> Past<'w> {
         let mut all = Vec::new();
         match &operation.kind {
             OperationKind::Rewind { target, .. } => all.push(target.clone()),
-            OperationKind::Redo { of } | OperationKind::Recover { of } => {
+            OperationKind::Redo { of, .. } | OperationKind::Recover { of } => {
                 all.extend(store.operation_row(of)?.map(|row| row.before));
             }
             OperationKind::Undo { changes } => {
