@@ -91,7 +91,14 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     if !outcome.unsure.is_empty() {
         writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
     }
-    write_outside(out, look, &outcome.outside, outcome.touched_outside)?;
+    // It is done, so that the same again would be another act.
+    let way = match &outcome.operation {
+        Some(done) if done.kind == "redo" => {
+            format!("`piton undo --op {}`, then `piton redo --outside`,", done.id.short())
+        }
+        _ => "`piton redo`, then the same with `--outside`,".to_owned(),
+    };
+    write_outside(out, look, &outcome.outside, outcome.touched_outside, &way)?;
     if outcome.operation.is_some() && !outcome.commands.is_empty() {
         let ran = plural(outcome.commands.len() as u64, "command");
         writeln!(out, "{} not undone: what {ran} did beside files", paint.warn("note:"))?;

@@ -79,7 +79,7 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         writeln!(out, "{}", paint.dim(ways))?;
     }
     write_owned(out, look, "Carried over:", &plan.carried, shown, |file| whose(file, &around.names))?;
-    write_outside(out, look, &plan.outside, plan.touches_outside)?;
+    write_outside(out, look, &plan.outside, plan.touches_outside, "`--outside`")?;
     write_commands(out, look, &plan.commands, around)?;
     if !plan.skipped.is_empty() {
         writeln!(out, "Left alone, because not captured:")?;

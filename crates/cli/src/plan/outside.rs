@@ -7,8 +7,8 @@ use piton_engine::view::{OutsideAct, OutsideView};
 use crate::console::Look;
 use crate::escape::escape;
 
-/// Writes each with what becomes of it.
-pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched: bool) -> io::Result<()> {
+/// Writes each with what becomes of it. `way` says how to have them put back where they are left alone.
+pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched: bool, way: &str) -> io::Result<()> {
     if files.is_empty() {
         return Ok(());
     }
@@ -34,9 +34,9 @@ pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched
         };
         writeln!(out, "  {painted}{why}")?;
     }
-    let any = files.iter().any(|file| file.act != OutsideAct::Unknown);
+    let any = files.iter().any(|file| !matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict));
     if any && !is_touched {
-        writeln!(out, "{}", paint.dim("`--outside` puts those back too"))?;
+        writeln!(out, "{}", paint.dim(format!("{way} puts those back too")))?;
     }
     Ok(())
 }
