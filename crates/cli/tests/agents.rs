@@ -161,6 +161,15 @@ fn two_turns_of_claude_code_and_the_users_own_edits_have_their_owners_and_every_
     assert_eq!(snapshot(&work), before_second);
     scene.piton(&["rewind", "t1", "--yes"]);
     assert_eq!(snapshot(&work), start);
+    // The same turn by turn, without what the user did.
+    scene.piton(&["redo", "--yes"]);
+    scene.piton(&["redo", "--yes"]);
+    assert!(!work.join("src").exists());
+    scene.piton(&["undo", "--yes"]);
+    assert_eq!(snapshot(&work), before_second);
+    scene.piton(&["undo", "--yes"]);
+    scene.write("notes.md", "my notes\n");
+    assert_eq!(snapshot(&work), start);
     scene.piton(&["verify"]);
 }
 
@@ -179,7 +188,14 @@ fn a_piton_command_inside_claude_code_is_answered_without_the_model_and_is_no_tu
     let asked = model.conversations().len();
     let answer = claude.try_run(&home, &work, &model, "/piton rewind t1", &["--resume", run.session()]).unwrap();
     assert_eq!(model.conversations().len(), asked, "{answer:?}");
-    assert_eq!(std::fs::read_to_string(work.join("a.txt")).unwrap(), "one\n", "{answer:?}");
+    let content = || std::fs::read_to_string(work.join("a.txt")).unwrap();
+    assert_eq!(content(), "one\n", "{answer:?}");
+    for (typed, expected) in [("redo", "broken\n"), ("undo last 1", "one\n"), ("redo", "broken\n"), ("undo", "one\n")] {
+        let typed = format!("/piton {typed}");
+        let answer = claude.try_run(&home, &work, &model, &typed, &["--resume", run.session()]).unwrap();
+        assert_eq!(content(), expected, "{typed}: {answer:?}");
+    }
+    assert_eq!(model.conversations().len(), asked);
     assert_eq!(scene.turns().len(), 1);
     scene.piton(&["setup", "--remove"]);
     assert!(!home.join(".claude/settings.json").exists());
