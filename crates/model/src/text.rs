@@ -60,9 +60,29 @@ pub(crate) const LARGEST: usize = 16 << 20;
 /// How far a NUL byte is looked for, as git does.
 const SNIFF: usize = 8000;
 
-/// Whether bytes are shown as binary.
+/// Whether bytes are shown as binary: not text, or text that cannot be compared line by line in sensible time.
 pub fn is_binary(bytes: &[u8]) -> bool {
-    bytes.len() > LARGEST || bytes[..bytes.len().min(SNIFF)].contains(&0)
+    bytes.len() > LARGEST || bytes[..bytes.len().min(SNIFF)].contains(&0) || is_monotonous(bytes)
+}
+
+/// Whether bytes are very many lines of very few kinds. What such files have in common takes time in the square of their
+/// length to find: minutes where there are hundreds of thousands.
+fn is_monotonous(bytes: &[u8]) -> bool {
+    const MANY: usize = 20_000;
+    // Fewer bytes than this are not so many lines, and most files are shorter.
+    if bytes.len() < MANY {
+        return false;
+    }
+    let lines = lines(bytes);
+    if lines.len() < MANY {
+        return false;
+    }
+    let most = lines.len() / 100;
+    let mut kinds = std::collections::HashSet::new();
+    lines.iter().all(|line| {
+        kinds.insert(*line);
+        kinds.len() <= most
+    })
 }
 
 /// How much of two contents is alike, from 0 to 1: their common lines, of all that they have.
@@ -192,5 +212,14 @@ mod tests {
     #[test]
     fn a_nul_byte_means_binary() {
         assert_eq!(diff(b"a\0b", b"", 3), TextDiff::Binary);
+    }
+
+    #[test]
+    fn very_many_lines_of_very_few_kinds_are_compared_only_as_a_whole() {
+        let lines = |count: usize, kinds: usize| (0..count).map(|n| format!("{}\n", n % kinds)).collect::<String>();
+        assert!(is_binary(lines(60_000, 50).as_bytes()));
+        assert!(!is_binary(lines(60_000, 5_000).as_bytes()));
+        assert!(!is_binary(lines(10_000, 1).as_bytes()));
+        assert_eq!(diff(lines(300_000, 2).as_bytes(), lines(300_000, 3).as_bytes(), 3), TextDiff::Binary);
     }
 }
