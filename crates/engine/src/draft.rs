@@ -102,6 +102,8 @@ pub(crate) struct Request {
     pub returns: Option<Returns>,
     pub settle: Settle,
     pub remarks: Remarks,
+    /// Whether the plan was shown before it is carried out, so that something may have changed meanwhile.
+    pub is_shown: bool,
 }
 
 /// What should be there in the end.

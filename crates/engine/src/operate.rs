@@ -4,6 +4,7 @@
 //! staged nothing is swapped; until what was put in place is synced, and what came out is known to be stored, nothing is
 //! removed; and a crash at any point leaves a pending operation that [`crate::recover`] ends one way or the other.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -160,7 +161,7 @@ impl Workspace {
                     still_holds(&seen.trees, seen.now, &draft.plan)?;
                     self.outside_still_holds(&draft.outside)?;
                     self.git_still_holds(ask, request)?;
-                    break (request.clone(), draft.clone(), taken);
+                    break (Request { is_shown: true, ..request.clone() }, draft.clone(), taken);
                 }
                 None => {
                     let request = self.request(ask, &seen)?;
@@ -281,7 +282,7 @@ impl Workspace {
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
-        let unplanned = self.unplanned(&trees, request, plan, &before)?;
+        let unplanned = if request.is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
         let follows = match &request.returns {
             // What somebody did while the question stood is not in the moment that is returned to.
             Some(_) if !unplanned.is_empty() => before.id.clone(),
@@ -533,8 +534,10 @@ impl Workspace {
     ) -> Result<Vec<WorkspacePath>, StoreError> {
         let Aim::State(target) = &request.aim else { return Ok(Vec::new()) };
         let mut unplanned = Vec::new();
+        let steps: HashSet<&WorkspacePath> = plan.steps.iter().map(|step| &step.path).collect();
         for ChangedPath { path, .. } in before.owned.iter().flat_map(|owned| &owned.paths) {
-            let is_planned = plan.steps.iter().any(|step| path.is_within(&step.path));
+            let above = std::iter::successors(Some(path.clone()), |path| path.split().map(|(above, _)| above));
+            let is_planned = above.into_iter().any(|path| steps.contains(&path));
             let scope = &request.paths;
             if !is_planned
                 && is_within_any(path, scope)

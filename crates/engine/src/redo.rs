@@ -103,6 +103,7 @@ impl Workspace {
             returns: Some(Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: *settle,
             remarks: Remarks::default(),
+            is_shown: false,
         })
     }
 

@@ -134,6 +134,7 @@ impl Workspace {
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
             settle: options.settle,
             remarks,
+            is_shown: false,
         })
     }
 

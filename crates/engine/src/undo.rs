@@ -53,6 +53,7 @@ impl Workspace {
             returns: None,
             settle: options.settle,
             remarks: Remarks { unsure, commands, ..Remarks::default() },
+            is_shown: false,
         })
     }
 

@@ -4,7 +4,7 @@
 //! Worked out from the order in which things happened, and not from the checkpoints' parents: after an undo in the middle
 //! or a redo onto new work no single parent tells what is in a file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::id::{CheckpointId, OperationId};
 use crate::path::WorkspacePath;
@@ -109,11 +109,11 @@ fn is_left(left: &[WorkspacePath], change: &ChangeRef) -> bool {
 }
 
 /// Changes by checkpoint.
-fn index(changes: &[ChangesAt]) -> HashMap<&CheckpointId, &[WorkspacePath]> {
-    changes.iter().map(|at| (&at.checkpoint, &at.paths[..])).collect()
+fn index(changes: &[ChangesAt]) -> HashMap<&CheckpointId, HashSet<&WorkspacePath>> {
+    changes.iter().map(|at| (&at.checkpoint, at.paths.iter().collect())).collect()
 }
 
-fn holds(index: &HashMap<&CheckpointId, &[WorkspacePath]>, change: &ChangeRef) -> bool {
+fn holds(index: &HashMap<&CheckpointId, HashSet<&WorkspacePath>>, change: &ChangeRef) -> bool {
     index.get(&change.checkpoint).is_some_and(|paths| paths.contains(&change.path))
 }
 
