@@ -110,7 +110,9 @@ fn is_left(left: &[WorkspacePath], change: &ChangeRef) -> bool {
 
 /// Changes by checkpoint.
 fn index(changes: &[ChangesAt]) -> HashMap<&CheckpointId, HashSet<&WorkspacePath>> {
-    changes.iter().map(|at| (&at.checkpoint, at.paths.iter().collect())).collect()
+    let mut all: HashMap<_, HashSet<_>> = HashMap::new();
+    changes.iter().for_each(|at| all.entry(&at.checkpoint).or_default().extend(&at.paths));
+    all
 }
 
 fn holds(index: &HashMap<&CheckpointId, HashSet<&WorkspacePath>>, change: &ChangeRef) -> bool {
