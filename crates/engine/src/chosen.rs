@@ -331,10 +331,10 @@ impl Workspace {
         session: Option<&SessionId>,
         found: &mut Vec<Candidates>,
     ) -> Result<(), StoreError> {
-        let checkpoints = match session {
-            Some(id) => self.store.checkpoints_of(id)?,
-            None => self.store.checkpoints(None)?,
+        let is_meant = |at: &CheckpointRow| {
+            session.is_none_or(|id| at.checkpoint.place.as_ref().is_some_and(|place| place.session == *id))
         };
+        let checkpoints = self.store.checkpoints_cut(0)?.into_iter().filter(is_meant).collect();
         let before = found.len();
         let wanted = |owner: &Owner| match (whose, owner) {
             (Whose::Agent, Owner::Step { step, .. }) => session == Some(&step.session),
@@ -356,7 +356,7 @@ impl Workspace {
         is_wanted: impl Fn(&Owner) -> bool,
     ) -> Result<Vec<ChosenChange>, StoreError> {
         let mut found = Vec::new();
-        for at in checkpoints.into_iter().filter(|at| is_cut(at) && at.checkpoint.line == self.record.line) {
+        for at in checkpoints.into_iter().filter(|at| at.checkpoint.line == self.record.line) {
             let owner = match at.checkpoint.owned.first() {
                 Some(all) => all.owner.clone(),
                 None => Owner::Unsure { candidates: Vec::new() },
@@ -385,8 +385,7 @@ impl Workspace {
             let ChangeRow { path, kind, owner, .. } = row;
             changes.push(ChosenChange { path, kind, owner, found_at: Some(at.clone()) });
         }
-        let checkpoints = self.store.checkpoints(None)?;
-        let unlisted = self.unlisted(checkpoints.into_iter().filter(|at| at.seq >= from).collect(), |_| true)?;
+        let unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
         if !unlisted.is_empty() {
             changes.extend(unlisted);
             changes.sort_by_key(ChosenChange::seq);
@@ -526,15 +525,6 @@ impl Workspace {
         steps.sort_by_key(|row| row.seq);
         Ok(steps)
     }
-}
-
-/// Whether more changed than is listed, whoever it was.
-fn is_cut(row: &CheckpointRow) -> bool {
-    let checkpoint = &row.checkpoint;
-    !checkpoint.changes.is_empty()
-        && checkpoint.parent.is_some()
-        && checkpoint.cause != Cause::Operation
-        && checkpoint.owned.iter().all(|owned| owned.paths.is_empty())
 }
 
 /// A change that could be meant.

@@ -163,7 +163,8 @@ impl Workspace {
         paths: &[WorkspacePath],
     ) -> Result<Vec<ChosenChange>, OperationError> {
         // What an operation brought back may be older than the target.
-        let from = if self.store.operations()?.is_empty() { target.seq + 1 } else { 0 };
+        let may_be_older = self.store.operations()?.iter().any(|row| row.seq > target.seq);
+        let from = if may_be_older { 0 } else { target.seq + 1 };
         let mut changes = self.all_changes(from)?;
         changes.extend(self.uncaptured(seen)?);
         changes.retain(|change| is_within_any(&change.path, paths));

@@ -168,6 +168,16 @@ impl Store {
         )
     }
 
+    /// The checkpoints from a record on that found more than is listed in them, in order.
+    pub fn checkpoints_cut(&self, from: u64) -> Result<Vec<CheckpointRow>, StoreError> {
+        self.checkpoints_where(
+            "WHERE seq >= ?1 AND parent IS NOT NULL AND cause <> 'operation' AND created + modified + deleted > 0
+               AND (octet_length(owned) = 2 OR substr(owned, -12) = '\"paths\":[]}]')
+             ORDER BY seq",
+            [from as i64],
+        )
+    }
+
     /// The checkpoints whose finds are shown with a turn, in order, without their lists of changes; and whether there is
     /// such a list.
     pub fn checkpoints_of_turn(
