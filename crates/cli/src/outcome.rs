@@ -51,8 +51,11 @@ pub fn headline(look: &Look, verb: &str, about: &str, outcome: &OperationOutcome
 
 /// Why nothing was done.
 pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
-    if !outcome.conflicts.is_empty() {
+    if outcome.conflicts.iter().any(|conflict| !conflict.decided) {
         return "nothing was done: everything is in conflict".to_owned();
+    }
+    if !outcome.conflicts.is_empty() {
+        return "nothing to do: what is there now was decided for".to_owned();
     }
     if !outcome.unsure.is_empty() {
         return "nothing was done: what is left may be somebody else's".to_owned();

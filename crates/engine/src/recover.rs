@@ -239,7 +239,11 @@ impl Workspace {
             if is_known {
                 outer.clear(number).map_err(outside)?;
             }
-            if !is_known || matches!(side, Side::EditedBefore | Side::EditedAfter) {
+            // What was there is not beside it any more, so it could not go back with the rest.
+            let is_stuck = !finished
+                && *side == Side::After
+                && found_at(outer.root, step.path.as_bytes(), &step.path).map_err(outside)? == step.after;
+            if !is_known || is_stuck || matches!(side, Side::EditedBefore | Side::EditedAfter) {
                 left.push(shown(&step.path));
             }
         }

@@ -493,9 +493,13 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             self.conflict(path, why, merged.clashes, merged.bytes.is_some());
         }
         let Some(bytes) = merged.bytes else { return Ok(Err(Open)) };
-        self.out.merged.push(path.clone());
-        let entry = Entry::File { mode, size: bytes.len() as u64, blob: ObjectId::of_blob(&bytes) };
-        self.out.new_blobs.insert(ObjectId::of_blob(&bytes), bytes);
+        let blob = ObjectId::of_blob(&bytes);
+        let entry = Entry::File { mode, size: bytes.len() as u64, blob };
+        // Decided for one side as a whole: nothing is put together.
+        if blob != *our_blob && blob != *their_blob {
+            self.out.merged.push(path.clone());
+            self.out.new_blobs.insert(blob, bytes);
+        }
         Ok(Ok(Some(entry)))
     }
 
