@@ -15,7 +15,6 @@ use crate::draft::Seen;
 use crate::outside::OutsideChanges;
 use crate::target::TargetError;
 use crate::turns::is_of;
-use crate::undo::is_within_any;
 use crate::view::{ChangedFile, CommandView};
 use crate::workspace::Workspace;
 
@@ -188,7 +187,7 @@ impl Workspace {
         rows.retain(|row| {
             let at = row.change.found_at.as_ref().map(|at| at.checkpoint.created_at);
             let seq = row.change.seq();
-            is_within_any(&row.change.path, &choice.paths)
+            row.change.path.is_in_scope(&choice.paths)
                 && choice.since.is_none_or(|since| at.is_none_or(|at| at >= since))
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
         });
@@ -262,33 +261,21 @@ impl Workspace {
             (_, Some(id)) => self.store.changes_about(id)?,
             (_, None) => self.store.changes_since(0)?,
         };
-        let mut checkpoints: HashMap<u64, Option<Arc<CheckpointRow>>> = HashMap::new();
-        let mut found: Vec<Candidates> = Vec::new();
         let mut numbers = 1..;
-        for row in rows {
+        let numbered = rows.into_iter().map(|row| {
             let number = if id.is_some_and(|id| is_of(&row, id)) { numbers.next() } else { None };
-            let is_wanted = match whose {
-                Whose::Agent => number.is_some(),
-                Whose::You => may_be_yours(&row.owner),
-            };
-            if !is_wanted {
-                continue;
-            }
-            let at = match checkpoints.entry(row.seq) {
-                std::collections::hash_map::Entry::Occupied(at) => at.into_mut(),
-                std::collections::hash_map::Entry::Vacant(at) => {
-                    at.insert(self.store.checkpoint_numbered(row.seq)?.map(Arc::new))
-                }
-            };
-            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
-            let elsewhere = whose == Whose::You
-                && id.is_some_and(|id| at.checkpoint.place.as_ref().is_none_or(|place| place.session != *id));
+            (number, row)
+        });
+        let wanted = numbered.filter(|(number, row)| match whose {
+            Whose::Agent => number.is_some(),
+            Whose::You => may_be_yours(&row.owner),
+        });
+        let mut found: Vec<Candidates> = Vec::new();
+        for (number, change) in self.at_checkpoints(wanted.collect())? {
+            let place = change.found_at.as_ref().and_then(|at| at.checkpoint.place.as_ref());
+            let elsewhere = whose == Whose::You && id.is_some_and(|id| place.is_none_or(|place| place.session != *id));
             if !elsewhere {
-                let ChangeRow { path, kind, owner, .. } = row;
-                found.push(Candidates {
-                    number,
-                    change: ChosenChange { path, owner, kind, found_at: Some(at.clone()) },
-                });
+                found.push(Candidates { number, change });
             }
         }
         self.add_unlisted(whose, id, &mut found)?;
@@ -311,7 +298,11 @@ impl Workspace {
     pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, crate::OperationError> {
         let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
         let changes = diff::root_changes(&seen.trees, Some(&head.checkpoint.root), Some(&seen.now))?;
-        let owned = self.owners(&changes, seen.index, &head, &About::of(Cause::BeforeOperation))?;
+        let mut owned = self.owners(&changes, seen.index, &head, &About::of(Cause::BeforeOperation))?;
+        if owned.is_empty() {
+            // Too many to be told apart, and not all one's.
+            owned.push(Owned { owner: Owner::Unsure { candidates: Vec::new() }, paths: Vec::new() });
+        }
         let mut found = Vec::new();
         for Owned { owner, paths } in owned {
             if paths.is_empty() {
@@ -373,18 +364,25 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Every change that a checkpoint of this folder found, from a record on, in order.
-    pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<ChosenChange>, StoreError> {
-        let mut changes = Vec::new();
+    /// Changes in order, each with the checkpoint that found it, as far as that is of this folder.
+    fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, ChosenChange)>, StoreError> {
+        let mut changes = Vec::with_capacity(rows.len());
         let mut at: Option<Arc<CheckpointRow>> = None;
-        for row in self.store.changes_since(from)? {
+        for (with, row) in rows {
             if at.as_ref().is_none_or(|at| at.seq != row.seq) {
                 at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
             }
             let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
             let ChangeRow { path, kind, owner, .. } = row;
-            changes.push(ChosenChange { path, kind, owner, found_at: Some(at.clone()) });
+            changes.push((with, ChosenChange { path, kind, owner, found_at: Some(at.clone()) }));
         }
+        Ok(changes)
+    }
+
+    /// Every change that a checkpoint of this folder found, from a record on, in order.
+    pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<ChosenChange>, StoreError> {
+        let rows = self.store.changes_since(from)?.into_iter().map(|row| ((), row)).collect();
+        let mut changes: Vec<_> = self.at_checkpoints(rows)?.into_iter().map(|((), change)| change).collect();
         let unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
         if !unlisted.is_empty() {
             changes.extend(unlisted);

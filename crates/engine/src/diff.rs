@@ -78,8 +78,7 @@ impl Workspace {
         let trees = Trees { fresh: &fresh, store: &self.store };
         Self::check_paths(&trees, [&from.root.tree, &to.root.tree], &options.paths)?;
         let mut changes = diff::root_changes(&trees, Some(&from.root), Some(&to.root))?;
-        changes
-            .retain(|c| !c.implied && (options.paths.is_empty() || options.paths.iter().any(|p| c.path.is_within(p))));
+        changes.retain(|c| !c.implied && c.path.is_in_scope(&options.paths));
         let mut files = Vec::with_capacity(changes.len());
         for change in &changes {
             let mut file = empty_diff(change);

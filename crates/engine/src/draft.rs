@@ -19,7 +19,7 @@ use crate::outside::{OutsideChanges, OutsideDraft};
 use crate::redo::RedoAsked;
 use crate::rewind::RewindAsked;
 use crate::sink::{FreshTrees, HashingSink, Trees};
-use crate::undo::{UndoOptions, is_within_any};
+use crate::undo::UndoOptions;
 use crate::view::{ChangedFile, CommandView, HeadMoved, PathView, PlanView, SkippedView};
 use crate::workspace::{Standing, Workspace};
 
@@ -102,8 +102,6 @@ pub(crate) struct Request {
     pub returns: Option<Returns>,
     pub settle: Settle,
     pub remarks: Remarks,
-    /// Whether the plan was shown before it is carried out, so that something may have changed meanwhile.
-    pub is_shown: bool,
 }
 
 /// What should be there in the end.
@@ -328,13 +326,7 @@ impl Workspace {
                 let target = target.checkpoint.root;
                 Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
                 let plan = plan::plan(trees, now, target, &request.paths)?;
-                let conflicts = plan.conflicts.iter().map(|path| Conflict {
-                    path: path.clone(),
-                    why: Why::Skipped,
-                    clashes: Vec::new(),
-                    decided: false,
-                });
-                return Ok(Draft { conflicts: conflicts.collect(), plan, ..Draft::default() });
+                return Ok(Draft { conflicts: over_skipped(&plan).collect(), plan, ..Draft::default() });
             }
             Aim::StateWith { target, carried } => {
                 let target = target.checkpoint.root;
@@ -350,13 +342,7 @@ impl Workspace {
         };
         let layered = Layered { over: &drafted.new_trees, under: trees };
         let mut plan = plan::plan(&layered, now, drafted.root, scope)?;
-        let skipped = plan.conflicts.iter().map(|path| Conflict {
-            path: path.clone(),
-            why: Why::Skipped,
-            clashes: Vec::new(),
-            decided: false,
-        });
-        let conflicts = drafted.conflicts.into_iter().chain(skipped).collect();
+        let conflicts = drafted.conflicts.into_iter().chain(over_skipped(&plan)).collect();
         plan.new_trees.extend(drafted.new_trees);
         plan.kept.extend(drafted.kept);
         plan.unknown.extend(drafted.unknown);
@@ -388,7 +374,7 @@ impl Workspace {
             for change in diff::entry_changes(&layered, path, then.as_ref(), here.as_ref())? {
                 stay.add(change.path, Link { after: change.before, before: change.after });
             }
-            self.note_folders_in(trees, &mut stay, now, path)?;
+            self.note_folders(trees, &mut stay, now, path)?;
         }
         let stays = inverse::draft(&layered, contents, drafted.root, &stay, None)?;
         drafted.root = stays.root;
@@ -424,7 +410,7 @@ impl Workspace {
         if let (OperationKind::Rewind { .. }, Some(target)) = (&request.kind, request.aim.target()) {
             skipped.extend(diff::skipped(&self.store, &target.checkpoint.root.tree)?);
         }
-        skipped.retain(|(path, _)| is_within_any(path, &request.paths));
+        skipped.retain(|(path, _)| path.is_in_scope(&request.paths));
         skipped.sort();
         skipped.dedup_by(|a, b| a.0 == b.0);
         Ok(skipped.iter().map(Into::into).collect())
@@ -493,6 +479,13 @@ pub(crate) fn folder_at<S: TreeSource<Error = StoreError>>(
         return Ok(Some(Entry::Folder { mode: root.mode, tree: root.tree, holds_skipped: false }));
     }
     diff::lookup(trees, &root.tree, path)
+}
+
+/// The conflicts of a plan with what is not captured.
+fn over_skipped(plan: &plan::Plan) -> impl Iterator<Item = Conflict> {
+    let conflict =
+        |path: &WorkspacePath| Conflict { path: path.clone(), why: Why::Skipped, clashes: Vec::new(), decided: false };
+    plan.conflicts.iter().map(conflict)
 }
 
 /// Adds what a plan asks for to the forced paths; whether there was anything new.

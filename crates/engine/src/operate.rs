@@ -34,7 +34,6 @@ use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
 use crate::sink::Trees;
 use crate::target::TargetError;
-use crate::undo::is_within_any;
 use crate::view::OperationOutcome;
 use crate::workspace::{Standing, Workspace};
 
@@ -161,7 +160,7 @@ impl Workspace {
                     still_holds(&seen.trees, seen.now, &draft.plan)?;
                     self.outside_still_holds(&draft.outside)?;
                     self.git_still_holds(ask, request)?;
-                    break (Request { is_shown: true, ..request.clone() }, draft.clone(), taken);
+                    break (request.clone(), draft.clone(), taken);
                 }
                 None => {
                     let request = self.request(ask, &seen)?;
@@ -211,7 +210,7 @@ impl Workspace {
         if draft.is_empty() && request.git_move().is_none() {
             return Ok(outcome);
         }
-        let begun = self.begin(&root, &request, &draft, taken)?;
+        let begun = self.begin(&root, &request, &draft, taken, shown.is_some())?;
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
         {
@@ -257,8 +256,15 @@ impl Workspace {
         Ok(root)
     }
 
-    /// Records the state before and the whole plan, durably.
-    fn begin(&self, root: &Root, request: &Request, draft: &Draft, taken: Taken<'_>) -> Result<Begun, OperationError> {
+    /// Records the state before and the whole plan, durably. Where the plan was shown, something may have changed since.
+    fn begin(
+        &self,
+        root: &Root,
+        request: &Request,
+        draft: &Draft,
+        taken: Taken<'_>,
+        is_shown: bool,
+    ) -> Result<Begun, OperationError> {
         let Taken { mut writer, scan, fresh, keeps_index } = taken;
         let trees = Trees { fresh: &fresh, store: &self.store };
         let plan = &draft.plan;
@@ -282,7 +288,7 @@ impl Workspace {
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
-        let unplanned = if request.is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
+        let unplanned = if is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
         let follows = match &request.returns {
             // What somebody did while the question stood is not in the moment that is returned to.
             Some(_) if !unplanned.is_empty() => before.id.clone(),
@@ -504,7 +510,7 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
-        let begun = self.begin(root, request, draft, taken)?;
+        let begun = self.begin(root, request, draft, taken, false)?;
         let checked = self.apply(lock, root, &begun)?;
         self.end(lock, root, &begun, &checked)
     }
@@ -540,7 +546,7 @@ impl Workspace {
             let is_planned = above.into_iter().any(|path| steps.contains(&path));
             let scope = &request.paths;
             if !is_planned
-                && is_within_any(path, scope)
+                && path.is_in_scope(scope)
                 && folder_at(trees, before.root, path)? != folder_at(trees, target.checkpoint.root, path)?
             {
                 unplanned.push(path.clone());

@@ -362,7 +362,6 @@ impl Workspace {
             fresh: Vec::new(),
             settle: Settle::default(),
             remarks: Remarks::default(),
-            is_shown: false,
         };
         let draft = Draft { plan, ..Draft::default() };
         let refused = |error: OperationError| RecoverError::Refused {

@@ -66,18 +66,11 @@ impl Workspace {
 
     pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
         let RedoAsked { operation, before, settle, .. } = asked;
-        let mut changes = Inverse::default();
-        for change in diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))? {
-            if change.after.is_none() {
-                self.note_folders(&mut changes, before.checkpoint.root, &change.path)?;
-            }
-            changes.add(change.path, Link { after: change.after, before: change.before });
-        }
         let aim = if seen.now == operation.result {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
         } else {
-            Aim::Without { changes, target: Some(before.clone()) }
+            Aim::Without { changes: self.inverse_of_operation(operation, before)?, target: Some(before.clone()) }
         };
         // It went with the rest, so it comes back with the rest; but not over what somebody did in the repository since.
         let (git, git_stays) = match operation.git.as_ref().map(|change| self.plan_git_back(change)) {
@@ -103,8 +96,19 @@ impl Workspace {
             returns: Some(Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: *settle,
             remarks: Remarks::default(),
-            is_shown: false,
         })
+    }
+
+    /// What an operation changed, turned round.
+    fn inverse_of_operation(&self, operation: &Operation, before: &CheckpointRow) -> Result<Inverse, StoreError> {
+        let mut changes = Inverse::default();
+        for change in diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))? {
+            if change.after.is_none() {
+                self.note_folders(&self.store, &mut changes, before.checkpoint.root, &change.path)?;
+            }
+            changes.add(change.path, Link { after: change.after, before: change.before });
+        }
+        Ok(changes)
     }
 
     /// The operation that is meant: by the beginning of its id, else the last rewind or undo that still stands.

@@ -11,7 +11,7 @@ use crate::chosen::{ChosenChange, commands, may_be_yours};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
-use crate::undo::{by_checkpoint, is_within_any};
+use crate::undo::by_checkpoint;
 use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
 use crate::workspace::Workspace;
 
@@ -134,7 +134,6 @@ impl Workspace {
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
             settle: options.settle,
             remarks,
-            is_shown: false,
         })
     }
 
@@ -167,7 +166,7 @@ impl Workspace {
         let from = if may_be_older { 0 } else { target.seq + 1 };
         let mut changes = self.all_changes(from)?;
         changes.extend(self.uncaptured(seen)?);
-        changes.retain(|change| is_within_any(&change.path, paths));
+        changes.retain(|change| change.path.is_in_scope(paths));
         let effects = self.effects(&changes.iter().collect::<Vec<_>>())?;
         let mut number = 0..;
         changes.retain(|change| {

@@ -53,7 +53,6 @@ impl Workspace {
             returns: None,
             settle: options.settle,
             remarks: Remarks { unsure, commands, ..Remarks::default() },
-            is_shown: false,
         })
     }
 
@@ -96,7 +95,7 @@ impl Workspace {
             let (came, went) = (before.is_none(), after.is_none());
             inverse.add(path.clone(), Link { after, before });
             if went {
-                self.note_folders_in(trees, &mut inverse, then, path)?;
+                self.note_folders(trees, &mut inverse, then, path)?;
             }
             // Folders that came or went with it are no changes of their own.
             let mut at = path.clone();
@@ -114,17 +113,7 @@ impl Workspace {
     }
 
     /// Notes the bits of the folders around something that comes back, in case they are gone.
-    pub(crate) fn note_folders(
-        &self,
-        inverse: &mut Inverse,
-        then: RootState,
-        path: &WorkspacePath,
-    ) -> Result<(), StoreError> {
-        self.note_folders_in(&self.store, inverse, then, path)
-    }
-
-    /// The same, of trees that the store may not have.
-    pub(crate) fn note_folders_in<S: TreeSource<Error = StoreError>>(
+    pub(crate) fn note_folders<S: TreeSource<Error = StoreError>>(
         &self,
         trees: &S,
         inverse: &mut Inverse,
@@ -161,9 +150,4 @@ pub(crate) fn by_checkpoint(changes: &[ChosenChange]) -> Vec<ChangesAt> {
         }
     }
     grouped
-}
-
-/// Whether a path is one of some paths or beneath one; where there are none, every path is.
-pub(crate) fn is_within_any(path: &WorkspacePath, paths: &[WorkspacePath]) -> bool {
-    paths.is_empty() || paths.iter().any(|wanted| path.is_within(wanted))
 }

@@ -53,7 +53,7 @@ impl Effects {
                     let Some(target) = seq_of(target) else { continue };
                     let kept = kept.as_deref().map(index);
                     for (number, (seq, change)) in changes.iter().enumerate() {
-                        let within = paths.is_empty() || paths.iter().any(|path| change.path.is_within(path));
+                        let within = change.path.is_in_scope(paths);
                         let is_kept = kept.as_ref().is_some_and(|kept| holds(kept, change));
                         if *seq < done.seq && within && !is_kept && !is_left(left, change) {
                             let then = effects.at(number, target);

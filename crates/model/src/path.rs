@@ -141,6 +141,11 @@ impl WorkspacePath {
         Some((Self(parent.to_vec()), EntryName(name.into())))
     }
 
+    /// Whether this is in a scope: one of its paths, or beneath one; where it names none, everything is.
+    pub fn is_in_scope(&self, scope: &[WorkspacePath]) -> bool {
+        scope.is_empty() || scope.iter().any(|path| self.is_within(path))
+    }
+
     /// Whether this is `other` or lies beneath it.
     pub fn is_within(&self, other: &WorkspacePath) -> bool {
         other.is_root() || (self.0.starts_with(&other.0) && matches!(self.0.get(other.0.len()), None | Some(b'/')))

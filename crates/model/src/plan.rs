@@ -151,7 +151,7 @@ struct Planner<'a, S> {
 
 impl<S: TreeSource> Planner<'_, S> {
     fn reach(&self, path: &WorkspacePath) -> Reach {
-        if self.scope.is_empty() || self.scope.iter().any(|s| path.is_within(s)) {
+        if path.is_in_scope(self.scope) {
             Reach::Within
         } else if self.scope.iter().any(|s| s.is_within(path)) {
             Reach::Above
