@@ -9,7 +9,7 @@ use std::time::Instant;
 use piton_host::fail::point;
 use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, clock, scan, staged_by};
 use piton_model::diff::{self, Change, Counts};
-use piton_model::ownership::{self, Candidate, ChangedPath, Found, Moment, Owned, Owner, Window};
+use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Place, Record, SessionId, Timestamp, WorkspacePath,
@@ -352,11 +352,6 @@ impl Workspace {
         }
         let may_be_a_shells = windows.iter().any(|window| !window.says);
         let last = if may_be_a_shells { self.store.last_owners()? } else { HashMap::new() };
-        let may_be_yours = |owner: &Owner| match owner {
-            Owner::You => true,
-            Owner::Unsure { candidates } => candidates.contains(&Candidate::You),
-            Owner::Step { .. } | Owner::Operation { .. } => false,
-        };
         let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
         let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
         let mut owned: Vec<Owned> = Vec::new();
@@ -365,7 +360,7 @@ impl Workspace {
                 path: &change.path,
                 when: index.and_then(|index| when_it_came(index, change, &new_folders, parent.checkpoint.created_at)),
                 deleted: change.after.is_none(),
-                was_yours: last.get(&change.path).is_some_and(may_be_yours),
+                was_yours: last.get(&change.path).is_some_and(Owner::may_be_you),
             };
             let owner = ownership::owner(found, &windows, &about.moment);
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };

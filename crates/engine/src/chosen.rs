@@ -268,7 +268,7 @@ impl Workspace {
         });
         let wanted = numbered.filter(|(number, row)| match whose {
             Whose::Agent => number.is_some(),
-            Whose::You => may_be_yours(&row.owner),
+            Whose::You => row.owner.may_be_you(),
         });
         let mut found: Vec<Candidates> = Vec::new();
         for (number, change) in self.at_checkpoints(wanted.collect())? {
@@ -284,7 +284,7 @@ impl Workspace {
             let is_wanted = match (whose, id) {
                 (Whose::Agent, Some(id)) => last_turn(&change.owner, id).is_some(),
                 (Whose::Agent, None) => false,
-                (Whose::You, _) => may_be_yours(&change.owner),
+                (Whose::You, _) => change.owner.may_be_you(),
             };
             if is_wanted {
                 let number = if whose == Whose::Agent { numbers.next() } else { None };
@@ -533,15 +533,6 @@ struct Candidates {
 
 fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner) -> ChosenChange {
     ChosenChange { path, owner: owner.clone(), kind, found_at: None }
-}
-
-/// Whether a change is the user's own, or may be.
-pub(crate) fn may_be_yours(owner: &Owner) -> bool {
-    match owner {
-        Owner::You => true,
-        Owner::Unsure { candidates } => candidates.is_empty() || candidates.contains(&Candidate::You),
-        Owner::Step { .. } | Owner::Operation { .. } => false,
-    }
 }
 
 /// The commands among some steps.

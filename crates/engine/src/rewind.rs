@@ -7,7 +7,7 @@ use piton_model::ownership::{Candidate, Owner};
 use piton_model::{Operation, OperationKind, SessionId, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
-use crate::chosen::{ChosenChange, commands, may_be_yours};
+use crate::chosen::{ChosenChange, commands};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
@@ -188,7 +188,7 @@ fn is_carried(owner: &Owner, session: Option<&SessionId>, options: &RewindOption
         Owner::Step { step, .. } => options.only_session && Some(&step.session) != session,
         Owner::Unsure { .. } if options.unsure => false,
         Owner::Unsure { candidates } => {
-            (options.keep_mine && may_be_yours(owner))
+            (options.keep_mine && owner.may_be_you())
                 || (options.only_session
                     && candidates.iter().any(|one| matches!(one, Candidate::Step(s) if Some(&s.session) != session)))
         }

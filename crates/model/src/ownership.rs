@@ -45,6 +45,15 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// Whether it is the user, or may be.
+    pub fn may_be_you(&self) -> bool {
+        match self {
+            Self::You => true,
+            Self::Unsure { candidates } => candidates.is_empty() || candidates.contains(&Candidate::You),
+            Self::Step { .. } | Self::Operation { .. } => false,
+        }
+    }
+
     /// The one turn that made it: of a step, or of all candidates where they lie in one turn.
     pub fn turn(&self) -> Option<(&SessionId, u32)> {
         match self {
