@@ -346,6 +346,23 @@ mod back_and_forth {
     }
 
     #[test]
+    fn one_that_was_taken_back_by_hand_does_not_stand_in_the_way_of_those_before_it() {
+        let scene = two_turns();
+        let before = scene.world.snapshot();
+        scene.ok(&["undo", "--yes"]);
+        let between = scene.world.snapshot();
+        scene.ok(&["undo", "--yes"]);
+        scene.world.write("a.txt", between.bytes("a.txt").unwrap());
+        let told = scene.told(&["redo", "--yes"]);
+        let said = "nothing to do: the files are as before it already; the undo of turn 2 “make it better” counts as taken back";
+        assert!(told.contains(said), "{told}");
+        scene.world.assert_is(&between);
+        assert!(scene.told(&["redo", "--yes"]).contains("took back the undo of turn 3"));
+        scene.world.assert_is(&before);
+        scene.world.assert_sound();
+    }
+
+    #[test]
     fn operations_are_listed_and_taken_back_by_their_ids() {
         let scene = two_turns();
         assert!(both(&scene.run(&["ops"])).contains("nothing was rewound or undone here yet"));

@@ -198,6 +198,7 @@ impl Workspace {
             git_stays: request.git_stays.clone(),
             outside: draft.outside.files.clone(),
             touched_outside: !draft.outside.steps.is_empty(),
+            already: false,
             unsure: request.remarks.unsure.clone(),
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
@@ -208,7 +209,10 @@ impl Workspace {
             head_moved: self.head_moved_of(&request)?,
         };
         if draft.is_empty() && request.git_move().is_none() {
-            return Ok(outcome);
+            outcome.already = is_taken_back_already(ask, &draft, &outcome);
+            if !outcome.already {
+                return Ok(outcome);
+            }
         }
         let begun = self.begin(&root, &request, &draft, taken, shown.is_some())?;
         if let Some(change) = &begun.operation.git
@@ -605,6 +609,18 @@ pub(crate) fn outside(error: ApplyError<StoreError>) -> ApplyError<StoreError> {
         content @ ApplyError::Content(_) => return content,
     };
     ApplyError::Path { path: WorkspacePath::root(), source }
+}
+
+/// Whether an operation is to be taken back that somebody took back by hand. That is recorded with nothing to change:
+/// otherwise the next redo would find the same one again, and never reach those before it.
+fn is_taken_back_already(ask: &Ask, draft: &Draft, outcome: &OperationOutcome) -> bool {
+    let stays_elsewhere = !outcome.outside.is_empty() && !outcome.touched_outside;
+    matches!(ask, Ask::Redo(_))
+        && draft.open_conflicts().next().is_none()
+        && draft.open_outside().next().is_none()
+        && draft.plan.kept.is_empty()
+        && !stays_elsewhere
+        && outcome.git_stays.is_none()
 }
 
 /// Compares what came out with what was captured, and what went in with the plan.

@@ -99,10 +99,11 @@ fn step(world: &World, model: &mut Model, act: &Act, when: &str) {
         Act::Redo => match world.open().redo_now(&RedoOptions::default()) {
             Ok(outcome) => {
                 let (before, after) = model.rewinds.pop().unwrap_or_else(|| panic!("nothing to redo: {when}"));
+                // Also where somebody took it back by hand: the next redo is for the one before.
+                assert!(outcome.operation.is_some(), "not recorded: {when}");
                 if old == after {
                     same(world, &before, when);
                 }
-                drop(outcome);
             }
             Err(OperationError::NothingToRedo) => assert!(model.rewinds.is_empty(), "{when}"),
             Err(OperationError::Conflict(_)) => {

@@ -83,6 +83,13 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
 /// The redo in one line.
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, of: &str) -> io::Result<()> {
     match outcome.operation {
+        Some(_) if outcome.already => {
+            writeln!(
+                out,
+                "{}; {of} counts as taken back",
+                outcome::nothing(outcome, "the files are as before it already")
+            )
+        }
         Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, outcome)),
         None => writeln!(out, "{}", outcome::nothing(outcome, "the files are as before it already")),
     }

@@ -211,6 +211,9 @@ pub struct OperationOutcome {
     /// Whether that was done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub touched_outside: bool,
+    /// Set where a redo found everything taken back already, by hand, and only noted that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub already: bool,
     /// Changes that may be meant and may be somebody else's: they were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
