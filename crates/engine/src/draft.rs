@@ -222,6 +222,7 @@ impl Request {
                 left: stays.collect(),
             },
             OperationKind::Redo { of, .. } => OperationKind::Redo { of: of.clone(), left: stays.collect() },
+            OperationKind::Branch => OperationKind::Branch,
             OperationKind::Recover { of } => OperationKind::Recover { of: of.clone() },
         }
     }

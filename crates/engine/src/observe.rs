@@ -12,7 +12,7 @@ use piton_model::ownership::{Moment, UNKNOWN, Window};
 use piton_model::session::{
     Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
 };
-use piton_model::{Cause, Entry, Place, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
+use piton_model::{Cause, Entry, Place, Rank, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
 use piton_store::{PATIENCE, StepRow, StoreError, TurnRow, Writer};
 
 use crate::capture::{About, Attention, CaptureError, Taken, window_of};
@@ -309,6 +309,9 @@ impl Workspace {
                 name: None,
                 transcript,
                 started_at: now,
+                origin: None,
+                rank: Rank::Plain,
+                kept: None,
             }),
         };
         let (turn, new_turn) = self.turn_of(report, options, &session)?;

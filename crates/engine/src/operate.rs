@@ -230,7 +230,9 @@ impl Workspace {
         self.tell(|| match &begun.operation.kind {
             OperationKind::Redo { .. } => Notice::Redone { operation: id },
             OperationKind::Undo { .. } => Notice::Undone { operation: id },
-            OperationKind::Rewind { .. } | OperationKind::Recover { .. } => Notice::Rewound { operation: id },
+            OperationKind::Rewind { .. } | OperationKind::Branch | OperationKind::Recover { .. } => {
+                Notice::Rewound { operation: id }
+            }
         });
         outcome.operation = operation.as_ref().map(Into::into);
         outcome.created = of(ChangeKind::Created);
@@ -312,6 +314,7 @@ impl Workspace {
             folders: plan.folders.clone(),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
+            conversation: None,
             result,
         };
         writer.record(Record::Checkpoint(before.clone()))?;

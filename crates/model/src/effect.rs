@@ -79,6 +79,8 @@ impl Effects {
                         }
                     }
                 }
+                // It changes no file.
+                OperationKind::Branch => {}
                 // It drives what a crash left to the state before: nothing came of the operation.
                 OperationKind::Recover { .. } => {}
             }

@@ -5,6 +5,7 @@
 
 pub mod blame;
 pub mod content;
+pub mod conversation;
 pub mod diff;
 pub mod edit;
 pub mod effect;
@@ -25,6 +26,7 @@ pub mod text;
 pub mod time;
 pub mod tree;
 
+pub use conversation::{Origin, Rank, Scope};
 pub use diff::{Change, ChangeKind, Counts, TreeSource};
 pub use git::GitState;
 pub use id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::ConversationMove;
 use crate::diff::Counts;
 use crate::git::GitMove;
 use crate::id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
@@ -267,8 +268,19 @@ pub struct Operation {
     /// Where it moves the repository, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitMove>,
+    /// Where it moves the conversation, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationMove>,
     /// The root when all is done.
     pub result: RootState,
+}
+
+impl Operation {
+    /// The files outside the workspace that it changes: those that tools named, and the transcript that it makes.
+    pub fn elsewhere(&self) -> impl Iterator<Item = &Step> {
+        let transcript = self.conversation.as_ref().and_then(|conversation| conversation.file.as_ref());
+        self.outside.iter().chain(transcript)
+    }
 }
 
 /// What an operation does.
@@ -302,6 +314,8 @@ pub enum OperationKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<WorkspacePath>,
     },
+    /// Makes a branch of a conversation, and goes to it or not; files stay as they are.
+    Branch,
     /// Finishes what a crash and later edits left of an earlier operation.
     Recover {
         /// Which.
@@ -316,6 +330,7 @@ impl OperationKind {
             Self::Rewind { .. } => "rewind",
             Self::Undo { .. } => "undo",
             Self::Redo { .. } => "redo",
+            Self::Branch => "branch",
             Self::Recover { .. } => "recover",
         }
     }

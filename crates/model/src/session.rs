@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::{Origin, Rank};
 use crate::id::{ObjectId, SessionId};
 use crate::path::WorkspacePath;
 use crate::record::Cause;
@@ -27,6 +28,24 @@ pub struct Session {
     pub transcript: Option<String>,
     /// When piton first heard of it.
     pub started_at: Timestamp,
+    /// How it began, where it is a branch of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// What a person made of it.
+    #[serde(default, skip_serializing_if = "Rank::is_plain")]
+    pub rank: Rank,
+    /// Its transcript as the store keeps it, where it came from another machine or its file was put in the trash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptTranscript>,
+}
+
+/// A transcript in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptTranscript {
+    /// Its bytes.
+    pub blob: ObjectId,
+    /// How many.
+    pub size: u64,
 }
 
 /// A user's prompt, and all that followed it.

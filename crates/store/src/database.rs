@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 13] = [
@@ -27,8 +27,11 @@ pub(crate) const VIEW: [(&str, &str); 13] = [
     ),
     ("names", "name, checkpoint, seq"),
     ("annotations", "checkpoint, text, seq"),
-    ("operations", "id, seq, kind, target, about, began_at, before, state, after, why, ended_at"),
-    ("sessions", "id, seq, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at"),
+    ("operations", "id, seq, kind, target, about, began_at, before, went, state, after, why, ended_at"),
+    (
+        "sessions",
+        "id, seq, agent, agent_id, name, transcript, started_at, origin, rank, kept, ended_at, heard, last_seq, last_at",
+    ),
     ("turns", "key, session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at"),
     (
         "steps",
@@ -67,12 +70,13 @@ CREATE INDEX names_of ON names(checkpoint);
 CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE operations(
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT, about TEXT, began_at INTEGER NOT NULL,
-  before TEXT NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
+  before TEXT NOT NULL, went TEXT, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
 CREATE TABLE sessions(
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, agent TEXT NOT NULL, agent_id TEXT NOT NULL, name TEXT, transcript TEXT,
-  started_at INTEGER NOT NULL, ended_at INTEGER, last_seq INTEGER NOT NULL, last_at INTEGER NOT NULL
+  started_at INTEGER NOT NULL, origin TEXT, rank TEXT NOT NULL, kept TEXT, ended_at INTEGER, heard INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL, last_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE turns(
   key TEXT PRIMARY KEY, session TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL, prompt TEXT,
@@ -257,11 +261,11 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
             let target = match &o.kind {
                 K::Rewind { target, .. } => Some(target.as_str()),
                 K::Redo { of, .. } | K::Recover { of } => Some(of.as_str()),
-                K::Undo { .. } => None,
+                K::Undo { .. } | K::Branch => None,
             };
             db.prepare_cached(
-                "INSERT OR REPLACE INTO operations(id, seq, kind, target, about, began_at, before, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending')",
+                "INSERT OR REPLACE INTO operations(id, seq, kind, target, about, began_at, before, went, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending')",
             )?
             .execute(params![
                 o.id.as_str(),
@@ -270,7 +274,8 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 target,
                 o.about,
                 o.began_at.0,
-                o.before.as_str()
+                o.before.as_str(),
+                o.conversation.as_ref().map(|c| serde_json::to_string(&c.went)).transpose().map_err(to_sql)?
             ])?;
         }
         Record::Ended { operation, outcome, ended_at } => {
@@ -285,6 +290,9 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                  WHERE id = ?1",
             )?
             .execute(params![operation.as_str(), state, after, before, why, ended_at.0])?;
+            if state == "done" {
+                crate::sessions::apply_went(db, seq, operation, *ended_at)?;
+            }
         }
         Record::Session(_)
         | Record::Turn(_)

@@ -1,5 +1,6 @@
 //! Questions to the view.
 
+use piton_model::conversation::Went;
 use piton_model::diff::Counts;
 use piton_model::plan::RootState;
 use piton_model::record::Numbered;
@@ -61,7 +62,7 @@ pub struct OperationRow {
     pub id: OperationId,
     /// Its place in the order.
     pub seq: u64,
-    /// `rewind`, `undo`, `redo`, `recover`.
+    /// `rewind`, `undo`, `redo`, `branch`, `recover`.
     pub kind: String,
     /// The checkpoint or operation it is about.
     pub target: Option<String>,
@@ -77,6 +78,8 @@ pub struct OperationRow {
     pub after: Option<CheckpointId>,
     /// Why it was rolled back.
     pub why: Option<String>,
+    /// Where it went with the conversation.
+    pub went: Option<Went>,
 }
 
 const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, \
@@ -86,7 +89,8 @@ const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree,
 
 const LISTED: &str = ", octet_length(owned) > 2 AND substr(owned, -12) <> '\"paths\":[]}]' FROM checkpoints";
 
-const OPERATION: &str = "SELECT id, seq, kind, target, began_at, before, state, after, why, about FROM operations";
+const OPERATION: &str =
+    "SELECT id, seq, kind, target, began_at, before, state, after, why, about, went FROM operations";
 
 impl Store {
     /// The workspace as it was last recorded.
@@ -353,6 +357,10 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
         after: row.get::<_, Option<String>>(7)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
         why: row.get(8)?,
         about: row.get(9)?,
+        went: row
+            .get::<_, Option<String>>(10)?
+            .map(|went| serde_json::from_str(&went).map_err(from_sql))
+            .transpose()?,
     })
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use piton_model::conversation::{Rank, Went};
 use piton_model::ownership::{Candidate, Owned, Owner};
 use piton_model::session::{Gap, Message, Outside, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
-    Cause, ChangeKind, Checkpoint, Ending, Place, Record, Session, SessionId, StepRef, Timestamp, Turn, WorkspacePath,
+    Cause, ChangeKind, Checkpoint, Ending, OperationId, Place, Record, Session, SessionId, StepRef, Timestamp, Turn,
+    WorkspacePath,
 };
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -23,9 +25,11 @@ pub struct SessionRow {
     pub session: Session,
     /// When it ended; it may go on later all the same, and then it has not.
     pub ended_at: Option<Timestamp>,
-    /// The number of its newest record.
+    /// Whether it has said anything itself; a branch has not until its agent goes on with it.
+    pub heard: bool,
+    /// The number of its newest record, or of the operation that last went to it; 0 where neither is.
     pub last_seq: u64,
-    /// When that was made.
+    /// When it last said something; of a branch that has not, when it was made.
     pub last_at: Timestamp,
 }
 
@@ -81,9 +85,12 @@ const CHANGES: u32 = 20;
 pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), StoreError> {
     match record {
         Record::Session(s) => {
+            let origin = s.origin.as_ref().map(serde_json::to_string).transpose().map_err(to_sql)?;
+            // A branch has not said anything yet, and nobody is at it until somebody goes there.
+            let heard = s.origin.is_none();
             db.prepare_cached(
-                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, ?2, ?7)
-                 ON CONFLICT(id) DO UPDATE SET name = ?5, transcript = ?6",
+                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?12, NULL, ?10, ?11, ?7)
+                 ON CONFLICT(id) DO UPDATE SET name = ?5, transcript = ?6, origin = ?8, rank = ?9, kept = ?12",
             )?
             .execute(params![
                 s.id.as_str(),
@@ -92,7 +99,12 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
                 s.agent_id,
                 s.name,
                 s.transcript,
-                s.started_at.0
+                s.started_at.0,
+                origin,
+                s.rank.as_str(),
+                heard,
+                if heard { seq } else { 0 },
+                s.kept.as_ref().map(serde_json::to_string).transpose().map_err(to_sql)?
             ])?;
         }
         Record::Turn(t) => {
@@ -206,8 +218,28 @@ pub(crate) fn apply_changes(db: &Connection, seq: i64, owned: &[Owned]) -> Resul
 
 /// Notes that a session lives: what comes after its end begins it again.
 pub(crate) fn touch(db: &Connection, session: &SessionId, seq: i64, at: Timestamp) -> Result<(), StoreError> {
-    db.prepare_cached("UPDATE sessions SET last_seq = ?2, last_at = ?3, ended_at = NULL WHERE id = ?1")?
+    db.prepare_cached("UPDATE sessions SET last_seq = ?2, last_at = ?3, ended_at = NULL, heard = 1 WHERE id = ?1")?
         .execute(params![session.as_str(), seq, at.0])?;
+    Ok(())
+}
+
+/// Notes where an operation that is done went with the conversation: that session is where the user is from now on, and
+/// the one that was left has ended, unless it is heard of again.
+pub(crate) fn apply_went(db: &Connection, seq: i64, operation: &OperationId, at: Timestamp) -> Result<(), StoreError> {
+    let went: Option<String> = db
+        .prepare_cached("SELECT went FROM operations WHERE id = ?1")?
+        .query_row([operation.as_str()], |row| row.get(0))
+        .optional()?
+        .flatten();
+    let Some(went) = went else { return Ok(()) };
+    let went: Went = serde_json::from_str(&went).map_err(from_sql)?;
+    if !went.goes {
+        return Ok(());
+    }
+    db.prepare_cached("UPDATE sessions SET ended_at = ?2 WHERE id = ?1")?.execute(params![went.from.as_str(), at.0])?;
+    if let Some(to) = &went.to {
+        db.prepare_cached("UPDATE sessions SET last_seq = ?2 WHERE id = ?1")?.execute(params![to.as_str(), seq])?;
+    }
     Ok(())
 }
 
@@ -247,8 +279,8 @@ fn kind_word(kind: ChangeKind) -> &'static str {
     }
 }
 
-const SESSION: &str =
-    "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at FROM sessions";
+const SESSION: &str = "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at, origin, rank, heard, \
+     kept      FROM sessions";
 const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
 const STEP: &str = "SELECT session, turn, number, seq, call, tool, summary, command, paths, background, subagent, \
                     process, opened, ending, closed, says, outside, outside_after FROM steps";
@@ -557,6 +589,8 @@ fn step_key_of(session: &SessionId, turn: u32, step: u32) -> String {
 }
 
 fn session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    let (origin, rank): (Option<String>, String) = (row.get(9)?, row.get(10)?);
+    let kept: Option<String> = row.get(12)?;
     Ok(SessionRow {
         session: Session {
             id: parsed(row, 0)?,
@@ -565,10 +599,15 @@ fn session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             name: row.get(3)?,
             transcript: row.get(4)?,
             started_at: Timestamp(row.get(5)?),
+            origin: origin.map(|o| serde_json::from_str(&o)).transpose().map_err(from_sql)?,
+            rank: Rank::from_word(&rank)
+                .ok_or_else(|| rusqlite::Error::InvalidColumnType(10, rank, rusqlite::types::Type::Text))?,
+            kept: kept.map(|k| serde_json::from_str(&k)).transpose().map_err(from_sql)?,
         },
         ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
         last_seq: row.get::<_, i64>(7)? as u64,
         last_at: Timestamp(row.get(8)?),
+        heard: row.get(11)?,
     })
 }
 
