@@ -73,6 +73,23 @@ impl Adapter {
     pub fn has_transcript(self) -> bool {
         matches!(self, Self::ClaudeCode)
     }
+
+    /// Whether the agent goes on with a transcript that piton wrote, so that a conversation can be branched. Where not,
+    /// the code can be rewound and the agent's conversation stays as it is.
+    pub fn can_branch(self) -> bool {
+        matches!(self, Self::ClaudeCode)
+    }
+
+    /// The command that goes on with a session, run in the folder that the session began in; none where the agent has
+    /// no such thing, or the id is none of its.
+    pub fn resume_command(self, id: &str) -> Option<Vec<String>> {
+        match self {
+            Self::ClaudeCode if claude_code::branch::is_session_id(id) => {
+                Some(["claude", "--resume", id].map(String::from).into())
+            }
+            Self::ClaudeCode | Self::Generic => None,
+        }
+    }
 }
 
 /// One line of JSON, as every reply is.
@@ -93,6 +110,20 @@ mod tests {
         }
         for name in ["", "claude", "Claude-Code", "codex"] {
             assert_eq!(Adapter::from_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_resumed_by_its_id_and_by_nothing_that_could_be_an_option() {
+        let id = "428214a0-5123-43c6-ae2b-86a56b0968a8";
+        assert_eq!(Adapter::ClaudeCode.resume_command(id).unwrap(), ["claude", "--resume", id]);
+        for bad in ["", "--help", "s1", "428214a0-5123-43c6-ae2b-86a56b0968a8 --x"] {
+            assert_eq!(Adapter::ClaudeCode.resume_command(bad), None, "{bad}");
+        }
+        assert_eq!(Adapter::Generic.resume_command(id), None);
+        // Without one a branch would be of no use.
+        for adapter in Adapter::ALL {
+            assert_eq!(adapter.can_branch(), adapter.resume_command(id).is_some());
         }
     }
 

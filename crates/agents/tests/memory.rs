@@ -4,8 +4,12 @@
 #![allow(unsafe_code, reason = "an allocator cannot be written without it")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{self, BufReader, Read};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use piton_agents::claude_code::branch::copy;
+use piton_agents::claude_code::said::said;
+use piton_agents::claude_code::survey::{prompt_at, survey};
 use piton_agents::claude_code::transcript::turns;
 use piton_agents::{Adapter, Event};
 
@@ -69,4 +73,65 @@ fn what_piton_does_not_use_takes_no_memory() {
     assert_eq!((summary.turns, summary.unreadable), (2, 0));
     assert_eq!(texts, ["look", "and now"]);
     assert!(used < 4 << 20, "{used} bytes for a transcript of {}", transcript.len());
+
+    a_large_transcript_takes_no_more_memory_than_its_turns(&long);
+}
+
+/// Hands out the same bytes again and again, so that a large transcript is never there as a whole.
+struct Again<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    times: usize,
+}
+
+impl Read for Again<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.bytes.len() {
+            self.at = 0;
+            self.times -= 1;
+        }
+        if self.times == 0 {
+            return Ok(0);
+        }
+        let length = (&self.bytes[self.at..]).read(out)?;
+        self.at += length;
+        Ok(length)
+    }
+}
+
+fn a_large_transcript_takes_no_more_memory_than_its_turns(long: &str) {
+    // Whole escapes.
+    let long = &long[..6 << 20];
+    let prompt = r#"{"sessionId":"old","type":"user","cwd":"/w","message":{"content":"do it"}}"#;
+    let result = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","content":"{long}"}}]}},"toolUseResult":{{"all":["{}"]}},"sessionId":"old"}}"#,
+        "x\",\"".repeat(1 << 19)
+    );
+    let call = format!(
+        r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","name":"Write","input":{{"content":"{long}","file_path":"a"}}}}]}},"sessionId":"old"}}"#
+    );
+    let image = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"image","source":{{"data":"{long}"}}}},{{"type":"text","text":"look"}}]}}}}"#
+    );
+    let part = format!("{prompt}\n{result}\n{call}\n{image}\n");
+    let large = || BufReader::new(Again { bytes: part.as_bytes(), at: 0, times: 2 });
+    let length = 2 * part.len() as u64;
+
+    let (found, used) = peak(|| survey(large()).unwrap());
+    assert_eq!((found.turns.len(), found.length, found.unreadable), (4, length, 0));
+    assert!(used < 6 << 20, "{used} bytes to survey {length}");
+
+    let (copied, used) = peak(|| copy(large(), &mut io::sink(), "branch").unwrap());
+    assert_eq!((copied.lines, copied.read, copied.bytes), (8, length, length + 6 * 3));
+    assert!(used < 64 << 10, "{used} bytes to copy {length}");
+
+    let mut told = Vec::new();
+    let (_, used) = peak(|| said(large(), |said| told.push(said.text)).unwrap());
+    assert_eq!(told[..3], ["do it", "Write a", "look"]);
+    assert!(used < 6 << 20, "{used} bytes for what was said in {length}");
+
+    let huge = format!(r#"{{"type":"user","message":{{"content":"{long}"}}}}"#);
+    let (prompt, used) = peak(|| prompt_at(huge.as_bytes()).unwrap());
+    assert!(prompt.is_some_and(|prompt| prompt.len() > 500_000));
+    assert!(used < 8 << 20, "{used} bytes for a prompt of {}", huge.len());
 }

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use piton_agents::claude_code;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Recovered;
 use piton_engine::{Engine, Environment, InitOptions, OpenError, Workspace};
@@ -141,7 +142,9 @@ pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
     let home_folder = variable("HOME").or_else(|| etcetera::home_dir().ok());
     let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
     let config_folder = variable("XDG_CONFIG_HOME");
+    let transcripts = claude_folder(home_folder.as_deref()).map(|folder| folder.join("projects"));
     let environment = Environment {
+        transcripts: transcripts.map(|folder| (claude_code::NAME.to_owned(), folder)).into_iter().collect(),
         global_excludes: excludes_file(home_folder.as_deref(), config_folder.as_deref()),
         home_folder,
         agent_state,
@@ -152,6 +155,11 @@ pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
         ..Environment::default()
     };
     Ok(Engine::new(home, environment))
+}
+
+/// Where Claude Code keeps its settings and its transcripts.
+pub fn claude_folder(home: Option<&Path>) -> Option<PathBuf> {
+    variable("CLAUDE_CONFIG_DIR").or_else(|| home.map(|home| home.join(".claude")))
 }
 
 fn data_folder() -> Result<PathBuf, Failure> {

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use piton_engine::model::Target;
 use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::{
-    AnnotateError, BlameError, CaptureError, ChosenError, DiffError, ExportError, GitError, GitRefusal, OpenError,
-    OperationError, PlaceError, RecoverError, StoreError, TargetError, WriteError,
+    AnnotateError, ArchiveError, BlameError, CaptureError, ChosenError, DiffError, ExportError, ExportSessionError, GitError, GitRefusal, ImportError, NoConversation,
+    OpenError, OperationError, PlaceError, RecoverError, StoreError, TargetError, WriteError,
 };
 use serde::Serialize;
 
@@ -320,6 +320,53 @@ impl From<ExportError> for Failure {
     }
 }
 
+impl From<ExportSessionError> for Failure {
+    fn from(error: ExportSessionError) -> Self {
+        let text = error.to_string();
+        match error {
+            ExportSessionError::Target(error) => error.into(),
+            ExportSessionError::NothingIn(_) => Self::user(text).hint("`piton sessions` lists those that worked here"),
+            ExportSessionError::Unportable { .. } => Self::user(text),
+            ExportSessionError::Archive(error) => error.into(),
+        }
+    }
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        let text = error.to_string();
+        match error {
+            ImportError::Archive(error) => error.into(),
+            ImportError::Store(error) => error.into(),
+            ImportError::Here(_) | ImportError::ParentHere { .. } => Self::user(text)
+                .hint("nothing was recorded; `--workspace DIR` imports it into the store of another workspace"),
+            ImportError::CheckpointHere(_) | ImportError::CalledLike { .. } => {
+                Self::user(text).hint("nothing was recorded; an empty folder of its own can take it: `--workspace DIR`")
+            }
+        }
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        let text = error.to_string();
+        match error {
+            ArchiveError::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Self::ClosedPipe,
+            ArchiveError::Write(_) | ArchiveError::Read(_) | ArchiveError::TooMuch => Self::user(text),
+            ArchiveError::NotOne => Self::user(text).hint("`piton export SESSION` makes one"),
+            ArchiveError::Newer { .. } => Self::user(text).hint("a later piton made it; update piton to read it"),
+            ArchiveError::Damaged { .. } => {
+                Self::user(text).hint("nothing of it was used; copy it again, or export the session again")
+            }
+            ArchiveError::Refused(_) => {
+                Self::user(text).hint("nothing of it was used; no piton makes such an archive: ask where it comes from")
+            }
+            ArchiveError::TranscriptChanged => Self::user(text).hint("run the command again"),
+            ArchiveError::Store(error) => error.into(),
+        }
+    }
+}
+
 impl From<GitRefusal> for Failure {
     fn from(error: GitRefusal) -> Self {
         let text = error.to_string();
@@ -358,7 +405,16 @@ impl From<OperationError> for Failure {
             OperationError::Stale { .. } | OperationError::OtherFolder(_) => Self::user(text),
             OperationError::Conflict(_) => Self::user(text),
             OperationError::Git(error) => error.into(),
-            OperationError::StaleGit | OperationError::StaleOutside { .. } => {
+            OperationError::Conversation(NoConversation::Within { .. }) => {
+                Self::user(text).hint("`--scope code` takes only the files back")
+            }
+            OperationError::Conversation(_) => {
+                Self::user(text).hint("`--scope code` takes the files back and leaves the conversation as it is")
+            }
+            OperationError::TooManyBranches(_) => Self::user(text)
+                .hint("`piton branch delete --older-than 30d` clears up; what it deletes can be brought back")
+                .hint("`--scope code` takes the files back and makes no branch"),
+            OperationError::StaleGit | OperationError::StaleOutside { .. } | OperationError::StaleTranscript => {
                 Self::user(text).hint("run the command again to see the new plan")
             }
             OperationError::ConflictOutside(_) => Self::user(text)

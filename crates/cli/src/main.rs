@@ -8,6 +8,7 @@ mod args;
 mod columns;
 mod commands;
 mod console;
+mod conversation;
 mod environment;
 mod error;
 mod escape;

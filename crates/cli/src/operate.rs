@@ -226,7 +226,12 @@ fn may_go_on(
             .hint(format!("`{command} --yes` overwrites them; `piton redo` takes that back")));
     }
     // With every file in conflict there is nothing to agree to.
-    if outside(plan).is_empty() && plan.created.is_empty() && plan.restored.is_empty() && plan.deleted.is_empty() {
+    if plan.conversation.is_none()
+        && outside(plan).is_empty()
+        && plan.created.is_empty()
+        && plan.restored.is_empty()
+        && plan.deleted.is_empty()
+    {
         return Ok(());
     }
     if console.ask(&question(plan)) { Ok(()) } else { Err(Failure::Declined) }
@@ -267,6 +272,11 @@ fn question(plan: &PlanView) -> String {
     let files = match &outside(plan)[..] {
         [] => files,
         elsewhere => format!("{files}, and outside the workspace {}", elsewhere.join(", ")),
+    };
+    let files = match (&plan.conversation, paths.is_empty()) {
+        (Some(_), true) => "the conversation".to_owned(),
+        (Some(_), false) => format!("{files} and the conversation"),
+        (None, _) => files,
     };
     let others = if plan.others.is_empty() { String::new() } else { format!(", and overwrite {}", taken(plan)) };
     match plan.kind.as_str() {

@@ -7,6 +7,7 @@ use piton_engine::view::{OperationOutcome, PathView};
 use unicode_width::UnicodeWidthStr;
 
 use crate::console::{Console, Look};
+use crate::conversation;
 use crate::escape::{escape, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
 use crate::owners::Names;
@@ -34,6 +35,7 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
         false => said,
         true if outcome.touched_outside => vec!["only files outside the workspace".to_owned()],
         true if outcome.git.is_some() => vec!["only git's state".to_owned()],
+        true if outcome.conversation.is_some() => vec!["only the conversation; the files stay".to_owned()],
         true => vec!["the workspace folder's own mode restored".to_owned()],
     };
     let end = if outcome.verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
@@ -66,6 +68,12 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
 /// What else there is to know of it.
 pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, names: &Names) -> io::Result<()> {
     let paint = look.paint;
+    if let Some(conversation) = &outcome.conversation {
+        conversation::write_outcome(out, look, conversation, names)?;
+    }
+    if let (Some(why), Some(_)) = (&outcome.conversation_stays, &outcome.operation) {
+        conversation::write_stays(out, look, why)?;
+    }
     let git = (outcome.git.as_ref(), outcome.git_stays.as_deref());
     write_git(out, look, git.0, git.1, outcome.head_moved.as_ref())?;
     if outcome.also.is_empty() {

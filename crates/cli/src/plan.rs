@@ -14,6 +14,7 @@ use piton_engine::view::{ChangedFile, CheckpointView, CommandView, Diff, PathVie
 
 use crate::columns::fit;
 use crate::console::Look;
+use crate::conversation;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::files::{ON_A_TERMINAL, sign, write_rest};
 use crate::owners::Names;
@@ -61,7 +62,16 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
     }
     let git = (plan.git.as_ref(), plan.git_stays.as_deref());
     write_git(out, look, git.0, git.1, plan.head_moved.as_ref())?;
-    write_files(out, look, plan, around.whole)?;
+    // A branch alone has nothing to say of files.
+    if plan.kind != "branch" {
+        write_files(out, look, plan, around.whole)?;
+    }
+    if let Some(conversation) = &plan.conversation {
+        conversation::write_plan(out, look, conversation, &around.names, around.whole)?;
+    }
+    if let Some(why) = &plan.conversation_stays {
+        conversation::write_stays(out, look, why)?;
+    }
     conflicts::write(out, look, &plan.conflicts, around.whole)?;
     if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
         writeln!(out, "{}", conflicts::WAYS)?;
@@ -96,6 +106,10 @@ fn write_title(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Aroun
     let paint = look.paint;
     let about = plan.about.as_deref().unwrap_or_default();
     match (plan.kind.as_str(), &plan.target) {
+        ("branch", _) => {
+            let (first, rest) = about.split_at(about.chars().next().map_or(0, char::len_utf8));
+            writeln!(out, "{}", paint.bold(format!("{}{}", first.to_uppercase(), escape(rest))))
+        }
         ("undo", _) => writeln!(out, "{} {}", paint.bold("Undo"), escape(about)),
         ("redo", _) => {
             let of = plan.operation.as_ref().and_then(|id| around.titles.get(id));
@@ -157,6 +171,9 @@ fn write_files(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool
             "  nothing to do{}",
             if plan.unsure.is_empty() { format!(": {why}") } else { String::new() }
         );
+    }
+    if total == 0 {
+        return Ok(());
     }
     let counts = lists.iter().filter(|(paths, _)| !paths.is_empty());
     let counts: Vec<_> = counts.map(|(paths, (.., said))| format!("{} {said}", grouped(paths.len() as u64))).collect();

@@ -64,6 +64,7 @@ impl Titles {
                 (None, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
                 (None, None) => Text::new(Style::Plain, "redo"),
             },
+            ("branch", _, Some(about)) => Text::new(Style::Bold, about),
             ("recover", ..) => Text::new(Style::Plain, "recovery"),
             (kind, _, Some(about)) => Text::new(Style::Plain, format!("{kind} of ")).and(Style::Bold, about),
             (kind, _, None) => Text::new(Style::Plain, kind),

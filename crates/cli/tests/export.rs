@@ -85,7 +85,8 @@ fn one_checkpoint_is_one_commit_as_json_too() {
 fn each_refusal_says_the_way_out() {
     let world = scene();
     for (args, message, hint) in [
-        (&["export", "t1"][..], "an export needs a place to go to", "`--git REF` makes commits"),
+        (&["export", "t1"][..], "`t1` is no session", "`--git REF` makes commits"),
+        (&["export", "t1", "--into", "x"], "--git", ""),
         (&["export", "--git", "x"], "required", ""),
         (&["export", "t9", "--git", "x"], "has no turn 9", "`piton log --session"),
         (&["export", "--session", "nobody", "--git", "x"], "there is no session `nobody`", "`piton sessions`"),

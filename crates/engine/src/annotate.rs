@@ -22,7 +22,7 @@ pub enum AnnotateError {
 }
 
 /// A note longer than this is a document.
-const MOST: usize = 10_000;
+pub(crate) const MOST: usize = 10_000;
 
 impl Workspace {
     /// Notes something on a checkpoint, in place of what was noted before; an empty note takes it away.

@@ -387,13 +387,15 @@ impl Workspace {
     /// Whether a session is at work as far as anybody knows: an agent that was killed never says that it ended.
     pub(crate) fn is_live(&self, row: &SessionRow) -> bool {
         const DAY: i64 = 86_400_000;
-        row.ended_at.is_none() && self.environment.clock.now().0 - row.last_at.0 < DAY
+        row.heard && row.ended_at.is_none() && self.environment.clock.now().0 - row.last_at.0 < DAY
     }
 
     /// The session that is at work here, and where it is.
     pub(crate) fn place_now(&self) -> Result<Option<Place>, StoreError> {
-        let Some(row) = self.store.sessions()?.into_iter().find(|row| self.is_live(row)) else { return Ok(None) };
-        let turn = self.store.last_turn(&row.session.id)?.map_or(0, |row| row.turn.number);
+        // A branch that somebody went to is where they are, though its agent has not said anything yet.
+        let is_here = |row: &SessionRow| self.is_live(row) || (!row.heard && row.last_seq > 0);
+        let Some(row) = self.store.sessions()?.into_iter().find(is_here) else { return Ok(None) };
+        let turn = self.last_turn_in(&self.lineage(&row.session.id)?)?;
         Ok(Some(Place { session: row.session.id, turn, step: None }))
     }
 

@@ -8,13 +8,13 @@ use piton_model::effect::{ChangeRef, Done, Effects};
 use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
 use piton_model::target::{TurnPlace, split_session};
 use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, WorkspacePath};
-use piton_store::{ChangeRow, CheckpointRow, OperationState, SessionRow, StepRow, StoreError};
+use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError};
 
 use crate::capture::About;
 use crate::draft::Seen;
+use crate::lineage::Lineage;
 use crate::outside::OutsideChanges;
 use crate::target::TargetError;
-use crate::turns::is_of;
 use crate::view::{ChangedFile, CommandView};
 use crate::workspace::Workspace;
 
@@ -166,7 +166,7 @@ impl Workspace {
         let session = match (whose, &choice.session) {
             // The user's own changes need no session.
             (Whose::You, None) => None,
-            (_, session) => Some(self.session_meant(session.as_deref(), "undo")?),
+            (_, session) => Some(self.lineage(&self.session_meant(session.as_deref(), "undo")?.session.id)?),
         };
         let is_filtered = !choice.paths.is_empty()
             || choice.since.is_some()
@@ -176,7 +176,7 @@ impl Workspace {
         if let (Some(What::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
             let last = rows.iter().filter_map(|row| row.number).max().unwrap_or(0);
             if let Some(number) = numbers.iter().find(|number| **number > last) {
-                let session = session.session.id.clone();
+                let session = session.session().clone();
                 return Err(ChosenError::NoNumber { number: *number, session, last }.into());
             }
         }
@@ -196,8 +196,7 @@ impl Workspace {
             (Some(what), _) => what.clone(),
             (None, Some(session)) if !is_filtered => {
                 let mut effective = rows.iter().zip(&in_effect).filter(|(_, effective)| **effective);
-                let last =
-                    effective.by_ref().filter_map(|(row, _)| last_turn(&row.change.owner, &session.session.id)).max();
+                let last = effective.by_ref().filter_map(|(row, _)| last_turn(&row.change.owner, session)).max();
                 match last {
                     Some(turn) => What::Places(vec![(turn, None)]),
                     None => {
@@ -216,11 +215,11 @@ impl Workspace {
         for (row, effective) in rows.into_iter().zip(in_effect).rev() {
             let sure = match (&what, &session) {
                 (What::Numbers(numbers), _) if !row.number.is_some_and(|n| numbers.contains(&n)) => continue,
-                (What::Places(places), Some(session)) => match meant(&row.change.owner, &session.session.id, places) {
+                (What::Places(places), Some(session)) => match meant(&row.change.owner, session, places) {
                     Some(sure) => sure,
                     None => continue,
                 },
-                _ => is_sure(&row.change.owner, whose, session.as_ref().map(|s| &s.session.id)),
+                _ => is_sure(&row.change.owner, whose, session.as_ref()),
             };
             any = true;
             if !effective {
@@ -237,7 +236,7 @@ impl Workspace {
         }
         let steps = match &session {
             Some(session) if whose == Whose::Agent => {
-                self.steps_of(&session.session.id, &what, &chosen, choice.since.is_some() || range.is_some())?
+                self.steps_of(session, &what, &chosen, choice.since.is_some() || range.is_some())?
             }
             _ => Vec::new(),
         };
@@ -253,17 +252,16 @@ impl Workspace {
     fn candidates(
         &self,
         whose: Whose,
-        session: Option<&SessionRow>,
+        session: Option<&Lineage>,
         seen: &Seen<'_>,
     ) -> Result<Vec<Candidates>, crate::OperationError> {
-        let id = session.map(|session| &session.session.id);
-        let rows = match (whose, id) {
-            (_, Some(id)) => self.store.changes_about(id)?,
-            (_, None) => self.store.changes_since(0)?,
+        let rows = match session {
+            Some(session) => self.store.changes_about(session.sessions())?,
+            None => self.store.changes_since(0)?,
         };
         let mut numbers = 1..;
         let numbered = rows.into_iter().map(|row| {
-            let number = if id.is_some_and(|id| is_of(&row, id)) { numbers.next() } else { None };
+            let number = if session.is_some_and(|session| session.may_own(&row.owner)) { numbers.next() } else { None };
             (number, row)
         });
         let wanted = numbered.filter(|(number, row)| match whose {
@@ -273,16 +271,17 @@ impl Workspace {
         let mut found: Vec<Candidates> = Vec::new();
         for (number, change) in self.at_checkpoints(wanted.collect())? {
             let place = change.found_at.as_ref().and_then(|at| at.checkpoint.place.as_ref());
-            let elsewhere = whose == Whose::You && id.is_some_and(|id| place.is_none_or(|place| place.session != *id));
+            let is_here = |session: &Lineage| place.is_some_and(|place| session.holds(&place.session, place.turn));
+            let elsewhere = whose == Whose::You && session.is_some_and(|session| !is_here(session));
             if !elsewhere {
                 found.push(Candidates { number, change });
             }
         }
-        self.add_unlisted(whose, id, &mut found)?;
+        self.add_unlisted(whose, session, &mut found)?;
         // What nobody has captured yet comes last.
         for change in self.uncaptured(seen)? {
-            let is_wanted = match (whose, id) {
-                (Whose::Agent, Some(id)) => last_turn(&change.owner, id).is_some(),
+            let is_wanted = match (whose, session) {
+                (Whose::Agent, Some(session)) => session.may_own(&change.owner),
                 (Whose::Agent, None) => false,
                 (Whose::You, _) => change.owner.may_be_you(),
             };
@@ -319,16 +318,17 @@ impl Workspace {
     fn add_unlisted(
         &self,
         whose: Whose,
-        session: Option<&SessionId>,
+        session: Option<&Lineage>,
         found: &mut Vec<Candidates>,
     ) -> Result<(), StoreError> {
         let is_meant = |at: &CheckpointRow| {
-            session.is_none_or(|id| at.checkpoint.place.as_ref().is_some_and(|place| place.session == *id))
+            let place = at.checkpoint.place.as_ref();
+            session.is_none_or(|session| place.is_some_and(|place| session.holds(&place.session, place.turn)))
         };
         let checkpoints = self.store.checkpoints_cut(0)?.into_iter().filter(is_meant).collect();
         let before = found.len();
         let wanted = |owner: &Owner| match (whose, owner) {
-            (Whose::Agent, Owner::Step { step, .. }) => session == Some(&step.session),
+            (Whose::Agent, Owner::Step { step, .. }) => session.is_some_and(|session| session.holds_step(step)),
             (Whose::You, Owner::You) | (_, Owner::Unsure { .. }) => true,
             _ => false,
         };
@@ -439,15 +439,15 @@ impl Workspace {
     }
 
     /// What a choice is, in a few words. Turns and steps that do not exist are refused.
-    fn about(&self, what: &What, choice: &Choice, session: Option<&SessionRow>) -> Result<String, TargetError> {
+    fn about(&self, what: &What, choice: &Choice, session: Option<&Lineage>) -> Result<String, TargetError> {
         let mut about = match (what, session) {
             (What::Places(places), Some(session)) => {
-                let id = &session.session.id;
                 let mut said = Vec::new();
                 for (turn, step) in places {
+                    let id = session.session_of(*turn);
                     let Some(row) = self.store.turn(id, *turn)? else {
-                        let last = self.store.last_turn(id)?.map_or(0, |row| row.turn.number);
-                        return Err(TargetError::NoTurn { turn: *turn, session: id.clone(), last });
+                        let last = self.last_turn_in(session)?;
+                        return Err(TargetError::NoTurn { turn: *turn, session: session.session().clone(), last });
                     };
                     let what = match step {
                         Some(number) => {
@@ -490,7 +490,7 @@ impl Workspace {
     /// The steps of what is taken back: of whole turns where those are meant, else those whose changes go.
     fn steps_of(
         &self,
-        session: &SessionId,
+        session: &Lineage,
         what: &What,
         chosen: &[ChosenChange],
         is_range: bool,
@@ -499,7 +499,7 @@ impl Workspace {
         match what {
             What::Places(places) => {
                 for (turn, step) in places {
-                    let mut rows = self.store.steps(session, Some(*turn))?;
+                    let mut rows = self.store.steps(session.session_of(*turn), Some(*turn))?;
                     rows.retain(|row| step.is_none_or(|step| row.step.at.step == step));
                     steps.extend(rows);
                 }
@@ -508,7 +508,7 @@ impl Workspace {
                 let turns: std::collections::BTreeSet<u32> =
                     chosen.iter().filter_map(|change| change.owner.turn().map(|(_, turn)| turn)).collect();
                 for turn in turns {
-                    steps.extend(self.store.steps(session, Some(turn))?);
+                    steps.extend(self.store.steps(session.session_of(turn), Some(turn))?);
                 }
             }
             _ => {
@@ -554,9 +554,9 @@ fn step_of(owner: &Owner) -> Option<&StepRef> {
     }
 }
 
-/// The last turn of a session that a change is of, or may be of.
-fn last_turn(owner: &Owner, session: &SessionId) -> Option<u32> {
-    let of = |step: &StepRef| (step.session == *session).then_some(step.turn);
+/// The last turn of a conversation that a change is of, or may be of.
+fn last_turn(owner: &Owner, session: &Lineage) -> Option<u32> {
+    let of = |step: &StepRef| session.holds_step(step).then_some(step.turn);
     match owner {
         Owner::Step { step, .. } => of(step),
         Owner::Unsure { candidates } => {
@@ -571,9 +571,9 @@ fn last_turn(owner: &Owner, session: &SessionId) -> Option<u32> {
 }
 
 /// Whether a change is of one of some places, and surely so; none where it cannot be.
-fn meant(owner: &Owner, session: &SessionId, places: &[(u32, Option<u32>)]) -> Option<bool> {
+fn meant(owner: &Owner, session: &Lineage, places: &[(u32, Option<u32>)]) -> Option<bool> {
     let is_at = |at: &StepRef| {
-        at.session == *session
+        session.holds_step(at)
             && places.iter().any(|(turn, step)| at.turn == *turn && step.is_none_or(|s| s == at.step))
     };
     match owner {
@@ -588,10 +588,10 @@ fn meant(owner: &Owner, session: &SessionId, places: &[(u32, Option<u32>)]) -> O
 }
 
 /// Whether a change is surely the one's that is meant.
-fn is_sure(owner: &Owner, whose: Whose, session: Option<&SessionId>) -> bool {
+fn is_sure(owner: &Owner, whose: Whose, session: Option<&Lineage>) -> bool {
     match whose {
         Whose::You => *owner == Owner::You,
-        Whose::Agent => owner.turn().is_some_and(|(of, _)| Some(of) == session),
+        Whose::Agent => owner.turn().is_some_and(|(of, turn)| session.is_some_and(|session| session.holds(of, turn))),
     }
 }
 

@@ -13,6 +13,7 @@ use piton_model::plan::{self, Layered, RootState};
 use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, WorkspacePath};
 use piton_store::{CheckpointRow, Store, StoreError};
 
+use crate::conversation::{BranchAsked, Talk};
 use crate::git_restore::GitPlan;
 use crate::operate::OperationError;
 use crate::outside::{OutsideChanges, OutsideDraft};
@@ -47,6 +48,7 @@ pub(crate) enum Ask {
     Rewind(Box<RewindAsked>),
     Undo(UndoOptions),
     Redo(Box<RedoAsked>),
+    Branch(Box<BranchAsked>),
 }
 
 impl Ask {
@@ -54,7 +56,7 @@ impl Ask {
         match self {
             Self::Rewind(asked) => Some(&asked.target),
             Self::Redo(asked) => Some(&asked.before),
-            Self::Undo(_) => None,
+            Self::Undo(_) | Self::Branch(_) => None,
         }
     }
 
@@ -88,6 +90,10 @@ pub(crate) struct Request {
     pub aim: Aim,
     /// Only these paths.
     pub paths: Vec<WorkspacePath>,
+    /// What it does to the conversation.
+    pub conversation: Option<Talk>,
+    /// Why the conversation stays where it is, where nobody said what to do with it.
+    pub conversation_stays: Option<String>,
     /// What was done to files elsewhere.
     pub outside: OutsideChanges,
     /// Whether those are touched.
@@ -107,6 +113,8 @@ pub(crate) struct Request {
 /// What should be there in the end.
 #[derive(Clone)]
 pub(crate) enum Aim {
+    /// What is there now.
+    Nothing,
     /// Everything as in a checkpoint.
     State(CheckpointRow),
     /// Everything as in a checkpoint, with some changes carried over to it.
@@ -124,6 +132,7 @@ impl Aim {
         match self {
             Self::State(target) | Self::StateWith { target, .. } => Some(target),
             Self::Without { target, .. } => target.as_ref(),
+            Self::Nothing => None,
         }
     }
 }
@@ -221,7 +230,12 @@ impl Request {
                 kept: kept.as_deref().map(with_fresh),
                 left: stays.collect(),
             },
-            OperationKind::Redo { of, .. } => OperationKind::Redo { of: of.clone(), left: stays.collect() },
+            OperationKind::Redo { of, gone, .. } => {
+                let mut gone = with_fresh(gone);
+                gone.iter_mut().for_each(|at| at.paths.retain(|p| draft.takes_back(p, self.settle.conflicts)));
+                gone.retain(|at| !at.paths.is_empty());
+                OperationKind::Redo { of: of.clone(), gone, left: stays.collect() }
+            }
             OperationKind::Branch => OperationKind::Branch,
             OperationKind::Recover { of } => OperationKind::Recover { of: of.clone() },
         }
@@ -259,6 +273,7 @@ impl Workspace {
             Ask::Rewind(asked) => self.rewind_request(asked, seen),
             Ask::Undo(options) => self.undo_request(options, seen),
             Ask::Redo(asked) => self.redo_request(asked, seen),
+            Ask::Branch(asked) => self.branch_request(asked, seen),
         }
     }
 
@@ -293,6 +308,8 @@ impl Workspace {
             commands: request.remarks.commands.clone(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
             git_stays: request.git_stays.clone(),
+            conversation: request.conversation.as_ref().map(Talk::view),
+            conversation_stays: request.conversation_stays.clone(),
             outside: draft.outside.files.clone(),
             touches_outside: request.touches_outside,
             other_folder: self.is_other_folder(ask),
@@ -323,6 +340,7 @@ impl Workspace {
         let contents = NowAndThen { root: *root, store: &self.store };
         let decision = request.settle.conflicts;
         let (drafted, scope) = match &request.aim {
+            Aim::Nothing => return Ok(Draft::default()),
             Aim::State(target) => {
                 let target = target.checkpoint.root;
                 Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;

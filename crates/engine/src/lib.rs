@@ -19,16 +19,19 @@
 //! ```
 
 mod annotate;
+mod archive;
 mod aside;
 mod blame;
 mod capture;
 mod chosen;
+mod conversation;
 mod diff;
 mod draft;
 mod export;
 mod git;
 mod git_restore;
 mod leftovers;
+mod lineage;
 mod notice;
 mod observe;
 mod operate;
@@ -48,9 +51,11 @@ pub mod view;
 mod workspace;
 
 pub use annotate::AnnotateError;
+pub use archive::{ExportSessionError, ImportError};
 pub use blame::{BlameError, BlameOptions};
 pub use capture::{CaptureError, CaptureOptions, MOST_MANUAL};
 pub use chosen::{Choice, ChosenError, What, Whose};
+pub use conversation::NoConversation;
 pub use diff::{DiffError, DiffOptions};
 pub use draft::{Plan, Settle};
 pub use export::{ExportError, ExportOptions, ExportWhat};
@@ -71,4 +76,4 @@ pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BU
 pub use piton_host::git::{GitError, PlaceError, WriteError};
 pub use piton_host::{Clock, Progress, SystemClock};
 pub use piton_model as model;
-pub use piton_store::StoreError;
+pub use piton_store::{ArchiveError, StoreError};

@@ -12,7 +12,7 @@ use piton_model::ownership::{Moment, UNKNOWN, Window};
 use piton_model::session::{
     Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
 };
-use piton_model::{Cause, Entry, Place, Rank, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
+use piton_model::{Cause, Entry, Origin, Place, Rank, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
 use piton_store::{PATIENCE, StepRow, StoreError, TurnRow, Writer};
 
 use crate::capture::{About, Attention, CaptureError, Taken, window_of};
@@ -299,6 +299,7 @@ impl Workspace {
         let session = SessionId::of(&report.agent, &report.session);
         let known = self.store.session(&session)?;
         let transcript = report.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let origin = known.as_ref().and_then(|row| row.session.origin.clone());
         let new_session = match known {
             Some(row) if transcript.is_none() || row.session.transcript == transcript => None,
             Some(row) => Some(Session { transcript, ..row.session }),
@@ -314,7 +315,7 @@ impl Workspace {
                 kept: None,
             }),
         };
-        let (turn, new_turn) = self.turn_of(report, options, &session)?;
+        let (turn, new_turn) = self.turn_of(report, options, &session, origin.as_ref())?;
         let (step, is_new_step) = self.step_of(report, options, &session, turn, asked)?;
         let ends = step.as_ref().filter(|_| !is_new_step).map(|row| row.step.at.clone());
         let mut over = Vec::new();
@@ -354,6 +355,7 @@ impl Workspace {
         report: &Report,
         options: &ObserveOptions<'_>,
         session: &SessionId,
+        origin: Option<&Origin>,
     ) -> Result<(u32, Option<Turn>), StoreError> {
         let last = self.store.last_turn(session)?;
         let known = match &report.prompt_id {
@@ -374,14 +376,16 @@ impl Workspace {
                 }
             }
         }
-        let known_here = last.as_ref().map_or(0, |row| row.turn.number);
+        // A branch goes on with its parent's numbers.
+        let inherited = origin.map_or(0, |origin| origin.turn.saturating_sub(1));
+        let known_here = last.as_ref().map_or(0, |row| row.turn.number).max(inherited);
         let number_of_last = options.elsewhere.as_ref().map_or(known_here, |e| e.last_turn.max(known_here));
         let prompt = match &report.event {
             Event::Prompt { text } => Some(cut(text, LONGEST_PROMPT)),
             Event::BeforeTool(_) | Event::AfterTool(_) | Event::ToolFailed { .. } => None,
             _ => return Ok((number_of_last, None)),
         };
-        let read = self.read_transcript(report, options, last.as_ref());
+        let read = self.read_transcript(report, options, last.as_ref(), origin);
         let number = match (&prompt, &read) {
             (Some(_), Some((mark, found))) => match position(found, report) {
                 Some(at) => mark.turns - found.len() as u32 + at + 1,
@@ -418,21 +422,24 @@ impl Workspace {
         report: &Report,
         options: &ObserveOptions<'_>,
         last: Option<&TurnRow>,
+        origin: Option<&Origin>,
     ) -> Option<(TranscriptMark, Vec<TurnFound>)> {
         let (path, count) = (report.transcript.as_ref()?, options.count_turns?);
         // A session's own file, and nothing else that a report may name.
         if path.file_stem()?.to_str()? != report.session {
             return None;
         }
-        let mut mark = last.and_then(|row| row.turn.mark).unwrap_or(TranscriptMark { length: 0, turns: 0 });
-        let (mut part, mut length) = outside::read_from(path, mark.length).ok()??;
-        if length < mark.length {
+        // Turns that a summary stands for in a branch count all the same.
+        let beginning = TranscriptMark { length: 0, turns: origin.map_or(0, |origin| origin.missing) };
+        let mut mark = last.and_then(|row| row.turn.mark).unwrap_or(beginning);
+        let mut part = outside::lines(path, mark.length).ok()??;
+        if part.length < mark.length {
             // Another file than the one that was read: from the beginning.
-            mark = TranscriptMark { length: 0, turns: 0 };
-            (part, length) = outside::read_from(path, 0).ok()??;
+            mark = beginning;
+            part = outside::lines(path, 0).ok()??;
         }
-        let found = count(&mut part).ok()?;
-        Some((TranscriptMark { length, turns: mark.turns + found.len() as u32 }, found))
+        let found = count(&mut part.reader).ok()?;
+        Some((TranscriptMark { length: part.length, turns: mark.turns + found.len() as u32 }, found))
     }
 
     /// The step that an event begins or ends.

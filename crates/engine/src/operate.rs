@@ -13,6 +13,7 @@ use std::sync::Arc;
 use piton_host::apply::{Applier, ApplyError, Content, make_root};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, in_parallel};
+use piton_model::conversation::ConversationMove;
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::git::{GitEnd, GitMove};
 use piton_model::inverse::Conflict;
@@ -26,6 +27,7 @@ use piton_store::{PATIENCE, Store, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
+use crate::conversation::{NoConversation, Talk};
 use crate::draft::{Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, paths, still_holds};
 use crate::git_restore::GitRefusal;
 use crate::leftovers::found_at;
@@ -34,7 +36,7 @@ use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
 use crate::sink::Trees;
 use crate::target::TargetError;
-use crate::view::OperationOutcome;
+use crate::view::{ConversationOutcome, OperationOutcome};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation was not done.
@@ -58,6 +60,15 @@ pub enum OperationError {
     /// The same in the repository.
     #[error("the repository changed after this plan was made; nothing was changed")]
     StaleGit,
+    /// The same in the conversation: what was read of the transcript is not there any more.
+    #[error("the transcript was written anew after this plan was made; nothing was changed")]
+    StaleTranscript,
+    /// The conversation cannot go there.
+    #[error("the conversation cannot go back there: {0}")]
+    Conversation(#[from] NoConversation),
+    /// A conversation with very many branches.
+    #[error("this conversation has {0} branches already")]
+    TooManyBranches(usize),
     /// Taking back does not go together with what is there now.
     #[error("{}; nothing was changed", in_conflict(.0, ""))]
     Conflict(Vec<Conflict>),
@@ -196,6 +207,8 @@ impl Workspace {
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
             git_stays: request.git_stays.clone(),
+            conversation: None,
+            conversation_stays: request.conversation_stays.clone(),
             outside: draft.outside.files.clone(),
             touched_outside: !draft.outside.steps.is_empty(),
             already: false,
@@ -208,13 +221,13 @@ impl Workspace {
             also: Vec::new(),
             head_moved: self.head_moved_of(&request)?,
         };
-        if draft.is_empty() && request.git_move().is_none() {
+        if draft.is_empty() && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
                 return Ok(outcome);
             }
         }
-        let begun = self.begin(&root, &request, &draft, taken, shown.is_some())?;
+        let (begun, conversation) = self.begin(&root, &request, &draft, taken, shown.is_some())?;
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
         {
@@ -224,6 +237,7 @@ impl Workspace {
         let checked = self.apply(&lock, &root, &begun)?;
         let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
         self.end(&lock, &root, &begun, &checked)?;
+        outcome.conversation = conversation;
         let of = |kind: ChangeKind| paths(&begun.changes, kind);
         let operation = self.store.operation_row(&begun.operation.id)?;
         let id = begun.operation.id.clone();
@@ -270,7 +284,7 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
         is_shown: bool,
-    ) -> Result<Begun, OperationError> {
+    ) -> Result<(Begun, Option<ConversationOutcome>), OperationError> {
         let Taken { mut writer, scan, fresh, keeps_index } = taken;
         let trees = Trees { fresh: &fresh, store: &self.store };
         let plan = &draft.plan;
@@ -288,6 +302,16 @@ impl Workspace {
         for bytes in draft.new_blobs.iter().chain(outside) {
             writer.blob(bytes)?;
         }
+        let (conversation, gone_to) = match &request.conversation {
+            Some(Talk::Branch(branch)) => {
+                let (change, outcome) = self.keep_branch(&mut writer, branch)?;
+                (Some(change), Some(outcome))
+            }
+            Some(Talk::Back(went)) => {
+                (Some(ConversationMove { went: went.clone(), branch: None, file: None }), Some(self.back_at(went)?))
+            }
+            None => (None, None),
+        };
         let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
         let parent = self.store.head(self.record.line)?;
         let git = self.git_state(&mut writer, &scan)?;
@@ -314,7 +338,7 @@ impl Workspace {
             folders: plan.folders.clone(),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
-            conversation: None,
+            conversation,
             result,
         };
         writer.record(Record::Checkpoint(before.clone()))?;
@@ -327,7 +351,7 @@ impl Workspace {
         } else {
             self.counts_since(&layered, &operation.follows, &result)?
         };
-        Ok(Begun { operation, before, changes, since, skipped })
+        Ok((Begun { operation, before, changes, since, skipped }, gone_to))
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
@@ -396,7 +420,7 @@ impl Workspace {
                 Some(done) => self.plan_git_back(done)?,
                 None => return Ok(()),
             },
-            Ask::Undo(_) => return Ok(()),
+            Ask::Undo(_) | Ask::Branch(_) => return Ok(()),
         };
         if again.change() == plan.change() { Ok(()) } else { Err(OperationError::StaleGit) }
     }
@@ -478,6 +502,9 @@ impl Workspace {
     fn note_done(&self, lock: &Lock, begun: &Begun, before: Option<CheckpointId>) -> Result<(), StoreError> {
         let after = CheckpointId::from_random(clock::random().map_err(random_error)?);
         let mut writer = self.store.write(lock)?;
+        if let Some(branch) = begun.operation.conversation.as_ref().and_then(|change| change.branch.clone()) {
+            writer.record(Record::Session(branch))?;
+        }
         writer.record(Record::Checkpoint(Checkpoint {
             id: after.clone(),
             parent: Some(begun.operation.follows.clone()),
@@ -517,7 +544,7 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
-        let begun = self.begin(root, request, draft, taken, false)?;
+        let (begun, _) = self.begin(root, request, draft, taken, false)?;
         let checked = self.apply(lock, root, &begun)?;
         self.end(lock, root, &begun, &checked)
     }

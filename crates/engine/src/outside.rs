@@ -205,18 +205,20 @@ impl Workspace {
 pub(crate) struct Outer<'a> {
     root: Root,
     operation: &'a Operation,
+    steps: Vec<Step>,
 }
 
 impl<'a> Outer<'a> {
     pub(crate) fn of(operation: &'a Operation) -> io::Result<Option<Self>> {
-        if operation.outside.is_empty() {
+        let steps: Vec<Step> = operation.elsewhere().cloned().collect();
+        if steps.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self { root: Root::open(Path::new("/"))?, operation }))
+        Ok(Some(Self { root: Root::open(Path::new("/"))?, operation, steps }))
     }
 
     pub(crate) fn applier(&self) -> Applier<'_> {
-        Applier { root: &self.root, operation: &self.operation.id, steps: &self.operation.outside, folders: &[] }
+        Applier { root: &self.root, operation: &self.operation.id, steps: &self.steps, folders: &[] }
     }
 }
 
@@ -289,11 +291,11 @@ impl Contents for NowAndThen<'_> {
 }
 
 /// A path from the file system's root; none where piton never writes.
-fn place(path: &str) -> Option<WorkspacePath> {
+pub(crate) fn place(path: &str) -> Option<WorkspacePath> {
     WorkspacePath::new(path.strip_prefix('/')?.as_bytes()).ok().filter(|path| !path.is_root())
 }
 
-fn whole(path: &WorkspacePath) -> PathBuf {
+pub(crate) fn whole(path: &WorkspacePath) -> PathBuf {
     Path::new("/").join(path.as_path())
 }
 

@@ -359,6 +359,8 @@ impl Workspace {
             touches_outside: false,
             git: None,
             git_stays: None,
+            conversation: None,
+            conversation_stays: None,
             fresh: Vec::new(),
             settle: Settle::default(),
             remarks: Remarks::default(),

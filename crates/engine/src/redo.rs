@@ -2,13 +2,18 @@
 
 use piton_model::diff;
 use piton_model::inverse::{Inverse, Link};
-use piton_model::{Operation, OperationKind};
+use piton_model::ownership::{Candidate, Owner};
+use piton_model::{ChangesAt, Operation, OperationKind, SessionId, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
+use crate::chosen::commands;
+use crate::conversation::Talk;
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
+use crate::rewind::files;
 use crate::target::TargetError;
+use crate::undo::by_checkpoint;
 use crate::view::{OperationOutcome, OperationView, Operations};
 use crate::workspace::Workspace;
 
@@ -30,6 +35,20 @@ pub(crate) struct RedoAsked {
     pub before: CheckpointRow,
     pub settle: Settle,
     pub outside: bool,
+}
+
+/// What goes with the branch that a redo leads away from.
+#[derive(Default)]
+struct Away {
+    gone: Vec<ChangesAt>,
+    fresh: Vec<WorkspacePath>,
+    remarks: Remarks,
+}
+
+/// The branch that taking an operation back leads away from, where the files went with the conversation.
+fn branch_left(operation: &Operation) -> Option<&SessionId> {
+    let went = operation.conversation.as_ref().map(|change| &change.went).filter(|went| went.goes)?;
+    went.to.as_ref().filter(|_| matches!(operation.kind, OperationKind::Rewind { .. }))
 }
 
 impl Workspace {
@@ -66,9 +85,14 @@ impl Workspace {
 
     pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
         let RedoAsked { operation, before, settle, .. } = asked;
+        let mut away = Away::default();
         let aim = if seen.now == operation.result {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
+        } else if let Some(branch) = branch_left(operation) {
+            let (left, carried) = self.leave_branch(branch, before, seen)?;
+            away = left;
+            Aim::StateWith { target: before.clone(), carried }
         } else {
             Aim::Without { changes: self.inverse_of_operation(operation, before)?, target: Some(before.clone()) }
         };
@@ -84,19 +108,49 @@ impl Workspace {
             None => format!("the {kind} {}", operation.id.short()),
         };
         Ok(Request {
-            kind: OperationKind::Redo { of: operation.id.clone(), left: Vec::new() },
+            kind: OperationKind::Redo { of: operation.id.clone(), gone: away.gone, left: Vec::new() },
             about: Some(about),
             aim,
             paths: Vec::new(),
             git,
             git_stays,
+            conversation: operation.conversation.as_ref().and_then(|change| Talk::back_from(&change.went)),
+            conversation_stays: None,
             outside: OutsideChanges::of_operation(operation),
             touches_outside: asked.outside,
-            fresh: Vec::new(),
+            fresh: away.fresh,
             returns: Some(Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: *settle,
-            remarks: Remarks::default(),
+            remarks: away.remarks,
         })
+    }
+
+    /// What a branch did goes when the user goes back to the line that it left: it is that line's files that come, with
+    /// what others did since carried over. What the branch did stays in its checkpoints.
+    fn leave_branch(
+        &self,
+        branch: &SessionId,
+        before: &CheckpointRow,
+        seen: &Seen<'_>,
+    ) -> Result<(Away, Inverse), OperationError> {
+        let is_branchs = |owner: &Owner| match owner {
+            Owner::Step { step, .. } => step.session == *branch,
+            Owner::Unsure { candidates } => {
+                let of_branch = |one: &Candidate| matches!(one, Candidate::Step(step) if step.session == *branch);
+                !candidates.is_empty() && candidates.iter().all(of_branch)
+            }
+            Owner::You | Owner::Operation { .. } => false,
+        };
+        let since = self.changes_since(before, seen, &[])?;
+        let (gone, mut carried): (Vec<_>, Vec<_>) = since.into_iter().partition(|change| is_branchs(&change.owner));
+        let steps = self.store.steps(branch, None)?;
+        let away = Away {
+            gone: by_checkpoint(&gone),
+            fresh: gone.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()).collect(),
+            remarks: Remarks { carried: files(&carried), commands: commands(&steps), ..Remarks::default() },
+        };
+        carried.reverse();
+        Ok((away, self.carried_of(&carried, seen)?))
     }
 
     /// What an operation changed, turned round.
@@ -143,9 +197,14 @@ pub(crate) fn operation_views(rows: &[OperationRow]) -> Vec<OperationView> {
     rows.iter().zip(standing(rows)).map(view).collect()
 }
 
-/// Whether an operation is one that the user asked for, and not the taking back of one.
+/// Whether an operation is one that the user asked for, and not the taking back of one. A fork is nothing to take back:
+/// it changed neither files nor where the user is.
 fn is_first_hand(row: &OperationRow) -> bool {
-    matches!(&row.kind[..], "rewind" | "undo")
+    match &row.kind[..] {
+        "rewind" | "undo" => true,
+        "branch" => row.went.as_ref().is_some_and(|went| went.goes),
+        _ => false,
+    }
 }
 
 /// Which operations, given newest first, were done and not taken back.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::{Operation, OperationKind, SessionId, WorkspacePath};
+use piton_model::{Operation, OperationKind, Scope, SessionId, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::{ChosenChange, commands};
+use crate::conversation::{BranchAsked, Point, Talk, Terms};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
@@ -34,12 +35,16 @@ pub struct RewindOptions {
     pub outside: bool,
     /// Put the repository's branch, HEAD and index back too.
     pub git: bool,
+    /// What goes back; where not given, files and conversation where the session's agent can, else files.
+    pub scope: Option<Scope>,
 }
 
 /// A rewind that is asked for.
 pub(crate) struct RewindAsked {
     pub target: CheckpointRow,
     pub options: RewindOptions,
+    /// Where the conversation goes; none where it is not asked for, or why it stays.
+    pub point: Option<Result<Point, String>>,
 }
 
 impl Workspace {
@@ -77,11 +82,35 @@ impl Workspace {
     }
 
     fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Ask, OperationError> {
-        Ok(Ask::Rewind(Box::new(RewindAsked { target: self.resolve(target)?, options: options.clone() })))
+        let found = self.resolve(target);
+        if options.scope == Some(Scope::Conversation) {
+            // A turn from before piton has no checkpoint, and is in the transcript all the same.
+            let point = self.point_of(target, found.as_ref().ok())?;
+            return Ok(Ask::Branch(Box::new(BranchAsked { point, terms: Terms::rewind() })));
+        }
+        let found = found?;
+        let point = match options.scope {
+            Some(Scope::Both) => Some(Ok(self.point_of(target, Some(&found))?)),
+            // With only some paths, or of another folder, the rest of the moment does not come back.
+            None if options.paths.is_empty() && found.checkpoint.place.is_some() => {
+                Some(self.point_of(target, Some(&found)).map_err(reason))
+            }
+            _ => None,
+        };
+        Ok(Ask::Rewind(Box::new(RewindAsked { target: found, options: options.clone(), point })))
     }
 
     pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let RewindAsked { target, options } = asked;
+        let RewindAsked { target, options, point } = asked;
+        let (conversation, conversation_stays) = match point {
+            Some(Ok(point)) => match self.plan_branch(point, &Terms::rewind()) {
+                Ok(plan) => (Some(Talk::Branch(Box::new(plan))), None),
+                Err(error) if options.scope.is_none() => (None, Some(reason(error))),
+                Err(error) => return Err(error),
+            },
+            Some(Err(why)) => (None, Some(why.clone())),
+            None => (None, None),
+        };
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
         let outside = if options.paths.is_empty() {
@@ -128,6 +157,8 @@ impl Workspace {
             paths: options.paths.clone(),
             git: if options.git { Some(self.plan_git(target)?) } else { None },
             git_stays: None,
+            conversation,
+            conversation_stays,
             outside,
             touches_outside: options.outside,
             fresh,
@@ -155,7 +186,7 @@ impl Workspace {
     }
 
     /// What is in effect now and was not at a checkpoint, newest first.
-    fn changes_since(
+    pub(crate) fn changes_since(
         &self,
         target: &CheckpointRow,
         seen: &Seen<'_>,
@@ -196,8 +227,16 @@ fn is_carried(owner: &Owner, session: Option<&SessionId>, options: &RewindOption
     }
 }
 
+/// Why the conversation stays, without the words around it.
+fn reason(error: OperationError) -> String {
+    match error {
+        OperationError::Conversation(why) => why.to_string(),
+        error => error.to_string(),
+    }
+}
+
 /// Changes, newest first, as files in order: of each the newest change of everybody who changed it.
-fn files<'a>(changes: impl IntoIterator<Item = &'a ChosenChange>) -> Vec<ChangedFile> {
+pub(crate) fn files<'a>(changes: impl IntoIterator<Item = &'a ChosenChange>) -> Vec<ChangedFile> {
     let whose = |owner: &Owner| match owner {
         Owner::You => "you".to_owned(),
         Owner::Step { step, .. } => step.session.to_string(),

@@ -2,7 +2,7 @@
 
 use piton_model::diff;
 use piton_model::target::{BadTarget, TurnPlace, split_session};
-use piton_model::{Cause, Place, SessionId, StepRef, Target, Timestamp, WorkspacePath};
+use piton_model::{Cause, Place, Rank, SessionId, StepRef, Target, Timestamp, WorkspacePath};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::workspace::Workspace;
@@ -141,11 +141,12 @@ impl Workspace {
         turn: u32,
         place: TurnPlace,
     ) -> Result<CheckpointRow, TargetError> {
-        let session = self.session_meant(session, text)?.session.id;
-        if self.store.turn(&session, turn)?.is_none() {
-            let last = self.store.last_turn(&session)?.map_or(0, |row| row.turn.number);
-            return Err(TargetError::NoTurn { turn, session, last });
+        let lineage = self.lineage(&self.session_meant(session, text)?.session.id)?;
+        if self.turn_in(&lineage, turn)?.is_none() {
+            let last = self.last_turn_in(&lineage)?;
+            return Err(TargetError::NoTurn { turn, session: lineage.session().clone(), last });
         }
+        let session = lineage.session_of(turn).clone();
         let at = |step| Place { session: session.clone(), turn, step };
         let found = match place {
             TurnPlace::Before => match self.store.checkpoint_at(&at(None), Cause::Prompt)? {
@@ -197,6 +198,7 @@ impl Workspace {
                 }),
             };
         }
+        all.retain(|row| row.session.rank != Rank::Deleted);
         let live: Vec<String> =
             all.iter().filter(|row| self.is_live(row)).map(|row| row.session.id.short().to_owned()).collect();
         if live.len() > 1 && !self.environment.guesses_session {

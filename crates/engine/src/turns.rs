@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
 use std::sync::Arc;
 
 use piton_model::diff::{ChangeKind, Counts};
-use piton_model::ownership::{Candidate, Evidence, Owner};
+use piton_model::ownership::{Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, Place, SessionId, StepRef, Timestamp, WorkspacePath};
+use piton_model::{Cause, CheckpointId, Place, Rank, Session, SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::chosen::ChosenChange;
@@ -198,19 +198,22 @@ impl Workspace {
     /// # Errors
     /// Where there is no such session, or the store refuses.
     pub fn changes(&self, options: &ChangesOptions) -> Result<SessionChanges, TargetError> {
-        let session = self.session_meant(options.session.as_deref(), "changes")?;
-        let id = &session.session.id;
-        let rows = self.store.changes_about(id)?;
-        let mut found_at: HashMap<u64, Arc<CheckpointRow>> =
-            self.store.checkpoints_of(id)?.into_iter().map(|row| (row.seq, Arc::new(row))).collect();
+        let id = &self.session_meant(options.session.as_deref(), "changes")?.session.id;
+        let lineage = self.lineage(id)?;
+        let is_here = |place: &Place| lineage.holds(&place.session, place.turn);
+        let rows = self.store.changes_about(lineage.sessions())?;
+        let mut found_at: HashMap<u64, Arc<CheckpointRow>> = HashMap::new();
+        let mut tools: HashMap<StepRef, String> = HashMap::new();
+        for session in lineage.sessions() {
+            found_at.extend(self.store.checkpoints_of(session)?.into_iter().map(|row| (row.seq, Arc::new(row))));
+            tools.extend(self.store.steps(session, None)?.into_iter().map(|row| (row.step.at, row.step.tool)));
+        }
         // Another session's checkpoint may have found it.
-        for row in rows.iter().filter(|row| is_of(row, id)) {
+        for row in rows.iter().filter(|row| lineage.may_own(&row.owner)) {
             if let hash_map::Entry::Vacant(at) = found_at.entry(row.seq) {
                 self.store.checkpoint_numbered(row.seq)?.map(|row| at.insert(Arc::new(row)));
             }
         }
-        let tools: HashMap<StepRef, String> =
-            self.store.steps(id, None)?.into_iter().map(|row| (row.step.at, row.step.tool)).collect();
         let mut changes: Vec<NumberedChange> = Vec::new();
         let mut chosen: Vec<ChosenChange> = Vec::new();
         let mut own = Vec::new();
@@ -218,8 +221,8 @@ impl Workspace {
         for row in &rows {
             let Some(checkpoint) = found_at.get(&row.seq) else { continue };
             let place = checkpoint.checkpoint.place.as_ref();
-            let is_yours = row.owner == Owner::You && place.is_some_and(|place| place.session == *id);
-            let is_own = is_of(row, id);
+            let is_yours = row.owner == Owner::You && place.is_some_and(is_here);
+            let is_own = lineage.may_own(&row.owner);
             let is_wanted = is_own || (options.all && is_yours);
             if !is_wanted {
                 continue;
@@ -257,7 +260,7 @@ impl Workspace {
         let mut yours_unlisted = Counts::default();
         for row in found_at.values().filter(|row| is_unlisted(row)) {
             match (&row.checkpoint.place, row.checkpoint.cause) {
-                (Some(place), _) if place.session != *id => {}
+                (Some(place), _) if !is_here(place) => {}
                 (Some(_), Cause::AfterTool) => unlisted += row.checkpoint.changes,
                 (Some(_), _) if options.all && !self.may_be_a_tools(row)? => yours_unlisted += row.checkpoint.changes,
                 _ => {}
@@ -272,27 +275,32 @@ impl Workspace {
     /// The wanted sessions, the one that reported last first.
     fn session_views(&self, is_wanted: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionView>, StoreError> {
         let turns = self.store.last_turns()?;
-        let mut prompts = self.store.first_prompts()?;
         let checkpoints = self.store.checkpoint_counts()?;
         let gaps = self.store.gap_counts()?;
         let changes = self.store.changes_by_session(&is_wanted)?;
+        let rows = self.store.sessions()?;
+        let titles = Titles::of(&rows, self.store.first_prompts()?);
+        let current = rows.iter().find(|row| row.session.rank != Rank::Deleted).map(|row| row.session.id.clone());
         let view = |row: SessionRow| {
             let live = self.is_live(&row);
             let session = row.session;
             let id = &session.id;
-            let title = prompts.remove(id);
-            let title = title.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
             let of_paths = changes.get(id).into_iter().flat_map(HashMap::values);
+            let inherited = session.origin.as_ref().map_or(0, |origin| origin.turn.saturating_sub(1));
+            let own = turns.get(id).map_or(0, |number| u32::try_from(*number).unwrap_or(u32::MAX));
             SessionView {
-                title: title.map(str::to_owned),
+                title: titles.get(id),
                 started_at: session.started_at,
                 last_at: row.last_at,
                 ended_at: row.ended_at,
                 live,
-                turns: turns.get(id).map_or(0, |number| u32::try_from(*number).unwrap_or(u32::MAX)),
+                turns: own.max(inherited),
                 checkpoints: checkpoints.get(id).copied().unwrap_or(0),
                 changes: counts(of_paths.filter_map(|(first, last)| net(*first, *last))),
                 gaps: gaps.get(id).copied().unwrap_or(0),
+                origin: session.origin.as_ref().map(Into::into),
+                rank: session.rank,
+                current: current.as_ref() == Some(id),
                 id: session.id,
                 agent: session.agent,
                 agent_id: session.agent_id,
@@ -300,8 +308,44 @@ impl Workspace {
                 transcript: session.transcript,
             }
         };
-        let rows = self.store.sessions()?;
         Ok(rows.into_iter().filter(|row| is_wanted(&row.session.id)).map(view).collect())
+    }
+}
+
+/// What sessions are called where nobody named them.
+struct Titles {
+    prompts: HashMap<SessionId, String>,
+    /// The name and the parent of each.
+    known: HashMap<SessionId, (Option<String>, Option<SessionId>)>,
+}
+
+impl Titles {
+    fn of(rows: &[SessionRow], prompts: HashMap<SessionId, String>) -> Self {
+        let known = rows.iter().map(|row| {
+            let Session { id, name, origin, .. } = &row.session;
+            (id.clone(), (name.clone(), origin.as_ref().map(|origin| origin.parent.clone())))
+        });
+        Self { prompts, known: known.collect() }
+    }
+
+    /// The first line of its first prompt; of a branch what its parent is called, marked as such.
+    fn get(&self, id: &SessionId) -> Option<String> {
+        // A record that was tampered with may go in a circle.
+        const GENERATIONS: usize = 1000;
+        let mut at = id;
+        for generation in 0..GENERATIONS {
+            let (name, parent) = self.known.get(at)?;
+            let marked = |text: &str| if generation == 0 { text.to_owned() } else { format!("{text} (branch)") };
+            match (name.as_deref().filter(|_| generation > 0), parent) {
+                (Some(name), _) => return Some(marked(name)),
+                (None, Some(parent)) => at = parent,
+                (None, None) => {
+                    let prompt = self.prompts.get(at)?;
+                    return prompt.lines().find(|line| !line.trim().is_empty()).map(marked);
+                }
+            }
+        }
+        None
     }
 }
 
@@ -339,17 +383,6 @@ fn is_unlisted(row: &CheckpointRow) -> bool {
         && !checkpoint.changes.is_empty()
         && checkpoint.parent.is_some()
         && !matches!(checkpoint.cause, Cause::Operation | Cause::Manual)
-}
-
-/// Whether a change is a session's own, or may be.
-pub(crate) fn is_of(row: &ChangeRow, session: &SessionId) -> bool {
-    match &row.owner {
-        Owner::Step { step, .. } => step.session == *session,
-        Owner::Unsure { candidates } => {
-            candidates.iter().any(|one| matches!(one, Candidate::Step(step) if step.session == *session))
-        }
-        Owner::You | Owner::Operation { .. } => false,
-    }
 }
 
 fn file(row: &ChangeRow) -> ChangedFile {

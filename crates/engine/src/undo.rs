@@ -48,6 +48,8 @@ impl Workspace {
             paths: options.choice.paths.clone(),
             git: None,
             git_stays: None,
+            conversation: None,
+            conversation_stays: None,
             outside,
             touches_outside: options.outside,
             returns: None,

@@ -1,6 +1,8 @@
 //! Plain values that every surface shows: the command line's `--json` and the HTTP API print these same types.
 
+mod archive;
 mod blame;
+mod conversation;
 mod git;
 mod operations;
 mod sessions;
@@ -16,7 +18,9 @@ use piton_model::{
 use piton_store::CheckpointRow;
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use archive::{RenamedName, SessionExported, SessionImported};
 pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
+pub use conversation::{ConversationOutcome, ConversationPlanView, OriginView};
 pub use git::{Exported, ExportedCommit, GitPlanView};
 pub use operations::{
     Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations,

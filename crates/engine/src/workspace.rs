@@ -18,6 +18,9 @@ pub const DEFAULT_BUDGET: u64 = 10 << 30;
 /// Less than this is no budget: the database alone may take some of it.
 pub const MINIMUM_BUDGET: u64 = 8 << 20;
 
+/// A conversation with more branches than this is one that nobody cleans up.
+const MOST_BRANCHES: usize = 100;
+
 /// Roots over these are refused unless forced: what they hold is seldom one project.
 const LIMIT: Limit = Limit { files: 500_000, bytes: 20 << 30 };
 
@@ -30,6 +33,11 @@ pub struct Environment {
     pub global_excludes: Option<PathBuf>,
     /// State folders of agents, which are never captured.
     pub agent_state: Vec<PathBuf>,
+    /// Where agents keep their transcripts, folder by folder, with the agent's name. Nothing else is read as one, and no
+    /// branch is written anywhere else.
+    pub transcripts: Vec<(String, PathBuf)>,
+    /// How many branches a conversation may have.
+    pub most_branches: usize,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The largest root that is captured without being forced.
@@ -50,6 +58,8 @@ impl Default for Environment {
             home_folder: None,
             global_excludes: None,
             agent_state: Vec::new(),
+            transcripts: Vec::new(),
+            most_branches: MOST_BRANCHES,
             clock: Arc::new(SystemClock),
             limit: LIMIT,
             guesses_session: true,

@@ -24,9 +24,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// Eight bytes that nobody can guess, for a new id.
-pub fn random() -> std::io::Result<[u8; 8]> {
-    let mut bytes = [0; 8];
+/// Bytes that nobody can guess, for a new id.
+pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
 //! Files outside every workspace that somebody named: read, and never more than that.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
@@ -29,22 +29,45 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Option<Plain>> {
     Ok(Some(Plain { bytes, mode }))
 }
 
-/// Opens a plain file for reading its whole lines from a place in it, with the length of all whole lines: whoever writes
-/// to it may be in the middle of one.
+/// The whole lines of a file that somebody may be writing to.
+#[derive(Debug)]
+pub struct Lines {
+    /// Reads them, from the place that was asked for.
+    pub reader: BufReader<Take<File>>,
+    /// How long all of them are, from the file's beginning.
+    pub length: u64,
+    /// Whether the file goes on with a part of a line: its writer is in the middle of it.
+    pub cut_off: bool,
+    /// Its permission bits.
+    pub mode: u16,
+}
+
+/// Opens a plain file for reading its whole lines from a place in it; none where nothing is.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(path: &Path, from: u64) -> io::Result<Option<(BufReader<impl Read + use<>>, u64)>> {
-    let Some((mut file, _)) = open_plain(path)? else { return Ok(None) };
-    let length = whole_lines(&mut file)?;
+pub fn lines(path: &Path, from: u64) -> io::Result<Option<Lines>> {
+    let Some((mut file, mode)) = open_plain(path)? else { return Ok(None) };
+    let (length, all) = whole_lines(&mut file)?;
     file.seek(SeekFrom::Start(from.min(length)))?;
-    Ok(Some((BufReader::with_capacity(256 << 10, file.take(length.saturating_sub(from))), length)))
+    let reader = BufReader::with_capacity(256 << 10, file.take(length.saturating_sub(from)));
+    Ok(Some(Lines { reader, length, cut_off: all > length, mode }))
 }
 
-/// Where the last whole line ends.
-fn whole_lines(file: &mut File) -> io::Result<u64> {
+/// Makes a folder of an agent's, for its user alone, where it is not there yet.
+///
+/// # Errors
+/// What the system refuses.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Where the last whole line ends, and the file.
+fn whole_lines(file: &mut File) -> io::Result<(u64, u64)> {
     const BACK: u64 = 64 << 10;
-    let mut end = file.metadata()?.len();
+    let all = file.metadata()?.len();
+    let mut end = all;
     let mut buffer = Vec::new();
     while end > 0 {
         let from = end.saturating_sub(BACK);
@@ -52,11 +75,11 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
         buffer.clear();
         file.by_ref().take(end - from).read_to_end(&mut buffer)?;
         if let Some(at) = buffer.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(from + at as u64 + 1);
+            return Ok((from + at as u64 + 1, all));
         }
         end = from;
     }
-    Ok(0)
+    Ok((0, all))
 }
 
 fn open_plain(path: &Path) -> io::Result<Option<(File, u16)>> {
@@ -93,9 +116,9 @@ mod tests {
             assert!(read(&at(other), 4).is_err(), "{other}");
         }
         std::fs::write(at("lines"), "one\ntwo\nthr").unwrap();
-        let (mut rest, length) = read_from(&at("lines"), 4).unwrap().unwrap();
+        let mut rest = lines(&at("lines"), 4).unwrap().unwrap();
         let mut text = String::new();
-        rest.read_to_string(&mut text).unwrap();
-        assert_eq!((&text[..], length), ("two\n", 8));
+        rest.reader.read_to_string(&mut text).unwrap();
+        assert_eq!((&text[..], rest.length, rest.cut_off), ("two\n", 8, true));
     }
 }

@@ -69,9 +69,13 @@ impl Effects {
                         }
                     }
                 }
-                OperationKind::Redo { of, left } => {
+                OperationKind::Redo { of, gone, left } => {
                     let Some(of) = places.get(of) else { continue };
+                    let gone = index(gone);
                     for (number, (_, change)) in changes.iter().enumerate() {
+                        if holds(&gone, change) {
+                            effects.set(number, done.seq, false);
+                        }
                         let is_borne_on = effects.since[number].iter().any(|(seq, _)| seq == of);
                         if is_borne_on && !is_left(left, change) {
                             let before = effects.at(number, of - 1);
@@ -128,7 +132,8 @@ mod tests {
     /// Plays a history and says which changes are in effect: a change is the letter of its checkpoint and its path.
     ///
     /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` only the path `b`; `<a^b` keeps the
-    /// change b; `-ab` undoes the changes a and b; `+2` takes back the second operation.
+    /// change b; `-ab` undoes the changes a and b; `+2` takes back the second operation, `+2-a` and with it
+    /// the change a.
     fn check(history: &str, expected: &str) {
         let id = |name: &str| CheckpointId::from_random([name.as_bytes()[0]; 8]);
         let operation = |n: usize| OperationId::from_random([n as u8; 8]);
@@ -150,7 +155,10 @@ mod tests {
                     OperationKind::Rewind { target: id(target), paths, kept: kept.map(named), left: Vec::new() }
                 }
                 "-" => OperationKind::Undo { changes: named(rest) },
-                "+" => OperationKind::Redo { of: operation(rest.parse().unwrap()), left: Vec::new() },
+                "+" => {
+                    let (of, gone) = rest.split_once('-').unwrap_or((rest, ""));
+                    OperationKind::Redo { of: operation(of.parse().unwrap()), gone: named(gone), left: Vec::new() }
+                }
                 name => {
                     changes.push((seq, ChangeRef { checkpoint: id(name), path: path(name) }));
                     continue;
@@ -175,6 +183,9 @@ mod tests {
             ("a b c <a +1", "abc"),
             // Work since stays in effect when the rewind is taken back.
             ("a b c <a d +1", "abcd"),
+            // Unless it goes with the branch that the redo leads away from; and comes back with it.
+            ("a b c <a d e +1-d", "abce"),
+            ("a b c <a d +1-d +2", "ad"),
             // To a future turn, and from there back again.
             ("a b c <a d <c", "abc"),
             ("a b c <a d <c <d", "ad"),

@@ -75,6 +75,13 @@ pub enum Record {
     Gap(Gap),
     /// Something was said.
     Message(Message),
+    /// A session came from an archive: all that is recorded of it before this happened elsewhere.
+    Imported {
+        /// Which.
+        session: SessionId,
+        /// When it came.
+        at: Timestamp,
+    },
     /// An operation came to an end.
     Ended {
         /// Which.
@@ -310,6 +317,9 @@ pub enum OperationKind {
     Redo {
         /// Which.
         of: OperationId,
+        /// Changes that were made since and went with it: those of the branch that it leads away from.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        gone: Vec<ChangesAt>,
         /// Paths that stayed as they were all the same.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<WorkspacePath>,

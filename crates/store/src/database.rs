@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 5;
+pub(crate) const VERSION: i64 = 6;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 13] = [
@@ -65,6 +65,7 @@ CREATE TABLE checkpoints(
   session TEXT, turn INTEGER, step INTEGER, description TEXT, owned TEXT NOT NULL, git BLOB
 );
 CREATE INDEX checkpoints_of ON checkpoints(session, turn, step) WHERE session IS NOT NULL;
+CREATE INDEX checkpoints_imported ON checkpoints(seq) WHERE line >= 2147483648;
 CREATE TABLE names(name TEXT PRIMARY KEY, checkpoint TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX names_of ON names(checkpoint);
 CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
@@ -200,6 +201,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
         Record::SessionEnded { .. } => "session-ended",
         Record::Gap(_) => "gap",
         Record::Message(_) => "message",
+        Record::Imported { .. } => "imported",
     };
     db.prepare_cached("INSERT OR REPLACE INTO records(seq, kind, pack, offset, length) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![seq, kind, place.pack, place.offset as i64, place.length])?;
@@ -301,7 +303,8 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
         | Record::TurnEnded(_)
         | Record::SessionEnded { .. }
         | Record::Gap(_)
-        | Record::Message(_) => crate::sessions::apply(db, seq, &numbered.record)?,
+        | Record::Message(_)
+        | Record::Imported { .. } => crate::sessions::apply(db, seq, &numbered.record)?,
     }
     Ok(())
 }

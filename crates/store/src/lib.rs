@@ -4,6 +4,7 @@
 //! writes the workspace. `docs/format.md` says what is on the disk, in which order it is written, and what is assumed
 //! of the disk.
 
+mod archive;
 mod aside;
 mod database;
 mod error;
@@ -29,6 +30,7 @@ use piton_host::{Index, Lock, clock};
 use piton_model::ObjectId;
 use rusqlite::{Connection, OptionalExtension, params};
 
+pub use archive::{Archive, ArchiveError, ArchiveTotals, ArchiveWriter, Manifest};
 pub use error::StoreError;
 pub use home::{Home, Known};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};

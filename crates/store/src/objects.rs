@@ -18,7 +18,7 @@ pub const CHUNKED_FROM: u64 = 1 << 20;
 
 const CHUNK_MIN: usize = 64 << 10;
 const CHUNK_AVERAGE: usize = 256 << 10;
-const CHUNK_MAX: usize = 1 << 20;
+pub(crate) const CHUNK_MAX: usize = 1 << 20;
 
 /// An object ready to be written. Made outside any lock, since that is where the work is.
 pub struct Packed(pub(crate) pack::Packed);
@@ -63,6 +63,27 @@ impl Writer<'_> {
             self.append(pack_blob(id, bytes).map_err(StoreError::io("cannot pack", self.folder()))?)?;
         }
         Ok(id)
+    }
+
+    /// Takes in a large blob as it comes, in chunks. Returns its id and its length.
+    pub fn large(&mut self, bytes: &mut dyn Read) -> Result<(ObjectId, u64), StoreError> {
+        struct Failure(StoreError);
+        impl From<io::Error> for Failure {
+            fn from(source: io::Error) -> Self {
+                Self(StoreError::Io { what: "cannot read", path: "a transcript".into(), source })
+            }
+        }
+        let (id, length, list) = pack_large(bytes, |id, bytes| {
+            if !self.contains(&id).map_err(Failure)? {
+                self.append(pack_blob(id, bytes)?).map_err(Failure)?;
+            }
+            Ok(())
+        })
+        .map_err(|Failure(error)| error)?;
+        if !self.contains(&id)? {
+            self.append(list)?;
+        }
+        Ok((id, length))
     }
 
     /// Takes in a tree.

@@ -13,7 +13,7 @@ const MAGIC: &[u8; 4] = b"PiTn";
 /// Bytes of a record before its payload.
 pub(crate) const RECORD_HEAD: usize = 56;
 /// No record holds more than this when unpacked: a damaged length must not exhaust memory.
-const LARGEST: u32 = 256 << 20;
+pub(crate) const LARGEST: u32 = 256 << 20;
 
 /// What a record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,7 +137,7 @@ fn check(head: &[u8], payload: &[u8]) -> [u8; 8] {
 }
 
 /// The length of the record that begins with this head, if it is a record's head.
-fn record_length(head: &[u8]) -> Option<u64> {
+pub(crate) fn record_length(head: &[u8]) -> Option<u64> {
     let number = |at: usize| head.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
     (head.get(..4)? == MAGIC && number(12)? <= LARGEST).then_some(())?;
     Some(RECORD_HEAD as u64 + u64::from(number(8)?))

@@ -197,6 +197,13 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             ])?;
             touch(db, session, seq, *at)?;
         }
+        Record::Imported { session, .. } => {
+            // Nobody is at it here, and none of its tools' windows was ever open here.
+            db.prepare_cached("UPDATE sessions SET last_seq = 0, ended_at = coalesce(ended_at, last_at) WHERE id = ?1")?
+                .execute([session.as_str()])?;
+            let all = [step_key_of(session, 0, 0), step_key_of(session, 99_999_999, 99_999_999)];
+            db.prepare_cached("UPDATE steps SET ended_seq = NULL WHERE key BETWEEN ?1 AND ?2")?.execute(all)?;
+        }
         _ => {}
     }
     Ok(())
@@ -381,9 +388,10 @@ impl Store {
         self.rows(&format!("{STEP} WHERE ended_seq > ?1 ORDER BY seq"), [seq as i64], step)
     }
 
-    /// The steps that began after a record, oldest first.
+    /// The steps that began here after a record, oldest first. Those of an archive have ended, and none here saw it.
     pub fn steps_since(&self, seq: u64) -> Result<Vec<StepRow>, StoreError> {
-        self.rows(&format!("{STEP} WHERE seq > ?1 ORDER BY seq"), [seq as i64], step)
+        let here = "ending IS NULL OR ended_seq IS NOT NULL";
+        self.rows(&format!("{STEP} WHERE seq > ?1 AND ({here}) ORDER BY seq"), [seq as i64], step)
     }
 
     /// Who made the newest recorded change of each path, looking back through the last changes.
@@ -394,7 +402,9 @@ impl Store {
         /// An edit of so long ago says little of who edits now.
         const BACK: i64 = 5_000;
         let rows = self.rows(
-            "SELECT seq, path, kind, owner FROM (SELECT * FROM changes ORDER BY key DESC LIMIT ?1) ORDER BY key",
+            "SELECT seq, path, kind, owner FROM (
+               SELECT * FROM changes WHERE seq NOT IN (SELECT seq FROM checkpoints WHERE line >= 2147483648)
+               ORDER BY key DESC LIMIT ?1) ORDER BY key",
             [BACK],
             change,
         )?;
@@ -472,12 +482,18 @@ impl Store {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// The changes that are a session's own or may be, and the user's own, of all checkpoints, in order.
-    pub fn changes_about(&self, session: &SessionId) -> Result<Vec<ChangeRow>, StoreError> {
+    /// The changes that are one of some sessions' own or may be, and the user's own, of all checkpoints, in order.
+    pub fn changes_about<'a>(
+        &self,
+        sessions: impl Iterator<Item = &'a SessionId>,
+    ) -> Result<Vec<ChangeRow>, StoreError> {
         let you = serde_json::to_string(&Owner::You).map_err(to_sql)?;
+        let mut parameters = vec![you];
+        parameters.extend(sessions.map(SessionId::to_string));
+        let about = " OR instr(owner, ?)".repeat(parameters.len() - 1);
         self.rows(
-            "SELECT seq, path, kind, owner FROM changes WHERE owner = ?2 OR instr(owner, ?1) ORDER BY key",
-            [session.as_str(), &you],
+            &format!("SELECT seq, path, kind, owner FROM changes WHERE owner = ?{about} ORDER BY key"),
+            rusqlite::params_from_iter(parameters),
             change,
         )
     }
@@ -517,6 +533,21 @@ impl Store {
     /// How many checkpoints each session has.
     pub fn checkpoint_counts(&self) -> Result<HashMap<SessionId, u64>, StoreError> {
         self.by_session("SELECT session, count(*) FROM checkpoints WHERE session IS NOT NULL GROUP BY session")
+    }
+
+    /// Whether anything that was said in a session was reported.
+    pub fn has_messages(&self, session: &SessionId) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE session = ?1)";
+        Ok(self.db().prepare_cached(sql)?.query_row([session.as_str()], |row| row.get(0))?)
+    }
+
+    /// What was said in a session, as it was reported, in order.
+    pub fn messages(&self, session: &SessionId) -> Result<Vec<Message>, StoreError> {
+        let sql = "SELECT session, turn, role, text, at FROM messages WHERE session = ?1 ORDER BY seq";
+        self.rows(sql, [session.as_str()], |row| {
+            let (turn, role, text) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(Message { session: parsed(row, 0)?, turn, role, text, at: Timestamp(row.get(4)?) })
+        })
     }
 
     /// How many gaps each session has, where it has any.

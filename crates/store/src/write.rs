@@ -47,7 +47,7 @@ pub struct Writer<'s> {
 }
 
 /// A row for an object takes about this much of the database and of the index.
-const ROW: u64 = 200;
+pub(crate) const ROW: u64 = 200;
 /// More objects than this go where they belong at once.
 const FEW: usize = 1_000;
 /// Kept free of objects, so that the database's log, and above all the end of an operation, always find room.
@@ -133,14 +133,17 @@ impl<'s> Writer<'s> {
     }
 
     fn spend(&mut self, bytes: u64) -> Result<(), StoreError> {
-        match self.room.checked_sub(bytes) {
-            Some(room) => {
-                self.room = room;
-                Ok(())
-            }
-            None => {
-                let needed = self.budget.saturating_add(bytes - self.room);
-                Err(StoreError::OverBudget { needed, budget: self.budget })
+        self.make_sure_of(bytes)?;
+        self.room -= bytes;
+        Ok(())
+    }
+
+    /// Refuses what would not fit, before any of it is written.
+    pub(crate) fn make_sure_of(&self, bytes: u64) -> Result<(), StoreError> {
+        match bytes.checked_sub(self.room) {
+            None | Some(0) => Ok(()),
+            Some(over) => {
+                Err(StoreError::OverBudget { needed: self.budget.saturating_add(over), budget: self.budget })
             }
         }
     }

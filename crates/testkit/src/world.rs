@@ -40,7 +40,8 @@ impl World {
     pub fn at(base: &Path, change: impl FnOnce(&mut Environment)) -> Self {
         let base = base.canonicalize().expect("a scratch folder has a path");
         std::fs::create_dir_all(base.join("ws")).expect("a workspace can be made");
-        let mut environment = Environment::default();
+        let transcripts = vec![("claude-code".to_owned(), base.join(".claude/projects"))];
+        let mut environment = Environment { transcripts, ..Environment::default() };
         change(&mut environment);
         Self { scratch: None, engine: Engine::new(base.join("home"), environment), base }
     }

@@ -11,10 +11,9 @@ use serde_json::json;
 use super::{TASK_NOTIFICATION, tools};
 use crate::adapter::{Reply, json_line};
 use crate::event::{
-    BadReport, Event, MAX_COMMAND, MAX_ID, MAX_MESSAGE, MAX_PATHS, Report, Subagent, ToolCall, absolute,
-    check_session_id, cut, one_line, shown,
+    BadReport, Event, MAX_ID, MAX_MESSAGE, Report, Subagent, ToolCall, absolute, check_session_id, cut, one_line,
 };
-use crate::fields::{Raw, is_full_list, is_true, object, read, required, text, texts};
+use crate::fields::{Raw, is_full_list, is_true, object, read, required, text};
 
 /// The fields of a hook's input that piton reads.
 #[derive(Deserialize)]
@@ -40,24 +39,6 @@ struct Input<'a> {
     background_tasks: Raw<'a>,
     reason: Raw<'a>,
     trigger: Raw<'a>,
-}
-
-/// The fields of a tool's input that say what it does; contents of files are not among them.
-#[derive(Default, Deserialize)]
-struct ToolInput<'a> {
-    #[serde(borrow)]
-    file_path: Raw<'a>,
-    notebook_path: Raw<'a>,
-    path: Raw<'a>,
-    file_paths: Raw<'a>,
-    paths: Raw<'a>,
-    command: Raw<'a>,
-    run_in_background: Raw<'a>,
-    description: Raw<'a>,
-    skill: Raw<'a>,
-    pattern: Raw<'a>,
-    query: Raw<'a>,
-    url: Raw<'a>,
 }
 
 /// The one field of a tool's response that piton reads.
@@ -154,31 +135,15 @@ fn tool_call(input: &Input<'_>, cwd: Option<&Path>) -> Result<ToolCall, BadRepor
     if tool.is_empty() {
         return Err(BadReport::Missing { field: "tool_name" });
     }
-    let given: ToolInput<'_> = object(input.tool_input).unwrap_or_default();
-    let mut named: Vec<String> = [given.file_path, given.notebook_path, given.path]
-        .into_iter()
-        .filter_map(text)
-        .map(|p| p.into_owned())
-        .collect();
-    for list in [given.file_paths, given.paths] {
-        named.extend(texts::<MAX_PATHS>(list).unwrap_or_default());
-    }
-    named.truncate(MAX_PATHS);
-    let command = text(given.command).map(|command| cut(&command, MAX_COMMAND));
-    let detail = named.first().map(|path| shown(cwd, path).into_owned()).or_else(|| command.clone()).or_else(|| {
-        [given.description, given.skill, given.pattern, given.query, given.url]
-            .into_iter()
-            .find_map(text)
-            .map(|detail| cut(&detail, MAX_COMMAND))
-    });
+    let given = tools::describe(&tool, input.tool_input, cwd);
     // A command that was sent to the background while it ran says so only in its response.
     let went_on = object::<ToolResponse<'_>>(input.tool_response).is_some_and(|r| r.background_task_id.is_some());
     Ok(ToolCall {
         id: text(input.tool_use_id).map(|id| one_line(&id, MAX_ID)).filter(|id| !id.is_empty()),
-        summary: crate::event::summarize(&tool, detail.as_deref()),
-        paths: named.iter().filter_map(|path| absolute(cwd, path)).collect(),
-        command,
-        background: is_true(given.run_in_background) || tools::is_background(&tool) || went_on,
+        summary: given.summary,
+        paths: given.named.iter().filter_map(|path| absolute(cwd, path)).collect(),
+        command: given.command,
+        background: given.background || tools::is_background(&tool) || went_on,
         tool,
     })
 }

@@ -1,11 +1,17 @@
-//! Claude Code: its hooks, its settings file, its command files and its transcripts.
+//! Claude Code: its hooks, its settings file, its command files, its transcripts and their branches.
 //!
 //! What is said of it here was seen in versions 2.1.197 and 2.1.325 and is tested on what those versions sent. Its
 //! formats grow: unknown events, fields, tools and kinds of lines are normal and never an error.
 
+pub mod branch;
 pub mod command;
 pub mod hooks;
+mod lines;
+mod members;
+pub mod said;
 pub mod settings;
+pub mod summary;
+pub mod survey;
 pub mod tools;
 pub mod transcript;
 

@@ -1,4 +1,11 @@
-//! Which of Claude Code's tools only read.
+//! Claude Code's tools: which of them only read, and what a call of one does in a few words.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::event::{MAX_COMMAND, MAX_PATHS, cut, shown, summarize};
+use crate::fields::{Raw, is_true, object, text, texts};
 
 /// Tools that cannot change a file of the workspace, today's names and former ones: Claude Code also tries a tool's
 /// former names against a matcher.
@@ -57,6 +64,59 @@ pub(crate) fn is_background(tool: &str) -> bool {
 /// version, or from an MCP server, is captured without anybody knowing its name.
 pub fn matcher() -> String {
     format!("^(?!(?:{})$).*", READERS.join("|"))
+}
+
+/// The fields of a tool's input that say what it does; contents of files are not among them.
+#[derive(Default, Deserialize)]
+struct ToolInput<'a> {
+    #[serde(borrow)]
+    file_path: Raw<'a>,
+    notebook_path: Raw<'a>,
+    path: Raw<'a>,
+    file_paths: Raw<'a>,
+    paths: Raw<'a>,
+    command: Raw<'a>,
+    run_in_background: Raw<'a>,
+    description: Raw<'a>,
+    skill: Raw<'a>,
+    pattern: Raw<'a>,
+    query: Raw<'a>,
+    url: Raw<'a>,
+}
+
+/// What a call says of itself.
+pub(crate) struct Described {
+    /// In a few words, such as `Edit src/auth.ts`.
+    pub summary: String,
+    /// The files that it names, as it names them.
+    pub named: Vec<String>,
+    /// Its shell command.
+    pub command: Option<String>,
+    /// Whether it asks to go on in the background.
+    pub background: bool,
+}
+
+/// Reads a tool's input; one that piton does not know is told by whatever names a file, a command or a purpose.
+pub(crate) fn describe(tool: &str, input: Raw<'_>, cwd: Option<&Path>) -> Described {
+    let given: ToolInput<'_> = object(input).unwrap_or_default();
+    let mut named: Vec<String> = [given.file_path, given.notebook_path, given.path]
+        .into_iter()
+        .filter_map(text)
+        .map(|p| p.into_owned())
+        .collect();
+    for list in [given.file_paths, given.paths] {
+        named.extend(texts::<MAX_PATHS>(list).unwrap_or_default());
+    }
+    named.truncate(MAX_PATHS);
+    let command = text(given.command).map(|command| cut(&command, MAX_COMMAND));
+    let detail = named.first().map(|path| shown(cwd, path).into_owned()).or_else(|| command.clone()).or_else(|| {
+        [given.description, given.skill, given.pattern, given.query, given.url]
+            .into_iter()
+            .find_map(text)
+            .map(|detail| cut(&detail, MAX_COMMAND))
+    });
+    let summary = summarize(tool, detail.as_deref());
+    Described { summary, named, command, background: is_true(given.run_in_background) }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 
 use piton_model::Timestamp;
 use serde::Deserialize;
@@ -14,8 +14,9 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::de::{Deserializer, IgnoredAny, IntoDeserializer, SeqAccess, Visitor};
 
 use super::TASK_NOTIFICATION;
+use super::lines::{Lines, streamed};
 use crate::event::{MAX_ID, cut, one_line};
-use crate::fields::Text;
+use crate::fields::{Raw, Text, text};
 
 /// A turn, as its transcript tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,46 +47,33 @@ pub struct Summary {
     pub cut_off: bool,
 }
 
+/// The most characters of a turn's text.
 const MAX_TEXT: usize = 4000;
-/// A line up to this length is held in memory. A longer one, which holds an image or a tool's whole output, is read as
-/// it comes, and only what a turn needs is kept.
-const LINE_IN_MEMORY: u64 = 1 << 20;
+/// What is kept of a text in a line that does not fit in memory: [`MAX_TEXT`] characters, and most of them if they are
+/// escapes.
+pub(super) const TEXT_IN_MEMORY: usize = 32 << 10;
+/// The most bytes of a message's texts together.
+const MAX_TEXTS: usize = 1 << 20;
 
 /// Reads a transcript from its beginning and hands over each turn in order.
-pub fn turns(mut reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::Result<Summary> {
+pub fn turns(reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::Result<Summary> {
     let mut summary = Summary::default();
-    let mut buffer = Vec::new();
-    loop {
-        buffer.clear();
-        if reader.by_ref().take(LINE_IN_MEMORY).read_until(b'\n', &mut buffer)? == 0 {
-            return Ok(summary);
-        }
-        let mut ended = buffer.ends_with(b"\n");
-        let line = if ended || (buffer.len() as u64) < LINE_IN_MEMORY {
-            if buffer.trim_ascii().is_empty() {
-                continue;
-            }
-            short_line(&buffer)
-        } else {
-            let mut rest = RestOfLine { reader: &mut reader, ended: false };
-            let line = long_line(&buffer, &mut rest)?;
-            rest.skip()?;
-            ended = rest.ended;
-            line
-        };
+    let mut lines = Lines::new(reader, TEXT_IN_MEMORY);
+    while let Some(line) = lines.next(|bytes| Ok(read(bytes)?.1), stream)? {
         summary.lines += 1;
-        match line {
-            Ok(None) => {}
-            Ok(Some(line)) => {
-                if let Some(text) = line.turn_text() {
+        match line.read {
+            Ok(Entry::User(user)) => {
+                if let Some(text) = user.turn_text() {
                     summary.turns += 1;
-                    each(line.into_turn(summary.turns, text));
+                    each(user.into_turn(summary.turns, text));
                 }
             }
-            Err(_) if !ended => summary.cut_off = true,
+            Ok(_) => {}
+            Err(_) if !line.ended => summary.cut_off = true,
             Err(_) => summary.unreadable += 1,
         }
     }
+    Ok(summary)
 }
 
 /// The name of the folder in `~/.claude/projects` that holds the transcripts of sessions begun in `cwd`.
@@ -104,62 +92,51 @@ pub fn project_folder(cwd: &str) -> Option<String> {
     (name.len() <= 200).then_some(name)
 }
 
-/// A user's line, or nothing for a line of another type, which may hold anything.
-fn short_line(bytes: &[u8]) -> Result<Option<Line>, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Kind<'a> {
-        #[serde(borrow, rename = "type")]
-        kind: Option<Text<'a>>,
-    }
-    match serde_json::from_slice::<Kind<'_>>(bytes)?.kind {
-        Some(kind) if kind.0 == "user" => serde_json::from_slice(bytes).map(Some),
-        _ => Ok(None),
-    }
+/// A line, as far as piton tells them apart.
+pub(super) enum Entry {
+    /// Of type `user`: a turn, a tool's result, or something that the agent put there.
+    User(Box<UserLine>),
+    /// The beginning of what the model sees after a compaction.
+    Boundary,
+    /// Of another type, which may hold anything.
+    Other,
 }
 
-/// The same for a line whose rest is still to be read; an error of the reader is the outer one.
-fn long_line(
-    beginning: &[u8],
-    rest: &mut RestOfLine<'_, impl BufRead>,
-) -> io::Result<Result<Option<Line>, serde_json::Error>> {
-    match serde_json::from_reader::<_, Line>(BufReader::new(beginning.chain(rest))) {
-        Err(e) if e.is_io() => Err(e.into()),
-        line => Ok(line.map(Some)),
-    }
+/// The fields that tell what a line is.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    subtype: Raw<'a>,
+    cwd: Raw<'a>,
 }
 
-/// Reads up to the end of a line and no further.
-struct RestOfLine<'a, R> {
-    reader: &'a mut R,
-    ended: bool,
+/// Reads a line that is in memory, and the folder that it names.
+pub(super) fn read(bytes: &[u8]) -> serde_json::Result<(Option<Cow<'_, str>>, Entry)> {
+    let head: Head<'_> = serde_json::from_slice(bytes)?;
+    let entry = match text(head.kind).as_deref() {
+        Some("user") => Entry::User(serde_json::from_slice(bytes)?),
+        Some("system") if text(head.subtype).as_deref() == Some("compact_boundary") => Entry::Boundary,
+        _ => Entry::Other,
+    };
+    Ok((text(head.cwd), entry))
 }
 
-impl<R: BufRead> RestOfLine<'_, R> {
-    fn skip(&mut self) -> io::Result<()> {
-        io::copy(self, &mut io::sink()).map(drop)
-    }
-}
-
-impl<R: BufRead> Read for RestOfLine<'_, R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.ended || out.is_empty() {
-            return Ok(0);
-        }
-        let available = self.reader.fill_buf()?;
-        let room = available.len().min(out.len());
-        let newline = available[..room].iter().position(|b| *b == b'\n');
-        let taken = newline.unwrap_or(room);
-        out[..taken].copy_from_slice(&available[..taken]);
-        self.ended = newline.is_some();
-        self.reader.consume(taken + usize::from(self.ended));
-        Ok(taken)
+/// Reads a line that does not fit in memory. The agent's own marks are short, so it is a user's or it does not matter.
+pub(super) fn stream(reader: &mut dyn Read) -> serde_json::Result<Entry> {
+    match streamed::<UserLine>(reader) {
+        Ok(line) if line.kind.as_ref().is_some_and(|kind| kind.0 == "user") => Ok(Entry::User(Box::new(line))),
+        Ok(_) => Ok(Entry::Other),
+        // Another type's line, whose fields hold something else.
+        Err(e) if e.is_data() => Ok(Entry::Other),
+        Err(e) => Err(e),
     }
 }
 
-/// What piton reads of a line.
+/// What piton reads of a user's line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+pub(super) struct UserLine {
     #[serde(rename = "type")]
     kind: Option<Owned>,
     uuid: Option<Owned>,
@@ -209,20 +186,57 @@ const NOT_TYPED: [&str; 9] = [
     "<bash-stdout>",
     "<bash-stderr>",
     TASK_NOTIFICATION,
-    "[Request interrupted by user",
+    INTERRUPTED,
 ];
 
 /// Beginnings of texts that are put beside what the user typed.
 const BESIDE: [&str; 2] = ["<ide_", "<system-reminder>"];
 
-impl Line {
-    /// What the user said, if this line is the beginning of a turn.
-    fn turn_text(&self) -> Option<String> {
+/// How Claude Code begins the mark that an interruption leaves.
+const INTERRUPTED: &str = "[Request interrupted by user";
+
+impl UserLine {
+    /// What the user said, if this line is the beginning of a turn, cut for showing.
+    pub fn turn_text(&self) -> Option<String> {
+        match self.typed()? {
+            Typed::Text(text) => Some(cut(&slash_command(&text), MAX_TEXT)),
+            // An image alone is a prompt too.
+            Typed::Other(kind) => Some(format!("[{}]", one_line(kind, 40))),
+        }
+    }
+
+    /// The same as it was typed, nothing where nothing was.
+    pub fn prompt(&self) -> Option<String> {
+        match self.typed()? {
+            Typed::Text(text) => Some(slash_command(&text).into_owned()),
+            Typed::Other(_) => Some(String::new()),
+        }
+    }
+
+    /// Whether this is the mark that an interruption leaves.
+    pub fn is_interruption(&self) -> bool {
+        let texts = self.message.as_ref().and_then(|message| message.content.as_ref()).map(|content| &content.texts);
+        self.is_sidechain != Some(true)
+            && texts.is_some_and(|texts| texts.iter().any(|text| text.trim_start().starts_with(INTERRUPTED)))
+    }
+
+    /// What stands for the turns before a compaction, if this line holds it.
+    pub fn summary(&self) -> Option<String> {
+        let content = self.message.as_ref()?.content.as_ref()?;
+        (self.is_compact_summary == Some(true) && self.is_sidechain != Some(true)).then(|| content.texts.join("\n"))
+    }
+
+    /// When, by the agent's clock.
+    pub fn at(&self) -> Option<Timestamp> {
+        time(&self.timestamp.as_ref()?.0)
+    }
+
+    fn typed(&self) -> Option<Typed<'_>> {
         let flags = [self.is_meta, self.is_sidechain, self.is_compact_summary, self.is_visible_in_transcript_only];
         let by_the_agent = flags.contains(&Some(true))
             || self.tool_use_result.is_some()
             || self.origin.as_ref().and_then(|origin| origin.kind.as_ref()).is_some_and(|k| k.0 == "task-notification");
-        if by_the_agent || self.kind.as_ref().is_none_or(|kind| kind.0 != "user") {
+        if by_the_agent {
             return None;
         }
         let content = self.message.as_ref()?.content.as_ref()?;
@@ -236,21 +250,30 @@ impl Line {
             return None;
         }
         match (&texts[..], &content.other) {
-            // An image alone is a prompt too.
-            ([], Some(kind)) => Some(format!("[{}]", one_line(kind, 40))),
-            ([], None) => None,
-            _ => Some(cut(&slash_command(&texts.join("\n")), MAX_TEXT)),
+            ([], kind) => kind.as_deref().map(Typed::Other),
+            ([one], _) => Some(Typed::Text((*one).into())),
+            (several, _) => Some(Typed::Text(several.join("\n").into())),
         }
     }
 
-    fn into_turn(self, number: u32, text: String) -> TranscriptTurn {
+    /// The turn that begins with this line.
+    pub fn into_turn(self, number: u32, text: String) -> TranscriptTurn {
+        let at = self.at();
         let id = |given: Option<Owned>| given.map(|id| one_line(&id.0, MAX_ID)).filter(|id| !id.is_empty());
-        let at = self.timestamp.and_then(|at| {
-            let at: StrDeserializer<'_, ValueError> = at.0.as_str().into_deserializer();
-            Timestamp::deserialize(at).ok()
-        });
         TranscriptTurn { number, prompt_id: id(self.prompt_id), uuid: id(self.uuid), text, at }
     }
+}
+
+/// What a user gave: words, or something else and its kind.
+enum Typed<'a> {
+    Text(Cow<'a, str>),
+    Other(&'a str),
+}
+
+/// A time as Claude Code writes it.
+pub(super) fn time(text: &str) -> Option<Timestamp> {
+    let text: StrDeserializer<'_, ValueError> = text.into_deserializer();
+    Timestamp::deserialize(text).ok()
 }
 
 /// A command of the user's own as it was typed: the transcript has it in tags.
@@ -294,10 +317,16 @@ impl<'de> Deserialize<'de> for Content {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
                 let mut content = Content { texts: Vec::new(), other: None, is_result: false };
+                let mut room = MAX_TEXTS;
                 while let Some(block) = seq.next_element::<Block>()? {
                     match (block.kind.map(|kind| kind.0).as_deref(), block.text) {
                         (Some("tool_result"), _) => content.is_result = true,
-                        (Some("text"), Some(text)) => content.texts.push(text.0),
+                        (Some("text"), Some(text)) => {
+                            if room > 0 {
+                                room = room.saturating_sub(text.0.len());
+                                content.texts.push(text.0);
+                            }
+                        }
                         (Some(kind), _) => content.other = Some(kind.to_owned()),
                         (None, _) => {}
                     }
@@ -313,7 +342,10 @@ impl<'de> Deserialize<'de> for Content {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufReader;
+
     use super::*;
+    use crate::claude_code::lines::LINE_IN_MEMORY;
 
     fn read(transcript: &[u8]) -> (Vec<TranscriptTurn>, Summary) {
         let mut found = Vec::new();
@@ -401,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_turn_in_a_line_that_is_too_long_to_hold_is_counted_like_any_other() {
-        let image = "A".repeat(LINE_IN_MEMORY as usize + 5);
+        let image = "A".repeat(LINE_IN_MEMORY + 5);
         let long = format!(
             r#"{{"type":"user","uuid":"u2","message":{{"content":[{{"type":"image","source":{{"data":"{image}"}}}},{{"type":"text","text":"look"}}]}}}}"#
         );
@@ -428,7 +460,7 @@ mod tests {
                 Err(io::Error::other("disk"))
             }
         }
-        for length in [10, LINE_IN_MEMORY as usize + 10] {
+        for length in [10, LINE_IN_MEMORY + 10] {
             let beginning = vec![b' '; length];
             assert!(turns(BufReader::new(beginning.as_slice().chain(Fails)), |_| ()).is_err(), "{length}");
         }

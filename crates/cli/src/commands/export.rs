@@ -1,4 +1,6 @@
-//! `piton export`: checkpoints as git commits.
+//! `piton export`: a session as one file, or checkpoints as git commits.
+
+mod archive;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,18 +15,26 @@ use crate::error::Failure;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::{files, words};
 
-/// Write a checkpoint, or each turn of a session, to git as commits
+/// Write a session to one file, or checkpoints to git as commits
 ///
-/// With a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
+/// With a session it is an archive: one file with its turns, its checkpoints and every file in them, names, notes and the
+/// transcript, and the turns that it shares with the session that it is a branch of. `piton import` reads it into the store
+/// of another workspace, here or on another machine. Whoever has the file can read all of it.
+///
+/// With `--git` nothing but commits is made. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
 /// each turn, one after the other, and your own edits between turns as commits of their own, so that `git log -p`, `git
 /// blame` or `git bisect` can look at them. The same checkpoints always become the same commits. HEAD, the index and your
 /// files stay as they are; only the reference is made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
-    #[arg(required_unless_present = "session", conflicts_with = "session")]
+    /// The session: the beginning of its id, or its name. With `--git` the checkpoint: an id or its beginning, a name, a turn
+    /// such as t3, an age such as 10m, or start
+    #[arg(value_name = "SESSION|TARGET", required_unless_present = "session", conflicts_with = "session")]
     target: Option<String>,
+    /// The file to write [default: session-ID.piton here]; - for stdout
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "git")]
+    output: Option<PathBuf>,
     /// All turns of a session: the beginning of its id, or its name
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
@@ -32,15 +42,17 @@ pub struct Args {
     #[arg(long, value_name = "REF")]
     git: Option<String>,
     /// Another repository than the one around the workspace; a bare one is made where nothing is
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, requires = "git")]
     into: Option<PathBuf>,
-    /// Replace the reference if it is there; never a branch that is checked out
+    /// Replace the file if it is there, or the reference; never a branch that is checked out
     #[arg(long)]
     force: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  piton export kmzq                      to session-kmzqwxyz.piton
+  piton export kmzq -o - | ssh host 'cat > s.piton'
   piton export t5 --git before-t5        then `git diff main before-t5`
   piton export --session kmzq --git agent/kmzq
   git log -p agent/kmzq                  the session, turn by turn
@@ -49,10 +61,7 @@ Examples:
 What git cannot hold is left out and said: empty folders, and permission bits other than the executable one.";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
-    let Some(reference) = &args.git else {
-        return Err(Failure::user("an export needs a place to go to")
-            .hint("`--git REF` makes commits under that name, such as `--git piton/export`"));
-    };
+    let Some(reference) = &args.git else { return archive::run(args, global, console) };
     let workspace = Surroundings::read(global)?.open(console)?;
     let what = match (&args.target, &args.session) {
         (_, Some(session)) => ExportWhat::Session(session.clone()),

@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod export;
 mod hook;
+mod import;
 mod init;
 mod log;
 mod man;
@@ -48,6 +49,7 @@ pub enum Command {
     Annotate(annotate::Args),
     Diff(diff::Args),
     Export(export::Args),
+    Import(import::Args),
     Blame(blame::Args),
     Status(status::Args),
     Init(init::Args),
@@ -79,6 +81,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Annotate(args) => annotate::run(&args, &global, console)?,
         Command::Diff(args) => diff::run(&args, &global, console)?,
         Command::Export(args) => export::run(&args, &global, console)?,
+        Command::Import(args) => import::run(&args, &global, console)?,
         Command::Blame(args) => blame::run(&args, &global, console)?,
         Command::Status(args) => status::run(&args, &global, console)?,
         Command::Init(args) => init::run(&args, &global, console)?,

@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use piton_engine::model::Scope;
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Plan, RewindOptions, Workspace};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
+use crate::conversation;
 use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path};
@@ -19,11 +21,14 @@ use crate::plan::{self, Around};
 use crate::settle::SettleArgs;
 use crate::words::label;
 
-/// Make the workspace's files equal to a checkpoint
+/// Go back to a checkpoint: the files, and the conversation with the agent
 ///
 /// Restores what changed, brings back what was deleted and deletes what was created since; then reads everything back and
 /// compares. The state now is captured first, so `piton redo` takes the rewind back. What a checkpoint did not capture
 /// (ignored folders and such) is never touched, and neither is .git.
+///
+/// The conversation goes back as a branch: a new session of the agent that ends just before the turn, under an id of its
+/// own. The old one stays as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,6 +45,15 @@ pub struct Args {
     /// Go back in what may be yours or the session's as well, which is carried over otherwise
     #[arg(long)]
     unsure: bool,
+    /// What goes back [default: both where the session's agent can go back in its conversation, else code]
+    #[arg(long, value_enum)]
+    scope: Option<ScopeArg>,
+    /// Put the prompt of that turn on the clipboard
+    #[arg(long)]
+    copy: bool,
+    /// Go on with the agent in the rewound conversation
+    #[arg(long, conflicts_with_all = ["preview", "json"])]
+    resume: bool,
     /// Put the repository's branch, HEAD and index back too; .git is left as it is otherwise
     #[arg(long, conflicts_with_all = ["paths", "paths_b64"])]
     git: bool,
@@ -58,6 +72,27 @@ pub struct Args {
     all_workspaces: bool,
 }
 
+/// What goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ScopeArg {
+    /// The files
+    Code,
+    /// What was said: a branch of the conversation, which the agent goes on with
+    Conversation,
+    /// Both, as one act
+    Both,
+}
+
+impl From<ScopeArg> for Scope {
+    fn from(scope: ScopeArg) -> Self {
+        match scope {
+            ScopeArg::Code => Self::Code,
+            ScopeArg::Conversation => Self::Conversation,
+            ScopeArg::Both => Self::Both,
+        }
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   piton rewind t5                           just before the agent's turn 5
@@ -65,6 +100,8 @@ Examples:
   piton rewind before-refactor --preview
   piton rewind 10m                          ten minutes back, after a question
   piton rewind t5 --keep-mine               with the edits that you made since
+  piton rewind t5 --scope code              the files, and not the conversation
+  piton rewind t5 --scope conversation --resume
   piton rewind kmzq --path src/auth.rs --yes
   piton rewind start --json --yes";
 
@@ -82,6 +119,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         settle: args.settle.settle(),
         outside: args.go.outside,
         git: args.git,
+        scope: args.scope.map(Into::into),
     };
     let mut way = args.go.way(args.typed());
     if args.careful {
@@ -93,19 +131,36 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             show_others(&surroundings, plan, &args.elsewhere(), console);
         }
     })?;
-    let Some(outcome) = done else { return Ok(()) };
-    let target = target_of(&workspace, &outcome, &args.target)?;
-    let mut outcome = outcome;
-    if args.all_workspaces {
-        outcome.also = rewind_others(&surroundings, &outcome, &target, &args.elsewhere());
+    let Some(mut outcome) = done else { return Ok(()) };
+    let target = match args.scope {
+        Some(ScopeArg::Conversation) => None,
+        _ => Some(target_of(&workspace, &outcome, &args.target)?),
+    };
+    if let (true, Some(target)) = (args.all_workspaces, &target) {
+        outcome.also = rewind_others(&surroundings, &outcome, target, &args.elsewhere());
     }
     let outcome = outcome;
-    console.print(&outcome, |out, look| write(out, look, &outcome, &target))?;
+    console.print(&outcome, |out, look| match &target {
+        Some(target) => write(out, look, &outcome, target),
+        None => writeln!(out, "rewound to before {}: {}", escape(&args.target), outcome::summary(&outcome, look)),
+    })?;
     if !console.is_json() {
         outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions));
         if outcome.operation.is_some() {
             console.say("`piton redo` takes it back");
         }
+    }
+    if let Some(done) = &outcome.conversation {
+        if let (true, Some(prompt)) = (args.copy, &done.prompt) {
+            conversation::copy(prompt)?;
+            console.say("the prompt is on the clipboard");
+        }
+        if args.resume && done.resume.is_some() {
+            return Err(conversation::resume(console, done));
+        }
+    }
+    if args.resume {
+        return Err(Failure::user("there is no conversation to go on with; the rewind itself is done"));
     }
     Ok(())
 }
@@ -118,6 +173,8 @@ impl Args {
             only_session: self.only_session,
             unsure: self.unsure,
             settle: self.settle.settle(),
+            // The conversation is one, and goes back here.
+            scope: Some(Scope::Code),
             ..RewindOptions::default()
         }
     }
@@ -130,6 +187,9 @@ impl Args {
         }
         for path in &self.paths.paths_b64 {
             typed.extend(["--path-b64".to_owned(), path.clone()]);
+        }
+        if let Some(scope) = self.scope {
+            typed.extend(["--scope".to_owned(), Scope::from(scope).as_str().to_owned()]);
         }
         let flags = [
             (self.keep_mine, "--keep-mine"),

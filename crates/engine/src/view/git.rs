@@ -37,7 +37,7 @@ impl GitPlanView {
     }
 }
 
-fn some_readable<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn some_readable<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     match path {
         Some(path) => super::readable(path, to),
         None => to.serialize_none(),

@@ -8,7 +8,10 @@ use piton_model::{CheckpointId, OperationId, StepRef, Timestamp};
 use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
-use super::{ChangedFile, CheckpointView, GitPlanView, PathView, SkippedView, readable};
+use super::{
+    ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, PathView, SkippedView,
+    readable,
+};
 
 /// What a rewind, an undo or a redo would do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,6 +58,12 @@ pub struct PlanView {
     /// Why the repository stays where it is, where it should go back with the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_stays: Option<String>,
+    /// Where the conversation goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationPlanView>,
+    /// Why the conversation stays where it is, where nobody said what to do with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_stays: Option<String>,
     /// Files outside the workspace that tools named and changed. They are touched only on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideView>,
@@ -98,7 +107,7 @@ impl PlanView {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         let is_at_home = !self.touches_outside || self.outside.iter().all(|file| file.act == OutsideAct::Unknown);
-        is_at_home && self.git.is_none() && self.is_empty_inside()
+        is_at_home && self.git.is_none() && self.conversation.is_none() && self.is_empty_inside()
     }
 
     /// Whether there is nothing to do in the workspace.
@@ -205,6 +214,12 @@ pub struct OperationOutcome {
     /// Why the repository stayed where it is, where it should have gone back with the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_stays: Option<String>,
+    /// Where the conversation went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationOutcome>,
+    /// Why the conversation stayed where it is, where nobody said what to do with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_stays: Option<String>,
     /// Files outside the workspace that tools named and changed; what was done, or would have been on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideView>,
@@ -242,7 +257,7 @@ pub struct OperationOutcome {
 pub struct OperationView {
     /// Its id.
     pub id: OperationId,
-    /// `rewind`, `undo`, `redo`, `recover`.
+    /// `rewind`, `undo`, `redo`, `branch`, `recover`.
     pub kind: String,
     /// The checkpoint or operation it is about.
     pub target: Option<String>,

@@ -3,10 +3,10 @@
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::Owner;
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, Ending, SessionId, Timestamp};
+use piton_model::{Cause, CheckpointId, Ending, Rank, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointView, FileChange, OperationView, PathView};
+use super::{CheckpointView, FileChange, OperationView, OriginView, PathView};
 
 /// A session in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct SessionView {
     pub agent_id: String,
     /// What a person calls it.
     pub name: Option<String>,
-    /// The first prompt that piton heard, its first line.
+    /// The first prompt that piton heard, its first line; of a branch, what its parent is called and ` (branch)`.
     pub title: Option<String>,
     /// When piton first heard of it.
     pub started_at: Timestamp,
@@ -39,6 +39,15 @@ pub struct SessionView {
     pub gaps: u64,
     /// The agent's own conversation file.
     pub transcript: Option<String>,
+    /// How it began, where it is a branch of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<OriginView>,
+    /// What a person made of it.
+    #[serde(default, skip_serializing_if = "Rank::is_plain")]
+    pub rank: Rank,
+    /// Whether this is where the user is: the session that reported last, or that was gone to since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub current: bool,
 }
 
 /// A list of sessions.

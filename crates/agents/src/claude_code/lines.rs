@@ -1,0 +1,256 @@
+//! A transcript line by line, with bounded memory.
+//!
+//! A line up to [`LINE_IN_MEMORY`] is held as it is. A longer one, which holds an image or a tool's whole output, is held
+//! with its long texts cut. One that is still too long then, because it has many short ones, is read as it comes.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use memchr::{memchr, memchr2};
+use serde::de::DeserializeOwned;
+
+/// The most bytes of a line in memory.
+pub(super) const LINE_IN_MEMORY: usize = 1 << 20;
+
+/// One line that is not empty.
+pub(super) struct Line<T> {
+    /// The byte at which it begins.
+    pub at: u64,
+    /// The byte after it, its newline included.
+    pub end: u64,
+    /// Whether it has a newline.
+    pub ended: bool,
+    /// What was made of it.
+    pub read: serde_json::Result<T>,
+}
+
+/// Hands out the lines of a transcript.
+pub(super) struct Lines<R> {
+    reader: R,
+    at: u64,
+    longest_text: usize,
+    line: Vec<u8>,
+    cut: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Texts in lines that do not fit in memory are cut to about `longest_text` bytes.
+    pub fn new(reader: R, longest_text: usize) -> Self {
+        Self { reader, at: 0, longest_text, line: Vec::new(), cut: Vec::new() }
+    }
+
+    /// The next line, made into something by one of two ways; none at the end.
+    pub fn next<T>(
+        &mut self,
+        in_memory: impl FnOnce(&[u8]) -> serde_json::Result<T>,
+        streamed: impl FnOnce(&mut dyn Read) -> serde_json::Result<T>,
+    ) -> io::Result<Option<Line<T>>> {
+        loop {
+            self.line.clear();
+            let length = self.reader.by_ref().take(LINE_IN_MEMORY as u64).read_until(b'\n', &mut self.line)?;
+            let at = self.at;
+            self.at += length as u64;
+            if length == 0 {
+                return Ok(None);
+            }
+            let ended = self.line.ends_with(b"\n");
+            if ended || length < LINE_IN_MEMORY {
+                if self.line.trim_ascii().is_empty() {
+                    continue;
+                }
+                let read = in_memory(&self.line);
+                return Ok(Some(Line { at, end: self.at, ended, read }));
+            }
+            let mut rest = RestOfLine { reader: &mut self.reader, taken: 0, ended: false, plain: 0 };
+            let mut short = ShortTexts::new(self.line.as_slice().chain(&mut rest), self.longest_text);
+            self.cut.clear();
+            short.by_ref().take(LINE_IN_MEMORY as u64).read_to_end(&mut self.cut)?;
+            let read = if self.cut.len() < LINE_IN_MEMORY {
+                in_memory(&self.cut)
+            } else {
+                match streamed(&mut self.cut.as_slice().chain(short)) {
+                    Err(e) if e.is_io() => return Err(e.into()),
+                    read => read,
+                }
+            };
+            rest.skip()?;
+            self.at += rest.taken;
+            return Ok(Some(Line { at, end: self.at, ended: rest.ended, read }));
+        }
+    }
+}
+
+/// The usual way with a line that does not fit in memory.
+pub(super) fn streamed<T: DeserializeOwned>(reader: &mut dyn Read) -> serde_json::Result<T> {
+    serde_json::from_reader(BufReader::new(reader))
+}
+
+/// Reads up to the end of a line and no further; its newline is taken and not handed out.
+struct RestOfLine<'a, R> {
+    reader: &'a mut R,
+    /// How many bytes were taken, the newline included.
+    taken: u64,
+    ended: bool,
+    /// How many of the reader's next bytes are known to hold no newline.
+    plain: usize,
+}
+
+impl<R: BufRead> RestOfLine<'_, R> {
+    fn skip(&mut self) -> io::Result<()> {
+        loop {
+            let length = self.fill_buf()?.len();
+            if length == 0 {
+                return Ok(());
+            }
+            self.consume(length);
+        }
+    }
+}
+
+impl<R: BufRead> BufRead for RestOfLine<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.ended {
+            return Ok(&[]);
+        }
+        if self.plain == 0 {
+            let available = self.reader.fill_buf()?;
+            self.plain = memchr(b'\n', available).unwrap_or(available.len());
+            if self.plain == 0 {
+                self.ended = !available.is_empty();
+                self.taken += u64::from(self.ended);
+                self.reader.consume(usize::from(self.ended));
+                return Ok(&[]);
+            }
+        }
+        Ok(&self.reader.fill_buf()?[..self.plain])
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.plain -= length;
+        self.taken += length as u64;
+        self.reader.consume(length);
+    }
+}
+
+impl<R: BufRead> Read for RestOfLine<'_, R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(out)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+/// JSON with its long texts cut, never within a character or an escape.
+struct ShortTexts<R> {
+    inner: R,
+    longest: usize,
+    place: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Between,
+    /// In a text of which so many bytes may still come.
+    Text(usize),
+    /// After a backslash in such a text.
+    Escape(usize),
+    /// Before the digits of `\uXXXX`.
+    Digits(u8, usize),
+    /// In the part of a text that is left out.
+    Dropped,
+    DroppedEscape,
+}
+
+impl<R: BufRead> ShortTexts<R> {
+    fn new(inner: R, longest: usize) -> Self {
+        Self { inner, longest, place: Place::Between }
+    }
+}
+
+impl<R: BufRead> Read for ShortTexts<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut made = 0;
+        while made == 0 {
+            let given = self.inner.fill_buf()?;
+            if given.is_empty() || out.is_empty() {
+                return Ok(0);
+            }
+            let mut taken = 0;
+            while taken < given.len() && made < out.len() {
+                let left = &given[taken..];
+                let room = left.len().min(out.len() - made);
+                // How many bytes go on, and how many are left out after them.
+                let (copied, dropped, place) = match self.place {
+                    Place::Between => match memchr(b'"', &left[..room]) {
+                        Some(quote) => (quote + 1, 0, Place::Text(self.longest)),
+                        None => (room, 0, Place::Between),
+                    },
+                    Place::Text(0) if left[0] & 0xc0 != 0x80 => (0, 0, Place::Dropped),
+                    Place::Text(longest) => {
+                        let room = room.min(longest.max(1));
+                        match memchr2(b'"', b'\\', &left[..room]) {
+                            Some(at) if left[at] == b'"' => (at + 1, 0, Place::Between),
+                            Some(at) => (at + 1, 0, Place::Escape(longest.saturating_sub(at + 1))),
+                            None => (room, 0, Place::Text(longest.saturating_sub(room))),
+                        }
+                    }
+                    Place::Escape(longest) if left[0] == b'u' => (1, 0, Place::Digits(4, longest)),
+                    Place::Escape(longest) | Place::Digits(1, longest) => (1, 0, Place::Text(longest)),
+                    Place::Digits(digits, longest) => (1, 0, Place::Digits(digits - 1, longest)),
+                    Place::Dropped => match memchr2(b'"', b'\\', left) {
+                        // The quote itself is looked at again, as the end of the text.
+                        Some(at) if left[at] == b'"' => (0, at, Place::Text(1)),
+                        Some(at) => (0, at + 1, Place::DroppedEscape),
+                        None => (0, left.len(), Place::Dropped),
+                    },
+                    Place::DroppedEscape => (0, 1, Place::Dropped),
+                };
+                out[made..made + copied].copy_from_slice(&left[..copied]);
+                made += copied;
+                taken += copied + dropped;
+                self.place = place;
+            }
+            self.inner.consume(taken);
+        }
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shortened(json: &str, longest: usize) -> String {
+        for capacity in [1, 2, 3, 7, 64] {
+            let mut whole = String::new();
+            let mut reader = ShortTexts::new(BufReader::with_capacity(capacity, json.as_bytes()), longest);
+            reader.read_to_string(&mut whole).unwrap();
+            let mut bytewise = Vec::new();
+            let mut reader = ShortTexts::new(BufReader::with_capacity(capacity, json.as_bytes()), longest);
+            let mut one = [0];
+            while reader.read(&mut one).unwrap() == 1 {
+                bytewise.push(one[0]);
+            }
+            assert_eq!(whole.as_bytes(), bytewise, "{capacity}");
+            if capacity == 64 {
+                return whole;
+            }
+        }
+        unreachable!()
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters_and_everything_else_stays() {
+        for (json, longest, expected) in [
+            (r#"{"a":"12345","b":[1,"12","1234"]}"#, 3, r#"{"a":"123","b":[1,"12","123"]}"#),
+            (r#"{"a":"12\"45","b":"\\"}"#, 3, r#"{"a":"12\"","b":"\\"}"#),
+            (r#"{"a":"1234\"56\\","b":1}"#, 3, r#"{"a":"123","b":1}"#),
+            (r#"["12\u00e9\u00e9\u00e9"]"#, 3, r#"["12\u00e9"]"#),
+            (r#"["aéé","éa"]"#, 2, r#"["aé","é"]"#),
+            (r#"["😀😀"]"#, 1, r#"["😀"]"#),
+            (r#"[1234567, true ,{}]"#, 2, r#"[1234567, true ,{}]"#),
+            (r#"["never ends"#, 3, r#"["nev"#),
+        ] {
+            assert_eq!(shortened(json, longest), expected, "{json}");
+        }
+    }
+}

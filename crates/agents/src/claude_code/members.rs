@@ -1,0 +1,300 @@
+//! Copies a transcript and lets somebody look at the members of each line's own object, and change them.
+//!
+//! Nothing is parsed and written again: what is not changed goes through as the bytes that it is, whatever they are, and
+//! nothing longer than a key or a short value is held. Only as much of JSON is understood as is needed to tell a line's
+//! own members from those further inside.
+
+use std::io::{self, BufRead, Write};
+
+use memchr::{memchr, memchr3};
+
+/// The most bytes of a key; a longer one is none that anybody asks for.
+const MAX_KEY: usize = 128;
+/// The most bytes of a value that is shown; ids, names and paths are shorter, and a longer one goes through unseen.
+const MAX_VALUE: usize = 8 << 10;
+
+/// Somebody who looks at members.
+pub(super) trait Look {
+    /// The keys to be shown.
+    const KEYS: &'static [&'static str];
+
+    /// A member whose value is a text or a literal, as it stands in the line. What is returned is put in its place.
+    fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>>;
+
+    /// The line is at its end, and all its members were shown.
+    fn line_ends(&mut self) {}
+}
+
+/// What a copy did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// How many lines, empty ones apart.
+    pub lines: u64,
+    /// How many bytes were read. Fewer than there should be: the transcript became shorter meanwhile.
+    pub read: u64,
+    /// How many bytes were written.
+    pub bytes: u64,
+    /// Whether the last line had no newline.
+    pub cut_off: bool,
+}
+
+/// Copies everything from one to the other. A line that is no object, and what follows an object on its line, is copied
+/// and not looked at.
+pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl Look) -> io::Result<Copied> {
+    let mut pass = Pass {
+        look,
+        out: Out { to, bytes: 0 },
+        place: Place::Before,
+        depth: 0,
+        at_key: true,
+        key: Vec::new(),
+        asked: None,
+        held: Vec::new(),
+        lines: 0,
+    };
+    let mut read = 0;
+    loop {
+        let given = from.fill_buf()?;
+        if given.is_empty() {
+            break;
+        }
+        pass.take(given)?;
+        let length = given.len();
+        read += length as u64;
+        from.consume(length);
+    }
+    let cut_off = pass.place != Place::Before;
+    if cut_off {
+        pass.line_ends()?;
+    }
+    Ok(Copied { lines: pass.lines, read, bytes: pass.out.bytes, cut_off })
+}
+
+struct Pass<'a, L, W> {
+    look: &'a mut L,
+    out: Out<'a, W>,
+    place: Place,
+    /// How many objects and lists are open.
+    depth: u64,
+    /// Whether the next text in the line's own object is a key.
+    at_key: bool,
+    key: Vec<u8>,
+    /// The key that was asked for and whose value comes next.
+    asked: Option<&'static str>,
+    /// The value that is to be shown, as far as it was read; not written yet.
+    held: Vec<u8>,
+    lines: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At the beginning of a line.
+    Before,
+    /// In the line's object, between texts.
+    Between,
+    /// In a text, and whether a backslash came just before.
+    Text(Text, bool),
+    /// In a value to be shown that is no text.
+    Literal,
+    /// In something that is not looked at, up to the end of the line.
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Text {
+    Key,
+    Shown,
+    Passed,
+}
+
+struct Out<'a, W> {
+    to: &'a mut W,
+    bytes: u64,
+}
+
+impl<W: Write> Out<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        self.to.write_all(bytes)
+    }
+}
+
+impl<L: Look, W: Write> Pass<'_, L, W> {
+    fn take(&mut self, given: &[u8]) -> io::Result<()> {
+        // Everything before this is written or held.
+        let mut done = 0;
+        let mut at = 0;
+        while at < given.len() {
+            match self.place {
+                Place::Before => {
+                    match given[at] {
+                        b' ' | b'\t' | b'\r' | b'\n' => {}
+                        b'{' => {
+                            (self.depth, self.at_key, self.asked) = (1, true, None);
+                            self.place = Place::Between;
+                        }
+                        // Its newline is looked for with its first byte, which may be the only one.
+                        _ => {
+                            self.place = Place::Other;
+                            continue;
+                        }
+                    }
+                    at += 1;
+                }
+                Place::Other => match memchr(b'\n', &given[at..]) {
+                    Some(length) => {
+                        at += length + 1;
+                        self.line_ends()?;
+                    }
+                    None => at = given.len(),
+                },
+                Place::Between => {
+                    let byte = given[at];
+                    match byte {
+                        b'\n' => self.line_ends()?,
+                        b'"' if self.depth > 1 => self.place = Place::Text(Text::Passed, false),
+                        b'{' | b'[' => {
+                            self.depth += 1;
+                            self.asked = None;
+                        }
+                        b'}' | b']' => {
+                            self.depth -= 1;
+                            if self.depth == 0 {
+                                self.place = Place::Other;
+                            }
+                        }
+                        b' ' | b'\t' | b'\r' => {}
+                        _ if self.depth > 1 => {}
+                        b',' => (self.at_key, self.asked) = (true, None),
+                        b':' => self.at_key = false,
+                        b'"' if self.at_key => {
+                            self.key.clear();
+                            self.place = Place::Text(Text::Key, false);
+                        }
+                        _ if self.asked.is_some() => {
+                            self.out.write(&given[done..at])?;
+                            self.held.push(byte);
+                            self.place = if byte == b'"' { Place::Text(Text::Shown, false) } else { Place::Literal };
+                        }
+                        b'"' => self.place = Place::Text(Text::Passed, false),
+                        _ => {}
+                    }
+                    at += 1;
+                }
+                Place::Literal => match given[at] {
+                    // What comes after it is no part of it.
+                    b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n' => {
+                        self.show()?;
+                        done = at;
+                    }
+                    byte => {
+                        self.held.push(byte);
+                        at += 1;
+                        if self.held.len() > MAX_VALUE {
+                            self.let_go()?;
+                            self.place = Place::Between;
+                            done = at;
+                        }
+                    }
+                },
+                Place::Text(kind, escaped) => {
+                    // Whatever is escaped is part of the text, but a newline cannot be.
+                    let end = if escaped && given[at] != b'\n' {
+                        None
+                    } else {
+                        memchr3(b'"', b'\\', b'\n', &given[at..]).map(|length| at + length)
+                    };
+                    let until = if escaped && given[at] != b'\n' { at + 1 } else { end.unwrap_or(given.len()) };
+                    self.place = Place::Text(kind, false);
+                    self.collect(kind, &given[at..until]);
+                    at = until;
+                    if kind == Text::Shown && self.held.len() > MAX_VALUE {
+                        self.let_go()?;
+                        self.place = Place::Text(Text::Passed, false);
+                        done = at;
+                        continue;
+                    }
+                    let Some(end) = end else { continue };
+                    match (given[end], kind) {
+                        (b'\\', _) => {
+                            self.collect(kind, b"\\");
+                            self.place = Place::Text(kind, true);
+                        }
+                        (b'\n', _) => {
+                            if kind == Text::Shown {
+                                done = end;
+                            }
+                            self.line_ends()?;
+                        }
+                        (_, Text::Key) => {
+                            self.asked = asked(L::KEYS, &self.key);
+                            self.place = Place::Between;
+                        }
+                        (_, Text::Shown) => {
+                            self.held.push(b'"');
+                            self.show()?;
+                            done = end + 1;
+                        }
+                        (_, Text::Passed) => self.place = Place::Between,
+                    }
+                    at = end + 1;
+                }
+            }
+        }
+        match self.place {
+            Place::Literal | Place::Text(Text::Shown, _) => Ok(()),
+            _ => self.out.write(&given[done..]),
+        }
+    }
+
+    fn collect(&mut self, kind: Text, bytes: &[u8]) {
+        match kind {
+            Text::Key => {
+                let room = (MAX_KEY + 1).saturating_sub(self.key.len());
+                self.key.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            Text::Shown => self.held.extend_from_slice(bytes),
+            Text::Passed => {}
+        }
+    }
+
+    /// The value that is held is whole.
+    fn show(&mut self) -> io::Result<()> {
+        let new = self.asked.take().and_then(|key| self.look.member(key, &self.held));
+        self.out.write(new.as_deref().unwrap_or(&self.held))?;
+        self.held.clear();
+        self.place = Place::Between;
+        Ok(())
+    }
+
+    /// What is held goes through as it is.
+    fn let_go(&mut self) -> io::Result<()> {
+        self.asked = None;
+        self.out.write(&self.held)?;
+        self.held.clear();
+        Ok(())
+    }
+
+    fn line_ends(&mut self) -> io::Result<()> {
+        self.let_go()?;
+        self.lines += 1;
+        self.place = Place::Before;
+        self.look.line_ends();
+        Ok(())
+    }
+}
+
+/// Which of the keys it is, however it is written.
+fn asked(keys: &'static [&'static str], raw: &[u8]) -> Option<&'static str> {
+    if raw.len() > MAX_KEY {
+        return None;
+    }
+    let written = if raw.contains(&b'\\') { unquoted(&[b"\"", raw, b"\""].concat()) } else { None };
+    let bytes = written.as_ref().map_or(raw, |text| text.as_bytes());
+    keys.iter().copied().find(|key| key.as_bytes() == bytes)
+}
+
+/// The text of a value that is one.
+pub(super) fn unquoted(value: &[u8]) -> Option<String> {
+    serde_json::from_slice(value).ok()
+}

@@ -1,0 +1,117 @@
+//! A session as one file: written beside its place, and put there when it is whole.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use piton_engine::model::Target;
+use piton_engine::view::SessionExported;
+use piton_engine::{ArchiveError, ExportSessionError, TargetError, Workspace};
+
+use super::Args;
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{escape, escape_path};
+use crate::words;
+
+/// Bytes that are gathered before they are written.
+const GATHERED: usize = 1 << 20;
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let Some(wanted) = args.session.as_deref().or(args.target.as_deref()) else {
+        return Err(Failure::user("an export needs a session").hint("`piton sessions` lists them"));
+    };
+    let is_stream = args.output.as_deref() == Some(Path::new("-"));
+    if is_stream && console.is_json() {
+        return Err(Failure::user("the archive and the JSON document cannot both go to stdout")
+            .hint("without `--json`, or `-o FILE`"));
+    }
+    if is_stream && console.look.terminal {
+        return Err(Failure::user("an archive is nothing that a terminal can show").hint("`-o FILE`, or a pipe"));
+    }
+    let surroundings = Surroundings::read(global)?;
+    let workspace = surroundings.open(console)?;
+    let session = match workspace.session_meant(Some(wanted), wanted) {
+        Ok(row) => row.session,
+        Err(TargetError::UnknownSession(_)) if matches!(wanted.parse(), Ok(Target::Turn { .. })) => {
+            return Err(Failure::user(format!("`{wanted}` is no session, and an archive is of a whole one"))
+                .hint("`piton sessions` lists them")
+                .hint("`--git REF` makes commits of checkpoints under that name, such as `--git piton/export`"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if is_stream {
+        let mut out = BufWriter::with_capacity(GATHERED, io::stdout().lock());
+        workspace.export_session(session.id.as_str(), &mut out)?;
+        return out.flush().map_err(Failure::stdout);
+    }
+    let name = args.output.clone().unwrap_or_else(|| format!("session-{}.piton", session.id.short()).into());
+    let place = surroundings.here.join(name);
+    let exported = write_file(&workspace, session.id.as_str(), &place, args.force)?;
+    console.print(&exported, |out, look| write(out, look, &exported, &place))?;
+    if !console.is_json() {
+        console.say_with(|out, look| write_remarks(out, look, &exported, place.starts_with(workspace.path())));
+    }
+    Ok(())
+}
+
+fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -> Result<SessionExported, Failure> {
+    let refused = |error: io::Error| Failure::user(format!("{}: {error}", escape_path(place)));
+    let taken = || Failure::user(format!("{} is there already", escape_path(place)));
+    let taken = || taken().hint("another name with `-o FILE`, or `--force` to replace it");
+    if place.is_dir() {
+        return Err(Failure::user(format!("{} is a folder", escape_path(place))).hint("name the file to write"));
+    }
+    // A link to nothing is something too.
+    if !force && (place.exists() || place.is_symlink()) {
+        return Err(taken());
+    }
+    let folder = place.parent().map_or_else(PathBuf::new, Path::to_owned);
+    // For its user alone, as the store is.
+    let mut file = tempfile::Builder::new().prefix(".piton-").tempfile_in(&folder).map_err(refused)?;
+    let mut out = BufWriter::with_capacity(GATHERED, file.as_file_mut());
+    let mut exported = workspace.export_session(session, &mut out).map_err(|error| match error {
+        ExportSessionError::Archive(ArchiveError::Write(error)) => refused(error),
+        other => other.into(),
+    })?;
+    out.flush().map_err(refused)?;
+    drop(out);
+    file.as_file().sync_all().map_err(refused)?;
+    let put = if force { file.persist(place) } else { file.persist_noclobber(place) };
+    match put {
+        Ok(_) => {}
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Err(taken()),
+        Err(error) => return Err(refused(error.error)),
+    }
+    exported.file = Some(place.to_owned());
+    Ok(exported)
+}
+
+fn write(out: &mut dyn Write, look: &Look, exported: &SessionExported, place: &Path) -> io::Result<()> {
+    writeln!(
+        out,
+        "{}: session {} of {}, {}, {}, {}",
+        escape_path(place),
+        look.paint.id(exported.session.short()),
+        escape(&exported.agent),
+        words::plural(exported.turns, "turn"),
+        words::plural(exported.checkpoints, "checkpoint"),
+        words::size(exported.size),
+    )
+}
+
+fn write_remarks(out: &mut dyn Write, look: &Look, exported: &SessionExported, is_inside: bool) -> io::Result<()> {
+    let note = look.paint.warn("note:");
+    if let Some(why) = &exported.transcript_missing {
+        writeln!(out, "{note} without the transcript: {}", escape(why))?;
+    }
+    if exported.sessions.len() > 1 {
+        let parents: Vec<_> = exported.sessions[1..].iter().map(|id| id.short().to_owned()).collect();
+        writeln!(out, "with the turns that it shares with {}", parents.join(", "))?;
+    }
+    if is_inside {
+        writeln!(out, "{note} it lies in the workspace, so the next checkpoint captures it too")?;
+    }
+    Ok(())
+}

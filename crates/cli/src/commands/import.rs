@@ -1,0 +1,87 @@
+//! `piton import`: a session from an archive, into this workspace's store.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use piton_engine::view::SessionImported;
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{escape, escape_path};
+use crate::words;
+
+/// Read a session from an archive into this workspace's store
+///
+/// The archive is one that `piton export SESSION` made. Its turns and checkpoints can then be looked at, compared, searched
+/// and rewound to like any other; your files stay as they are, and so does everything that the store has. The checkpoints
+/// are those of another folder, so a rewind to one asks for `--across`.
+///
+/// Anybody may have made an archive, so all of it is checked first: one that is damaged, or says what no piton says, is
+/// refused as a whole. A name that already means one of your checkpoints goes on doing so.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The archive
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    file: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton import session-kmzqwxyz.piton
+  piton log --session kmzq               what was asked and done in it
+  piton diff kmzq:t1 kmzq:t2             what its first turn changed
+  piton rewind kmzq:t2 --across          lay out its files as they were before its second turn";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let mut workspace = surroundings.open(console)?;
+    let file = surroundings.here.join(&args.file);
+    if file.is_dir() || !file.exists() {
+        let what = if file.is_dir() { "is a folder" } else { "is not there" };
+        return Err(Failure::user(format!("{} {what}", escape_path(&file))).hint("name the archive to read"));
+    }
+    let imported = workspace.import_session(&file)?;
+    console.print(&imported, |out, look| write(out, look, &imported))?;
+    if !console.is_json() {
+        console.say_with(|out, look| write_remarks(out, look, &imported));
+    }
+    Ok(())
+}
+
+fn write(out: &mut dyn Write, look: &Look, imported: &SessionImported) -> io::Result<()> {
+    let id = look.paint.id(imported.session.short());
+    if imported.already_here {
+        return writeln!(out, "session {id} is already here, with all that the archive has of it");
+    }
+    writeln!(
+        out,
+        "session {id} of {}: {}, {}, {} new in the store",
+        escape(&imported.agent),
+        words::plural(imported.turns, "turn"),
+        words::plural(imported.checkpoints, "checkpoint"),
+        words::size(imported.bytes),
+    )
+}
+
+fn write_remarks(out: &mut dyn Write, look: &Look, imported: &SessionImported) -> io::Result<()> {
+    let note = look.paint.warn("note:");
+    for renamed in &imported.renamed {
+        let (what, name) = (if renamed.session { "session" } else { "checkpoint" }, escape(&renamed.name));
+        match &renamed.now {
+            Some(now) => writeln!(out, "{note} `{name}` is a {what} of yours; the archive's is `{}` here", escape(now))?,
+            None => writeln!(out, "{note} `{name}` means a {what} of yours; the archive's has no name here")?,
+        }
+    }
+    if imported.transcript.is_none() {
+        writeln!(out, "{note} the archive has no transcript")?;
+    }
+    if !imported.already_here {
+        let short = imported.session.short();
+        let hint = format!("`piton log --session {short}` shows it; your files are as they were");
+        writeln!(out, "{}", look.paint.dim(hint))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Gathering what goes into an archive: the records of a session, as they stand, without what is of this machine only.
+
+use std::collections::{HashMap, HashSet};
+
+use piton_model::git::GitState;
+use piton_model::ownership::{Candidate, Owned, Owner};
+use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
+use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, SessionId, Turn};
+use piton_store::{ArchiveError, ArchiveWriter, CheckpointRow, StoreError};
+
+use crate::lineage::Lineage;
+use crate::workspace::Workspace;
+
+/// What goes into an archive.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// In order.
+    pub records: Vec<Record>,
+    /// The checkpoints' trees, each once.
+    pub trees: Vec<ObjectId>,
+    /// Their repositories' states, each once.
+    git: Vec<ObjectId>,
+    /// The session's own first.
+    pub sessions: Vec<SessionId>,
+    pub turns: u64,
+    pub checkpoints: u64,
+}
+
+impl Gathered {
+    /// Says where the transcript of a session is.
+    pub(super) fn set_kept(&mut self, of: &SessionId, transcript: Option<KeptTranscript>) {
+        for record in &mut self.records {
+            match record {
+                Record::Session(session) if session.id == *of => session.kept = transcript.clone(),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Where a record stands: by the number of its own, or after what it is said of.
+type Order = (u64, u8);
+
+impl Workspace {
+    /// The records of a conversation: of the session itself all, of those that it is a branch of the turns that it shares.
+    pub(super) fn gather(&self, lineage: &Lineage) -> Result<Gathered, StoreError> {
+        let mut all = Gathered::default();
+        let mut sessions: Vec<Session> = Vec::new();
+        for id in lineage.sessions() {
+            sessions.extend(self.store.session(id)?.map(|row| row.session));
+        }
+        all.sessions = sessions.iter().map(|session| session.id.clone()).collect();
+        let has = |session: &SessionId, turn: u32| all.sessions.contains(session) && lineage.holds(session, turn);
+        let mut items: Vec<(Order, Record)> = Vec::new();
+        let mut rows: Vec<CheckpointRow> = Vec::new();
+        for id in &all.sessions {
+            let checkpoints = self.store.checkpoints_of(id)?.into_iter();
+            rows.extend(checkpoints.filter(|row| row.checkpoint.place.as_ref().is_some_and(|p| has(id, p.turn))));
+            all.turns += self.gather_turns(id, |turn| has(id, turn), &rows, &mut items)?;
+        }
+        let parents = self.parents_among(&rows)?;
+        let (mut trees, mut git) = (HashSet::new(), HashSet::new());
+        for CheckpointRow { seq, checkpoint, names, annotation } in rows {
+            if trees.insert(checkpoint.root.tree) {
+                all.trees.push(checkpoint.root.tree);
+            }
+            all.git.extend(checkpoint.git.filter(|state| git.insert(*state)));
+            let id = checkpoint.id.clone();
+            let parent = parents.get(&seq).cloned();
+            let checkpoint = Record::Checkpoint(portable(Checkpoint { parent, ..checkpoint }, has));
+            items.push(((seq, 1), checkpoint));
+            for name in names {
+                items.push(((seq, 3), Record::Name { checkpoint: id.clone(), name }));
+            }
+            if let Some(text) = annotation.filter(|text| !text.is_empty()) {
+                items.push(((seq, 4), Record::Annotation { checkpoint: id, text }));
+            }
+            all.checkpoints += 1;
+        }
+        // What is equal keeps its order, so that the same session always gives the same archive.
+        items.sort_by_key(|(order, _)| *order);
+        // Those that others are branches of come first.
+        for session in sessions.into_iter().rev() {
+            let origin = session.origin.filter(|origin| all.sessions.contains(&origin.parent));
+            let session = Session { transcript: None, kept: None, rank: Rank::Plain, origin, ..session };
+            all.records.push(Record::Session(session));
+        }
+        all.records.extend(items.into_iter().map(|(_, record)| record));
+        if let Some(row) = self.store.session(lineage.session())?
+            && let Some(at) = row.ended_at
+        {
+            all.records.push(Record::SessionEnded { session: row.session.id, reason: None, at });
+        }
+        Ok(all)
+    }
+
+    /// Turns, steps, gaps and what was said, of a session as far as it is wanted. Returns how many turns.
+    fn gather_turns(
+        &self,
+        session: &SessionId,
+        is_wanted: impl Fn(u32) -> bool,
+        checkpoints: &[CheckpointRow],
+        items: &mut Vec<(Order, Record)>,
+    ) -> Result<u64, StoreError> {
+        let mut last: HashMap<u32, u64> = HashMap::new();
+        let mut note = |turn: u32, seq: u64| {
+            let last = last.entry(turn).or_insert(seq);
+            *last = seq.max(*last);
+        };
+        for row in checkpoints {
+            if let Some(place) = row.checkpoint.place.as_ref().filter(|place| place.session == *session) {
+                note(place.turn, row.seq);
+            }
+        }
+        let ends = self.store.step_ends(session)?;
+        for row in self.store.steps(session, None)?.into_iter().filter(|row| is_wanted(row.step.at.turn)) {
+            let at = row.step.at.clone();
+            // A step of an archive has no such number here: its end comes right after it.
+            let ended = ends.get(&at).copied().unwrap_or(row.seq);
+            note(at.turn, row.seq.max(ended));
+            let step = piton_model::session::Step { outside: Vec::new(), process: None, ..row.step };
+            items.push(((row.seq, 1), Record::Step(step)));
+            if let Some((how, closed)) = row.ending.zip(row.closed) {
+                let end = StepEnd { at, how, closed, outside: Vec::new() };
+                items.push(((ended, 2), Record::StepEnded(end)));
+            }
+        }
+        for (seq, gap) in self.store.gaps(Some(session))?.into_iter().filter(|(_, gap)| is_wanted(gap.place.turn)) {
+            note(gap.place.turn, seq);
+            items.push(((seq, 1), Record::Gap(gap)));
+        }
+        for (seq, message) in self.store.messages_numbered(session)?.into_iter().filter(|(_, m)| is_wanted(m.turn)) {
+            note(message.turn, seq);
+            items.push(((seq, 1), Record::Message(message)));
+        }
+        let mut turns = 0;
+        for row in self.store.turns(session)?.into_iter().filter(|row| is_wanted(row.turn.number)) {
+            let number = row.turn.number;
+            let last = last.get(&number).copied().unwrap_or(row.seq).max(row.seq);
+            items.push(((row.seq, 0), Record::Turn(Turn { mark: None, ..row.turn })));
+            if let Some((how, at)) = row.ending.zip(row.ended_at) {
+                let end = TurnEnd { session: session.clone(), number, how, message: row.message, at };
+                items.push(((last, 5), Record::TurnEnded(end)));
+            }
+            turns += 1;
+        }
+        Ok(turns)
+    }
+
+    /// The nearest ancestor of each checkpoint that is among them too: what lies between is of others.
+    fn parents_among(&self, rows: &[CheckpointRow]) -> Result<HashMap<u64, CheckpointId>, StoreError> {
+        let ids: HashMap<u64, &CheckpointId> = rows.iter().map(|row| (row.seq, &row.checkpoint.id)).collect();
+        let mut nearest: HashMap<u64, Option<u64>> = HashMap::new();
+        // In order: of every link the answer for the one before it is known.
+        for link in self.store.links()? {
+            let parent = link.parent.and_then(|parent| match ids.contains_key(&parent) {
+                true => Some(parent),
+                false => nearest.get(&parent).copied().flatten(),
+            });
+            nearest.insert(link.seq, parent);
+        }
+        let found = rows.iter().filter_map(|row| Some((row.seq, (*ids.get(&nearest.get(&row.seq).copied()??)?).clone())));
+        Ok(found.collect())
+    }
+
+    /// Adds the repositories' states with what was staged. One that is not whole is left out, as it is everywhere else.
+    pub(super) fn add_git(
+        &self,
+        gathered: &mut Gathered,
+        archive: &mut ArchiveWriter<'_>,
+    ) -> Result<(), ArchiveError> {
+        let mut lost = HashSet::new();
+        for id in std::mem::take(&mut gathered.git) {
+            let state = self.store.blob(&id).ok().and_then(|json| serde_json::from_slice::<GitState>(&json).ok());
+            let staged: Option<Vec<ObjectId>> =
+                state.map(|state| state.staged.iter().filter_map(|entry| entry.blob).collect());
+            match staged.filter(|staged| staged.iter().all(|blob| self.store.blob(blob).is_ok())) {
+                Some(staged) => staged.iter().chain([&id]).try_for_each(|blob| archive.blob(blob))?,
+                None => drop(lost.insert(id)),
+            }
+        }
+        for record in &mut gathered.records {
+            if let Record::Checkpoint(checkpoint) = record {
+                checkpoint.git = checkpoint.git.filter(|id| !lost.contains(id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A checkpoint without what only its own store knows: operations, and sessions that do not come along.
+pub(super) fn portable(checkpoint: Checkpoint, has: impl Fn(&SessionId, u32) -> bool) -> Checkpoint {
+    let owner = |owner: Owner| match owner {
+        Owner::You => Owner::You,
+        Owner::Step { step, evidence } if has(&step.session, step.turn) => Owner::Step { step, evidence },
+        Owner::Step { .. } | Owner::Operation { .. } => Owner::Unsure { candidates: Vec::new() },
+        Owner::Unsure { mut candidates } => {
+            candidates.retain(|one| match one {
+                Candidate::Step(step) => has(&step.session, step.turn),
+                Candidate::You => true,
+            });
+            Owner::Unsure { candidates }
+        }
+    };
+    let owned = checkpoint.owned.into_iter().map(|one| Owned { owner: owner(one.owner), ..one }).collect();
+    let place = checkpoint.place.filter(|place| has(&place.session, place.turn));
+    Checkpoint { line: 1, operation: None, place, owned, ..checkpoint }
+}

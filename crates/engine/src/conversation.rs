@@ -1,0 +1,584 @@
+//! Taking a conversation back: a branch of the agent's transcript, which the agent goes on with. The original is read and
+//! never written.
+//!
+//! A branch is planned from one reading of the transcript, without any side effect. When it is carried out, its bytes go
+//! to the store first and then, as one more step of the operation, to a new file in the agent's own folder: so a crash
+//! leaves both the files and the branch, or neither.
+
+use std::cell::RefCell;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use piton_agents::Adapter;
+use piton_agents::claude_code::summary::{self, Summary};
+use piton_agents::claude_code::{branch, survey, transcript};
+use piton_host::{canonical, clock, outside};
+use piton_model::conversation::{Began, ConversationMove, Origin, Went};
+use piton_model::target::{TurnPlace, split_session};
+use piton_model::{Cause, Entry, ObjectId, OperationKind, Rank, Session, SessionId, Step, Target};
+use piton_store::{CHUNKED_FROM, CheckpointRow, SessionRow, Store, Writer};
+
+use crate::draft::{Aim, Remarks, Request, Seen, Settle};
+use crate::operate::OperationError;
+use crate::outside::{OutsideChanges, place};
+use crate::rewind::files;
+use crate::target::TargetError;
+use crate::view::{ConversationOutcome, ConversationPlanView};
+use crate::workspace::Workspace;
+
+/// Why a conversation stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum NoConversation {
+    /// A checkpoint outside every session.
+    #[error("the checkpoint is of no session")]
+    NoSession,
+    /// A moment within a turn.
+    #[error("a conversation goes back by whole turns; `t{turn}` is before this one, `t{turn}.end` after it")]
+    Within {
+        /// Which.
+        turn: u32,
+    },
+    /// An agent whose conversations piton cannot branch.
+    #[error("piton cannot go back in conversations of {0}")]
+    Agent(String),
+    /// An agent that does not report what is said.
+    #[error("the agent did not report what was said")]
+    NothingSaid,
+    /// No transcript.
+    #[error("its transcript is gone")]
+    Gone,
+    /// A transcript that a report named and that cannot be the session's.
+    #[error("its transcript is not where the agent keeps transcripts")]
+    Elsewhere,
+    /// A transcript that does not go back so far, or not to this session's turns.
+    #[error("its transcript does not have turn {turn}")]
+    NotThere {
+        /// Which.
+        turn: u32,
+    },
+    /// The system.
+    #[error("its transcript cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+}
+
+/// A place between two turns of a conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub session: SessionRow,
+    /// The turn that it is just before.
+    pub turn: u32,
+}
+
+/// A branch that is asked for by itself: files stay.
+pub(crate) struct BranchAsked {
+    pub point: Point,
+    pub terms: Terms,
+}
+
+/// How a branch is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub how: Began,
+    /// Whether the user goes there.
+    pub goes: bool,
+    /// What it is called.
+    pub name: Option<String>,
+    /// What stands for the turns that are left out.
+    pub summary: Option<String>,
+    /// The folder that its agent will work in, where that is another one.
+    pub cwd: Option<PathBuf>,
+}
+
+impl Terms {
+    /// Of a rewind.
+    pub(crate) fn rewind() -> Self {
+        Self { how: Began::Rewind, goes: true, name: None, summary: None, cwd: None }
+    }
+}
+
+/// What an operation does to the conversation.
+#[derive(Clone)]
+pub(crate) enum Talk {
+    /// Makes a branch.
+    Branch(Box<BranchPlan>),
+    /// Goes back to a session that is there.
+    Back(Went),
+}
+
+impl Talk {
+    /// Back to where an operation came from, where it went anywhere.
+    pub(crate) fn back_from(went: &Went) -> Option<Self> {
+        let from = went.to.clone().unwrap_or_else(|| went.from.clone());
+        let back = Went { from, to: Some(went.from.clone()), turn: went.turn, goes: true };
+        went.goes.then_some(Self::Back(back))
+    }
+
+    pub(crate) fn view(&self) -> ConversationPlanView {
+        match self {
+            Self::Branch(plan) => plan.view.clone(),
+            Self::Back(went) => ConversationPlanView {
+                from: went.from.clone(),
+                to: went.to.clone(),
+                turn: went.turn,
+                leaves: 0,
+                prompt: None,
+                anew: false,
+                cut_off: false,
+                newer: Vec::new(),
+            },
+        }
+    }
+}
+
+/// A branch as it is planned.
+#[derive(Clone)]
+pub(crate) struct BranchPlan {
+    parent: Session,
+    adapter: Adapter,
+    origin: Origin,
+    terms: Terms,
+    /// None where nothing is left of the conversation, or its agent keeps no transcript.
+    copy: Option<CopyPlan>,
+    /// The folder that the agent finds it from.
+    cwd: Option<String>,
+    pub(crate) view: ConversationPlanView,
+}
+
+/// What of a transcript a branch takes over.
+#[derive(Clone)]
+struct CopyPlan {
+    source: Source,
+    /// The agent's folder that the new one goes to.
+    folder: PathBuf,
+    mode: u16,
+    /// The bytes that are read, from and to.
+    part: (u64, u64),
+    /// Where among them the turn begins that it is cut at.
+    cut: u64,
+    /// Their hash: a transcript only grows, and if these changed it is another one.
+    digest: [u8; 32],
+}
+
+/// As much of a transcript tells where its session began.
+const BEGINNING: u64 = 1 << 20;
+
+/// Where a transcript is.
+#[derive(Clone, Debug)]
+enum Source {
+    File(PathBuf),
+    Kept { blob: ObjectId, size: u64 },
+}
+
+impl Workspace {
+    /// The place in a conversation that goes with a target: the one that it names, else the one that its checkpoint was
+    /// made at.
+    pub(crate) fn point_of(&self, text: &str, row: Option<&CheckpointRow>) -> Result<Point, OperationError> {
+        let (session, rest) = split_session(text);
+        if let Ok(Target::Turn { turn, place }) = rest.parse() {
+            let session = self.session_meant(session, text)?;
+            let turn = match place {
+                TurnPlace::Before => turn,
+                TurnPlace::End => turn + 1,
+                TurnPlace::Step(_) => return Err(NoConversation::Within { turn }.into()),
+            };
+            return Ok(Point { session, turn });
+        }
+        let Some(row) = row else { return Err(TargetError::Unknown(text.to_owned()).into()) };
+        let place = row.checkpoint.place.as_ref().ok_or(NoConversation::NoSession)?;
+        let session = self.store.session(&place.session)?.ok_or(NoConversation::NoSession)?;
+        let turn = match row.checkpoint.cause {
+            Cause::Prompt => place.turn,
+            Cause::SessionStart | Cause::TurnEnd => place.turn + 1,
+            Cause::BeforeTool | Cause::AfterTool | Cause::Compaction => {
+                return Err(NoConversation::Within { turn: place.turn }.into());
+            }
+            Cause::Manual | Cause::BeforeOperation | Cause::Operation => {
+                let lineage = self.lineage(&place.session)?;
+                let ended = self.turn_in(&lineage, place.turn)?.and_then(|turn| turn.ended_at);
+                if place.turn > 0 && ended.is_none_or(|at| at > row.checkpoint.created_at) {
+                    return Err(NoConversation::Within { turn: place.turn }.into());
+                }
+                place.turn + 1
+            }
+        };
+        Ok(Point { session, turn })
+    }
+
+    /// Plans a branch that has everything before a point, and nothing after.
+    pub(crate) fn plan_branch(&self, point: &Point, terms: &Terms) -> Result<BranchPlan, OperationError> {
+        let parent = &point.session.session;
+        let lineage = self.lineage(&parent.id)?;
+        let row = self.turn_in(&lineage, point.turn)?;
+        let last = self.last_turn_in(&lineage)?;
+        let adapter = Adapter::from_name(&parent.agent).ok_or_else(|| NoConversation::Agent(parent.agent.clone()))?;
+        self.check_branch_count(&parent.id)?;
+        let mut view = ConversationPlanView {
+            from: parent.id.clone(),
+            to: None,
+            turn: point.turn,
+            leaves: (last + 1).saturating_sub(point.turn),
+            prompt: row.as_ref().and_then(|row| row.turn.prompt.clone()),
+            anew: point.turn <= 1,
+            cut_off: false,
+            newer: Vec::new(),
+        };
+        let mut origin = Origin {
+            parent: parent.id.clone(),
+            turn: point.turn,
+            missing: 0,
+            at: self.environment.clock.now(),
+            how: terms.how,
+        };
+        if !adapter.has_transcript() {
+            if point.turn == 0 || point.turn > last + 1 {
+                return Err(NoConversation::NotThere { turn: point.turn }.into());
+            }
+            let mut said = false;
+            for session in lineage.sessions() {
+                said |= self.store.has_messages(session)?;
+            }
+            if !said {
+                return Err(NoConversation::NothingSaid.into());
+            }
+            let terms = terms.clone();
+            return Ok(BranchPlan { parent: parent.clone(), adapter, origin, terms, copy: None, cwd: None, view });
+        }
+        let (source, mode, cut_off) = self.transcript_of(parent, adapter)?;
+        let all = with_bytes(&self.store, &source, (0, u64::MAX), |bytes| survey::survey(bytes))?;
+        let missing = parent.origin.as_ref().map_or(0, |origin| origin.missing);
+        let prompt_id = row.as_ref().and_then(|row| row.turn.prompt_id.as_deref());
+        let not_there = || NoConversation::NotThere { turn: point.turn };
+        let at = cut_before(&all, missing, point.turn, prompt_id).ok_or_else(not_there)?;
+        let offset = all.turns.get(at).map_or(all.length, |turn| turn.offset);
+        view.cut_off = cut_off || all.cut_off;
+        view.anew = at == 0 && missing == 0;
+        // What the transcript has to say of turns is more than piton may have heard.
+        view.leaves = view.leaves.max((all.turns.len() - at) as u32);
+        if let Some(turn) = all.turns.get(at) {
+            let whole = with_bytes(&self.store, &source, (turn.offset, all.length), |bytes| survey::prompt_at(bytes))?;
+            view.prompt = whole.or_else(|| Some(turn.turn.text.clone()));
+        }
+        origin.missing = missing;
+        let part = match terms.how {
+            Began::SummaryUpTo => {
+                origin.turn = missing + all.turns.len() as u32 + 1;
+                origin.missing = point.turn.saturating_sub(1);
+                (0, all.length)
+            }
+            Began::Rewind | Began::Fork | Began::SummaryFrom => (0, offset),
+        };
+        let digest = with_bytes(&self.store, &source, part, |bytes| hash(bytes))?;
+        let cwd = match &terms.cwd {
+            Some(cwd) => cwd.to_string_lossy().into_owned(),
+            None => all.cwd.unwrap_or_else(|| self.path.to_string_lossy().into_owned()),
+        };
+        let folder = match (&source, &terms.cwd) {
+            (Source::File(path), None) => path.parent().map(Path::to_owned).ok_or(NoConversation::Elsewhere)?,
+            _ => {
+                let root = self.transcripts_of(adapter).ok_or(NoConversation::Elsewhere)?;
+                root.join(transcript::project_folder(&cwd).ok_or(NoConversation::Elsewhere)?)
+            }
+        };
+        let copy = (!view.anew || terms.summary.is_some()).then_some(CopyPlan {
+            source,
+            folder,
+            mode,
+            part,
+            cut: offset,
+            digest,
+        });
+        let (parent, terms) = (parent.clone(), terms.clone());
+        Ok(BranchPlan { parent, adapter, origin, terms, copy, cwd: Some(cwd), view })
+    }
+
+    /// A request for a branch alone.
+    pub(crate) fn branch_request(&self, asked: &BranchAsked, _: &Seen<'_>) -> Result<Request, OperationError> {
+        let mut plan = self.plan_branch(&asked.point, &asked.terms)?;
+        let turn = asked.point.turn;
+        if asked.terms.goes {
+            plan.view.newer = self.newer_than(&asked.point)?;
+        }
+        let about = match asked.terms.how {
+            Began::Rewind => format!("rewind of the conversation to before turn {turn}"),
+            Began::Fork => format!("fork before turn {turn}"),
+            Began::SummaryFrom => format!("summary from turn {turn} on"),
+            Began::SummaryUpTo => format!("summary up to turn {turn}"),
+        };
+        Ok(Request {
+            kind: OperationKind::Branch,
+            about: Some(about),
+            aim: Aim::Nothing,
+            paths: Vec::new(),
+            git: None,
+            git_stays: None,
+            outside: OutsideChanges::default(),
+            touches_outside: false,
+            conversation: Some(Talk::Branch(Box::new(plan))),
+            conversation_stays: None,
+            fresh: Vec::new(),
+            returns: None,
+            settle: Settle::default(),
+            remarks: Remarks::default(),
+        })
+    }
+
+    /// The files that turns from a point on changed, as far as that is in effect.
+    fn newer_than(&self, point: &Point) -> Result<Vec<crate::view::ChangedFile>, OperationError> {
+        let lineage = self.lineage(&point.session.session.id)?;
+        let mut changes = self.all_changes(0)?;
+        changes.retain(|change| {
+            let turn = change.owner.turn();
+            turn.is_some_and(|(session, turn)| turn >= point.turn && lineage.holds(session, turn))
+        });
+        let in_effect = self.in_effect(&changes.iter().collect::<Vec<_>>())?;
+        let mut in_effect = in_effect.into_iter();
+        changes.retain(|_| in_effect.next().unwrap_or(false));
+        changes.reverse();
+        Ok(files(&changes))
+    }
+
+    /// Where a session's transcript is, its permission bits, and whether it ends in the middle of a line.
+    fn transcript_of(&self, session: &Session, adapter: Adapter) -> Result<(Source, u16, bool), NoConversation> {
+        const OWN: u16 = 0o600;
+        let kept = || match &session.kept {
+            Some(kept) => Ok((Source::Kept { blob: kept.blob, size: kept.size }, OWN, false)),
+            None => Err(NoConversation::Gone),
+        };
+        let Some(path) = session.transcript.as_deref().map(Path::new) else { return kept() };
+        // A report named it. It must be a file of this very session, in a folder of the agent's own.
+        let is_own = branch::is_session_id(&session.agent_id)
+            && path.file_name().is_some_and(|name| name == &*format!("{}.jsonl", session.agent_id));
+        let Some(folder) = path.parent().filter(|_| is_own) else { return Err(NoConversation::Elsewhere) };
+        let Ok(folder) = canonical(folder) else { return kept() };
+        if folder.parent() != self.transcripts_of(adapter).as_deref() {
+            return Err(NoConversation::Elsewhere);
+        }
+        let path = folder.join(path.file_name().unwrap_or_default());
+        match outside::lines(&path, 0)? {
+            Some(lines) => Ok((Source::File(path), lines.mode, lines.cut_off)),
+            None => kept(),
+        }
+    }
+
+    /// The folder that holds an agent's transcripts, folder by folder.
+    fn transcripts_of(&self, adapter: Adapter) -> Option<PathBuf> {
+        let (_, folder) = self.environment.transcripts.iter().find(|(name, _)| name == adapter.name())?;
+        canonical(folder).ok()
+    }
+
+    /// Keeps a branch's bytes in the store, and says what the operation will do with them.
+    pub(crate) fn keep_branch(
+        &self,
+        writer: &mut Writer<'_>,
+        plan: &BranchPlan,
+    ) -> Result<(ConversationMove, ConversationOutcome), OperationError> {
+        let random = |error| OperationError::Store(crate::operate::random_error(error));
+        let agent_id = branch::uuid(clock::random().map_err(random)?);
+        let parent = &plan.parent;
+        let id = SessionId::of(&parent.agent, &agent_id);
+        let goes_on = !plan.view.anew || plan.copy.is_some();
+        let mut file = None;
+        if let Some(copy) = &plan.copy {
+            let (blob, size) = self.copy_to_store(writer, plan, copy, &agent_id)?;
+            outside::make_folder(&copy.folder).map_err(unreadable)?;
+            let path = copy.folder.join(format!("{agent_id}.jsonl"));
+            let path = path.to_str().and_then(place).ok_or(NoConversation::Elsewhere)?;
+            file = Some(Step { path, before: None, after: Some(Entry::File { mode: copy.mode, size, blob }) });
+        }
+        let transcript = file.as_ref().map(|step| crate::outside::whole(&step.path).to_string_lossy().into_owned());
+        let branch = goes_on.then(|| Session {
+            id: id.clone(),
+            agent: parent.agent.clone(),
+            agent_id: agent_id.clone(),
+            name: plan.terms.name.clone(),
+            transcript: transcript.clone(),
+            started_at: self.environment.clock.now(),
+            origin: Some(plan.origin.clone()),
+            rank: Rank::Plain,
+            kept: None,
+        });
+        let to = branch.as_ref().map(|branch| branch.id.clone());
+        let went = Went { from: parent.id.clone(), to: to.clone(), turn: plan.view.turn, goes: plan.terms.goes };
+        let outcome = ConversationOutcome {
+            agent_id: to.as_ref().map(|_| agent_id.clone()),
+            session: to,
+            parent: parent.id.clone(),
+            turn: plan.view.turn,
+            prompt: plan.view.prompt.clone(),
+            resume: file.as_ref().and_then(|_| plan.adapter.resume_command(&agent_id)),
+            cwd: plan.cwd.clone(),
+            transcript,
+        };
+        Ok((ConversationMove { went, branch, file }, outcome))
+    }
+
+    fn copy_to_store(
+        &self,
+        writer: &mut Writer<'_>,
+        plan: &BranchPlan,
+        copy: &CopyPlan,
+        id: &str,
+    ) -> Result<(ObjectId, u64), OperationError> {
+        let uuid = || clock::random().map(branch::uuid);
+        let uuids = [uuid().map_err(unreadable)?, uuid().map_err(unreadable)?];
+        let at = self.environment.clock.now();
+        let summary = plan.terms.summary.as_deref();
+        let summary = summary.map(|text| Summary { text, uuids: [&uuids[0], &uuids[1]], at });
+        let write = |bytes: &mut dyn BufRead, mut to: &mut dyn Write| -> io::Result<[u8; 32]> {
+            let hashed = RefCell::new(Hashed { from: bytes, hash: blake3::Hasher::new() });
+            let all = || BufReader::with_capacity(256 << 10, Shared(&hashed));
+            match &summary {
+                Some(text) if plan.terms.how == Began::SummaryUpTo => {
+                    let before = BufReader::with_capacity(256 << 10, Shared(&hashed).take(copy.cut));
+                    summary::copy_with_summary_before(before, all(), &mut to, id, text)
+                }
+                Some(text) => summary::copy_with_summary_after(all(), &mut to, id, text),
+                None => branch::copy(all(), &mut to, id),
+            }?;
+            Ok(*hashed.borrow().hash.finalize().as_bytes())
+        };
+        // Few are so long that they must not be in memory whole.
+        if copy.part.1 - copy.part.0 < CHUNKED_FROM {
+            let (digest, bytes) = with_bytes(&self.store, &copy.source, copy.part, |from| {
+                let mut bytes = Vec::new();
+                write(from, &mut bytes).map(|digest| (digest, bytes))
+            })?;
+            if digest != copy.digest {
+                return Err(OperationError::StaleTranscript);
+            }
+            return Ok((writer.blob(&bytes)?, bytes.len() as u64));
+        }
+        let store = &self.store;
+        std::thread::scope(|scope| {
+            let (mut reader, mut pipe) = io::pipe().map_err(unreadable)?;
+            let writing =
+                scope.spawn(move || with_bytes(store, &copy.source, copy.part, |from| write(from, &mut pipe)));
+            let kept = writer.large(&mut reader);
+            drop(reader);
+            let digest = writing.join().map_err(|_| unreadable(io::Error::other("its reader failed")))??;
+            if digest != copy.digest {
+                return Err(OperationError::StaleTranscript);
+            }
+            Ok(kept?)
+        })
+    }
+
+    /// What is said of going back to a session that is there.
+    pub(crate) fn back_at(&self, went: &Went) -> Result<ConversationOutcome, OperationError> {
+        let session = went.to.as_ref().map(|id| self.store.session(id)).transpose()?.flatten();
+        let session = session.map(|row| row.session);
+        let adapter = session.as_ref().and_then(|session| Adapter::from_name(&session.agent));
+        let resume = adapter.zip(session.as_ref()).and_then(|(adapter, one)| adapter.resume_command(&one.agent_id));
+        let source = adapter.zip(session.as_ref()).and_then(|(adapter, one)| self.transcript_of(one, adapter).ok());
+        let file = source.filter(|(source, ..)| matches!(source, Source::File(_)));
+        let cwd = match &file {
+            Some((source, ..)) => with_bytes(&self.store, source, (0, BEGINNING), |bytes| survey::survey(bytes))?.cwd,
+            None => None,
+        };
+        Ok(ConversationOutcome {
+            session: went.to.clone(),
+            agent_id: session.as_ref().map(|session| session.agent_id.clone()),
+            parent: went.from.clone(),
+            turn: went.turn,
+            prompt: None,
+            resume: resume.filter(|_| file.is_some()),
+            cwd,
+            transcript: session.and_then(|session| session.transcript),
+        })
+    }
+
+    /// Refuses one more branch where there are very many of a conversation.
+    fn check_branch_count(&self, session: &SessionId) -> Result<(), OperationError> {
+        let most = self.environment.most_branches;
+        let lineage = self.lineage(session)?;
+        let Some(root) = lineage.sessions().last() else { return Ok(()) };
+        let mut count = 0;
+        for row in self.store.sessions()?.iter().filter(|row| row.session.origin.is_some()) {
+            let is_there = row.session.rank != Rank::Deleted;
+            if is_there && self.lineage(&row.session.id)?.sessions().last() == Some(root) {
+                count += 1;
+            }
+        }
+        if count >= most { Err(OperationError::TooManyBranches(most)) } else { Ok(()) }
+    }
+}
+
+/// Reads a part of a transcript; of a file only what is in whole lines.
+fn with_bytes<T: Send>(
+    store: &Store,
+    source: &Source,
+    (from, to): (u64, u64),
+    read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send,
+) -> Result<T, OperationError> {
+    match source {
+        Source::File(path) => {
+            let lines = outside::lines(path, from).map_err(unreadable)?.ok_or(NoConversation::Gone)?;
+            read(&mut lines.reader.take(to - from)).map_err(unreadable)
+        }
+        // The store gives out, and a reader takes in: one of them must run beside the other.
+        Source::Kept { blob, size } => std::thread::scope(|scope| {
+            let (reader, mut writer) = io::pipe().map_err(unreadable)?;
+            let reading = scope.spawn(move || {
+                let mut bytes = BufReader::with_capacity(256 << 10, reader);
+                io::copy(&mut bytes.by_ref().take(from), &mut io::sink())
+                    .and_then(|_| read(&mut bytes.take(to.min(*size).saturating_sub(from))))
+            });
+            // Who has read enough closes the pipe, which is no failure.
+            let given = store.write_blob(blob, &mut writer).map(drop);
+            drop(writer);
+            let result = reading.join().map_err(|_| unreadable(io::Error::other("its reader failed")))?;
+            given?;
+            result.map_err(unreadable)
+        }),
+    }
+}
+
+/// The turn to cut before, as its place among those that a transcript has; one past the last for all of them.
+///
+/// Turns are found by the prompt's own id. A session that the agent itself forked has one id on many of them, and one
+/// from before piton has none that piton knows: then the number decides.
+fn cut_before(all: &survey::Survey, missing: u32, turn: u32, prompt_id: Option<&str>) -> Option<usize> {
+    let by_number = turn.checked_sub(missing + 1).map(|at| at as usize).filter(|at| *at <= all.turns.len());
+    let Some(wanted) = prompt_id else { return by_number };
+    let has_it = |at: usize| all.turns.get(at).is_some_and(|turn| turn.turn.prompt_id.as_deref() == Some(wanted));
+    let mut same = (0..all.turns.len()).filter(|at| has_it(*at));
+    match (same.next(), same.next()) {
+        (Some(one), None) => Some(one),
+        (Some(_), Some(_)) => by_number.filter(|at| has_it(*at)),
+        // Not there yet, where it is the next one; or a line that has no id.
+        (None, _) => by_number.filter(|at| all.turns.get(*at).is_none_or(|turn| turn.turn.prompt_id.is_none())),
+    }
+}
+
+fn unreadable(error: io::Error) -> OperationError {
+    NoConversation::Unreadable(error).into()
+}
+
+fn hash(bytes: &mut dyn BufRead) -> io::Result<[u8; 32]> {
+    let mut hashed = Hashed { from: bytes, hash: blake3::Hasher::new() };
+    io::copy(&mut hashed, &mut io::sink())?;
+    Ok(*hashed.hash.finalize().as_bytes())
+}
+
+/// One reader for two parts that are read one after the other.
+struct Shared<'a, 'b>(&'a RefCell<Hashed<'b>>);
+
+impl Read for Shared<'_, '_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(out)
+    }
+}
+
+/// Hashes what is read through it.
+struct Hashed<'a> {
+    from: &'a mut dyn BufRead,
+    hash: blake3::Hasher,
+}
+
+impl Read for Hashed<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(out)?;
+        self.hash.update(&out[..count]);
+        Ok(count)
+    }
+}

@@ -1,0 +1,82 @@
+//! Whose turn is meant: a branch has its parent's turns up to the one that it left from, and its own from there on.
+
+use piton_model::ownership::{Candidate, Owner};
+use piton_model::{SessionId, StepRef};
+use piton_store::{StoreError, TurnRow};
+
+use crate::workspace::Workspace;
+
+/// A session and those that it is a branch of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lineage {
+    /// Each with the first turn that is not its own any more; the session itself comes first.
+    parts: Vec<(SessionId, u32)>,
+}
+
+/// More generations than anybody makes: a record that was tampered with may go in a circle.
+const GENERATIONS: usize = 1000;
+
+impl Lineage {
+    /// The session itself.
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.parts[0].0
+    }
+
+    /// The sessions, the youngest first.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = &SessionId> {
+        self.parts.iter().map(|(session, _)| session)
+    }
+
+    /// Whether a turn is in this conversation.
+    pub(crate) fn holds(&self, session: &SessionId, turn: u32) -> bool {
+        self.parts.iter().any(|(one, end)| one == session && turn < *end)
+    }
+
+    /// Whether a step is.
+    pub(crate) fn holds_step(&self, step: &StepRef) -> bool {
+        self.holds(&step.session, step.turn)
+    }
+
+    /// The session that a turn is recorded with: the oldest that has it.
+    pub(crate) fn session_of(&self, turn: u32) -> &SessionId {
+        let older = self.parts.iter().rev().find(|(_, end)| turn < *end);
+        older.map_or_else(|| self.session(), |(session, _)| session)
+    }
+
+    /// Whether a change is this conversation's own, or may be.
+    pub(crate) fn may_own(&self, owner: &Owner) -> bool {
+        match owner {
+            Owner::Step { step, .. } => self.holds_step(step),
+            Owner::Unsure { candidates } => {
+                candidates.iter().any(|one| matches!(one, Candidate::Step(step) if self.holds_step(step)))
+            }
+            Owner::You | Owner::Operation { .. } => false,
+        }
+    }
+}
+
+impl Workspace {
+    /// A session with those that it is a branch of.
+    pub(crate) fn lineage(&self, session: &SessionId) -> Result<Lineage, StoreError> {
+        let mut parts = vec![(session.clone(), u32::MAX)];
+        let mut next = self.store.session(session)?.and_then(|row| row.session.origin);
+        while let Some(origin) = next.filter(|_| parts.len() < GENERATIONS) {
+            let end = parts.last().map_or(u32::MAX, |(_, end)| *end).min(origin.turn);
+            next = self.store.session(&origin.parent)?.and_then(|row| row.session.origin);
+            parts.push((origin.parent, end));
+        }
+        Ok(Lineage { parts })
+    }
+
+    /// A turn of a conversation, wherever it is recorded.
+    pub(crate) fn turn_in(&self, lineage: &Lineage, turn: u32) -> Result<Option<TurnRow>, StoreError> {
+        self.store.turn(lineage.session_of(turn), turn)
+    }
+
+    /// The number of a conversation's last turn; 0 before the first.
+    pub(crate) fn last_turn_in(&self, lineage: &Lineage) -> Result<u32, StoreError> {
+        let own = self.store.last_turn(lineage.session())?.map_or(0, |row| row.turn.number);
+        let inherited = lineage.parts.get(1).map_or(0, |(_, end)| end.saturating_sub(1));
+        Ok(own.max(inherited))
+    }
+}

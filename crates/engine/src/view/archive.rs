@@ -1,0 +1,81 @@
+//! What surfaces show of session archives.
+
+use std::path::PathBuf;
+
+use piton_model::{SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A session that was written to an archive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionExported {
+    /// Which.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: String,
+    /// The archive; none where it went to a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "super::git::some_readable")]
+    pub file: Option<PathBuf>,
+    /// Its bytes.
+    pub size: u64,
+    /// The sessions in it: this one, and those that it is a branch of.
+    pub sessions: Vec<SessionId>,
+    /// Turns of all of them.
+    pub turns: u64,
+    /// Checkpoints of all of them.
+    pub checkpoints: u64,
+    /// Trees, files and parts of files.
+    pub objects: u64,
+    /// Bytes of the transcript, where it is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<u64>,
+    /// Why it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_missing: Option<String>,
+}
+
+/// A session that came from an archive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionImported {
+    /// Which.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: String,
+    /// What the agent calls it.
+    pub agent_id: String,
+    /// When the archive was made.
+    pub made_at: Timestamp,
+    /// The version of the piton that made it.
+    pub made_by: String,
+    /// All of it was in this store before; nothing was recorded.
+    pub already_here: bool,
+    /// The line that its checkpoints are on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The sessions that are new here: this one, and those that it is a branch of.
+    pub sessions: Vec<SessionId>,
+    /// Turns that are new here.
+    pub turns: u64,
+    /// Checkpoints that are new here.
+    pub checkpoints: u64,
+    /// Trees, files and parts of files that are new here.
+    pub objects: u64,
+    /// Their bytes in the store.
+    pub bytes: u64,
+    /// Bytes of the transcript, where the archive had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<u64>,
+    /// Names that mean something else here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renamed: Vec<RenamedName>,
+}
+
+/// A name of an archive that something of the workspace has already.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenamedName {
+    /// The archive's.
+    pub name: String,
+    /// Whether it is a session's; else it is a checkpoint's.
+    pub session: bool,
+    /// What it is called here; nothing where that is none.
+    pub now: Option<String>,
+}

@@ -1,0 +1,166 @@
+//! A Claude Code that writes a transcript as the real one does, as far as piton reads it, and reports what it does.
+
+use std::cell::{Cell, RefCell};
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+
+use piton_agents::claude_code::transcript;
+use piton_engine::model::SessionId;
+use piton_engine::model::event::{Event, Report, ToolCall};
+use piton_engine::view::Observed;
+use piton_engine::{ObserveOptions, TurnFound};
+use serde_json::{Value, json};
+
+use crate::World;
+
+/// One session of it.
+pub struct Claude<'w> {
+    /// Where.
+    pub world: &'w World,
+    /// What it calls its session.
+    pub id: String,
+    prompts: Cell<u32>,
+    lines: Cell<u32>,
+    last: RefCell<Option<String>>,
+}
+
+impl<'w> Claude<'w> {
+    /// A session with an id of the agent's kind that ends in a number.
+    pub fn new(world: &'w World, number: u32) -> Self {
+        Self::resumed(world, &format!("11111111-2222-4333-8444-{number:012}"))
+    }
+
+    /// A session that may have a transcript already, as `claude --resume` goes on with it.
+    pub fn resumed(world: &'w World, id: &str) -> Self {
+        let claude =
+            Self { world, id: id.to_owned(), prompts: Cell::new(0), lines: Cell::new(0), last: RefCell::new(None) };
+        let uuid = claude.lines().iter().rev().find_map(|line| line["uuid"].as_str().map(str::to_owned));
+        claude.last.replace(uuid);
+        claude
+    }
+
+    /// The folder of its transcripts.
+    pub fn folder(&self) -> PathBuf {
+        let name = transcript::project_folder(&self.world.ws().to_string_lossy()).expect("a short path");
+        self.world.base().join(".claude/projects").join(name)
+    }
+
+    /// Its transcript.
+    pub fn path(&self) -> PathBuf {
+        self.folder().join(format!("{}.jsonl", self.id))
+    }
+
+    /// The transcript's lines; none where there is no transcript.
+    pub fn lines(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path()).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+    }
+
+    /// The prompts that its transcript has.
+    pub fn prompts(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let text = std::fs::read(self.path()).unwrap_or_default();
+        transcript::turns(&text[..], |turn| found.push(turn.text)).expect("a transcript is read");
+        found
+    }
+
+    /// The session's id.
+    pub fn session(&self) -> SessionId {
+        SessionId::of("claude-code", &self.id)
+    }
+
+    /// Adds a line to the transcript, in the chain of those before it.
+    pub fn write(&self, kind: &str, more: Value) {
+        let number = self.lines.replace(self.lines.get() + 1);
+        let uuid = format!("{}-{number}", self.id);
+        let mut line = json!({
+            "parentUuid": self.last.borrow().clone(), "isSidechain": false, "type": kind, "uuid": uuid,
+            "sessionId": self.id, "cwd": self.world.ws(), "version": "2.1.325",
+            "timestamp": format!("2026-11-15T12:{:02}:{:02}.000Z", number / 60 % 60, number % 60),
+        });
+        let all = line.as_object_mut().expect("an object");
+        all.extend(more.as_object().expect("an object").clone());
+        self.last.replace(Some(uuid));
+        std::fs::create_dir_all(self.folder()).expect("a folder");
+        let file = std::fs::File::options().create(true).append(true).open(self.path());
+        writeln!(file.expect("a transcript"), "{line}").expect("a line");
+    }
+
+    /// Reports as its hooks would.
+    pub fn tell(&self, event: Event) -> Observed {
+        let report = Report {
+            agent: "claude-code".into(),
+            session: self.id.clone(),
+            cwd: Some(self.world.ws()),
+            transcript: Some(self.path()),
+            prompt_id: (self.prompts.get() > 0).then(|| self.prompt_id()),
+            subagent: None,
+            event,
+        };
+        let count = |part: &mut dyn BufRead| {
+            let mut found = Vec::new();
+            transcript::turns(part, |turn| found.push(TurnFound { prompt_id: turn.prompt_id }))?;
+            Ok(found)
+        };
+        let options = ObserveOptions { embedded: true, count_turns: Some(&count), ..ObserveOptions::default() };
+        self.world.engine.observe(&report, &options).expect("a report is taken").0
+    }
+
+    fn prompt_id(&self) -> String {
+        format!("{}-p{}", self.id, self.prompts.get())
+    }
+
+    /// The user says something.
+    pub fn prompt(&self, text: &str) {
+        self.prompts.set(self.prompts.get() + 1);
+        self.tell(Event::Prompt { text: text.into() });
+        self.write("user", json!({"promptId": self.prompt_id(), "message": {"role": "user", "content": text}}));
+    }
+
+    /// A tool is called; its id.
+    pub fn calls(&self, tool: &str, paths: &[&str]) -> ToolCall {
+        let id = format!("{}-c{}", self.id, self.lines.get());
+        let input = json!({"file_path": paths.first().map(|path| self.world.path(path))});
+        let content = json!([{"type": "tool_use", "id": id, "name": tool, "input": input}]);
+        self.write("assistant", json!({"message": {"role": "assistant", "content": content}}));
+        let call = ToolCall {
+            id: Some(id),
+            tool: tool.into(),
+            summary: format!("{tool} {}", paths.join(" ")).trim().to_owned(),
+            paths: paths.iter().map(|path| self.world.path(path)).collect(),
+            command: None,
+            background: false,
+        };
+        self.tell(Event::BeforeTool(call.clone()));
+        call
+    }
+
+    /// The tool has run.
+    pub fn called(&self, call: ToolCall) {
+        let content = json!([{"type": "tool_result", "tool_use_id": call.id, "content": "ok"}]);
+        self.tell(Event::AfterTool(call));
+        self.write("user", json!({"promptId": self.prompt_id(), "message": {"role": "user", "content": content}}));
+    }
+
+    /// The turn ends with an answer.
+    pub fn answers(&self, text: &str) {
+        let content = json!([{"type": "text", "text": text}]);
+        self.write("assistant", json!({"message": {"role": "assistant", "content": content}}));
+        self.tell(Event::TurnEnded { failed: false, message: Some(text.into()), background: false });
+    }
+
+    /// A whole turn in which a tool names what it writes, and writes it.
+    pub fn edits(&self, prompt: &str, paths: &[&str], write: impl FnOnce(&World)) {
+        self.prompt(prompt);
+        let call = self.calls("Edit", paths);
+        write(self.world);
+        self.called(call);
+        self.answers("done");
+    }
+
+    /// A whole turn of words.
+    pub fn talks(&self, prompt: &str) {
+        self.prompt(prompt);
+        self.answers("well");
+    }
+}
