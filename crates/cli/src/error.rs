@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use piton_engine::model::Target;
 use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::{
-    AnnotateError, ArchiveError, BlameError, CaptureError, ChosenError, DiffError, ExportError, ExportSessionError, GitError, GitRefusal, ImportError, NoConversation,
-    OpenError, OperationError, PlaceError, RecoverError, StoreError, TargetError, WriteError,
+    AnnotateError, ArchiveError, BlameError, CaptureError, ChosenError, DiffError, ExportError, ExportSessionError,
+    GitError, GitRefusal, ImportError, NoConversation, OpenError, OperationError, PlaceError, RecoverError, StoreError,
+    TargetError, WriteError,
 };
 use serde::Serialize;
 

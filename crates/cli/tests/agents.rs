@@ -200,3 +200,141 @@ fn a_piton_command_inside_claude_code_is_answered_without_the_model_and_is_no_tu
     scene.piton(&["setup", "--remove"]);
     assert!(!home.join(".claude/settings.json").exists());
 }
+
+/// The user's own words in the last request for the next message of a conversation, in order.
+fn asked(model: &Model) -> Vec<String> {
+    let all = model.conversations();
+    let last = all.last().expect("the model was asked");
+    let texts = last.user_texts().into_iter().filter(|text| !text.trim_start().starts_with("<system-reminder>"));
+    texts.map(|text| text.trim().to_owned()).collect()
+}
+
+/// Everything in the last request, as one text.
+fn whole(model: &Model) -> String {
+    model.conversations().last().map(|request| Value::from(request.messages().to_vec()).to_string()).unwrap_or_default()
+}
+
+#[test]
+fn the_real_claude_code_goes_on_in_a_branch_with_the_turns_before_and_nothing_after() {
+    let scene = Scene::new();
+    let Some(claude) = scene.claude() else { return };
+    let (home, work) = (scene.path("home"), scene.path("work"));
+    scene.write("a.txt", "start\n");
+    scene.piton(&["setup"]);
+    let write = |name: &str, text: &str| ("Write", json!({ "file_path": work.join(name), "content": text }));
+    let subagent = json!({
+        "description": "a part", "prompt": "do the part", "subagent_type": "general-purpose", "run_in_background": false
+    });
+    let model = Model::start([
+        Turn::new("plan it", [Say::tool("Write", write("a.txt", "planned\n").1), Say::text("it is planned")]),
+        Turn::new(
+            "build it in parallel",
+            [Say::tools([write("b.txt", "b\n"), write("c.txt", "c\n")]), Say::text("both are built")],
+        ),
+        Turn::new("let somebody finish it", [Say::tool("Agent", subagent), Say::text("somebody finished it")]),
+        Turn::new("do the part", [Say::tool("Write", write("d.txt", "d\n").1), Say::text("the part is done")]),
+        Turn::new("build it otherwise", [Say::tool("Write", write("e.txt", "e\n").1), Say::text("built otherwise")]),
+        Turn::new("polish it", [Say::tool("Write", write("e.txt", "polished\n").1), Say::text("polished")]),
+        Turn::new("where were we", [Say::text("at the third")]),
+    ]);
+    let first = claude.run(&home, &work, &model, "plan it", &[]);
+    let original = first.session().to_owned();
+    let before_second = snapshot(&work);
+    for prompt in ["build it in parallel", "let somebody finish it"] {
+        claude.run(&home, &work, &model, prompt, &["--resume", &original]);
+    }
+    assert!(work.join("d.txt").exists(), "the subagent wrote");
+    let end = snapshot(&work);
+    let transcript = |id: &str| {
+        let projects = std::fs::read_dir(home.join(".claude/projects")).unwrap();
+        let mut found = projects.map(|folder| folder.unwrap().path().join(format!("{id}.jsonl")));
+        std::fs::read(found.find(|path| path.exists()).unwrap()).unwrap()
+    };
+    let of_original = transcript(&original);
+
+    let done = scene.json(&["rewind", "t2", "--scope", "both", "--yes"]);
+    assert_eq!(snapshot(&work), before_second);
+    let conversation = &done["conversation"];
+    assert_eq!(conversation["prompt"], "build it in parallel");
+    let branch = conversation["agent_id"].as_str().unwrap().to_owned();
+    assert_eq!(conversation["resume"], json!(["claude", "--resume", branch]));
+    assert_eq!(conversation["cwd"], json!(work));
+
+    // The branch goes on with the turns before, and nothing after.
+    let run = claude.run(&home, &work, &model, "build it otherwise", &["--resume", &branch]);
+    assert_eq!(run.session(), branch);
+    assert_eq!(asked(&model), ["plan it", "build it otherwise"]);
+    let sent = whole(&model);
+    assert!(sent.contains("it is planned"), "{sent}");
+    for later in ["parallel", "both are built", "somebody", "the part"] {
+        assert!(!sent.contains(later), "{later}: {sent}");
+    }
+    claude.run(&home, &work, &model, "polish it", &["--resume", &branch]);
+    assert_eq!(asked(&model), ["plan it", "build it otherwise", "polish it"]);
+    let sessions = scene.json(&["sessions"]);
+    let of_branch = sessions["sessions"].as_array().unwrap().iter().find(|one| one["agent_id"] == branch.as_str());
+    assert_eq!(of_branch.unwrap()["turns"], 3, "{sessions:#}");
+    let end_of_branch = snapshot(&work);
+
+    // Back to the original line, which is as it was, and on from there.
+    let redone = scene.json(&["redo", "--yes"]);
+    assert_eq!(redone["conversation"]["agent_id"], original.as_str());
+    assert_eq!(snapshot(&work), end);
+    assert_eq!(transcript(&original), of_original, "the original was written to");
+    claude.run(&home, &work, &model, "where were we", &["--resume", &original]);
+    assert_eq!(asked(&model).first().unwrap(), "plan it");
+    let sent = whole(&model);
+    assert!(sent.contains("both are built") && sent.contains("somebody finished it"), "{sent}");
+    assert!(!sent.contains("built otherwise"), "{sent}");
+    // And the branch is still what it was.
+    let back = format!("{branch}:t3.end");
+    scene.json(&["rewind", &back, "--scope", "code", "--yes"]);
+    assert_eq!(snapshot(&work), end_of_branch);
+    scene.piton(&["verify"]);
+}
+
+#[test]
+fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_piton() {
+    let scene = Scene::new();
+    let Some(claude) = scene.claude() else { return };
+    let (home, work) = (scene.path("home"), scene.path("work"));
+    scene.write("a.txt", "start\n");
+    let talk = |prompt: &str, answer: &str| Turn::new(prompt, [Say::text(answer)]);
+    let model = Model::start([
+        talk("say one", "one is said"),
+        talk("say two", "two is said"),
+        Turn::new(
+            "write three",
+            [
+                Say::tool("Write", json!({ "file_path": work.join("a.txt"), "content": "three\n" })),
+                Say::text("three is written"),
+            ],
+        ),
+        talk("go on after one", "gone on"),
+        talk("go on after two", "gone on"),
+    ]);
+    // Two turns before piton is there, the third with it, and then the agent shortens its conversation.
+    let first = claude.run(&home, &work, &model, "say one", &[]);
+    let original = first.session().to_owned();
+    claude.run(&home, &work, &model, "say two", &["--resume", &original]);
+    scene.piton(&["setup"]);
+    claude.run(&home, &work, &model, "write three", &["--resume", &original]);
+    claude.try_run(&home, &work, &model, "/compact", &["--resume", &original]).unwrap();
+    assert_eq!(scene.turns().last().unwrap()["number"], 3, "turns from before piton count");
+
+    // The second turn has no checkpoint, and is in the transcript all the same.
+    let done = scene.json(&["rewind", "t2", "--scope", "conversation", "--yes"]);
+    assert_eq!(done["conversation"]["prompt"], "say two");
+    let branch = done["conversation"]["agent_id"].as_str().unwrap().to_owned();
+    claude.run(&home, &work, &model, "go on after one", &["--resume", &branch]);
+    assert_eq!(asked(&model), ["say one", "go on after one"]);
+    scene.piton(&["redo", "--yes"]);
+
+    // Files and conversation before the compaction.
+    let done = scene.json(&["rewind", &format!("{original}:t3"), "--scope", "both", "--yes"]);
+    assert_eq!(std::fs::read_to_string(work.join("a.txt")).unwrap(), "start\n");
+    let branch = done["conversation"]["agent_id"].as_str().unwrap().to_owned();
+    claude.run(&home, &work, &model, "go on after two", &["--resume", &branch]);
+    assert_eq!(asked(&model), ["say one", "say two", "go on after two"]);
+    scene.piton(&["verify"]);
+}

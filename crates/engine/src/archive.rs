@@ -354,8 +354,7 @@ impl Workspace {
         imported: &mut SessionImported,
     ) -> Result<Option<String>, StoreError> {
         let is_taken = |name: &str| -> Result<bool, StoreError> {
-            Ok(self.store.named(name)?.is_some()
-                || (is_id_prefix(name) && !self.store.with_prefix(name)?.is_empty()))
+            Ok(self.store.named(name)?.is_some() || (is_id_prefix(name) && !self.store.with_prefix(name)?.is_empty()))
         };
         if !is_taken(name)? {
             return Ok(Some(name.to_owned()));

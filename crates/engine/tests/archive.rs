@@ -43,7 +43,7 @@ fn across() -> RewindOptions {
 }
 
 fn diffed(workspace: &Workspace, from: &str, to: &str) -> Vec<String> {
-    let options = DiffOptions { from: from.into(), to: to.into(), ..DiffOptions::default() };
+    let options = DiffOptions { from: Some(from.into()), to: Some(to.into()), ..DiffOptions::default() };
     workspace.diff(&options).unwrap().files.into_iter().map(|file| file.change.path.path).collect()
 }
 
@@ -51,14 +51,21 @@ fn diffed(workspace: &Workspace, from: &str, to: &str) -> Vec<String> {
 fn a_session_comes_to_another_store_byte_for_byte() {
     let world = World::new();
     git(&world.ws(), &["init", "-q", "-b", "main"]);
-    world.write("a.txt", "one\n").write("run.sh", "#!/bin/sh\n").mode("run.sh", 0o755).write("key", "k").mode("key", 0o600);
+    world
+        .write("a.txt", "one\n")
+        .write("run.sh", "#!/bin/sh\n")
+        .mode("run.sh", 0o755)
+        .write("key", "k")
+        .mode("key", 0o600);
     world.link("link", "a.txt").link("dangling", "no where\n\"").folder("empty/inside").mode("empty", 0o1777);
     world.write(OsStr::from_bytes(b"odd/n\xff\n x"), "odd\n").write("zero", "");
     let large: Vec<u8> = (0..3_000_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     world.write("large.bin", &large);
     git(&world.ws(), &["add", "a.txt", "run.sh"]);
     let agent = Agent::new(&world, "run-1");
-    agent.edits("first: add a login page", &["login.rs"], |world| drop(world.write("login.rs", "fn login() {}\n")));
+    agent.edits("first: add a login page", &["login.rs"], |world| {
+        world.write("login.rs", "fn login() {}\n");
+    });
     let before_second = snapshot(&world.ws()).without(".git");
     agent.runs("second: shuffle", "make shuffle", |world| {
         let mut edited = large.clone();
@@ -118,10 +125,15 @@ fn the_transcript_comes_along_up_to_its_last_whole_line() {
     let world = World::new();
     world.write("a", "1");
     let file = world.base().join("run-1.jsonl");
-    for (content, whole) in [("{\"a\":1}\n{\"b\":2}\n{\"c\":", 16), (&*format!("{{}}\n{}\n", "x".repeat(3 << 20)), 3 + (3 << 20) + 1)] {
+    for (content, whole) in
+        [("{\"a\":1}\n{\"b\":2}\n{\"c\":", 16), (&*format!("{{}}\n{}\n", "x".repeat(3 << 20)), 3 + (3 << 20) + 1)]
+    {
         std::fs::write(&file, content).unwrap();
-        let agent = Agent { transcript: Some(file.clone()), ..Agent::new(&world, "run-1") };
-        agent.edits("one", &["a"], |world| drop(world.write("a", "2")));
+        let mut agent = Agent::new(&world, "run-1");
+        agent.transcript = Some(file.clone());
+        agent.edits("one", &["a"], |world| {
+            world.write("a", "2");
+        });
         let (bytes, exported) = export(&world, "run-1");
         assert_eq!((exported.transcript, exported.transcript_missing), (Some(whole), None));
         let other = World::new();
@@ -140,8 +152,11 @@ fn the_transcript_comes_along_up_to_its_last_whole_line() {
         assert_eq!(kept.blob.0, *blake3::hash(&content.as_bytes()[..whole as usize]).as_bytes());
     }
     // Anything else that a report named is no transcript.
-    let agent = Agent { transcript: Some(PathBuf::from("/etc/passwd")), ..Agent::new(&world, "run-2") };
-    agent.edits("one", &["a"], |world| drop(world.write("a", "3")));
+    let mut agent = Agent::new(&world, "run-2");
+    agent.transcript = Some("/etc/passwd".into());
+    agent.edits("one", &["a"], |world| {
+        world.write("a", "3");
+    });
     assert_eq!(export(&world, "run-2").1.transcript, None);
     std::fs::remove_file(&file).unwrap();
     let (bytes, exported) = export(&world, "run-1");
@@ -155,16 +170,21 @@ fn the_transcript_comes_along_up_to_its_last_whole_line() {
 fn an_import_leaves_everything_of_the_workspace_as_it_was() {
     let world = World::new();
     world.write("a.txt", "theirs\n");
-    Agent::new(&world, "theirs").runs("build it", "make", |world| drop(world.write("b.txt", "theirs\n")));
+    Agent::new(&world, "theirs").runs("build it", "make", |world| {
+        world.write("b.txt", "theirs\n");
+    });
+    world.write("d.txt", "by their own hand\n");
     world.open().capture(&CaptureOptions { name: Some("good".into()), ..CaptureOptions::default() }).unwrap();
     let theirs = Agent::new(&world, "theirs").id();
     world.open().name_session(&theirs, "work").unwrap();
     let (bytes, _) = export(&world, "theirs");
 
     let other = World::new();
-    other.write("a.txt", "mine\n");
+    other.write("a.txt", "mine\n").write("c.txt", "mine\n").write("d.txt", "mine\n");
     let mine = Agent::new(&other, "mine");
-    mine.edits("my own", &["a.txt"], |world| drop(world.write("a.txt", "mine 2\n")));
+    mine.edits("my own", &["a.txt"], |world| {
+        world.write("a.txt", "mine 2\n");
+    });
     other.open().name_session(&mine.id(), "work").unwrap();
     let options = CaptureOptions { name: Some("good".into()), ..CaptureOptions::default() };
     let good = other.open().capture(&options).unwrap().checkpoint.checkpoint.id;
@@ -186,15 +206,21 @@ fn an_import_leaves_everything_of_the_workspace_as_it_was() {
     assert_eq!(workspace.resolve(&longer).unwrap().checkpoint.cause.as_str(), "manual");
     assert_eq!(serde_json::to_value(mine.turns()).unwrap(), before.1);
     // The windows of its tools were never open here: what changes now is the user's.
-    other.write("a.txt", "mine 3\n").write("b.txt", "mine\n");
+    other.write("a.txt", "mine 3\n").write("b.txt", "mine\n").remove("c.txt");
     let captured = other.captured().checkpoint.checkpoint;
     assert_eq!(captured.parent, Some(good));
     assert_eq!(captured.place.unwrap().session, mine.id());
     let shown = workspace.show(captured.id.as_str()).unwrap();
-    assert!(shown.files.len() == 2 && shown.files.iter().all(|file| file.owner == Some(Owner::You)), "{shown:?}");
+    assert!(shown.files.len() == 3 && shown.files.iter().all(|file| file.owner == Some(Owner::You)), "{shown:?}");
+    // Nor does anybody's work elsewhere say whose a change here is.
+    mine.runs("build", "make", |world| {
+        world.write("d.txt", "made\n");
+    });
+    let last = mine.turns().pop().unwrap();
+    assert_eq!((last.files.len(), last.unsure.len()), (1, 0), "{last:?}");
     // A plan of the workspace's own knows nothing of commands that ran elsewhere.
     let plan = workspace.plan_rewind("t1", &RewindOptions::default()).unwrap();
-    assert!(plan.view().commands.is_empty(), "{:?}", plan.view().commands);
+    assert_eq!(plan.view().commands.len(), 1, "{:?}", plan.view().commands);
     workspace.rewind_now("t1", &RewindOptions::default()).unwrap();
     assert_eq!(other.snapshot().bytes("a.txt"), Some(&b"mine\n"[..]));
     other.assert_sound();
@@ -211,9 +237,13 @@ fn the_same_archive_twice_changes_nothing_and_another_state_of_it_is_refused() {
     let world = World::new();
     world.write("a", "1");
     let agent = Agent::new(&world, "run-1");
-    agent.edits("one", &["a"], |world| drop(world.write("a", "2")));
+    agent.edits("one", &["a"], |world| {
+        world.write("a", "2");
+    });
     let (first, _) = export(&world, "run-1");
-    agent.edits("two", &["a"], |world| drop(world.write("a", "3")));
+    agent.edits("two", &["a"], |world| {
+        world.write("a", "3");
+    });
     let (second, _) = export(&world, "run-1");
     // Where it was made everything is there too.
     assert!(import(&world, &first).already_here);
@@ -259,7 +289,8 @@ fn a_branch_brings_the_turns_that_it_shares_with_its_parent_and_no_more() {
     let workspace = other.open();
     let options = TimelineOptions { session: Some(parent.id.clone()), ..TimelineOptions::default() };
     let turns = workspace.timeline(&options).unwrap().entries;
-    let prompts: Vec<_> = turns.iter().filter_map(|one| if let LogEntry::Turn(t) = one { t.prompt.clone() } else { None }).collect();
+    let prompts: Vec<_> =
+        turns.iter().filter_map(|one| if let LogEntry::Turn(t) = one { t.prompt.clone() } else { None }).collect();
     assert_eq!(prompts, ["prompt 1"]);
     let row = workspace.session_meant(Some("child"), "").unwrap().session;
     assert_eq!(row.origin.unwrap().parent, parent.id);
@@ -293,9 +324,12 @@ fn a_session_that_is_not_there_or_holds_nothing_is_not_exported() {
 #[test]
 fn an_archive_that_does_not_fit_in_the_budget_is_refused_before_anything_is_written() {
     let world = World::new();
-    let noise: Vec<u8> = (0..5_000_000_u64).flat_map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[..2].to_vec()).collect();
+    let noise: Vec<u8> =
+        (0..5_000_000_u64).flat_map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[..2].to_vec()).collect();
     world.write("noise", &noise);
-    Agent::new(&world, "run-1").edits("one", &["a"], |world| drop(world.write("a", "2")));
+    Agent::new(&world, "run-1").edits("one", &["a"], |world| {
+        world.write("a", "2");
+    });
     let (bytes, _) = export(&world, "run-1");
     let other = World::new();
     let budget = Some(piton_engine::MINIMUM_BUDGET);

@@ -71,7 +71,9 @@ fn write_remarks(out: &mut dyn Write, look: &Look, imported: &SessionImported) -
     for renamed in &imported.renamed {
         let (what, name) = (if renamed.session { "session" } else { "checkpoint" }, escape(&renamed.name));
         match &renamed.now {
-            Some(now) => writeln!(out, "{note} `{name}` is a {what} of yours; the archive's is `{}` here", escape(now))?,
+            Some(now) => {
+                writeln!(out, "{note} `{name}` is a {what} of yours; the archive's is `{}` here", escape(now))?
+            }
             None => writeln!(out, "{note} `{name}` means a {what} of yours; the archive's has no name here")?,
         }
     }

@@ -159,16 +159,13 @@ impl Workspace {
             });
             nearest.insert(link.seq, parent);
         }
-        let found = rows.iter().filter_map(|row| Some((row.seq, (*ids.get(&nearest.get(&row.seq).copied()??)?).clone())));
+        let found =
+            rows.iter().filter_map(|row| Some((row.seq, (*ids.get(&nearest.get(&row.seq).copied()??)?).clone())));
         Ok(found.collect())
     }
 
     /// Adds the repositories' states with what was staged. One that is not whole is left out, as it is everywhere else.
-    pub(super) fn add_git(
-        &self,
-        gathered: &mut Gathered,
-        archive: &mut ArchiveWriter<'_>,
-    ) -> Result<(), ArchiveError> {
+    pub(super) fn add_git(&self, gathered: &mut Gathered, archive: &mut ArchiveWriter<'_>) -> Result<(), ArchiveError> {
         let mut lost = HashSet::new();
         for id in std::mem::take(&mut gathered.git) {
             let state = self.store.blob(&id).ok().and_then(|json| serde_json::from_slice::<GitState>(&json).ok());

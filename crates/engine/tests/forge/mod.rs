@@ -177,7 +177,7 @@ impl Forge {
     }
 
     pub fn empty(session: &SessionId) -> Self {
-        let manifest = json!({"session": session, "piton": "0.1.0", "made_at": 9_000});
+        let manifest = json!({"session": session, "piton": "0.1.0", "made_at": Timestamp(9_000)});
         Self { version: 1, manifest, objects: Vec::new(), records: Vec::new(), first: 1 }
     }
 

@@ -190,16 +190,8 @@ impl Archive {
             return Err(refused("it holds too many objects"));
         }
         let size = sound.raw.len() as u64;
-        let plain = Held {
-            kind: sound.kind,
-            at,
-            length,
-            size,
-            paths: 0,
-            depth: 0,
-            holds_skipped: false,
-            is_needed: false,
-        };
+        let plain =
+            Held { kind: sound.kind, at, length, size, paths: 0, depth: 0, holds_skipped: false, is_needed: false };
         let held = match sound.kind {
             Kind::Tree => self.tree(&sound.raw, plain)?,
             Kind::Chunks => Held { size: self.chunks(&sound, hashed)?, ..plain },
