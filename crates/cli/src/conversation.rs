@@ -40,12 +40,13 @@ pub fn write_plan(
     } else {
         writeln!(out, "{title} a new branch that ends before turn {}{leaves}", plan.turn)?;
     }
+    if let Some(prompt) = &plan.prompt {
+        writeln!(out, "The prompt of turn {} comes back, to be changed and sent again:", plan.turn)?;
+        write_prompt(out, look, prompt, if is_whole { usize::MAX } else { FEW })?;
+    }
     if plan.cut_off {
         let text = "the agent is writing: the transcript's last line is not whole, and is left out";
         writeln!(out, "{} {text}", paint.warn("note:"))?;
-    }
-    if let Some(prompt) = &plan.prompt {
-        write_prompt(out, look, prompt, if is_whole { usize::MAX } else { FEW })?;
     }
     let heading = format!("{} newer than that conversation, and stay as they are:", paint.warn("note:"));
     let shown = if is_whole { usize::MAX } else { look.lines(ON_A_TERMINAL / 4) };

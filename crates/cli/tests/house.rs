@@ -10,9 +10,9 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("agents", &["model"]),
     ("host", &["model"]),
     ("store", &["model", "host"]),
-    ("engine", &["model", "host", "store"]),
+    ("engine", &["model", "agents", "host", "store"]),
     ("cli", &["engine", "agents"]),
-    ("testkit", &["engine", "host"]),
+    ("testkit", &["engine", "agents", "host"]),
 ];
 
 #[test]

@@ -204,11 +204,11 @@ impl Workspace {
         imported.line = Some(line);
         let is_new = |session: &SessionId| !here.contains(session);
         let mut ends = Ends::of(&checked);
-        let place_of: HashMap<&CheckpointId, Option<&SessionId>> = checked.checkpoint_sessions();
-        let is_kept = |checkpoint: &CheckpointId| place_of.get(checkpoint).copied().flatten().is_none_or(is_new);
-        for session in checked.sessions.iter().filter(|session| is_new(&session.id)) {
+        let places = checked.checkpoint_sessions();
+        let is_kept = |checkpoint: &CheckpointId| places.get(checkpoint).and_then(Option::as_ref).is_none_or(is_new);
+        let names = checked.names();
+        for mut session in checked.sessions.into_iter().filter(|session| is_new(&session.id)) {
             imported.sessions.push(session.id.clone());
-            let mut session = session.clone();
             if let Some(name) = &session.name
                 && self.means_a_session(name)?
             {
@@ -217,19 +217,21 @@ impl Workspace {
             }
             writer.record(Record::Session(session))?;
         }
-        for record in &checked.records {
+        for record in checked.records {
             let record = match record {
                 Record::Checkpoint(checkpoint) if is_kept(&checkpoint.id) => {
                     imported.checkpoints += 1;
-                    Record::Checkpoint(piton_model::Checkpoint { line, ..checkpoint.clone() })
+                    Record::Checkpoint(piton_model::Checkpoint { line, ..checkpoint })
                 }
-                Record::Name { checkpoint, name } if is_kept(checkpoint) => {
-                    let Some(name) = self.name_for(name, &checked, &mut imported)? else { continue };
-                    Record::Name { checkpoint: checkpoint.clone(), name }
+                Record::Name { checkpoint, name } if is_kept(&checkpoint) => {
+                    let Some(name) = self.name_for(name, &names, &mut imported)? else { continue };
+                    Record::Name { checkpoint, name }
                 }
-                Record::Annotation { checkpoint, .. } if is_kept(checkpoint) => record.clone(),
+                Record::Annotation { checkpoint, text } if is_kept(&checkpoint) => {
+                    Record::Annotation { checkpoint, text }
+                }
                 Record::Checkpoint(_) | Record::Name { .. } | Record::Annotation { .. } => continue,
-                other if checks::session_of(other).is_some_and(is_new) => other.clone(),
+                other if checks::session_of(&other).is_some_and(is_new) => other,
                 _ => continue,
             };
             imported.turns += u64::from(matches!(record, Record::Turn(_)));
@@ -268,9 +270,9 @@ impl Workspace {
         // A checkpoint that is here and of none of those sessions would be moved to another place.
         let places = checked.checkpoint_sessions();
         for (checkpoint, session) in places {
-            let is_known = session.is_some_and(|session| here.contains(session));
-            if !is_known && !here.contains(&checked.session.id) && self.store.checkpoint(checkpoint)?.is_some() {
-                return Err(ImportError::CheckpointHere(checkpoint.clone()));
+            let is_known = session.is_some_and(|session| here.contains(&session));
+            if !is_known && !here.contains(&checked.session.id) && self.store.checkpoint(&checkpoint)?.is_some() {
+                return Err(ImportError::CheckpointHere(checkpoint));
             }
         }
         Ok(here)
@@ -349,20 +351,20 @@ impl Workspace {
     /// doing so, and the archive's gets its session's id in front.
     fn name_for(
         &self,
-        name: &str,
-        checked: &Checked,
+        name: String,
+        names: &HashSet<String>,
         imported: &mut SessionImported,
     ) -> Result<Option<String>, StoreError> {
         let is_taken = |name: &str| -> Result<bool, StoreError> {
             Ok(self.store.named(name)?.is_some() || (is_id_prefix(name) && !self.store.with_prefix(name)?.is_empty()))
         };
-        if !is_taken(name)? {
-            return Ok(Some(name.to_owned()));
+        if !is_taken(&name)? {
+            return Ok(Some(name));
         }
-        let longer = format!("{}-{name}", checked.session.id.short());
-        let is_free = check_name(&longer).is_ok() && !is_taken(&longer)? && !checked.has_name(&longer);
+        let longer = format!("{}-{name}", imported.session.short());
+        let is_free = check_name(&longer).is_ok() && !is_taken(&longer)? && !names.contains(&longer);
         let now = is_free.then_some(longer);
-        imported.renamed.push(RenamedName { name: name.to_owned(), session: false, now: now.clone() });
+        imported.renamed.push(RenamedName { name, session: false, now: now.clone() });
         Ok(now)
     }
 }

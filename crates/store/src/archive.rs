@@ -38,9 +38,9 @@ const END: &[u8; 8] = b"PITONEND";
 const END_LENGTH: usize = 40;
 
 /// One record of the timeline may be as long as this.
-const LARGEST_RECORD: u64 = 64 << 20;
+const LARGEST_RECORD: u64 = 32 << 20;
 /// All of them together: they are checked together, in memory.
-const MOST_TIMELINE: u64 = 256 << 20;
+const MOST_TIMELINE: u64 = 128 << 20;
 
 /// The first line of imported checkpoints; each archive gets the next. Folders that stand at a workspace's path are
 /// counted from 1 and never come this far. The database's rows name this number too.

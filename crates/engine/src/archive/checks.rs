@@ -41,17 +41,18 @@ pub(super) struct Checked {
 
 impl Checked {
     /// The session of each checkpoint, where it has one.
-    pub(super) fn checkpoint_sessions(&self) -> HashMap<&CheckpointId, Option<&SessionId>> {
+    pub(super) fn checkpoint_sessions(&self) -> HashMap<CheckpointId, Option<SessionId>> {
         let checkpoints = self.records.iter().filter_map(|record| match record {
             Record::Checkpoint(checkpoint) => Some(checkpoint),
             _ => None,
         });
-        checkpoints.map(|one| (&one.id, one.place.as_ref().map(|place| &place.session))).collect()
+        checkpoints.map(|one| (one.id.clone(), one.place.as_ref().map(|place| place.session.clone()))).collect()
     }
 
-    /// Whether a checkpoint in it has this name.
-    pub(super) fn has_name(&self, wanted: &str) -> bool {
-        self.records.iter().any(|record| matches!(record, Record::Name { name, .. } if name == wanted))
+    /// The names of its checkpoints.
+    pub(super) fn names(&self) -> HashSet<String> {
+        let name = |record: &Record| if let Record::Name { name, .. } = record { Some(name.clone()) } else { None };
+        self.records.iter().filter_map(name).collect()
     }
 }
 
