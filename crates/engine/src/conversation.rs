@@ -15,8 +15,8 @@ use piton_agents::claude_code::{branch, survey, transcript};
 use piton_host::{canonical, clock, outside};
 use piton_model::conversation::{Began, ConversationMove, Origin, Went};
 use piton_model::target::{TurnPlace, split_session};
-use piton_model::{Cause, Entry, ObjectId, OperationKind, Rank, Session, SessionId, Step, Target};
-use piton_store::{CHUNKED_FROM, CheckpointRow, SessionRow, Store, Writer};
+use piton_model::{Cause, Entry, ObjectId, OperationKind, Rank, Record, Session, SessionId, Step, Target};
+use piton_store::{CHUNKED_FROM, CheckpointRow, PATIENCE, SessionRow, Store, Writer};
 
 use crate::draft::{Aim, Remarks, Request, Seen, Settle};
 use crate::operate::OperationError;
@@ -24,7 +24,7 @@ use crate::outside::{OutsideChanges, place};
 use crate::rewind::files;
 use crate::target::TargetError;
 use crate::view::{ConversationOutcome, ConversationPlanView};
-use crate::workspace::Workspace;
+use crate::workspace::{Engine, Workspace};
 
 /// Why a conversation stays as it is.
 #[derive(Debug, thiserror::Error)]
@@ -461,6 +461,26 @@ impl Workspace {
             }
             Ok(kept?)
         })
+    }
+
+    /// Tells the other workspaces of a conversation of its branch, so that its turns have the same numbers and owners
+    /// there. Where one cannot be told now, the branch is a session of its own there, and nothing is lost.
+    pub(crate) fn note_branch_elsewhere(&self, branch: &Session) {
+        let Some(origin) = &branch.origin else { return };
+        let (home, environment) = (self.home.clone(), self.environment.clone());
+        let engine = Engine { home, environment, listeners: self.listeners.clone() };
+        let _ = self.home.note_session(&branch.id, &self.record.id);
+        for (id, path) in self.home.workspaces_of(&origin.parent).into_iter().filter(|(id, _)| *id != self.record.id) {
+            let told = engine.open(&path).ok().and_then(|other| {
+                let lock = other.store.lock(PATIENCE).ok()?;
+                let mut writer = other.store.write(&lock).ok()?;
+                writer.record(Record::Session(branch.clone())).ok()?;
+                writer.commit(false, false).ok()
+            });
+            if told.is_some() {
+                let _ = self.home.note_session(&branch.id, &id);
+            }
+        }
     }
 
     /// What is said of going back to a session that is there.

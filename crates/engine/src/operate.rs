@@ -237,6 +237,10 @@ impl Workspace {
         let checked = self.apply(&lock, &root, &begun)?;
         let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
         self.end(&lock, &root, &begun, &checked)?;
+        drop(lock);
+        if let Some(branch) = begun.operation.conversation.as_ref().and_then(|change| change.branch.as_ref()) {
+            self.note_branch_elsewhere(branch);
+        }
         outcome.conversation = conversation;
         let of = |kind: ChangeKind| paths(&begun.changes, kind);
         let operation = self.store.operation_row(&begun.operation.id)?;

@@ -261,3 +261,28 @@ fn an_agent_without_a_transcript_that_reports_what_is_said_has_branches_too() {
     let next = say(&branch, Event::Prompt { text: "three, otherwise".into() });
     assert_eq!((next.turn, next.session), (3, SessionId::of("generic", &branch)));
 }
+
+#[test]
+fn the_other_workspaces_of_the_conversation_know_its_branch() {
+    let world = World::new();
+    let other = world.base().join("other");
+    std::fs::create_dir(&other).unwrap();
+    drop(world.engine.open_or_init(&other).unwrap());
+    let claude = Claude::new(&world, 1);
+    claude.edits("here and there", &["../other/x", "a"], |world| {
+        std::fs::write(world.base().join("other/x"), "x\n").unwrap();
+        world.write("a", "a\n");
+    });
+    claude.edits("once more", &["a"], |world| {
+        world.write("a", "aa\n");
+    });
+    let (_, conversation) = rewind(&world, "t2", Scope::Both);
+    let branch = Claude::resumed(&world, conversation.agent_id.as_deref().unwrap());
+    let there = || world.engine.open(&other).unwrap();
+    let known = there().sessions().unwrap().sessions.into_iter().find(|one| one.id == branch.session()).unwrap();
+    assert_eq!(known.origin.unwrap().parent, claude.session());
+    branch.edits("otherwise", &["a"], |_| std::fs::write(world.base().join("other/x"), "otherwise\n").unwrap());
+    let place = |target: &str| there().resolve(target).unwrap().checkpoint.place.unwrap();
+    assert_eq!(place("t1").session, claude.session());
+    assert_eq!(place("t2").session, branch.session());
+}

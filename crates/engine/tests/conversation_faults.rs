@@ -92,7 +92,11 @@ fn a_crash_at_any_step_leaves_both_scopes_or_neither() {
                 break;
             }
             let when = format!("{scope:?}, died at step {step}");
-            if is_new(&world, &old, &new, &when) { news += 1 } else { olds += 1 }
+            if is_new(&world, &old, &new, &when) {
+                news += 1
+            } else {
+                olds += 1
+            }
             let (name, bytes) = original.iter().next().unwrap();
             assert!(transcripts(&world).get(name) == Some(bytes), "{when}: the original was written to");
             // And the way is free again.
@@ -123,7 +127,11 @@ fn a_crash_at_any_step_of_the_redo_leaves_the_user_at_one_line_with_its_files() 
         let expected = if current.origin.is_some() { &new } else { &old };
         let now = world.snapshot();
         assert!(now == *expected, "died at step {step}\n{}", now.differences(expected).join("\n"));
-        if current.origin.is_some() { olds += 1 } else { news += 1 }
+        if current.origin.is_some() {
+            olds += 1
+        } else {
+            news += 1
+        }
         assert_eq!(transcripts(&world).len(), 2, "a branch stays");
         world.assert_sound();
     }
