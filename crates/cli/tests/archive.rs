@@ -82,6 +82,8 @@ fn scripts_get_one_document_each() {
     // In the workspace it would be captured too, which is worth a word.
     let said = from.told(&["export", "run-1", "--force"]);
     assert!(said.contains("note: it lies in the workspace"), "{said}");
+    let beside = from.told(&["export", "run-1", "-o", "../beside.piton"]);
+    assert!(!beside.contains("note: it lies") && !beside.contains(".."), "{beside}");
     assert!(from.world.snapshot().has(file.file_name().unwrap().to_str().unwrap()));
 }
 
@@ -108,6 +110,7 @@ fn each_refusal_says_the_way_out_and_leaves_no_file_behind() {
         (&["export"], "required", ""),
         (&["export", "run-1", "-o", "there.piton"], "there.piton is there already", "`--force`"),
         (&["export", "run-1", "-o", "folder"], "folder is a folder", "name the file"),
+        (&["export", "run-1", "-o", ".."], "is a folder", "name the file"),
         (&["export", "run-1", "-o", "no/such/x"], "No such file", ""),
         (&["export", "run-1", "-o", "x", "--git", "y"], "cannot be used with", ""),
         (&["import"], "required", ""),

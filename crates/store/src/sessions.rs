@@ -199,8 +199,10 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
         }
         Record::Imported { session, .. } => {
             // Nobody is at it here, and none of its tools' windows was ever open here.
-            db.prepare_cached("UPDATE sessions SET last_seq = 0, ended_at = coalesce(ended_at, last_at) WHERE id = ?1")?
-                .execute([session.as_str()])?;
+            db.prepare_cached(
+                "UPDATE sessions SET last_seq = 0, ended_at = coalesce(ended_at, last_at) WHERE id = ?1",
+            )?
+            .execute([session.as_str()])?;
             let all = [step_key_of(session, 0, 0), step_key_of(session, 99_999_999, 99_999_999)];
             db.prepare_cached("UPDATE steps SET ended_seq = NULL WHERE key BETWEEN ?1 AND ?2")?.execute(all)?;
         }

@@ -142,9 +142,7 @@ impl<'s> Writer<'s> {
     pub(crate) fn make_sure_of(&self, bytes: u64) -> Result<(), StoreError> {
         match bytes.checked_sub(self.room) {
             None | Some(0) => Ok(()),
-            Some(over) => {
-                Err(StoreError::OverBudget { needed: self.budget.saturating_add(over), budget: self.budget })
-            }
+            Some(over) => Err(StoreError::OverBudget { needed: self.budget.saturating_add(over), budget: self.budget }),
         }
     }
 

@@ -47,13 +47,23 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         return out.flush().map_err(Failure::stdout);
     }
     let name = args.output.clone().unwrap_or_else(|| format!("session-{}.piton", session.id.short()).into());
-    let place = surroundings.here.join(name);
+    let place = exact(&surroundings.here.join(name))?;
     let exported = write_file(&workspace, session.id.as_str(), &place, args.force)?;
     console.print(&exported, |out, look| write(out, look, &exported, &place))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &exported, place.starts_with(workspace.path())));
     }
     Ok(())
+}
+
+/// The same place without `..` and links on the way, so that it can be seen whether it lies in the workspace.
+fn exact(place: &Path) -> Result<PathBuf, Failure> {
+    let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else {
+        return Err(Failure::user(format!("{} is a folder", escape_path(place))).hint("name the file to write"));
+    };
+    let folder = folder.canonicalize();
+    let folder = folder.map_err(|error| Failure::user(format!("{}: {error}", escape_path(place))))?;
+    Ok(folder.join(name))
 }
 
 fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -> Result<SessionExported, Failure> {
