@@ -95,7 +95,8 @@ pub fn resume_line(done: &ConversationOutcome) -> Option<String> {
     }
 }
 
-fn write_prompt(out: &mut dyn Write, look: &Look, prompt: &str, most: usize) -> io::Result<()> {
+/// Writes what the user said.
+pub fn write_prompt(out: &mut dyn Write, look: &Look, prompt: &str, most: usize) -> io::Result<()> {
     let lines: Vec<&str> = prompt.lines().collect();
     let shown = lines.len().min(most);
     for line in &lines[..shown] {

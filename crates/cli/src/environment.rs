@@ -143,7 +143,10 @@ pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
     let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
     let config_folder = variable("XDG_CONFIG_HOME");
     let transcripts = claude_folder(home_folder.as_deref()).map(|folder| folder.join("projects"));
+    let usual = Environment::default();
+    let most_branches = settings.and_then(|settings| usize::try_from(settings.most_branches.value).ok());
     let environment = Environment {
+        most_branches: most_branches.unwrap_or(usual.most_branches),
         transcripts: transcripts.map(|folder| (claude_code::NAME.to_owned(), folder)).into_iter().collect(),
         global_excludes: excludes_file(home_folder.as_deref(), config_folder.as_deref()),
         home_folder,
@@ -152,7 +155,7 @@ pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
         guesses_session: io::stdin().is_terminal() && io::stderr().is_terminal(),
         largest_file: settings.map(|settings| settings.size_limit.value),
         largest_ignored_file: settings.map(|settings| settings.ignored_limit.value),
-        ..Environment::default()
+        ..usual
     };
     Ok(Engine::new(home, environment))
 }

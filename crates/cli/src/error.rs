@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use piton_engine::model::Target;
 use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::{
-    AnnotateError, ArchiveError, BlameError, CaptureError, ChosenError, DiffError, ExportError, ExportSessionError,
-    GitError, GitRefusal, ImportError, NoConversation, OpenError, OperationError, PlaceError, RecoverError, StoreError,
-    TargetError, WriteError,
+    AnnotateError, ArchiveError, BlameError, BranchError, CaptureError, ChosenError, DiffError, ExportError,
+    ExportSessionError, ForkError, GitError, GitRefusal, ImportError, NoConversation, OpenError, OperationError,
+    PlaceError, RecoverError, StoreError, TargetError, WriteError,
 };
 use serde::Serialize;
 
@@ -256,6 +256,71 @@ impl From<AnnotateError> for Failure {
     }
 }
 
+impl From<BranchError> for Failure {
+    fn from(error: BranchError) -> Self {
+        let text = error.to_string();
+        match error {
+            BranchError::Target(error) => error.into(),
+            BranchError::Diff(error) => error.into(),
+            BranchError::Store(error) => error.into(),
+            BranchError::Name { .. } => Self::user(text).hint("a name such as `try two` works"),
+            BranchError::NameTaken { .. } => Self::user(text).hint("choose another name; nothing was changed"),
+            BranchError::NotABranch(_) => {
+                Self::user(text).hint("`piton branch` lists the branches; your agent deletes its own sessions")
+            }
+            BranchError::Current(_) => {
+                Self::user(text).hint("`piton redo` goes back to where it left; then it can be deleted")
+            }
+            BranchError::Live(_) => Self::user(text).hint("end the agent's session first; nothing was deleted"),
+            BranchError::HasBranches { session, branches } => {
+                let all = [&session].into_iter().chain(&branches).map(|id| id.short()).collect::<Vec<_>>().join(" ");
+                Self::user(text).hint(format!("`piton branch delete {all}` deletes them together"))
+            }
+            BranchError::Deleted(id) => {
+                Self::user(text).hint(format!("`piton branch restore {}` brings it back", id.short()))
+            }
+            BranchError::NotDeleted(_) => Self::user(text).hint("`piton branch list --all` lists the deleted ones too"),
+            BranchError::Alone(_) => Self::user(text).hint("it is the main line already; nothing was changed"),
+            BranchError::Gone(_) => {
+                Self::user(text).hint("somebody removed it; its checkpoints stay, and `piton rewind` goes to them")
+            }
+            BranchError::Occupied(_) => {
+                Self::user(text).hint("move that file away and run the command again; nothing was overwritten")
+            }
+            BranchError::Transcript(_) => {
+                Self::user(text).hint("piton moves only files that are in the agent's own folder; nothing was changed")
+            }
+            BranchError::Io { .. } => {
+                Self::user(text).hint("nothing was lost; run the command again when the cause is gone")
+            }
+            BranchError::SameSession(_) => Self::user(text).hint("`piton sessions --tree` lists all of them"),
+        }
+    }
+}
+
+impl From<ForkError> for Failure {
+    fn from(error: ForkError) -> Self {
+        let text = error.to_string();
+        match error {
+            ForkError::Name(error) => error.into(),
+            ForkError::Open(error) => error.into(),
+            ForkError::NothingSaid(_) => Self::user(text)
+                .hint("start a new session of the agent")
+                .hint("`--worktree DIR` lays out the code of that moment for it"),
+            ForkError::Worktree { .. } => {
+                Self::user(text).hint("name a folder that is empty or not there yet, such as `--worktree ../two`")
+            }
+            ForkError::Operation(error @ OperationError::Conversation(_)) => {
+                Self::user(error).hint("`piton log` lists the turns; a fork begins before one, or at its end: `t5.end`")
+            }
+            ForkError::Operation(error @ OperationError::TooManyBranches(_)) => Self::user(error)
+                .hint("`piton branch delete --older-than 30d` clears up; what it deletes can be brought back")
+                .hint("`conversation.most-branches` in the settings allows more"),
+            ForkError::Operation(error) => error.into(),
+        }
+    }
+}
+
 impl From<DiffError> for Failure {
     fn from(error: DiffError) -> Self {
         match error {
@@ -414,6 +479,7 @@ impl From<OperationError> for Failure {
             }
             OperationError::TooManyBranches(_) => Self::user(text)
                 .hint("`piton branch delete --older-than 30d` clears up; what it deletes can be brought back")
+                .hint("`conversation.most-branches` in the settings allows more")
                 .hint("`--scope code` takes the files back and makes no branch"),
             OperationError::StaleGit | OperationError::StaleOutside { .. } | OperationError::StaleTranscript => {
                 Self::user(text).hint("run the command again to see the new plan")

@@ -28,6 +28,7 @@ mod settle;
 mod skipped;
 mod table;
 mod titles;
+mod tree;
 mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

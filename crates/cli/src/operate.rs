@@ -253,7 +253,7 @@ fn around(
 }
 
 /// Refuses to guess where nobody can be asked.
-fn someone_to_ask(console: &Console) -> Result<(), Failure> {
+pub fn someone_to_ask(console: &Console) -> Result<(), Failure> {
     if console.can_ask() {
         return Ok(());
     }

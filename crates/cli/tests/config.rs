@@ -97,13 +97,14 @@ mod values {
         assert_eq!(
             scene.ok(&["config"]),
             format!(
-                "capture.automatic      true   default\n\
-                 capture.size-limit     2GiB   default\n\
-                 capture.ignored-limit  1MiB   default\n\
-                 hook.time-budget       10s    default\n\
-                 hook.user-line         false  default\n\
-                 tools.readers          none   default\n\
-                 tools.writers          none   default\n\
+                "capture.automatic           true   default\n\
+                 capture.size-limit          2GiB   default\n\
+                 capture.ignored-limit       1MiB   default\n\
+                 hook.time-budget            10s    default\n\
+                 hook.user-line              false  default\n\
+                 tools.readers               none   default\n\
+                 tools.writers               none   default\n\
+                 conversation.most-branches  100    default\n\
                  \n\
                  user       {} (not there)\n\
                  workspace  {} (not there)\n",
@@ -129,17 +130,18 @@ mod values {
         let mut command = scene.piton(&["config"]);
         command.env("PITON_HOOK_TIME_BUDGET", "1m").env("PITON_HOOK_USER_LINE", "");
         let table = out(command);
-        let rows: Vec<_> = table.lines().take(7).collect();
+        let rows: Vec<_> = table.lines().take(8).collect();
         assert_eq!(
             rows,
             [
-                "capture.automatic      false                            user",
-                "capture.size-limit     512KiB                           workspace",
-                "capture.ignored-limit  1500                             user",
-                "hook.time-budget       1m                               PITON_HOOK_TIME_BUDGET",
-                "hook.user-line         false                            default",
-                "tools.readers          mcp__docs__search, mcp__wiki__*  workspace",
-                "tools.writers          none                             default",
+                "capture.automatic           false                            user",
+                "capture.size-limit          512KiB                           workspace",
+                "capture.ignored-limit       1500                             user",
+                "hook.time-budget            1m                               PITON_HOOK_TIME_BUDGET",
+                "hook.user-line              false                            default",
+                "tools.readers               mcp__docs__search, mcp__wiki__*  workspace",
+                "tools.writers               none                             default",
+                "conversation.most-branches  100                              default",
             ]
         );
         assert!(!table.contains("not there"), "{table}");
@@ -398,6 +400,7 @@ mod json {
                     { "key": "hook.user-line", "value": true, "source": "environment", "variable": "PITON_HOOK_USER_LINE" },
                     { "key": "tools.readers", "value": [], "source": "default" },
                     { "key": "tools.writers", "value": ["Read"], "source": "workspace", "file": file },
+                    { "key": "conversation.most-branches", "value": 100, "source": "default" },
                 ],
                 "files": [
                     { "source": "user", "path": scene.user(), "exists": false },

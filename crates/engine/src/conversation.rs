@@ -87,12 +87,14 @@ pub(crate) struct Terms {
     pub summary: Option<String>,
     /// The folder that its agent will work in, where that is another one.
     pub cwd: Option<PathBuf>,
+    /// How that folder gets the code of that moment.
+    pub worktree: Option<Step>,
 }
 
 impl Terms {
     /// Of a rewind.
     pub(crate) fn rewind() -> Self {
-        Self { how: Began::Rewind, goes: true, name: None, summary: None, cwd: None }
+        Self { how: Began::Rewind, goes: true, name: None, summary: None, cwd: None, worktree: None }
     }
 }
 
@@ -344,20 +346,29 @@ impl Workspace {
             Some(kept) => Ok((Source::Kept { blob: kept.blob, size: kept.size }, OWN, false)),
             None => Err(NoConversation::Gone),
         };
-        let Some(path) = session.transcript.as_deref().map(Path::new) else { return kept() };
-        // A report named it. It must be a file of this very session, in a folder of the agent's own.
-        let is_own = branch::is_session_id(&session.agent_id)
-            && path.file_name().is_some_and(|name| name == &*format!("{}.jsonl", session.agent_id));
-        let Some(folder) = path.parent().filter(|_| is_own) else { return Err(NoConversation::Elsewhere) };
-        let Ok(folder) = canonical(folder) else { return kept() };
-        if folder.parent() != self.transcripts_of(adapter).as_deref() {
-            return Err(NoConversation::Elsewhere);
-        }
-        let path = folder.join(path.file_name().unwrap_or_default());
+        let Some(path) = self.transcript_place(session, adapter)? else { return kept() };
         match outside::lines(&path, 0)? {
             Some(lines) => Ok((Source::File(path), lines.mode, lines.cut_off)),
             None => kept(),
         }
+    }
+
+    /// Where a session's transcript is, or was; none where nobody said, or its folder is gone.
+    pub(crate) fn transcript_place(
+        &self,
+        session: &Session,
+        adapter: Adapter,
+    ) -> Result<Option<PathBuf>, NoConversation> {
+        let Some(path) = session.transcript.as_deref().map(Path::new) else { return Ok(None) };
+        // A report named it. It must be a file of this very session, in a folder of the agent's own.
+        let is_own = branch::is_session_id(&session.agent_id)
+            && path.file_name().is_some_and(|name| name == &*format!("{}.jsonl", session.agent_id));
+        let Some(folder) = path.parent().filter(|_| is_own) else { return Err(NoConversation::Elsewhere) };
+        let Ok(folder) = canonical(folder) else { return Ok(None) };
+        if folder.parent() != self.transcripts_of(adapter).as_deref() {
+            return Err(NoConversation::Elsewhere);
+        }
+        Ok(Some(folder.join(path.file_name().unwrap_or_default())))
     }
 
     /// The folder that holds an agent's transcripts, folder by folder.
@@ -409,7 +420,7 @@ impl Workspace {
             cwd: plan.cwd.clone(),
             transcript,
         };
-        Ok((ConversationMove { went, branch, file }, outcome))
+        Ok((ConversationMove { went, branch, file, worktree: plan.terms.worktree.clone() }, outcome))
     }
 
     fn copy_to_store(

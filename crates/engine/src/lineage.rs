@@ -37,6 +37,15 @@ impl Lineage {
         self.holds(&step.session, step.turn)
     }
 
+    /// Where two conversations parted: the youngest session that both have turns of, and the first turn that they do not
+    /// share; none where they have nothing in common.
+    pub(crate) fn parted_from(&self, other: &Self) -> Option<(&SessionId, u32)> {
+        self.parts.iter().find_map(|(session, end)| {
+            let (_, their_end) = other.parts.iter().find(|(theirs, _)| theirs == session)?;
+            Some((session, (*end).min(*their_end)))
+        })
+    }
+
     /// The session that a turn is recorded with: the oldest that has it.
     pub(crate) fn session_of(&self, turn: u32) -> &SessionId {
         let older = self.parts.iter().rev().find(|(_, end)| turn < *end);

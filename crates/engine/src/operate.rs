@@ -312,7 +312,8 @@ impl Workspace {
                 (Some(change), Some(outcome))
             }
             Some(Talk::Back(went)) => {
-                (Some(ConversationMove { went: went.clone(), branch: None, file: None }), Some(self.back_at(went)?))
+                let change = ConversationMove { went: went.clone(), branch: None, file: None, worktree: None };
+                (Some(change), Some(self.back_at(went)?))
             }
             None => (None, None),
         };

@@ -227,12 +227,18 @@ impl Workspace {
             if !finished && matches!(side, Side::After | Side::Torn) {
                 self.swap_back_whole(outer, number).map_err(outside)?;
             }
-            let beside = found_at(outer.root, &outer.staged_path(number), &step.path).map_err(outside)?;
+            // A folder that was half made has listings that nobody stored.
+            let sink = HashingSink::default();
+            let beside = read_entry(outer.root, &outer.staged_path(number), &sink);
+            let beside = beside.unwrap_or_else(|never| match never {});
+            let beside = beside.map_err(|source| outside(ApplyError::Path { path: step.path.clone(), source }))?;
+            let (fresh, _) = sink.finish();
+            let trees = Trees { fresh: &fresh, store: &self.store };
             let is_known = match &beside {
                 None => true,
                 Some(found) if beside == step.before || beside == step.after => !found.holds_skipped(),
                 Some(found) => match &step.after {
-                    Some(after) => self.is_unfinished(&self.store, found, after).map_err(ApplyError::Content)?,
+                    Some(after) => self.is_unfinished(&trees, found, after).map_err(ApplyError::Content)?,
                     None => false,
                 },
             };

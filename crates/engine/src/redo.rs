@@ -208,7 +208,7 @@ fn is_first_hand(row: &OperationRow) -> bool {
 }
 
 /// Which operations, given newest first, were done and not taken back.
-fn standing(rows: &[OperationRow]) -> Vec<bool> {
+pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
     let mut taken_back: Vec<&str> = Vec::new();
     let stands = |row: &OperationRow| row.state == OperationState::Done && row.kind != "recover";
     rows.iter()

@@ -29,6 +29,8 @@ pub struct TimelineOptions {
     pub paths: Vec<WorkspacePath>,
     /// Only what is not older than this.
     pub since: Option<Timestamp>,
+    /// Future turns too: those that a rewind of the conversation went back past.
+    pub future: bool,
 }
 
 /// Whose changes to list.
@@ -50,13 +52,22 @@ impl Workspace {
         let mut found = self.all_entries()?;
         let touching = if options.paths.is_empty() { None } else { Some(self.touching(&options.paths)?) };
         found.retain(|entry| is_wanted(entry, options, touching.as_ref()));
+        let future = self.future_turns()?;
+        let is_future = |entry: &Entry| entry.turn().is_some_and(|turn| future.contains_key(&turn));
+        let future_count = found.iter().filter(|entry| is_future(entry)).count() as u64;
+        found.retain(|entry| options.future || !is_future(entry));
         found.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
         let total = found.len() as u64;
         found.truncate(options.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
         let shown: HashSet<SessionId> = found.iter().filter_map(|entry| entry.session.clone()).collect();
-        let entries = self.entries(found)?;
+        let mut entries = self.entries(found)?;
+        for entry in &mut entries {
+            let LogEntry::Turn(turn) = entry else { continue };
+            turn.passed_by = future.get(&(turn.session.clone(), turn.number)).cloned();
+            turn.future = turn.passed_by.is_some();
+        }
         let sessions = if shown.is_empty() { Vec::new() } else { self.session_views(|id| shown.contains(id))? };
-        Ok(Timeline { entries, total, sessions })
+        Ok(Timeline { entries, total, future: future_count, sessions })
     }
 
     /// What there is to show, without what is in it.
@@ -176,6 +187,20 @@ impl Workspace {
         Ok(entries)
     }
 
+    /// Some turns with what was done in them, in the order given; those that piton never heard of are left out.
+    pub(crate) fn turn_views(&self, turns: impl IntoIterator<Item = TurnKey>) -> Result<Vec<TurnView>, StoreError> {
+        let entry =
+            |(session, number)| Entry { seq: 0, at: Timestamp(0), session: Some(session), what: What::Turn(number) };
+        let entries = self.entries(turns.into_iter().map(entry).collect())?;
+        Ok(entries
+            .into_iter()
+            .filter_map(|entry| match entry {
+                LogEntry::Turn(turn) => Some(*turn),
+                _ => None,
+            })
+            .collect())
+    }
+
     /// Whether a tool was at work at some time between a checkpoint and the one before it.
     fn may_be_a_tools(&self, row: &CheckpointRow) -> Result<bool, StoreError> {
         let parent = match &row.checkpoint.parent {
@@ -273,7 +298,7 @@ impl Workspace {
     }
 
     /// The wanted sessions, the one that reported last first.
-    fn session_views(&self, is_wanted: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionView>, StoreError> {
+    pub(crate) fn session_views(&self, is_wanted: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionView>, StoreError> {
         let turns = self.store.last_turns()?;
         let checkpoints = self.store.checkpoint_counts()?;
         let gaps = self.store.gap_counts()?;
@@ -350,7 +375,7 @@ impl Titles {
 }
 
 /// A turn of a session.
-type TurnKey = (SessionId, u32);
+pub(crate) type TurnKey = (SessionId, u32);
 
 /// An entry of the timeline without what is in it.
 struct Entry {
@@ -366,6 +391,16 @@ enum What {
     Yours(Box<CheckpointRow>),
     Operation(Box<OperationView>),
     Gap(Gap),
+}
+
+impl Entry {
+    /// The turn that it is.
+    fn turn(&self) -> Option<TurnKey> {
+        match (&self.what, &self.session) {
+            (What::Turn(number), Some(session)) => Some((session.clone(), *number)),
+            _ => None,
+        }
+    }
 }
 
 /// What changed some paths.
@@ -557,6 +592,8 @@ impl Turns {
             unsure: files(&self.unsure),
             unsure_unlisted: self.unsure_unlisted.get(&key).copied().unwrap_or_default(),
             gaps,
+            future: false,
+            passed_by: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod archive;
 mod blame;
+mod branches;
 mod conversation;
 mod git;
 mod operations;
@@ -20,6 +21,9 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use archive::{RenamedName, SessionExported, SessionImported};
 pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
+pub use branches::{
+    BranchDeletion, BranchRestored, BranchStays, Comparison, ForkOutcome, Parted, Promoted, Renamed, WorktreeView,
+};
 pub use conversation::{ConversationOutcome, ConversationPlanView, OriginView};
 pub use git::{Exported, ExportedCommit, GitPlanView};
 pub use operations::{

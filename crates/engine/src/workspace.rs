@@ -252,7 +252,7 @@ impl Engine {
         })
     }
 
-    fn refuse(&self, path: &Path) -> Result<(), OpenError> {
+    pub(crate) fn refuse(&self, path: &Path) -> Result<(), OpenError> {
         let is_home =
             self.environment.home_folder.as_deref().and_then(|h| canonical(h).ok()).is_some_and(|h| h == path);
         let what = match path {

@@ -19,6 +19,7 @@ mod root;
 mod rules;
 mod scan;
 mod slots;
+pub mod trash;
 mod walk;
 
 pub use apply::{STAGED, canonical, staged_by};

@@ -144,6 +144,10 @@ pub struct ConversationMove {
     /// The branch's transcript: a new file in the agent's own folder, its path from the file system's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<Step>,
+    /// The folder elsewhere that the code of that moment is laid out in, where that was asked for: one step, so that it is
+    /// there whole or not at all. Its path is from the file system's root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Step>,
 }
 
 fn is_zero(number: &u32) -> bool {

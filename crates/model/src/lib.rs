@@ -10,6 +10,7 @@ pub mod diff;
 pub mod edit;
 pub mod effect;
 pub mod event;
+pub mod future;
 pub mod git;
 pub mod id;
 pub mod inverse;

@@ -283,10 +283,11 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The files outside the workspace that it changes: those that tools named, and the transcript that it makes.
+    /// What it changes outside the workspace: files that tools named, the transcript that it makes, and the folder that
+    /// it lays out for a fork.
     pub fn elsewhere(&self) -> impl Iterator<Item = &Step> {
-        let transcript = self.conversation.as_ref().and_then(|conversation| conversation.file.as_ref());
-        self.outside.iter().chain(transcript)
+        let made = self.conversation.iter().flat_map(|change| change.file.iter().chain(&change.worktree));
+        self.outside.iter().chain(made)
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Settings {
     pub readers: Setting<Vec<String>>,
     /// Tools that count as mutating, whatever the adapter and `readers` say.
     pub writers: Setting<Vec<String>>,
+    /// How many branches a conversation may have.
+    pub most_branches: Setting<u64>,
 }
 
 /// A value and who decided it.
@@ -63,6 +65,7 @@ pub enum Key {
     UserLine,
     Readers,
     Writers,
+    MostBranches,
 }
 
 /// A setting's value, for showing.
@@ -78,6 +81,8 @@ pub enum Value {
     Time(Duration),
     /// Names of tools.
     Tools(Vec<String>),
+    /// How many of something.
+    Count(u64),
 }
 
 /// What one layer says.
@@ -91,6 +96,7 @@ pub struct Partial {
     user_line: Option<bool>,
     readers: Option<Vec<String>>,
     writers: Option<Vec<String>>,
+    most_branches: Option<u64>,
 }
 
 /// What is wrong with a file of settings, and where; both count from 1, the column in characters.
@@ -198,6 +204,7 @@ impl Default for Settings {
             user_line: setting(false),
             readers: setting(Vec::new()),
             writers: setting(Vec::new()),
+            most_branches: setting(100),
         }
     }
 }
@@ -226,6 +233,7 @@ impl Settings {
         take(&mut self.user_line, partial.user_line, layer);
         take(&mut self.readers, partial.readers, layer);
         take(&mut self.writers, partial.writers, layer);
+        take(&mut self.most_branches, partial.most_branches, layer);
     }
 
     /// Whether a tool only reads, where the adapter has its own opinion. A writer stays one whoever calls it a reader:
@@ -248,6 +256,7 @@ impl Settings {
             Key::UserLine => shown(&self.user_line, Value::Switch),
             Key::Readers => shown(&self.readers, Value::Tools),
             Key::Writers => shown(&self.writers, Value::Tools),
+            Key::MostBranches => shown(&self.most_branches, Value::Count),
         }
     }
 }
@@ -264,6 +273,7 @@ impl Partial {
             user_line: None,
             readers: None,
             writers: None,
+            most_branches: None,
         }
     }
 
@@ -292,12 +302,13 @@ impl Partial {
             Key::UserLine => self.user_line = Some(value.as_bool().ok_or(found)?),
             Key::Readers => self.readers = Some(tools(found)?),
             Key::Writers => self.writers = Some(tools(found)?),
+            Key::MostBranches => self.most_branches = Some(count(value).ok_or(found)?),
         }
         Ok(())
     }
 }
 
-const SECTIONS: [&str; 3] = ["capture", "hook", "tools"];
+const SECTIONS: [&str; 4] = ["capture", "hook", "tools", "conversation"];
 
 /// A hook that gives up sooner captures nothing on a busy machine; one that takes longer holds the agent up.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -305,7 +316,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 60);
 
 impl Key {
     /// All of them, in the order of a file.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Automatic,
         Self::SizeLimit,
         Self::IgnoredLimit,
@@ -313,6 +324,7 @@ impl Key {
         Self::UserLine,
         Self::Readers,
         Self::Writers,
+        Self::MostBranches,
     ];
 
     /// Its whole name.
@@ -325,6 +337,7 @@ impl Key {
             Self::UserLine => "hook.user-line",
             Self::Readers => "tools.readers",
             Self::Writers => "tools.writers",
+            Self::MostBranches => "conversation.most-branches",
         }
     }
 
@@ -341,6 +354,7 @@ impl Key {
             Self::SizeLimit => "a size such as \"512KiB\" or \"2GiB\"",
             Self::IgnoredLimit => "a size such as \"1MiB\", or \"0\" for none",
             Self::TimeBudget => "a time from \"1s\" to \"10m\", such as \"10s\"",
+            Self::MostBranches => "a number from 1 to 100000, such as 100",
             Self::Readers | Self::Writers => {
                 "a list of tools such as [\"mcp__docs__search\", \"mcp__wiki__*\"]; a `*` stands at the end of a name"
             }
@@ -378,6 +392,7 @@ impl fmt::Display for Value {
                 ms => write!(f, "{ms}ms"),
             },
             Self::Tools(names) => f.write_str(&names.join(", ")),
+            Self::Count(number) => write!(f, "{number}"),
         }
     }
 }
@@ -405,6 +420,16 @@ fn size(value: &DeValue<'_>) -> Option<u64> {
         _ => return None,
     };
     Some(bytes).filter(|bytes| *bytes < 1 << 60)
+}
+
+/// How many; a variable has it as text.
+fn count(value: &DeValue<'_>) -> Option<u64> {
+    let number = match value {
+        DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok()?,
+        DeValue::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    Some(number).filter(|number| (1..=100_000).contains(number))
 }
 
 /// `10s`, `500ms`, `2m`.
@@ -526,6 +551,15 @@ mod tests {
         check("[hook]\nuser-line = true", Key::UserLine, Value::Switch(true));
         check("[tools]\nreaders = ['a', 'b*']", Key::Readers, Value::Tools(vec!["a".into(), "b*".into()]));
         check("[tools]\nwriters = []", Key::Writers, Value::Tools(Vec::new()));
+        check("[conversation]\nmost-branches = 7", Key::MostBranches, Value::Count(7));
+    }
+
+    #[test]
+    fn a_number_of_branches_is_at_least_one() {
+        for bad in ["0", "-1", "100001", "'many'", "1.5", "true"] {
+            assert!(read(&format!("conversation.most-branches = {bad}"), Layer::User).is_err(), "{bad}");
+        }
+        assert_eq!(Key::MostBranches.variable().as_deref(), Some("PITON_CONVERSATION_MOST_BRANCHES"));
     }
 
     #[test]
@@ -695,6 +729,7 @@ mod tests {
             (Key::IgnoredLimit, "2 MiB"),
             (Key::TimeBudget, "1m"),
             (Key::UserLine, " true "),
+            (Key::MostBranches, " 12 "),
         ] {
             assert_eq!(partial.set_text(key, text), Ok(()), "{text}");
         }

@@ -124,6 +124,11 @@ impl Home {
         replace(&path, format!("{noted}{workspace}\n").as_bytes())
     }
 
+    /// Where the files of a deleted branch are kept until somebody wants it back.
+    pub fn trash(&self, session: &SessionId) -> PathBuf {
+        self.path.join("trash").join(session.as_str())
+    }
+
     fn session(&self, session: &SessionId) -> PathBuf {
         self.path.join("sessions").join(session.as_str())
     }

@@ -50,6 +50,8 @@ Keys, with their defaults as a file has them:
   [tools]
   readers = []              # tools that only read; \"mcp__docs__*\" is all that begin so
   writers = []              # tools that write, whatever is said elsewhere
+  [conversation]
+  most-branches = 100       # how many branches a conversation may have
 
 Examples:
   piton config
@@ -60,7 +62,7 @@ Examples:
 Environment:
   PITON_CONFIG              your own file [default: piton/config.toml in your configuration folder]
   PITON_CAPTURE_AUTOMATIC, PITON_CAPTURE_SIZE_LIMIT, PITON_CAPTURE_IGNORED_LIMIT,
-  PITON_HOOK_TIME_BUDGET, PITON_HOOK_USER_LINE
+  PITON_HOOK_TIME_BUDGET, PITON_HOOK_USER_LINE, PITON_CONVERSATION_MOST_BRANCHES
                             decide over both files";
 
 /// What `--json` prints.
@@ -146,7 +148,7 @@ fn write(out: &mut dyn Write, look: &Look, settings: &[Shown], files: &[(Setting
             None => setting.source.to_string(),
         };
         let source = if setting.source == Layer::Default { look.paint.dim(source) } else { source };
-        writeln!(out, "{:<22} {value}{space}  {source}", setting.key)?;
+        writeln!(out, "{:<27} {value}{space}  {source}", setting.key)?;
     }
     writeln!(out)?;
     for (file, exists) in files {

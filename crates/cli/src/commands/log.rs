@@ -25,6 +25,9 @@ pub use timeline::{Around, Detail, write};
 /// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted (-).
 /// Beneath it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be captured (gap).
 /// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos.
+///
+/// Turns that a rewind of the conversation went back past are future turns: they are left out, and counted at the end.
+/// `--future` shows them, marked; `piton redo` goes back to them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -42,6 +45,9 @@ pub struct Args {
     /// Only what is not older: 10m, 2h, 3d
     #[arg(long, value_name = "AGE", conflicts_with = "checkpoints")]
     since: Option<String>,
+    /// Show future turns too: those that a rewind of the conversation went back past
+    #[arg(long, conflicts_with = "checkpoints")]
+    future: bool,
     /// At most so many
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<u64>,
@@ -56,6 +62,7 @@ Examples:
   piton log --steps -n 3                  the last three entries, tool by tool
   piton log --files --path src/auth.ts    who changed it, and when
   piton log --since 2h
+  piton log --future                      with what a rewind went back past
   piton log --checkpoints --json | jq -r '.checkpoints[].id'";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
@@ -73,6 +80,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         session,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
         since: args.since.as_deref().map(|typed| since(typed, console.look.now)).transpose()?,
+        future: args.future,
     };
     let shown = workspace.timeline(&options)?;
     let around = if console.is_json() { Around::default() } else { around(&workspace, &shown)? };
@@ -85,6 +93,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         console.advise("nothing to show; `piton log --checkpoints` lists every checkpoint");
     }
     tell_rest(console, shown.total - shown.entries.len() as u64);
+    if shown.future > 0 && !args.future {
+        let text = format!("{}: `piton log --future`", words::plural(shown.future, "future turn"));
+        let text = console.talk.paint.dim(text);
+        console.advise(text);
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod annotate;
 mod blame;
+mod branch;
 mod changes;
 mod checkpoint;
 mod completions;
@@ -10,6 +11,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod export;
+mod fork;
 mod hook;
 mod import;
 mod init;
@@ -43,6 +45,8 @@ pub enum Command {
     Ops(ops::Args),
     Log(log::Args),
     Sessions(sessions::Args),
+    Fork(fork::Args),
+    Branch(branch::Args),
     Changes(changes::Args),
     Search(search::Args),
     Show(show::Args),
@@ -75,6 +79,8 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Ops(args) => ops::run(&args, &global, console)?,
         Command::Log(args) => log::run(&args, &global, console)?,
         Command::Sessions(args) => sessions::run(&args, &global, console)?,
+        Command::Fork(args) => fork::run(&args, &global, console)?,
+        Command::Branch(args) => branch::run(&args, &global, console)?,
         Command::Changes(args) => changes::run(&args, &global, console)?,
         Command::Search(args) => search::run(&args, &global, console)?,
         Command::Show(args) => show::run(&args, &global, console)?,

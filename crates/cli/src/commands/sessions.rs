@@ -2,34 +2,56 @@
 
 use std::io::{self, Write};
 
+use piton_engine::model::Rank;
 use piton_engine::view::{SessionView, Sessions};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
+use crate::owners::Names;
 use crate::paint::Paint;
 use crate::table::{Cell, Style, Text, line, widest};
+use crate::tree::{self, title};
 use crate::words;
 
 /// List the sessions of agents in this workspace
 ///
 /// The one that reported last comes first; `*` marks those that are at work. A line has the session's id, its agent, when
-/// it began, its name or its first prompt, how many turns it had and what they changed.
+/// it began, its name or its first prompt, how many turns it had and what they changed. A branch says where it left.
+///
+/// `--tree` shows the branches beneath the sessions that they left, with the turn, how and when; and where you are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {}
+pub struct Args {
+    /// As a tree: branches beneath the sessions that they left
+    #[arg(long)]
+    tree: bool,
+    /// Deleted branches too
+    #[arg(long)]
+    all: bool,
+}
+
+/// Narrower than this, a branch does not say whose it is.
+const WIDE: usize = 100;
 
 const EXAMPLES: &str = "\
 Examples:
   piton sessions
+  piton sessions --tree
   piton log --session kmzq
   piton sessions --json | jq -r '.sessions[] | select(.live) | .id'";
 
-pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
-    let sessions = workspace.sessions()?;
-    console.print(&sessions, |out, look| write(out, look, &sessions))?;
+    let mut sessions = workspace.sessions()?;
+    let names = Names::of(&sessions.sessions);
+    sessions.sessions.retain(|session| args.all || session.rank != Rank::Deleted);
+    let sessions = sessions;
+    console.print(&sessions, |out, look| match args.tree {
+        true => tree::write(out, look, &sessions.sessions),
+        false => write(out, look, &sessions, &names),
+    })?;
     if sessions.sessions.is_empty() {
         console.advise("no agent has reported here yet; `piton setup` adds piton to one, `piton run` runs one");
     }
@@ -37,13 +59,13 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<(), Failu
 }
 
 /// A line for each.
-fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions) -> io::Result<()> {
+fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions, names: &Names) -> io::Result<()> {
     let all = &sessions.sessions;
     let agents = widest(all.iter().map(|s| Text::new(Style::Plain, &s.agent).width()));
     let began = widest(all.iter().map(|s| words::age(s.started_at, look.now).len()));
     let turns = widest(all.iter().map(|s| turns_of(s).len()));
     let counts = widest(all.iter().map(|s| words::signs(&s.changes, Paint::none()).len()));
-    let ends = widest(all.iter().map(|s| state(s, look).width()));
+    let ends = widest(all.iter().map(|s| state(s, look, names).width()));
     let taken = 2 + 10 + agents + 2 + began + 2 + 2 + turns + 2 + counts + 2 + ends;
     let titles = widest(all.iter().map(|s| title(s).width())).min(look.width.saturating_sub(taken).clamp(12, 60));
     for session in all {
@@ -59,33 +81,37 @@ fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions) -> io::Result<()
             (title(session).cut(look, titles), titles + 2),
             (Cell::plain(turns_of(session)), turns + 2),
             (signs, counts + 2),
-            (state(session, look).cut(look, usize::MAX), 0),
+            (state(session, look, names).cut(look, usize::MAX), 0),
         ];
         writeln!(out, "{}", line(&cells))?;
     }
     Ok(())
 }
 
-/// Its name, else the first thing that was asked of it.
-fn title(session: &SessionView) -> Text {
-    match (&session.name, &session.title) {
-        (Some(name), _) => Text::new(Style::Bold, name),
-        (None, Some(title)) => Text::new(Style::Plain, title.trim()),
-        (None, None) => Text::new(Style::Dim, "(nothing asked yet)"),
-    }
-}
-
 /// How it stands, and what is missing of it.
-fn state(session: &SessionView, look: &Look) -> Text {
+fn state(session: &SessionView, look: &Look, names: &Names) -> Text {
     let last = words::age(session.last_at, look.now);
     let text = match session.ended_at {
         Some(at) => Text::new(Style::Dim, format!("ended {}", words::age(at, look.now))),
         None if session.live => Text::new(Style::Good, "at work").and(Style::Plain, format!(", heard {last}")),
         None => Text::new(Style::Dim, format!("last heard {last}")),
     };
-    match session.gaps {
+    let text = match session.gaps {
         0 => text,
         gaps => text.and(Style::Plain, ", ").and(Style::Warn, words::plural(gaps, "gap")),
+    };
+    let text = match tree::rank(session.rank) {
+        rank if rank.is_empty() => text,
+        rank => text.and(Style::Plain, ", ").and_all(rank),
+    };
+    match &session.origin {
+        // On a narrow terminal the tree says the rest.
+        Some(origin) if look.width < WIDE => text.and(Style::Dim, format!(", {}", tree::left_at(origin, true))),
+        Some(origin) => {
+            let left = tree::left_at(origin, false);
+            text.and(Style::Dim, format!(", {left} of {}", names.session(&origin.parent)))
+        }
+        None => text,
     }
 }
 

@@ -3,7 +3,7 @@
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::Owner;
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, Ending, Rank, SessionId, Timestamp};
+use piton_model::{Cause, CheckpointId, Ending, OperationId, Rank, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{CheckpointView, FileChange, OperationView, OriginView, PathView};
@@ -96,6 +96,12 @@ pub struct TurnView {
     pub unsure_unlisted: Counts,
     /// Captures that should have been and were not.
     pub gaps: Vec<GapView>,
+    /// A rewind of the conversation went back past it, and stands.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub future: bool,
+    /// The operation that did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_by: Option<OperationId>,
 }
 
 /// A tool call.
@@ -200,6 +206,9 @@ pub struct Timeline {
     pub entries: Vec<LogEntry>,
     /// How many entries there are in all.
     pub total: u64,
+    /// How many turns are future turns; they are among the entries only where that was asked for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub future: u64,
     /// The sessions that entries are of; the one that reported last comes first.
     pub sessions: Vec<SessionView>,
 }
@@ -286,4 +295,8 @@ pub struct SearchResult {
 pub struct Annotated {
     /// The checkpoint, with it.
     pub checkpoint: CheckpointView,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

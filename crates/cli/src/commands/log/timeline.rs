@@ -156,6 +156,8 @@ fn of_turn(look: &Look, turn: &TurnView, around: &Around, detail: Detail) -> Row
         Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
         _ => Text::default(),
     };
+    let comma = if turn.future && !remark.is_empty() { ", " } else { "" };
+    let remark = remark.and(Style::Dim, if turn.future { format!("{comma}future") } else { String::new() });
     Row {
         target: around.names.target(&turn.session, turn.number, None),
         text: prompt(turn.prompt.as_deref()),
@@ -618,6 +620,25 @@ mod tests {
             "
   t1       1 min ago  fix it            +1 ~3  mine zzzz
   kkkk:t1  3 min ago  try \\x1b[2J this  +1 ~3  claude-code kkkk
+"
+        );
+    }
+
+    #[test]
+    fn a_future_turn_says_that_it_is_one() {
+        let future = |ending: Value| json!({ "future": true, "passed_by": "ooooqqqqrrrrssss", "ending": ending });
+        let entries = vec![
+            turn(ONE, 3, 1, Some("third"), future(json!("failed"))),
+            turn(ONE, 2, 2, Some("second"), future(json!("done"))),
+            turn(ONE, 1, 3, Some("first"), json!({ "ending": "done" })),
+        ];
+        let text = shown(entries, vec![session(ONE, "a", 3)], 80, Detail::default());
+        assert_eq!(
+            text,
+            "
+  t3  1 min ago  third   +1 ~3  a kkkk  failed, future
+  t2  2 min ago  second  +1 ~3          future
+  t1  3 min ago  first   +1 ~3
 "
         );
     }

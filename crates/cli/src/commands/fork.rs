@@ -1,0 +1,132 @@
+//! `piton fork`: a branch of the conversation on purpose, beside what goes on.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use piton_engine::ForkOptions;
+use piton_engine::view::{ForkOutcome, WorktreeView};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::conversation;
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{escape, escape_path};
+use crate::owners::Names;
+use crate::progress::with_progress;
+use crate::skipped;
+
+/// Make a branch of the conversation, beside what goes on
+///
+/// The branch is a new session of the agent that ends just before the turn, under an id of its own. The files here stay as
+/// they are, and so does the conversation that you are in.
+///
+/// With `--worktree` the code of that moment is laid out in another folder, so that two approaches run side by side. The
+/// folder is there whole or not at all; it becomes a workspace of its own, and the agent goes on with the branch there. It
+/// has the files that the checkpoint has: no .git, and nothing that was skipped, such as node_modules.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Where the branch begins: t5 (just before turn 5), t5.end, or a checkpoint between two turns
+    target: String,
+    /// What the branch is called
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Lay the code of that moment out in this folder, which is empty or not there yet
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    worktree: Option<PathBuf>,
+    /// Put the prompt of that turn on the clipboard
+    #[arg(long)]
+    copy: bool,
+    /// Go on with the agent in the branch
+    #[arg(long, conflicts_with = "json")]
+    resume: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton fork t5                              what if turn 5 had been another one
+  piton fork t5 --name \"with a queue\" --resume
+  piton fork t5 --worktree ../shop-queue     both run side by side
+  piton fork t5 --json | jq -r .conversation.agent_id";
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let mut workspace = surroundings.open(console)?;
+    let worktree = args.worktree.as_ref().map(|folder| surroundings.here.join(folder));
+    let options = ForkOptions { name: args.name.clone(), worktree };
+    let progress = workspace.progress();
+    let forked = with_progress(console, &progress, "Forking", || workspace.fork(&args.target, &options))?;
+    let names = Names::of(&workspace.sessions()?.sessions);
+    console.print(&forked, |out, look| write(out, look, args, &forked, &names))?;
+    if !console.is_json() {
+        console.say_with(|out, look| write_rest(out, look, &forked));
+    }
+    if let Some(done) = &forked.outcome.conversation {
+        if let (true, Some(prompt)) = (args.copy, &done.prompt) {
+            conversation::copy(prompt)?;
+            console.say("the prompt is on the clipboard");
+        }
+        if args.resume && done.resume.is_some() {
+            return Err(conversation::resume(console, done));
+        }
+    }
+    if args.resume {
+        return Err(Failure::user("there is no conversation to go on with; the fork itself is done"));
+    }
+    Ok(())
+}
+
+/// What was made.
+fn write(out: &mut dyn Write, look: &Look, args: &Args, forked: &ForkOutcome, names: &Names) -> io::Result<()> {
+    let session = forked.outcome.conversation.as_ref().and_then(|done| done.session.as_ref());
+    let target = escape(&args.target);
+    match (session, &args.name) {
+        (Some(id), Some(name)) => {
+            let id = look.paint.id(names.session(id));
+            writeln!(out, "forked {target} as session {id} \"{}\"", escape(name))?;
+        }
+        (Some(id), None) => writeln!(out, "forked {target} as session {}", look.paint.id(names.session(id)))?,
+        (None, _) => {
+            writeln!(out, "forked {target}: nothing was said before it, so the conversation begins anew")?;
+        }
+    }
+    if let Some(WorktreeView { path, verified, .. }) = &forked.worktree {
+        let end = if *verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
+        writeln!(out, "its code is in {}; {end}", escape_path(path))?;
+    }
+    Ok(())
+}
+
+/// How to go on.
+fn write_rest(out: &mut dyn Write, look: &Look, forked: &ForkOutcome) -> io::Result<()> {
+    let paint = look.paint;
+    if let Some(worktree) = &forked.worktree {
+        if !worktree.skipped.is_empty() {
+            let text = format!("not there, because not captured: {}", skipped::summary(&worktree.skipped));
+            writeln!(out, "{}", paint.dim(text))?;
+        }
+        if let Some(problem) = &worktree.problem {
+            writeln!(out, "{} it is no workspace yet: {}", paint.warn("warning:"), escape(problem))?;
+            writeln!(
+                out,
+                "{} the folder and the branch are whole; `piton checkpoint` there tries again",
+                paint.id("hint:")
+            )?;
+        }
+    }
+    let Some(done) = &forked.outcome.conversation else { return Ok(()) };
+    match conversation::resume_line(done) {
+        Some(command) => {
+            writeln!(out, "go on with it:")?;
+            writeln!(out, "  {}", paint.bold(escape(&command)))?;
+        }
+        None if done.session.is_none() => writeln!(out, "start a new session of the agent there")?,
+        None => {}
+    }
+    if let Some(prompt) = &done.prompt {
+        writeln!(out, "the prompt of turn {}, to change and send:", done.turn)?;
+        conversation::write_prompt(out, look, prompt, usize::MAX)?;
+    }
+    Ok(())
+}
