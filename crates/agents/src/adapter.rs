@@ -23,6 +23,13 @@ pub enum Reply {
     Answer(String),
     /// Something that the model is told together with the prompt.
     Context(String),
+    /// A line for the user, and something for the model.
+    Both {
+        /// What the user sees.
+        line: String,
+        /// What the model is told.
+        context: String,
+    },
 }
 
 impl Adapter {
@@ -132,7 +139,8 @@ mod tests {
         let hard = "a \"line\"\nand \u{1b}[1m more".to_owned();
         for adapter in Adapter::ALL {
             assert_eq!(adapter.reply(&Reply::Nothing), b"");
-            for reply in [Reply::Line(hard.clone()), Reply::Answer(hard.clone()), Reply::Context(hard.clone())] {
+            let both = Reply::Both { line: hard.clone(), context: hard.clone() };
+            for reply in [Reply::Line(hard.clone()), Reply::Answer(hard.clone()), Reply::Context(hard.clone()), both] {
                 let bytes = adapter.reply(&reply);
                 assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), 1);
                 assert!(serde_json::from_slice::<serde_json::Value>(&bytes).unwrap().is_object());

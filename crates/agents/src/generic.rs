@@ -121,6 +121,7 @@ pub fn reply(reply: &Reply) -> Vec<u8> {
         Reply::Line(line) => json_line(&json!({ "line": line })),
         Reply::Answer(answer) => json_line(&json!({ "answer": answer })),
         Reply::Context(context) => json_line(&json!({ "context": context })),
+        Reply::Both { line, context } => json_line(&json!({ "line": line, "context": context })),
     }
 }
 

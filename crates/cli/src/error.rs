@@ -93,6 +93,10 @@ impl Failure {
                 vec![format!("`{command} --preview` shows what would change; `--across` goes on all the same")]
             }
             OperationError::Conflict(conflicts) => in_conflict(conflicts, command),
+            OperationError::Running(_) => vec![
+                format!("`{command} --wait` waits until its turn has ended"),
+                format!("`{command} --interrupted` goes on, where you have stopped the agent yourself"),
+            ],
             _ => Vec::new(),
         };
         hints.into_iter().fold(Self::from(error), Self::hint)
@@ -469,7 +473,7 @@ impl From<OperationError> for Failure {
         match error {
             OperationError::Target(error) => error.into(),
             OperationError::Stale { .. } | OperationError::OtherFolder(_) => Self::user(text),
-            OperationError::Conflict(_) => Self::user(text),
+            OperationError::Conflict(_) | OperationError::Running(_) => Self::user(text),
             OperationError::Git(error) => error.into(),
             OperationError::Conversation(NoConversation::Within { .. }) => {
                 Self::user(text).hint("`--scope code` takes only the files back")

@@ -9,6 +9,7 @@
 mod inside;
 mod log;
 mod stdin;
+mod told;
 mod watchdog;
 mod weakened;
 
@@ -147,7 +148,7 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         && let Some(typed) = piton_command(text)
     {
         watchdog.end_at(begun + inside::AT_MOST + GRACE);
-        return Ok(inside::answer(typed, &report, &cwd, &root, begun + inside::AT_MOST));
+        return Ok(inside::answer(&engine, typed, &report, &cwd, &root, begun + inside::AT_MOST));
     }
     report.cwd = Some(cwd);
     let (settings, mistakes) = settings::load_leniently(Some(&root));
@@ -190,6 +191,11 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         outcome += &format!("; {}: {came}", escape_path(path));
     }
     outcome += &remarks(&mistakes);
+    if let Event::Prompt { .. } = &report.event {
+        let elsewhere = others.iter().filter_map(|(path, other)| Some((path.as_path(), other.as_ref().ok()?)));
+        let reply = told::reply(&observed, &root, elsewhere, settings.tell_agent.value);
+        return Ok((reply, outcome));
+    }
     Ok((line_for_user(&engine, &root, &report, &observed, &settings), outcome))
 }
 

@@ -29,6 +29,7 @@ mod skipped;
 mod table;
 mod titles;
 mod tree;
+mod waiting;
 mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,10 +1,11 @@
 //! How the commands that change files go: plan, show, ask, do. Rewind, undo and redo differ only in what they plan.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use piton_engine::model::inverse::Conflict;
 use piton_engine::model::ownership::Owner;
-use piton_engine::view::{Diff, OperationOutcome, OutsideAct, OutsideView, PathView, PlanView};
+use piton_engine::view::{Activity, Diff, OperationOutcome, OutsideAct, OutsideView, PathView, PlanView, RunningView};
 use piton_engine::{OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
 
 use serde::Serialize;
@@ -16,6 +17,7 @@ use crate::owners::Names;
 use crate::plan::{self, Around};
 use crate::progress::with_progress;
 use crate::titles::Titles;
+use crate::waiting;
 use crate::words::plural;
 
 /// Equal lines around each difference.
@@ -38,6 +40,15 @@ pub struct GoArgs {
     /// Touch files outside the workspace that the agent's tools named, too
     #[arg(long)]
     pub outside: bool,
+    /// Where the agent is at work, wait until its turn has ended, and then go on
+    #[arg(long, conflicts_with_all = ["interrupted", "preview"])]
+    pub wait: bool,
+    /// Wait for so long at most: 90s, 10m, 2h [default: 30m]
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = waiting::time)]
+    pub wait_at_most: Option<Duration>,
+    /// The agent's turn was interrupted and does not go on; piton cannot always see that
+    #[arg(long)]
+    pub interrupted: bool,
 }
 
 impl GoArgs {
@@ -48,7 +59,8 @@ impl GoArgs {
             (false, true) => How::Yes,
             (false, false) => How::Ask,
         };
-        Way { how, diff: self.diff, command }
+        let wait = self.wait.then(|| self.wait_at_most.unwrap_or(waiting::AT_MOST));
+        Way { how, diff: self.diff, wait, command }
     }
 }
 
@@ -59,6 +71,8 @@ pub struct Way {
     pub how: How,
     /// Show contents with the plan.
     pub diff: bool,
+    /// How long to wait at most for an agent that is at work; not at all where none.
+    pub wait: Option<Duration>,
     /// What was typed, for hints.
     pub command: String,
 }
@@ -101,6 +115,15 @@ impl Act {
         }
     }
 
+    /// What agents are at that it is about.
+    pub fn running(&self, workspace: &Workspace) -> Result<Vec<RunningView>, OperationError> {
+        match self {
+            Self::Rewind { target, options } => workspace.running_at_rewind(target, options),
+            Self::Undo(options) => workspace.running_at_undo(options),
+            Self::Redo(options) => workspace.running_at_redo(options),
+        }
+    }
+
     fn doing(&self) -> &'static str {
         match self {
             Self::Rewind { .. } => "Rewinding",
@@ -122,7 +145,7 @@ impl Act {
     }
 
     /// The failure of it. A redo cannot insist on another folder; a rewind to the same state can.
-    fn failed(&self, error: OperationError, command: &str) -> Failure {
+    pub fn failed(&self, error: OperationError, command: &str) -> Failure {
         match (self, error) {
             (Self::Undo(_) | Self::Redo(_), error @ OperationError::OtherFolder(_)) => Failure::from(error).hint(
                 "`piton log` lists the checkpoints; `piton rewind TARGET --across` goes to one of another folder",
@@ -141,17 +164,60 @@ struct Shown<'a> {
     diff: Option<&'a Diff>,
 }
 
+/// Why it was not done.
+enum Stopped {
+    /// An agent is at work.
+    Running(Vec<RunningView>),
+    /// Anything else.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 /// Does it; none where it was only shown. `beside` is called with the plan before that is shown.
 pub fn carry_out(
     console: &mut Console,
     workspace: &mut Workspace,
     act: &Act,
     way: &Way,
-    beside: impl FnOnce(&mut Console, &PlanView),
+    mut beside: impl FnMut(&mut Console, &PlanView),
 ) -> Result<Option<OperationOutcome>, Failure> {
+    let until = way.wait.map(|at_most| Instant::now() + at_most);
+    loop {
+        if let (Some(until), Some(at_most)) = (until, way.wait) {
+            waiting::until_idle(console, workspace, act, way, (until, at_most))?;
+        }
+        match go(console, workspace, act, way, &mut beside) {
+            Ok(done) => return Ok(done),
+            // The agent went on between the waiting and the lock.
+            Err(Stopped::Running(_)) if until.is_some_and(|until| Instant::now() < until) => {}
+            Err(Stopped::Running(running)) => {
+                return Err(act.failed(OperationError::Running(running), &way.command));
+            }
+            Err(Stopped::Failed(failure)) => return Err(failure),
+        }
+    }
+}
+
+/// Does it without waiting for anybody.
+fn go(
+    console: &mut Console,
+    workspace: &mut Workspace,
+    act: &Act,
+    way: &Way,
+    beside: &mut impl FnMut(&mut Console, &PlanView),
+) -> Result<Option<OperationOutcome>, Stopped> {
     let progress = workspace.progress();
     let Way { how, command, .. } = way;
     let how = *how;
+    let stopped = |error: OperationError| match error {
+        OperationError::Running(running) => Stopped::Running(running),
+        error => Stopped::Failed(act.failed(error, command)),
+    };
     if how == How::Yes {
         let done = with_progress(console, &progress, act.doing(), || act.now(workspace));
         return done.map(Some).map_err(|error| {
@@ -159,27 +225,55 @@ pub fn carry_out(
                 let conflicts: Vec<_> = conflicts.iter().map(Into::into).collect();
                 console.say_with(|out, look| plan::write_conflicts(out, look, &conflicts, false));
             }
-            act.failed(error, command)
+            stopped(error)
         });
     }
     if how == How::Ask {
         someone_to_ask(console)?;
     }
     let plan = with_progress(console, &progress, "Planning", || act.plan(workspace));
-    let plan = plan.map_err(|error| act.failed(error, command))?;
+    let mut plan = plan.map_err(stopped)?;
+    if how != How::Preview && !plan.view().is_empty() && has_been_interrupted(console, workspace, plan.view(), how)? {
+        plan.count_as_interrupted();
+    }
     let view = plan.view();
     beside(console, view);
-    let diff = if way.diff { Some(workspace.plan_diff(&plan, CONTEXT)?) } else { None };
+    let diff = if way.diff { Some(workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from)?) } else { None };
     let around = around(workspace, console, how == How::Preview, act.settle().partial, diff)?;
     if how == How::Preview {
         let shown = Shown { plan: view, diff: around.diff.as_ref() };
-        return console.print(&shown, |out, look| plan::write(out, look, view, &around)).map(|()| None);
+        console.print(&shown, |out, look| plan::write(out, look, view, &around))?;
+        return Ok(None);
     }
     if !view.is_empty() {
         may_go_on(console, workspace.path(), view, act, way, &around)?;
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
-    done.map(Some).map_err(|error| act.failed(error, command))
+    done.map(Some).map_err(stopped)
+}
+
+/// Asks whether the turn that the agent seems to be in was interrupted; no where it is in none. While a tool runs nobody is
+/// asked: it may be writing to the very files.
+fn has_been_interrupted(
+    console: &mut Console,
+    workspace: &Workspace,
+    plan: &PlanView,
+    how: How,
+) -> Result<bool, Stopped> {
+    let at_work: Vec<RunningView> = plan.running.iter().filter(|one| one.blocks).cloned().collect();
+    if at_work.is_empty() {
+        return Ok(false);
+    }
+    if how != How::Ask || at_work.iter().any(|one| one.what != Activity::Turn) {
+        return Err(Stopped::Running(at_work));
+    }
+    let names = Names::of(&workspace.sessions().map_err(Failure::from)?.sessions);
+    let turns: Vec<_> = at_work.iter().map(|one| names.target(&one.session, one.turn, None)).collect();
+    let turns = turns.join(" and ");
+    if console.ask(&format!("The agent is in the middle of {turns}. Has it been interrupted?")) {
+        return Ok(true);
+    }
+    Err(Stopped::Running(at_work))
 }
 
 /// Shows a plan and asks whether to go on. The engine would refuse a plan with an open conflict or, unless insisted on, of

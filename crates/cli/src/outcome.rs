@@ -12,7 +12,7 @@ use crate::escape::{escape, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
 use crate::owners::Names;
 use crate::paint::Paint;
-use crate::plan::{write_git, write_other_workspaces, write_outside, write_owned};
+use crate::plan::{write_git, write_interrupted, write_other_workspaces, write_outside, write_owned};
 use crate::skipped;
 use crate::words::{grouped, plural};
 
@@ -74,6 +74,7 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     if let (Some(why), Some(_)) = (&outcome.conversation_stays, &outcome.operation) {
         conversation::write_stays(out, look, why)?;
     }
+    write_interrupted(out, look, &outcome.interrupted, names)?;
     let git = (outcome.git.as_ref(), outcome.git_stays.as_deref());
     write_git(out, look, git.0, git.1, outcome.head_moved.as_ref())?;
     if outcome.also.is_empty() {

@@ -3,6 +3,7 @@
 mod conflicts;
 mod git;
 mod outside;
+mod running;
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -26,6 +27,7 @@ use crate::words::{age, grouped, label};
 pub use conflicts::write as write_conflicts;
 pub use git::write as write_git;
 pub use outside::write as write_outside;
+pub use running::write_interrupted;
 
 /// More commands than this tell nobody more.
 const MOST_COMMANDS: usize = 6;
@@ -60,6 +62,7 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         let text = "that checkpoint was captured in another folder that stood at this path";
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
+    running::write(out, look, plan, &around.names)?;
     let git = (plan.git.as_ref(), plan.git_stays.as_deref());
     write_git(out, look, git.0, git.1, plan.head_moved.as_ref())?;
     // A branch alone has nothing to say of files.

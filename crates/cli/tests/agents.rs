@@ -338,3 +338,41 @@ fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_p
     assert_eq!(asked(&model), ["say one", "say two", "go on after two"]);
     scene.piton(&["verify"]);
 }
+
+#[test]
+fn claude_code_is_told_what_an_undo_changed_and_its_user_that_a_session_was_rewound() {
+    let scene = Scene::new();
+    let Some(claude) = scene.claude() else { return };
+    let (home, work) = (scene.path("home"), scene.path("work"));
+    scene.write("a.txt", "one\n");
+    scene.piton(&["setup", "claude-code", "--user"]);
+    let model = Model::start([
+        Turn::new(
+            "break it",
+            [Say::tool("Bash", json!({ "command": "sleep 0.1; echo broken > a.txt" })), Say::text("broken")],
+        ),
+        Turn::new(
+            "go on",
+            [Say::tool("Bash", json!({ "command": "sleep 0.1; echo two > a.txt" })), Say::text("gone on")],
+        ),
+        Turn::new("and on", [Say::text("gone further")]),
+    ]);
+    let first = claude.run(&home, &work, &model, "break it", &[]);
+    let asked = |model: &Model| model.conversations().last().unwrap().body["messages"].to_string();
+    scene.piton(&["undo", "--yes"]);
+    claude.run(&home, &work, &model, "go on", &["--resume", first.session()]);
+    let messages = asked(&model);
+    assert!(messages.contains("undid turn 1 “break it”") && messages.contains("- modified: a.txt"), "{messages}");
+    // Rewound, and gone on in the old session all the same: both at once.
+    scene.piton(&["rewind", "t2", "--yes"]);
+    assert_eq!(std::fs::read_to_string(work.join("a.txt")).unwrap(), "one\n");
+    let arguments = ["--resume", first.session(), "--output-format", "stream-json", "--verbose"];
+    let run = claude.try_run(&home, &work, &model, "and on", &arguments).unwrap();
+    assert!(run.status.success(), "{}", run.stdout);
+    let messages = asked(&model);
+    assert!(messages.contains("rewound the files to before turn 2"), "{messages}");
+    let folder = std::fs::read_dir(home.join(".claude/projects")).unwrap().next().unwrap().unwrap().path();
+    let transcript = std::fs::read_to_string(folder.join(format!("{}.jsonl", first.session()))).unwrap();
+    let line = "piton: this session was rewound to before turn 2";
+    assert!(transcript.contains(line) || run.stdout.contains(line), "{}\n{transcript}", run.stdout);
+}

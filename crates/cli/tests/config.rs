@@ -102,6 +102,7 @@ mod values {
                  capture.ignored-limit       1MiB   default\n\
                  hook.time-budget            10s    default\n\
                  hook.user-line              false  default\n\
+                 hook.tell-agent             true   default\n\
                  tools.readers               none   default\n\
                  tools.writers               none   default\n\
                  conversation.most-branches  100    default\n\
@@ -139,6 +140,7 @@ mod values {
                 "capture.ignored-limit       1500                             user",
                 "hook.time-budget            1m                               PITON_HOOK_TIME_BUDGET",
                 "hook.user-line              false                            default",
+                "hook.tell-agent             true                             default",
                 "tools.readers               mcp__docs__search, mcp__wiki__*  workspace",
                 "tools.writers               none                             default",
                 "conversation.most-branches  100                              default",
@@ -398,6 +400,7 @@ mod json {
                     { "key": "capture.ignored-limit", "value": 1_048_576, "source": "default" },
                     { "key": "hook.time-budget", "value": "10s", "source": "default" },
                     { "key": "hook.user-line", "value": true, "source": "environment", "variable": "PITON_HOOK_USER_LINE" },
+                    { "key": "hook.tell-agent", "value": true, "source": "default" },
                     { "key": "tools.readers", "value": [], "source": "default" },
                     { "key": "tools.writers", "value": ["Read"], "source": "workspace", "file": file },
                     { "key": "conversation.most-branches", "value": 100, "source": "default" },

@@ -647,7 +647,7 @@ mod normal_life {
         let turns = scene.turns();
         assert_eq!(turns.len(), 2);
         assert_eq!(turns[0].steps[0].ending, Some(Ending::Lost));
-        let done = scene.command(&["rewind", "t1", "--yes"]).stdin(Stdio::null()).output().unwrap();
+        let done = scene.command(&["rewind", "t1", "--yes", "--interrupted"]).stdin(Stdio::null()).output().unwrap();
         assert!(done.status.success(), "{done:?}");
         assert!(!scene.ws().join("left.txt").exists());
     }

@@ -10,6 +10,7 @@ use piton_host::fail::point;
 use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, clock, scan, staged_by};
 use piton_model::diff::{self, Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
+use piton_model::session::Ending;
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Place, Record, SessionId, Timestamp, WorkspacePath,
@@ -433,7 +434,8 @@ pub(crate) fn window_of(row: &StepRow, since: u64) -> Window {
         says: row.step.says,
         opened: row.step.opened,
         late: row.seq > since,
-        closed: row.closed,
+        // When a tool stopped that nobody heard of again is not known: somebody said so later.
+        closed: row.closed.filter(|_| !matches!(row.ending, Some(Ending::Interrupted | Ending::Lost))),
         background: row.step.background && row.closed.is_none(),
     }
 }

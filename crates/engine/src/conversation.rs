@@ -166,7 +166,7 @@ const BEGINNING: u64 = 1 << 20;
 
 /// Where a transcript is.
 #[derive(Clone, Debug)]
-enum Source {
+pub(crate) enum Source {
     File(PathBuf),
     Kept { blob: ObjectId, size: u64 },
 }
@@ -340,7 +340,11 @@ impl Workspace {
     }
 
     /// Where a session's transcript is, its permission bits, and whether it ends in the middle of a line.
-    fn transcript_of(&self, session: &Session, adapter: Adapter) -> Result<(Source, u16, bool), NoConversation> {
+    pub(crate) fn transcript_of(
+        &self,
+        session: &Session,
+        adapter: Adapter,
+    ) -> Result<(Source, u16, bool), NoConversation> {
         const OWN: u16 = 0o600;
         let kept = || match &session.kept {
             Some(kept) => Ok((Source::Kept { blob: kept.blob, size: kept.size }, OWN, false)),

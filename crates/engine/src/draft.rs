@@ -19,9 +19,10 @@ use crate::operate::OperationError;
 use crate::outside::{OutsideChanges, OutsideDraft};
 use crate::redo::RedoAsked;
 use crate::rewind::RewindAsked;
+use crate::running::Known;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::undo::UndoOptions;
-use crate::view::{ChangedFile, CommandView, HeadMoved, PathView, PlanView, SkippedView};
+use crate::view::{ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView};
 use crate::workspace::{Standing, Workspace};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.
@@ -41,6 +42,16 @@ impl Plan {
     pub fn view(&self) -> &PlanView {
         &self.view
     }
+
+    /// Takes the user's word that the turn which the plan found an agent in was interrupted. Where the agent is heard of
+    /// between the plan and its carrying out, that was not so, and the operation is refused.
+    pub fn count_as_interrupted(&mut self) {
+        self.draft.known.interrupted = true;
+        for one in self.view.running.iter_mut().filter(|one| one.blocks) {
+            one.blocks = false;
+            one.interrupted = Some(Interrupted::Said);
+        }
+    }
 }
 
 /// What is asked for, before anybody has looked at what is there.
@@ -57,6 +68,25 @@ impl Ask {
             Self::Rewind(asked) => Some(&asked.target),
             Self::Redo(asked) => Some(&asked.before),
             Self::Undo(_) | Self::Branch(_) => None,
+        }
+    }
+
+    /// Whether it puts anything into files: a branch is a new file that nobody works with yet.
+    pub(crate) fn writes_files(&self) -> bool {
+        match self {
+            Self::Rewind(_) | Self::Undo(_) => true,
+            Self::Redo(asked) => asked.operation.kind != OperationKind::Branch,
+            Self::Branch(_) => false,
+        }
+    }
+
+    /// Whether the user says that the agent was interrupted.
+    pub(crate) fn says_interrupted(&self) -> bool {
+        match self {
+            Self::Rewind(asked) => asked.options.interrupted,
+            Self::Undo(options) => options.interrupted,
+            Self::Redo(asked) => asked.interrupted,
+            Self::Branch(_) => false,
         }
     }
 
@@ -173,6 +203,8 @@ pub(crate) struct Draft {
     pub merged: Vec<WorkspacePath>,
     pub conflicts: Vec<Conflict>,
     pub outside: OutsideDraft,
+    /// What ran when it was made.
+    pub known: Known,
 }
 
 impl Draft {
@@ -255,15 +287,22 @@ impl Workspace {
                 root: looked.root.as_ref(),
             };
             let request = self.request(&ask, &seen)?;
-            let draft = self.draft(&request, &seen)?;
+            let mut draft = self.draft(&request, &seen)?;
             if more_unknown(&draft.plan, &mut forced) {
                 continue;
             }
+            let running = self.running(&ask)?;
+            draft.known = running.known();
             let (result, new) = draft.plan.result(&seen.trees, seen.now)?;
             let layered = Layered { over: &new, under: &seen.trees };
             let changes = diff::root_changes(&layered, Some(&seen.now), Some(&result))?;
-            let view = self.plan_view(&ask, &request, &draft, &changes, seen.root.is_none())?;
-            return Ok(Plan { ask, request, draft, forced, changes, view });
+            let mut view = self.plan_view(&ask, &request, &draft, &changes, seen.root.is_none())?;
+            view.running = running.views();
+            let mut plan = Plan { ask, request, draft, forced, changes, view };
+            if plan.ask.says_interrupted() {
+                plan.count_as_interrupted();
+            }
+            return Ok(plan);
         }
     }
 
@@ -316,6 +355,7 @@ impl Workspace {
             missing_folder,
             other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
             head_moved: self.head_moved_of(request)?,
+            running: Vec::new(),
         })
     }
 
@@ -370,7 +410,7 @@ impl Workspace {
             new_blobs: drafted.new_blobs.into_values().collect(),
             merged: drafted.merged,
             conflicts,
-            outside: OutsideDraft::default(),
+            ..Draft::default()
         })
     }
 

@@ -141,7 +141,15 @@ impl Workspace {
         let _ = self.store.tidy(&lock);
         drop(lock);
         self.tell_of(&context, &report.event, checkpoint.as_ref(), gap.as_ref());
+        let told = match &report.event {
+            // What cannot be told is no reason to fail: the event is recorded.
+            Event::Prompt { .. } if context.new_turn.is_some() => {
+                self.told(&context.session, context.turn).ok().flatten()
+            }
+            _ => None,
+        };
         Ok(Observed {
+            told,
             session: context.session.clone(),
             turn: context.turn,
             step: context.step.as_ref().map(|row| row.step.at.step),
@@ -333,14 +341,14 @@ impl Workspace {
 
     /// Whether the process that reported a step has ended. Some agents report through a helper that ends at once: only
     /// one that reported more than once is taken for the agent.
-    fn is_gone(&self, row: &StepRow) -> Result<bool, StoreError> {
+    pub(crate) fn is_gone(&self, row: &StepRow) -> Result<bool, StoreError> {
         let Some(process) = row.step.process.filter(|process| !process::is_alive(process)) else { return Ok(false) };
         Ok(process.own || self.store.steps_of_process(&row.step.at.session, &process)? > 1)
     }
 
     /// Whether nobody has heard of a step's session for so long that it will not end the step any more. Where its process
     /// is not known, nothing else ever would, and every change would be unsure because of it.
-    fn is_long_silent(&self, row: &StepRow) -> Result<bool, StoreError> {
+    pub(crate) fn is_long_silent(&self, row: &StepRow) -> Result<bool, StoreError> {
         const WEEK: i64 = 7 * 86_400_000;
         if row.step.process.is_some_and(|process| process::is_alive(&process)) {
             return Ok(false);

@@ -34,9 +34,10 @@ use crate::leftovers::found_at;
 use crate::notice::Notice;
 use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
+use crate::running::described;
 use crate::sink::Trees;
 use crate::target::TargetError;
-use crate::view::{ConversationOutcome, OperationOutcome};
+use crate::view::{ConversationOutcome, OperationOutcome, RunningView};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation was not done.
@@ -69,6 +70,9 @@ pub enum OperationError {
     /// A conversation with very many branches.
     #[error("this conversation has {0} branches already")]
     TooManyBranches(usize),
+    /// An agent that the operation is about is at work.
+    #[error("{}; nothing was changed", described(.0))]
+    Running(Vec<RunningView>),
     /// Taking back does not go together with what is there now.
     #[error("{}; nothing was changed", in_conflict(.0, ""))]
     Conflict(Vec<Conflict>),
@@ -156,6 +160,11 @@ impl Workspace {
         if self.is_other_folder(ask) && !ask.goes_across() {
             return Err(OperationError::OtherFolder(self.path.clone()));
         }
+        let interrupted = match &shown {
+            // Known to write nothing: no agent is in its way.
+            Some((request, draft, _)) if draft.is_empty() && request.git_move().is_none() => Vec::new(),
+            shown => self.settle_running(&lock, ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
+        };
         let root = self.root_to_rewind(&lock, ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         let (request, draft, taken) = loop {
@@ -220,6 +229,7 @@ impl Workspace {
             other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
             also: Vec::new(),
             head_moved: self.head_moved_of(&request)?,
+            interrupted,
         };
         if draft.is_empty() && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);

@@ -26,6 +26,8 @@ pub struct RedoOptions {
     pub settle: Settle,
     /// Touch files outside the workspace that it touched, too.
     pub outside: bool,
+    /// The turn that an agent is in was interrupted, and does not go on: the user says so.
+    pub interrupted: bool,
 }
 
 /// An operation to take back.
@@ -35,6 +37,7 @@ pub(crate) struct RedoAsked {
     pub before: CheckpointRow,
     pub settle: Settle,
     pub outside: bool,
+    pub interrupted: bool,
 }
 
 /// What goes with the branch that a redo leads away from.
@@ -75,12 +78,13 @@ impl Workspace {
         Ok(rows.iter().zip(standing).filter(|(row, stands)| *stands && is_first_hand(row)).count())
     }
 
-    fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
+    pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
         let row = self.operation_meant(options.operation.as_deref())?;
         let operation = self.store.operation(&row)?;
         // The row's: where the check found something else than the capture had read, it is the corrected one.
         let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
-        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, settle: options.settle, outside: options.outside })))
+        let RedoOptions { settle, outside, interrupted, .. } = *options;
+        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, settle, outside, interrupted })))
     }
 
     pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {

@@ -37,6 +37,8 @@ pub struct RewindOptions {
     pub git: bool,
     /// What goes back; where not given, files and conversation where the session's agent can, else files.
     pub scope: Option<Scope>,
+    /// The turn that an agent is in was interrupted, and does not go on: the user says so.
+    pub interrupted: bool,
 }
 
 /// A rewind that is asked for.
@@ -81,7 +83,7 @@ impl Workspace {
         all.filter(|(id, _)| *id != self.record.id).map(|(_, path)| path).collect()
     }
 
-    fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Ask, OperationError> {
+    pub(crate) fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Ask, OperationError> {
         let found = self.resolve(target);
         if options.scope == Some(Scope::Conversation) {
             // A turn from before piton has no checkpoint, and is in the transcript all the same.
@@ -178,7 +180,7 @@ impl Workspace {
     }
 
     /// The session that a rewind to a checkpoint is about: the checkpoint's, else the one that reported last.
-    fn session_of(&self, target: &CheckpointRow) -> Result<Option<SessionId>, StoreError> {
+    pub(crate) fn session_of(&self, target: &CheckpointRow) -> Result<Option<SessionId>, StoreError> {
         if let Some(place) = &target.checkpoint.place {
             return Ok(Some(place.session.clone()));
         }

@@ -23,6 +23,8 @@ pub struct UndoOptions {
     pub settle: Settle,
     /// Take back what was done to files outside the workspace, too.
     pub outside: bool,
+    /// The turn that an agent is in was interrupted, and does not go on: the user says so.
+    pub interrupted: bool,
 }
 
 impl Workspace {

@@ -6,7 +6,9 @@ mod branches;
 mod conversation;
 mod git;
 mod operations;
+mod running;
 mod sessions;
+mod told;
 
 use std::path::{Path, PathBuf};
 
@@ -30,10 +32,12 @@ pub use operations::{
     Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations,
     OutsideAct, OutsideView, PlanView,
 };
+pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
     Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
     SessionView, Sessions, StepView, Timeline, TurnView,
 };
+pub use told::{LeftBehind, Told, ToldFile};
 
 /// A path: readable, and in base64 as well where it is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,6 +157,9 @@ pub struct Observed {
     pub checkpoint: Option<CheckpointView>,
     /// Why none was made that should have been.
     pub gap: Option<String>,
+    /// What the agent and its user should know at a prompt, where anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
 }
 
 /// A checkpoint with what it left out.

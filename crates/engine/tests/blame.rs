@@ -198,7 +198,7 @@ fn a_rewind_of_one_path_brings_back_its_owners_and_leaves_the_others() {
     let world = World::new();
     let agent = four_hands(&world);
     agent.prompt("third").edit("f", "by three\n").edit("g", "other\nby three\n");
-    let options = RewindOptions { paths: vec![path("f")], ..RewindOptions::default() };
+    let options = RewindOptions { paths: vec![path("f")], interrupted: true, ..RewindOptions::default() };
     world.open().rewind_now("t3", &options).unwrap();
     check(&world, "f", None, &["mine: you", "old: before", "by one: t1.1", "by two: t2.2"]);
     check(&world, "g", None, &["other: t2.1", "by three: t3.2"]);
@@ -217,7 +217,7 @@ fn after_an_undo_what_came_back_is_whose_it_was_and_what_stayed_too() {
     let agent = four_hands(&world);
     let undo = |turn: u32| {
         let choice = Choice { what: Some(What::Places(vec![(turn, None)])), ..Choice::default() };
-        world.open().undo_now(&UndoOptions { choice, ..UndoOptions::default() }).unwrap();
+        world.open().undo_now(&UndoOptions { choice, interrupted: true, ..UndoOptions::default() }).unwrap();
     };
     agent.prompt("third").edit("f", "mine\nold\nby two\n");
     agent.prompt("fourth").edit("f", "by four\nmine\nold\nby two\n");
@@ -502,8 +502,8 @@ proptest! {
                 Act::Rewind { to, only_this } => {
                     let (id, then, old) = states[usize::from(to) % states.len()].clone();
                     let paths = if only_this && then == file { vec![path(&file)] } else { Vec::new() };
-                    let outcome =
-                        world.open().rewind_now(&id, &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
+                    let options = RewindOptions { paths, interrupted: true, ..RewindOptions::default() };
+                    let outcome = world.open().rewind_now(&id, &options).unwrap();
                     if outcome.operation.is_some() {
                         rewinds.push((lines.clone(), file.clone()));
                         (lines, file) = (old, then);

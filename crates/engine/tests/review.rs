@@ -107,7 +107,7 @@ fn many_edits_of_the_user_are_named_and_carried_over() {
     agent.prompt("two");
     let plan = world.open().plan_rewind("t1.end", &RewindOptions::default()).unwrap();
     assert_eq!(plan.view().others.len(), 5_001);
-    world.open().rewind_now("t1.end", &keeping_mine()).unwrap();
+    world.open().rewind_now("t1.end", &RewindOptions { interrupted: true, ..keeping_mine() }).unwrap();
     assert_eq!(read(&world, "many/7"), "mine\n");
 }
 

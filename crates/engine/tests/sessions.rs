@@ -237,7 +237,8 @@ fn an_agent_that_goes_to_a_second_repository_is_captured_there_under_the_same_tu
 
     assert_eq!(world.engine.workspaces_of(&agent.id()), [world.ws(), second.clone()]);
     let mut other = world.engine.open(&second).unwrap();
-    let outcome = other.rewind_now("t2.2", &piton_engine::RewindOptions::default()).unwrap();
+    let interrupted = piton_engine::RewindOptions { interrupted: true, ..piton_engine::RewindOptions::default() };
+    let outcome = other.rewind_now("t2.2", &interrupted).unwrap();
     assert_eq!(outcome.restored.len(), 1);
     assert_eq!(std::fs::read(second.join("b.txt")).unwrap(), b"1");
     // The third turn is known in both.
@@ -511,7 +512,8 @@ fn another_workspace_is_never_taken_back_to_before_the_session_came_there() {
     agent.tell(Event::AfterTool(call));
     let target = world.open().resolve("t1").unwrap();
     let counterpart = there.counterpart(&(&target).into()).unwrap().unwrap();
-    there.rewind_now(counterpart.id.as_str(), &piton_engine::RewindOptions::default()).unwrap();
+    let interrupted = piton_engine::RewindOptions { interrupted: true, ..piton_engine::RewindOptions::default() };
+    there.rewind_now(counterpart.id.as_str(), &interrupted).unwrap();
     assert_eq!(std::fs::read(second.join("b.txt")).unwrap(), b"the user's work");
 }
 

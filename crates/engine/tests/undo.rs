@@ -177,7 +177,7 @@ fn what_an_interrupted_tool_wrote_is_found_and_left_alone_until_the_user_says_so
     agent.before("1", "Bash", &[]);
     // The user presses escape: no after event comes.
     world.write("a", "written by the shell\n");
-    let outcome = world.open().undo_now(&words("")).unwrap();
+    let outcome = world.open().undo_now(&UndoOptions { interrupted: true, ..words("") }).unwrap();
     assert_eq!(text(&world, "a"), "written by the shell\n");
     assert_eq!(outcome.unsure.len(), 1, "{outcome:?}");
     let unsure = Choice { unsure: true, ..Choice::default() };

@@ -23,6 +23,8 @@ pub struct Settings {
     pub time_budget: Setting<Duration>,
     /// Whether the user is shown a line after a checkpoint was saved.
     pub user_line: Setting<bool>,
+    /// Whether the agent is told which files an operation changed under it.
+    pub tell_agent: Setting<bool>,
     /// Tools that count as readers, besides those that the adapter knows.
     pub readers: Setting<Vec<String>>,
     /// Tools that count as mutating, whatever the adapter and `readers` say.
@@ -63,6 +65,7 @@ pub enum Key {
     IgnoredLimit,
     TimeBudget,
     UserLine,
+    TellAgent,
     Readers,
     Writers,
     MostBranches,
@@ -94,6 +97,7 @@ pub struct Partial {
     ignored_limit: Option<u64>,
     time_budget: Option<Duration>,
     user_line: Option<bool>,
+    tell_agent: Option<bool>,
     readers: Option<Vec<String>>,
     writers: Option<Vec<String>>,
     most_branches: Option<u64>,
@@ -202,6 +206,7 @@ impl Default for Settings {
             ignored_limit: setting(1 << 20),
             time_budget: setting(Duration::from_secs(10)),
             user_line: setting(false),
+            tell_agent: setting(true),
             readers: setting(Vec::new()),
             writers: setting(Vec::new()),
             most_branches: setting(100),
@@ -231,6 +236,7 @@ impl Settings {
         take(&mut self.ignored_limit, partial.ignored_limit, layer);
         take(&mut self.time_budget, partial.time_budget, layer);
         take(&mut self.user_line, partial.user_line, layer);
+        take(&mut self.tell_agent, partial.tell_agent, layer);
         take(&mut self.readers, partial.readers, layer);
         take(&mut self.writers, partial.writers, layer);
         take(&mut self.most_branches, partial.most_branches, layer);
@@ -254,6 +260,7 @@ impl Settings {
             Key::IgnoredLimit => shown(&self.ignored_limit, Value::Size),
             Key::TimeBudget => shown(&self.time_budget, Value::Time),
             Key::UserLine => shown(&self.user_line, Value::Switch),
+            Key::TellAgent => shown(&self.tell_agent, Value::Switch),
             Key::Readers => shown(&self.readers, Value::Tools),
             Key::Writers => shown(&self.writers, Value::Tools),
             Key::MostBranches => shown(&self.most_branches, Value::Count),
@@ -271,6 +278,7 @@ impl Partial {
             ignored_limit: None,
             time_budget: None,
             user_line: None,
+            tell_agent: None,
             readers: None,
             writers: None,
             most_branches: None,
@@ -300,6 +308,7 @@ impl Partial {
                 self.time_budget = Some(time.ok_or(found)?);
             }
             Key::UserLine => self.user_line = Some(value.as_bool().ok_or(found)?),
+            Key::TellAgent => self.tell_agent = Some(value.as_bool().ok_or(found)?),
             Key::Readers => self.readers = Some(tools(found)?),
             Key::Writers => self.writers = Some(tools(found)?),
             Key::MostBranches => self.most_branches = Some(count(value).ok_or(found)?),
@@ -316,12 +325,13 @@ const LONGEST: Duration = Duration::from_secs(10 * 60);
 
 impl Key {
     /// All of them, in the order of a file.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Automatic,
         Self::SizeLimit,
         Self::IgnoredLimit,
         Self::TimeBudget,
         Self::UserLine,
+        Self::TellAgent,
         Self::Readers,
         Self::Writers,
         Self::MostBranches,
@@ -335,6 +345,7 @@ impl Key {
             Self::IgnoredLimit => "capture.ignored-limit",
             Self::TimeBudget => "hook.time-budget",
             Self::UserLine => "hook.user-line",
+            Self::TellAgent => "hook.tell-agent",
             Self::Readers => "tools.readers",
             Self::Writers => "tools.writers",
             Self::MostBranches => "conversation.most-branches",
@@ -350,7 +361,7 @@ impl Key {
     /// What it takes, with an example.
     pub fn takes(self) -> &'static str {
         match self {
-            Self::Automatic | Self::UserLine => "true or false",
+            Self::Automatic | Self::UserLine | Self::TellAgent => "true or false",
             Self::SizeLimit => "a size such as \"512KiB\" or \"2GiB\"",
             Self::IgnoredLimit => "a size such as \"1MiB\", or \"0\" for none",
             Self::TimeBudget => "a time from \"1s\" to \"10m\", such as \"10s\"",

@@ -249,6 +249,12 @@ impl Store {
         self.operations_where("ORDER BY seq DESC", [])
     }
 
+    /// The operations that began after one record and before another and were carried out, oldest first.
+    pub fn operations_between(&self, from: u64, to: u64) -> Result<Vec<OperationRow>, StoreError> {
+        let clause = "WHERE seq > ?1 AND seq < ?2 AND state = 'done' ORDER BY seq";
+        self.operations_where(clause, [from as i64, to as i64])
+    }
+
     /// One operation.
     pub fn operation_row(&self, id: &OperationId) -> Result<Option<OperationRow>, StoreError> {
         Ok(self.operations_where("WHERE id = ?1", [id.as_str()])?.pop())

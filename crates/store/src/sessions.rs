@@ -162,12 +162,16 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
                 seq,
                 outside_json(outside)?
             ])?;
-            touch(db, &at.session, seq, milliseconds(*closed))?;
+            if is_word_of_the_agent(*how) {
+                touch(db, &at.session, seq, milliseconds(*closed))?;
+            }
         }
         Record::TurnEnded(TurnEnd { session, number, how, message, at }) => {
             db.prepare_cached("UPDATE turns SET ending = ?2, message = ?3, ended_at = ?4 WHERE key = ?1")?
                 .execute(params![turn_key(session, *number), how.as_str(), message, at.0])?;
-            touch(db, session, seq, *at)?;
+            if is_word_of_the_agent(*how) {
+                touch(db, session, seq, *at)?;
+            }
         }
         Record::SessionEnded { session, at, .. } => {
             touch(db, session, seq, *at)?;
@@ -223,6 +227,12 @@ pub(crate) fn apply_changes(db: &Connection, seq: i64, owned: &[Owned]) -> Resul
         }
     }
     Ok(())
+}
+
+/// Whether an end was reported, and not worked out or said by somebody else. Where an agent itself reports that a tool was
+/// interrupted, the checkpoint beside it says that the session lives.
+fn is_word_of_the_agent(how: Ending) -> bool {
+    matches!(how, Ending::Done | Ending::Failed)
 }
 
 /// Notes that a session lives: what comes after its end begins it again.
@@ -335,6 +345,13 @@ impl Store {
     pub fn last_turn(&self, of: &SessionId) -> Result<Option<TurnRow>, StoreError> {
         let from_to = [turn_key(of, 0), turn_key(of, 99_999_999)];
         Ok(self.rows(&format!("{TURN} WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1"), from_to, turn)?.pop())
+    }
+
+    /// The last turn of a session before one.
+    pub fn turn_before(&self, of: &SessionId, number: u32) -> Result<Option<TurnRow>, StoreError> {
+        let from_to = [turn_key(of, 0), turn_key(of, number)];
+        let clause = format!("{TURN} WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1");
+        Ok(self.rows(&clause, from_to, turn)?.pop())
     }
 
     /// The turn that the agent calls so.

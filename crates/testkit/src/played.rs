@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use piton_agents::claude_code::transcript;
 use piton_engine::model::SessionId;
 use piton_engine::model::event::{Event, Report, ToolCall};
-use piton_engine::view::Observed;
+use piton_engine::view::{Observed, Told};
 use piton_engine::{ObserveOptions, TurnFound};
 use serde_json::{Value, json};
 
@@ -110,11 +110,12 @@ impl<'w> Claude<'w> {
         format!("{}-p{}", self.id, self.prompts.get())
     }
 
-    /// The user says something.
-    pub fn prompt(&self, text: &str) {
+    /// The user says something; what is told with it.
+    pub fn prompt(&self, text: &str) -> Option<Told> {
         self.prompts.set(self.prompts.get() + 1);
-        self.tell(Event::Prompt { text: text.into() });
+        let observed = self.tell(Event::Prompt { text: text.into() });
         self.write("user", json!({"promptId": self.prompt_id(), "message": {"role": "user", "content": text}}));
+        observed.told
     }
 
     /// A tool is called; its id.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use piton_engine::view::{Captured, OperationOutcome};
-use piton_engine::{CaptureOptions, Engine, Environment, RewindOptions, Workspace};
+use piton_engine::{CaptureOptions, Engine, Environment, RedoOptions, RewindOptions, Workspace};
 
 use crate::snapshot::{Snapshot, snapshot};
 
@@ -122,15 +122,17 @@ impl World {
         self.open().capture(&CaptureOptions::default()).unwrap_or_else(|e| panic!("a capture works: {e}"))
     }
 
-    /// Rewinds everything.
+    /// Rewinds everything, whatever agents are at: where a test has one in the middle of a turn, it was interrupted.
     pub fn rewind(&self, target: &str) -> OperationOutcome {
-        let outcome = self.open().rewind_now(target, &RewindOptions::default());
+        let options = RewindOptions { interrupted: true, ..RewindOptions::default() };
+        let outcome = self.open().rewind_now(target, &options);
         outcome.unwrap_or_else(|e| panic!("a rewind works: {e}"))
     }
 
-    /// Takes back the last rewind.
+    /// Takes back the last rewind, whatever agents are at.
     pub fn redo(&self) -> OperationOutcome {
-        self.open().redo_now(&piton_engine::RedoOptions::default()).unwrap_or_else(|e| panic!("a redo works: {e}"))
+        let options = RedoOptions { interrupted: true, ..RedoOptions::default() };
+        self.open().redo_now(&options).unwrap_or_else(|e| panic!("a redo works: {e}"))
     }
 
     /// Fails unless the store is sound in every bit.

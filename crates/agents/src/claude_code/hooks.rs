@@ -127,6 +127,10 @@ pub fn reply(reply: &Reply) -> Vec<u8> {
         Reply::Context(context) => json_line(
             &json!({ "hookSpecificOutput": { "hookEventName": "UserPromptSubmit", "additionalContext": context } }),
         ),
+        Reply::Both { line, context } => json_line(&json!({
+            "systemMessage": line,
+            "hookSpecificOutput": { "hookEventName": "UserPromptSubmit", "additionalContext": context },
+        })),
     }
 }
 

@@ -71,6 +71,19 @@ pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
     }
 }
 
+/// Whether the last turn in a part of a transcript was interrupted. The part may begin within that turn, and in the middle
+/// of a line: so the end of a long transcript is enough.
+pub fn ends_interrupted(part: impl BufRead) -> io::Result<bool> {
+    let mut lines = Lines::new(part, TEXT_IN_MEMORY);
+    let mut interrupted = false;
+    while let Some(line) = lines.next(|bytes| Ok(read(bytes)?.1), stream)? {
+        if let Ok(Entry::User(user)) = line.read {
+            interrupted = user.turn_text().is_none() && (interrupted || user.is_interruption());
+        }
+    }
+    Ok(interrupted)
+}
+
 /// The prompt of the turn whose line begins where the reader stands, whole, as it was typed: up to about 1 MiB of it.
 ///
 /// Empty where the user gave only an image; none where no turn begins there.
@@ -135,6 +148,19 @@ mod tests {
             (vec![STOPPED], false),
         ] {
             assert_eq!(of(&(lines.join("\n") + "\n")).interrupted, expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_transcript_says_whether_its_last_turn_was_interrupted() {
+        for (lines, expected) in [
+            (vec!["half of a line\"}", STOPPED], true),
+            (vec!["half of a line\"}", STOPPED, TURN], false),
+            (vec![TURN, STOPPED, r#"{"type":"assistant"}"#, r#"{"type":"mode"}"#], true),
+            (vec![TURN], false),
+            (vec![], false),
+        ] {
+            assert_eq!(ends_interrupted(lines.join("\n").as_bytes()).unwrap(), expected, "{lines:?}");
         }
     }
 

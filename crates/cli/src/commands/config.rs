@@ -47,6 +47,7 @@ Keys, with their defaults as a file has them:
   [hook]
   time-budget = \"10s\"       # how long an agent waits for a checkpoint, from 1s to 10m
   user-line = false         # say it in a line when a checkpoint was saved
+  tell-agent = true         # tell the agent which files you took back under it
   [tools]
   readers = []              # tools that only read; \"mcp__docs__*\" is all that begin so
   writers = []              # tools that write, whatever is said elsewhere
@@ -62,7 +63,8 @@ Examples:
 Environment:
   PITON_CONFIG              your own file [default: piton/config.toml in your configuration folder]
   PITON_CAPTURE_AUTOMATIC, PITON_CAPTURE_SIZE_LIMIT, PITON_CAPTURE_IGNORED_LIMIT,
-  PITON_HOOK_TIME_BUDGET, PITON_HOOK_USER_LINE, PITON_CONVERSATION_MOST_BRANCHES
+  PITON_HOOK_TIME_BUDGET, PITON_HOOK_USER_LINE, PITON_HOOK_TELL_AGENT,
+  PITON_CONVERSATION_MOST_BRANCHES
                             decide over both files";
 
 /// What `--json` prints.

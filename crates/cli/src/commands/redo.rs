@@ -41,8 +41,9 @@ Examples:
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let mut workspace = Surroundings::read(global)?.open(console)?;
-    let options =
-        RedoOptions { operation: args.operation.clone(), settle: args.settle.settle(), outside: args.go.outside };
+    let GoArgs { outside, interrupted, .. } = args.go;
+    let settle = args.settle.settle();
+    let options = RedoOptions { operation: args.operation.clone(), settle, outside, interrupted };
     let command = match &args.operation {
         Some(id) => format!("piton redo --op {id}"),
         None => "piton redo".to_owned(),

@@ -102,6 +102,7 @@ Examples:
   piton rewind t5 --keep-mine               with the edits that you made since
   piton rewind t5 --scope code              the files, and not the conversation
   piton rewind t5 --scope conversation --resume
+  piton rewind t5 --wait --yes              as soon as the agent's turn has ended
   piton rewind kmzq --path src/auth.rs --yes
   piton rewind start --json --yes";
 
@@ -120,6 +121,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         outside: args.go.outside,
         git: args.git,
         scope: args.scope.map(Into::into),
+        interrupted: args.go.interrupted,
     };
     let mut way = args.go.way(args.typed());
     if args.careful {
@@ -137,7 +139,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         _ => Some(target_of(&workspace, &outcome, &args.target)?),
     };
     if let (true, Some(target)) = (args.all_workspaces, &target) {
-        outcome.also = rewind_others(&surroundings, &outcome, target, &args.elsewhere());
+        // A turn that was interrupted here was so everywhere.
+        let interrupted = args.go.interrupted || !outcome.interrupted.is_empty();
+        let options = RewindOptions { interrupted, ..args.elsewhere() };
+        outcome.also = rewind_others(&surroundings, &outcome, target, &options);
     }
     let outcome = outcome;
     console.print(&outcome, |out, look| match &target {

@@ -73,6 +73,7 @@ Examples:
   piton undo --since 10m --preview        what it did in the last ten minutes
   piton undo t3 --conflict markers        with both versions in the file where they clash
   piton undo --owner you --path notes.md  your own edits of a file
+  piton undo --wait                       as soon as the agent's turn has ended
   piton undo --op kmzq                    takes back an operation: `piton ops` lists them";
 
 /// The words that can be typed, for whoever typed others.
@@ -86,7 +87,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let mut workspace = surroundings.open(console)?;
     let settle = args.settle.settle();
     if let Some(operation) = &args.operation {
-        let options = RedoOptions { operation: Some(operation.clone()), settle, outside: args.go.outside };
+        let GoArgs { outside, interrupted, .. } = args.go;
+        let options = RedoOptions { operation: Some(operation.clone()), settle, outside, interrupted };
         return redo::take_back(console, &mut workspace, options, &args.go.way(args.typed()));
     }
     let (what, of) = What::of_words(&args.words).map_err(OperationError::from)?;
@@ -110,7 +112,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         }),
         unsure: args.unsure,
     };
-    let act = Act::Undo(UndoOptions { choice, settle, outside: args.go.outside });
+    let GoArgs { outside, interrupted, .. } = args.go;
+    let act = Act::Undo(UndoOptions { choice, settle, outside, interrupted });
     if workspace.sessions()?.sessions.is_empty() && args.owner != Some(Whom::You) {
         return Err(Failure::user("no session is recorded here, so there is nothing that one changed")
             .hint("`piton rewind TARGET` goes back to a checkpoint; `piton log` lists them")

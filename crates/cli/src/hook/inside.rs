@@ -11,6 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use piton_agents::{Reply, Report};
+use piton_engine::Engine;
 use piton_engine::model::{SessionId, Target};
 
 use super::{Outcome, VARIABLE};
@@ -41,6 +42,9 @@ const COMMANDS: [(&str, &[&str]); 15] = [
     ("help", &[]),
 ];
 
+/// Those that write files, which is not done under an agent at work.
+const WRITERS: [&str; 3] = ["undo", "rewind", "redo"];
+
 /// Flags that say themselves how a command goes.
 const HOW: [&str; 4] = ["--preview", "--yes", "-y", "--careful"];
 
@@ -57,7 +61,7 @@ const HELP: &str = "\
 Also: blame, ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
 /// Options of those commands that take the next word for their value.
-const WITH_VALUE: [&str; 15] = [
+const WITH_VALUE: [&str; 16] = [
     "--path",
     "--path-b64",
     "--workspace",
@@ -71,12 +75,13 @@ const WITH_VALUE: [&str; 15] = [
     "--owner",
     "--conflict",
     "--op",
+    "--wait-at-most",
     "--at",
     "-L",
 ];
 
 /// Runs what was typed after `/piton`.
-pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
+pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
     let Some(words) = shlex::split(typed) else {
         return (Reply::Answer("piton: a quote is not closed; nothing was done".into()), "answered nothing".into());
     };
@@ -87,6 +92,11 @@ pub fn answer(typed: &str, report: &Report, cwd: &Path, root: &Path, until: Inst
     };
     let session = SessionId::of(&report.agent, &report.session);
     let arguments = arguments(verb, &words[1..], usual, &session);
+    if WRITERS.contains(&verb) {
+        // Who can type has an agent that waits: its turn is over, whether or not it said so. What goes wrong here the
+        // command itself meets again.
+        let _ = engine.open(root).map(|mut workspace| workspace.prompted(&session, report.prompt_id.as_deref()));
+    }
     let text = match run(verb, &arguments, cwd, root, until) {
         Ok(text) => as_typed(&text, &session),
         Err(error) => format!("piton: the command cannot be run: {error}"),

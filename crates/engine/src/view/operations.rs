@@ -9,8 +9,8 @@ use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, PathView, SkippedView,
-    readable,
+    ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, PathView, RunningView,
+    SkippedView, readable,
 };
 
 /// What a rewind, an undo or a redo would do.
@@ -80,6 +80,9 @@ pub struct PlanView {
     /// Set where the repository is at another commit than it was at the target; it stays where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_moved: Option<HeadMoved>,
+    /// What agents are at in this workspace right now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<RunningView>,
 }
 
 /// A repository that is at another commit now.
@@ -250,6 +253,9 @@ pub struct OperationOutcome {
     /// Set where the repository is at another commit than it was at the target; it stays where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_moved: Option<HeadMoved>,
+    /// What agents were at that counts as interrupted since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupted: Vec<RunningView>,
 }
 
 /// An operation.

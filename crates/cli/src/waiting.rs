@@ -1,0 +1,128 @@
+//! Waiting for an agent that is at work. Nothing is held meanwhile: whoever stops waiting has changed nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use piton_engine::view::RunningView;
+use piton_engine::{OperationError, Workspace};
+use signal_hook::consts::SIGINT;
+
+use crate::console::Console;
+use crate::error::Failure;
+use crate::escape::escape;
+use crate::operate::{Act, Way};
+
+/// Nobody who waits for longer than this remembers for what.
+pub const AT_MOST: Duration = Duration::from_secs(30 * 60);
+/// How often the store is asked.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Reads a length of time: `1500ms`, `90s`, `10m`, `2h`.
+///
+/// # Errors
+/// Where it is none.
+pub fn time(typed: &str) -> Result<Duration, String> {
+    let at = typed.find(|c: char| !c.is_ascii_digit()).unwrap_or(typed.len());
+    let unit = match &typed[at..] {
+        "ms" => Some(1),
+        "s" => Some(1000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let number = typed[..at].parse::<u64>().ok();
+    let time = number.zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    // More than a year of milliseconds is no time that anybody waits.
+    let time = time.filter(|ms| *ms < 366 * 24 * 3_600_000);
+    time.map(Duration::from_millis).ok_or_else(|| "a time such as 90s, 10m or 2h".to_owned())
+}
+
+/// Waits until no agent stands in the way of an act any more.
+///
+/// # Errors
+/// Where that takes longer than it may, or somebody stops the waiting.
+pub fn until_idle(
+    console: &mut Console,
+    workspace: &Workspace,
+    act: &Act,
+    way: &Way,
+    (until, at_most): (Instant, Duration),
+) -> Result<(), Failure> {
+    let at_work = || -> Result<Vec<RunningView>, Failure> {
+        let mut running = act.running(workspace).map_err(|error| act.failed(error, &way.command))?;
+        running.retain(|one| one.blocks);
+        Ok(running)
+    };
+    let mut running = at_work()?;
+    let Some(first) = running.first() else { return Ok(()) };
+    console.say(format!("waiting: {}; Ctrl-C stops, and nothing is changed", escape(&first.describe())));
+    let stop = Stop::listen().map_err(|error| Failure::user(format!("cannot wait: {error}")))?;
+    let bar = console.talk.terminal.then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
+    while !running.is_empty() {
+        if stop.is_asked() {
+            bar.inspect(|bar| bar.finish_and_clear());
+            return Err(Failure::user("the waiting was stopped; nothing was changed"));
+        }
+        if Instant::now() >= until {
+            bar.inspect(|bar| bar.finish_and_clear());
+            let limit = piton_engine::model::settings::Value::Time(at_most);
+            return Err(act
+                .failed(OperationError::Running(running), &way.command)
+                .hint(format!("this waited for {limit}; `--wait-at-most 2h` waits for longer")));
+        }
+        if let (Some(bar), Some(one)) = (&bar, running.first()) {
+            bar.set_style(
+                ProgressStyle::with_template("{spinner} {elapsed} {msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
+            bar.set_message(escape(&one.describe()).into_owned());
+            bar.tick();
+        }
+        std::thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
+        running = at_work()?;
+    }
+    bar.inspect(|bar| bar.finish_and_clear());
+    Ok(())
+}
+
+/// Hears of Ctrl-C as long as it lives; afterwards Ctrl-C does what it always does.
+struct Stop {
+    is_asked: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Stop {
+    fn listen() -> std::io::Result<Self> {
+        let stop = Self { is_asked: Arc::default(), is_over: Arc::default() };
+        signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&stop.is_over))?;
+        signal_hook::flag::register(SIGINT, Arc::clone(&stop.is_asked))?;
+        Ok(stop)
+    }
+
+    fn is_asked(&self) -> bool {
+        self.is_asked.load(Relaxed)
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit_and_an_end() {
+        for (typed, expected) in [("90s", 90_000), ("10m", 600_000), ("2h", 7_200_000), ("5ms", 5), ("0s", 0)] {
+            assert_eq!(time(typed).unwrap(), Duration::from_millis(expected), "{typed}");
+        }
+        for bad in ["", "10", "s", "-1s", "1d", "1 s", "99999999999999999999s", "9999999h", "1s "] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+}

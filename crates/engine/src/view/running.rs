@@ -1,0 +1,69 @@
+//! What surfaces show of agents that are at work while somebody wants to change files under them.
+
+use piton_model::{SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Something that an agent is at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningView {
+    /// The session.
+    pub session: SessionId,
+    /// The turn in it.
+    pub turn: u32,
+    /// The step in that, where it is a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// What it is.
+    pub what: Activity,
+    /// What the tool does, or what the user said in the turn, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether the operation is about this session.
+    pub own: bool,
+    /// Whether the operation is refused while it goes on.
+    pub blocks: bool,
+    /// Why it counts as interrupted, so that nothing has to wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interrupted>,
+}
+
+impl RunningView {
+    /// In plain words: `the agent runs “Bash make” in turn 3 of session kmzqwxyl`.
+    pub fn describe(&self) -> String {
+        let (turn, session) = (self.turn, self.session.short());
+        let about = self.about.as_deref().unwrap_or("a tool");
+        match self.what {
+            Activity::Tool => format!("the agent runs “{about}” in turn {turn} of session {session}"),
+            Activity::Turn => format!("the agent is in the middle of turn {turn} of session {session}"),
+            Activity::Background => {
+                format!("“{about}” of turn {turn} of session {session} goes on in the background")
+            }
+        }
+    }
+}
+
+/// What an agent can be at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// A tool runs.
+    Tool,
+    /// A turn goes on, between two tools as far as is known.
+    Turn,
+    /// A command goes on after its tool has returned.
+    Background,
+}
+
+/// Why a turn without an end counts as interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interrupted {
+    /// Its agent's process is gone.
+    Gone,
+    /// Its transcript says so.
+    Transcript,
+    /// The user says so.
+    Said,
+}
