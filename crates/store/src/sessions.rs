@@ -530,10 +530,12 @@ impl Store {
         )
     }
 
-    /// The last checkpoint of a turn that the agent's own events made.
+    /// The last checkpoint of a turn that the agent's own events made. When the session goes on after a while that is
+    /// captured too, and belongs to what comes next.
     pub fn last_of_turn(&self, session: &SessionId, turn: u32) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where(
-            "WHERE session = ?1 AND turn = ?2 AND cause NOT IN ('manual', 'before-operation', 'operation')
+            "WHERE session = ?1 AND turn = ?2
+             AND cause NOT IN ('session-start', 'manual', 'before-operation', 'operation')
              ORDER BY seq DESC LIMIT 1",
             params![session.as_str(), turn],
         )
