@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use piton_engine::model::Target;
 use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::{
-    AnnotateError, ArchiveError, BlameError, BranchError, CaptureError, ChosenError, DiffError, ExportError,
-    ExportSessionError, ForkError, GitError, GitRefusal, ImportError, NoConversation, OpenError, OperationError,
-    PlaceError, RecoverError, StoreError, TargetError, WriteError,
+    AnnotateError, ArchiveError, BlameError, BranchError, CaptureError, ChosenError, ConversationError, DiffError,
+    ExportError, ExportSessionError, ForkError, GitError, GitRefusal, ImportError, NoConversation, OpenError,
+    OperationError, PlaceError, RecoverError, StoreError, SummarizeError, TargetError, WriteError,
 };
 use serde::Serialize;
 
@@ -467,6 +467,29 @@ impl From<GitError> for Failure {
     }
 }
 
+impl From<ConversationError> for Failure {
+    fn from(error: ConversationError) -> Self {
+        match error {
+            ConversationError::Target(error) => error.into(),
+            ConversationError::Store(error) => error.into(),
+            ConversationError::Transcript(_) => Self::user(error),
+        }
+    }
+}
+
+impl From<SummarizeError> for Failure {
+    fn from(error: SummarizeError) -> Self {
+        match error {
+            SummarizeError::Operation(error) => error.into(),
+            SummarizeError::Name(error) => error.into(),
+            SummarizeError::Nothing { .. } => {
+                Self::user(error).hint("`--from` means a turn and all later ones, `--up-to` all before it")
+            }
+            SummarizeError::Conversation(_) | SummarizeError::Bad(_) => Self::user(error),
+        }
+    }
+}
+
 impl From<OperationError> for Failure {
     fn from(error: OperationError) -> Self {
         let text = error.to_string();
@@ -481,6 +504,7 @@ impl From<OperationError> for Failure {
             OperationError::Conversation(_) => {
                 Self::user(text).hint("`--scope code` takes the files back and leaves the conversation as it is")
             }
+            OperationError::WentOn => Self::user(text).hint("run the command again when the agent has ended its turn"),
             OperationError::TooManyBranches(_) => Self::user(text)
                 .hint("`piton branch delete --older-than 30d` clears up; what it deletes can be brought back")
                 .hint("`conversation.most-branches` in the settings allows more")

@@ -26,6 +26,7 @@ mod progress;
 mod settings;
 mod settle;
 mod skipped;
+mod summarizer;
 mod table;
 mod titles;
 mod tree;

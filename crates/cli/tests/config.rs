@@ -97,15 +97,20 @@ mod values {
         assert_eq!(
             scene.ok(&["config"]),
             format!(
-                "capture.automatic           true   default\n\
-                 capture.size-limit          2GiB   default\n\
-                 capture.ignored-limit       1MiB   default\n\
-                 hook.time-budget            10s    default\n\
-                 hook.user-line              false  default\n\
-                 hook.tell-agent             true   default\n\
-                 tools.readers               none   default\n\
-                 tools.writers               none   default\n\
-                 conversation.most-branches  100    default\n\
+                "capture.automatic           true            default\n\
+                 capture.size-limit          2GiB            default\n\
+                 capture.ignored-limit       1MiB            default\n\
+                 hook.time-budget            10s             default\n\
+                 hook.user-line              false           default\n\
+                 hook.tell-agent             true            default\n\
+                 tools.readers               none            default\n\
+                 tools.writers               none            default\n\
+                 conversation.most-branches  100             default\n\
+                 summary.command             none            default\n\
+                 summary.url                 none            default\n\
+                 summary.model               none            default\n\
+                 summary.key-env             OPENAI_API_KEY  default\n\
+                 summary.time-limit          3m              default\n\
                  \n\
                  user       {} (not there)\n\
                  workspace  {} (not there)\n",
@@ -404,6 +409,11 @@ mod json {
                     { "key": "tools.readers", "value": [], "source": "default" },
                     { "key": "tools.writers", "value": ["Read"], "source": "workspace", "file": file },
                     { "key": "conversation.most-branches", "value": 100, "source": "default" },
+                    { "key": "summary.command", "value": "", "source": "default" },
+                    { "key": "summary.url", "value": "", "source": "default" },
+                    { "key": "summary.model", "value": "", "source": "default" },
+                    { "key": "summary.key-env", "value": "OPENAI_API_KEY", "source": "default" },
+                    { "key": "summary.time-limit", "value": "3m", "source": "default" },
                 ],
                 "files": [
                     { "source": "user", "path": scene.user(), "exists": false },

@@ -84,7 +84,7 @@ pub(crate) struct Terms {
     /// What it is called.
     pub name: Option<String>,
     /// What stands for the turns that are left out.
-    pub summary: Option<String>,
+    pub summary: Option<Replacement>,
     /// The folder that its agent will work in, where that is another one.
     pub cwd: Option<PathBuf>,
     /// How that folder gets the code of that moment.
@@ -96,6 +96,14 @@ impl Terms {
     pub(crate) fn rewind() -> Self {
         Self { how: Began::Rewind, goes: true, name: None, summary: None, cwd: None, worktree: None }
     }
+}
+
+/// A summary in the place of turns.
+#[derive(Clone, Debug)]
+pub(crate) struct Replacement {
+    pub text: String,
+    /// What was summarized: where something else is there when the branch is made, the summary does not tell it.
+    pub mark: [u8; 32],
 }
 
 /// What an operation does to the conversation.
@@ -135,12 +143,12 @@ impl Talk {
 /// A branch as it is planned.
 #[derive(Clone)]
 pub(crate) struct BranchPlan {
-    parent: Session,
+    pub(crate) parent: Session,
     adapter: Adapter,
-    origin: Origin,
-    terms: Terms,
+    pub(crate) origin: Origin,
+    pub(crate) terms: Terms,
     /// None where nothing is left of the conversation, or its agent keeps no transcript.
-    copy: Option<CopyPlan>,
+    pub(crate) copy: Option<CopyPlan>,
     /// The folder that the agent finds it from.
     cwd: Option<String>,
     pub(crate) view: ConversationPlanView,
@@ -148,15 +156,15 @@ pub(crate) struct BranchPlan {
 
 /// What of a transcript a branch takes over.
 #[derive(Clone)]
-struct CopyPlan {
-    source: Source,
+pub(crate) struct CopyPlan {
+    pub(crate) source: Source,
     /// The agent's folder that the new one goes to.
     folder: PathBuf,
     mode: u16,
     /// The bytes that are read, from and to.
     part: (u64, u64),
     /// Where among them the turn begins that it is cut at.
-    cut: u64,
+    pub(crate) cut: u64,
     /// Their hash: a transcript only grows, and if these changed it is another one.
     digest: [u8; 32],
 }
@@ -212,7 +220,16 @@ impl Workspace {
         let lineage = self.lineage(&parent.id)?;
         let row = self.turn_in(&lineage, point.turn)?;
         let last = self.last_turn_in(&lineage)?;
-        let adapter = Adapter::from_name(&parent.agent).ok_or_else(|| NoConversation::Agent(parent.agent.clone()))?;
+        let mut is_reported = false;
+        for session in lineage.sessions() {
+            is_reported |= self.store.has_messages(session)?;
+        }
+        let adapter = match Adapter::from_name(&parent.agent) {
+            Some(adapter) => adapter,
+            // One that reports what is said under a name of its own.
+            None if is_reported => Adapter::Generic,
+            None => return Err(NoConversation::Agent(parent.agent.clone()).into()),
+        };
         self.check_branch_count(&parent.id)?;
         let mut view = ConversationPlanView {
             from: parent.id.clone(),
@@ -230,24 +247,28 @@ impl Workspace {
             missing: 0,
             at: self.environment.clock.now(),
             how: terms.how,
+            summary: None,
         };
+        let missing = parent.origin.as_ref().map_or(0, |origin| origin.missing);
+        origin.missing = missing;
+        if terms.how == Began::SummaryUpTo {
+            (origin.turn, origin.missing) = (last + 1, point.turn.saturating_sub(1));
+        }
         if !adapter.has_transcript() {
-            if point.turn == 0 || point.turn > last + 1 {
+            if point.turn <= missing || point.turn > last + 1 {
                 return Err(NoConversation::NotThere { turn: point.turn }.into());
             }
-            let mut said = false;
-            for session in lineage.sessions() {
-                said |= self.store.has_messages(session)?;
-            }
-            if !said {
+            if !is_reported {
                 return Err(NoConversation::NothingSaid.into());
             }
             let terms = terms.clone();
+            origin.summary = terms.summary.as_ref().map(|summary| summary.text.clone());
+            // Without a transcript a summary is all that the agent needs to go on.
+            view.anew &= terms.summary.is_none();
             return Ok(BranchPlan { parent: parent.clone(), adapter, origin, terms, copy: None, cwd: None, view });
         }
         let (source, mode, cut_off) = self.transcript_of(parent, adapter)?;
         let all = with_bytes(&self.store, &source, (0, u64::MAX), |bytes| survey::survey(bytes))?;
-        let missing = parent.origin.as_ref().map_or(0, |origin| origin.missing);
         let prompt_id = row.as_ref().and_then(|row| row.turn.prompt_id.as_deref());
         let not_there = || NoConversation::NotThere { turn: point.turn };
         let at = cut_before(&all, missing, point.turn, prompt_id).ok_or_else(not_there)?;
@@ -260,11 +281,9 @@ impl Workspace {
             let whole = with_bytes(&self.store, &source, (turn.offset, all.length), |bytes| survey::prompt_at(bytes))?;
             view.prompt = whole.or_else(|| Some(turn.turn.text.clone()));
         }
-        origin.missing = missing;
         let part = match terms.how {
             Began::SummaryUpTo => {
                 origin.turn = missing + all.turns.len() as u32 + 1;
-                origin.missing = point.turn.saturating_sub(1);
                 (0, all.length)
             }
             Began::Rewind | Began::Fork | Began::SummaryFrom => (0, offset),
@@ -297,6 +316,10 @@ impl Workspace {
     pub(crate) fn branch_request(&self, asked: &BranchAsked, _: &Seen<'_>) -> Result<Request, OperationError> {
         let mut plan = self.plan_branch(&asked.point, &asked.terms)?;
         let turn = asked.point.turn;
+        if asked.terms.summary.is_some() {
+            // Those turns are told, and nobody says them again.
+            plan.view.prompt = None;
+        }
         if asked.terms.goes {
             plan.view.newer = self.newer_than(&asked.point)?;
         }
@@ -304,7 +327,7 @@ impl Workspace {
             Began::Rewind => format!("rewind of the conversation to before turn {turn}"),
             Began::Fork => format!("fork before turn {turn}"),
             Began::SummaryFrom => format!("summary from turn {turn} on"),
-            Began::SummaryUpTo => format!("summary up to turn {turn}"),
+            Began::SummaryUpTo => format!("summary of the turns before turn {turn}"),
         };
         Ok(Request {
             kind: OperationKind::Branch,
@@ -387,6 +410,11 @@ impl Workspace {
         writer: &mut Writer<'_>,
         plan: &BranchPlan,
     ) -> Result<(ConversationMove, ConversationOutcome), OperationError> {
+        if let Some(summary) = &plan.terms.summary
+            && self.replaced_by(plan)?.mark != summary.mark
+        {
+            return Err(OperationError::WentOn);
+        }
         let random = |error| OperationError::Store(crate::operate::random_error(error));
         let agent_id = branch::uuid(clock::random().map_err(random)?);
         let parent = &plan.parent;
@@ -437,8 +465,8 @@ impl Workspace {
         let uuid = || clock::random().map(branch::uuid);
         let uuids = [uuid().map_err(unreadable)?, uuid().map_err(unreadable)?];
         let at = self.environment.clock.now();
-        let summary = plan.terms.summary.as_deref();
-        let summary = summary.map(|text| Summary { text, uuids: [&uuids[0], &uuids[1]], at });
+        let summary = plan.terms.summary.as_ref();
+        let summary = summary.map(|summary| Summary { text: &summary.text, uuids: [&uuids[0], &uuids[1]], at });
         let write = |bytes: &mut dyn BufRead, mut to: &mut dyn Write| -> io::Result<[u8; 32]> {
             let hashed = RefCell::new(Hashed { from: bytes, hash: blake3::Hasher::new() });
             let all = || BufReader::with_capacity(256 << 10, Shared(&hashed));
@@ -539,7 +567,7 @@ impl Workspace {
 }
 
 /// Reads a part of a transcript; of a file only what is in whole lines.
-fn with_bytes<T: Send>(
+pub(crate) fn with_bytes<T: Send>(
     store: &Store,
     source: &Source,
     (from, to): (u64, u64),

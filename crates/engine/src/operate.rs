@@ -67,6 +67,9 @@ pub enum OperationError {
     /// The conversation cannot go there.
     #[error("the conversation cannot go back there: {0}")]
     Conversation(#[from] NoConversation),
+    /// Something was said after a conversation was summarized, which the summary does not tell.
+    #[error("the conversation went on after it was summarized; nothing was made")]
+    WentOn,
     /// A conversation with very many branches.
     #[error("this conversation has {0} branches already")]
     TooManyBranches(usize),

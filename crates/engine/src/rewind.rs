@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::{Operation, OperationKind, Scope, SessionId, WorkspacePath};
+use piton_model::target::split_session;
+use piton_model::{Operation, OperationKind, Rank, Scope, SessionId, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::{ChosenChange, commands};
 use crate::conversation::{BranchAsked, Point, Talk, Terms};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::lineage::Lineage;
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
 use crate::undo::by_checkpoint;
@@ -45,6 +47,8 @@ pub struct RewindOptions {
 pub(crate) struct RewindAsked {
     pub target: CheckpointRow,
     pub options: RewindOptions,
+    /// The conversation that it is about: what was done in it goes back, what others did is theirs.
+    pub conversation: Option<Lineage>,
     /// Where the conversation goes; none where it is not asked for, or why it stays.
     pub point: Option<Result<Point, String>>,
 }
@@ -99,11 +103,12 @@ impl Workspace {
             }
             _ => None,
         };
-        Ok(Ask::Rewind(Box::new(RewindAsked { target: found, options: options.clone(), point })))
+        let conversation = self.conversation_meant(target, &found)?;
+        Ok(Ask::Rewind(Box::new(RewindAsked { conversation, target: found, options: options.clone(), point })))
     }
 
     pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let RewindAsked { target, options, point } = asked;
+        let RewindAsked { target, options, point, conversation: conversation_of } = asked;
         let (conversation, conversation_stays) = match point {
             Some(Ok(point)) => match self.plan_branch(point, &Terms::rewind()) {
                 Ok(plan) => (Some(Talk::Branch(Box::new(plan))), None),
@@ -122,16 +127,15 @@ impl Workspace {
         };
         let mut remarks = Remarks { commands: commands(&steps), ..Remarks::default() };
         let carries = options.keep_mine || options.only_session;
-        let session = self.session_of(target)?;
         // Without a session everything is the user's own, and going back is what was asked for.
-        let since = match &session {
+        let since = match conversation_of {
             None if !carries => Vec::new(),
             _ => self.changes_since(target, seen, &options.paths)?,
         };
         let mut kept = None;
         let mut fresh = Vec::new();
         let aim = if carries {
-            let is_kept = |change: &&ChosenChange| is_carried(&change.owner, session.as_ref(), options);
+            let is_kept = |change: &&ChosenChange| is_carried(&change.owner, conversation_of.as_ref(), options);
             let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
             remarks.carried = files(&carried);
             kept = Some(by_checkpoint(&carried));
@@ -141,7 +145,7 @@ impl Workspace {
         } else {
             let is_others = |change: &&ChosenChange| {
                 !matches!(change.owner, Owner::Operation { .. })
-                    && change.owner.turn().map(|(of, _)| of) != session.as_ref()
+                    && !change.owner.turn().is_some_and(|(of, turn)| is_in(conversation_of.as_ref(), of, turn))
             };
             remarks.others = files(since.iter().filter(is_others));
             Aim::State(target.clone())
@@ -179,12 +183,21 @@ impl Workspace {
         Ok(operations.collect())
     }
 
-    /// The session that a rewind to a checkpoint is about: the checkpoint's, else the one that reported last.
-    pub(crate) fn session_of(&self, target: &CheckpointRow) -> Result<Option<SessionId>, StoreError> {
-        if let Some(place) = &target.checkpoint.place {
-            return Ok(Some(place.session.clone()));
+    /// The conversation that a rewind to a checkpoint is about: the one that the target names; else where the user is, if
+    /// the checkpoint was made in that; else the one that it was made in.
+    fn conversation_meant(&self, text: &str, target: &CheckpointRow) -> Result<Option<Lineage>, OperationError> {
+        let (session, rest) = split_session(text);
+        if let Ok(Target::Turn { .. }) = rest.parse() {
+            return Ok(Some(self.lineage(&self.session_meant(session, text)?.session.id)?));
         }
-        Ok(self.store.sessions()?.into_iter().next().map(|row| row.session.id))
+        let sessions = self.store.sessions()?;
+        let here = sessions.iter().find(|row| row.session.rank != Rank::Deleted).map(|row| &row.session.id);
+        let here = here.map(|id| self.lineage(id)).transpose()?;
+        match (&target.checkpoint.place, here) {
+            (Some(place), Some(here)) if here.holds(&place.session, place.turn) => Ok(Some(here)),
+            (Some(place), _) => Ok(Some(self.lineage(&place.session)?)),
+            (None, here) => Ok(here),
+        }
     }
 
     /// What is in effect now and was not at a checkpoint, newest first.
@@ -215,18 +228,24 @@ impl Workspace {
 }
 
 /// Whether a change since the target is carried over.
-fn is_carried(owner: &Owner, session: Option<&SessionId>, options: &RewindOptions) -> bool {
+fn is_carried(owner: &Owner, conversation: Option<&Lineage>, options: &RewindOptions) -> bool {
     match owner {
         Owner::You => options.keep_mine,
-        Owner::Step { step, .. } => options.only_session && Some(&step.session) != session,
+        Owner::Step { step, .. } => options.only_session && !is_in(conversation, &step.session, step.turn),
         Owner::Unsure { .. } if options.unsure => false,
         Owner::Unsure { candidates } => {
             (options.keep_mine && owner.may_be_you())
                 || (options.only_session
-                    && candidates.iter().any(|one| matches!(one, Candidate::Step(s) if Some(&s.session) != session)))
+                    && candidates
+                        .iter()
+                        .any(|one| matches!(one, Candidate::Step(s) if !is_in(conversation, &s.session, s.turn))))
         }
         Owner::Operation { .. } => false,
     }
+}
+
+fn is_in(conversation: Option<&Lineage>, session: &SessionId, turn: u32) -> bool {
+    conversation.is_some_and(|conversation| conversation.holds(session, turn))
 }
 
 /// Why the conversation stays, without the words around it.

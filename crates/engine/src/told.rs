@@ -182,7 +182,7 @@ mod tests {
         // As a fork leaves it that is laid out in a folder of its own.
         let there = engine.open_or_init(&base.join("new")).unwrap();
         let parent = SessionId::of("test", "parent");
-        let origin = Origin { parent, turn: 2, missing: 0, at: Timestamp(0), how: Began::Fork };
+        let origin = Origin { parent, turn: 2, missing: 0, at: Timestamp(0), how: Began::Fork, summary: None };
         let lock = there.store.lock(PATIENCE).unwrap();
         let mut writer = there.store.write(&lock).unwrap();
         let branch = Session {

@@ -26,7 +26,8 @@ pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
 pub use branches::{
     BranchDeletion, BranchRestored, BranchStays, Comparison, ForkOutcome, Parted, Promoted, Renamed, WorktreeView,
 };
-pub use conversation::{ConversationOutcome, ConversationPlanView, OriginView};
+pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, OriginView};
+pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use git::{Exported, ExportedCommit, GitPlanView};
 pub use operations::{
     Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations,

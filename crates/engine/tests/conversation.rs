@@ -286,3 +286,26 @@ fn the_other_workspaces_of_the_conversation_know_its_branch() {
     assert_eq!(place("t1").session, claude.session());
     assert_eq!(place("t2").session, branch.session());
 }
+
+#[test]
+fn in_a_branch_its_own_edits_and_those_it_inherited_are_this_conversations() {
+    let world = World::new();
+    let claude = three_turns(&world);
+    let (_, conversation) = rewind(&world, "t3", Scope::Both);
+    let branch = Claude::resumed(&world, conversation.agent_id.as_deref().unwrap());
+    branch.edits("third, otherwise", &["b.txt"], |world| {
+        world.write("b.txt", "b\n");
+    });
+    world.write("mine.txt", "mine\n");
+    for target in ["t2", "t2.1"] {
+        let plan = world.open().plan_rewind(target, &RewindOptions::default()).unwrap().view().clone();
+        let others: Vec<_> = plan.others.iter().map(|file| &file.path.path[..]).collect();
+        assert_eq!(others, ["mine.txt"], "{target}");
+    }
+    // From the parent's line the branch is another one.
+    let target = format!("{}:t2", claude.id);
+    let options = RewindOptions { only_session: true, scope: Some(Scope::Code), ..RewindOptions::default() };
+    world.open().rewind_now(&target, &options).unwrap();
+    assert_eq!(text(&world, "b.txt"), "b\n");
+    assert_eq!(text(&world, "a.txt"), "line\n");
+}

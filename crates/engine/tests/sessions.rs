@@ -627,3 +627,17 @@ fn a_store_over_its_budget_leaves_gaps_and_turns() {
     assert!(agent.prompt("one").gap.unwrap().contains("budget"));
     assert_eq!(agent.turns()[0].gaps.len(), 1);
 }
+
+#[test]
+fn the_end_of_a_turn_is_before_what_was_done_until_its_session_went_on() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s");
+    agent.edits("one", &["a"], |world| {
+        world.write("a", "one\n");
+    });
+    let end = world.snapshot();
+    world.write("a", "mine\n");
+    agent.tell(Event::SessionStarted { source: Some("resume".into()) });
+    world.rewind("t1.end");
+    world.assert_is(&end);
+}

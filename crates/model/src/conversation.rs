@@ -54,6 +54,9 @@ pub struct Origin {
     pub at: Timestamp,
     /// How.
     pub how: Began,
+    /// The summary that stands for turns, where the agent keeps no transcript that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
 }
 
 /// How a branch came to be.

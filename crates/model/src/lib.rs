@@ -22,6 +22,7 @@ pub mod plan;
 pub mod record;
 pub mod session;
 pub mod settings;
+pub mod summary;
 pub mod target;
 pub mod text;
 pub mod time;

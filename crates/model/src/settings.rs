@@ -31,6 +31,16 @@ pub struct Settings {
     pub writers: Setting<Vec<String>>,
     /// How many branches a conversation may have.
     pub most_branches: Setting<u64>,
+    /// A command that reads a conversation and writes its summary; empty for none.
+    pub summary_command: Setting<String>,
+    /// Where a model is asked for summaries that speaks OpenAI's language; empty for none.
+    pub summary_url: Setting<String>,
+    /// What that model is called; empty for none.
+    pub summary_model: Setting<String>,
+    /// The variable that holds the key for it.
+    pub summary_key_env: Setting<String>,
+    /// How long a summary may take.
+    pub summary_time_limit: Setting<Duration>,
 }
 
 /// A value and who decided it.
@@ -69,6 +79,11 @@ pub enum Key {
     Readers,
     Writers,
     MostBranches,
+    SummaryCommand,
+    SummaryUrl,
+    SummaryModel,
+    SummaryKeyEnv,
+    SummaryTimeLimit,
 }
 
 /// A setting's value, for showing.
@@ -86,6 +101,8 @@ pub enum Value {
     Tools(Vec<String>),
     /// How many of something.
     Count(u64),
+    /// Words.
+    Text(String),
 }
 
 /// What one layer says.
@@ -101,6 +118,11 @@ pub struct Partial {
     readers: Option<Vec<String>>,
     writers: Option<Vec<String>>,
     most_branches: Option<u64>,
+    summary_command: Option<String>,
+    summary_url: Option<String>,
+    summary_model: Option<String>,
+    summary_key_env: Option<String>,
+    summary_time_limit: Option<Duration>,
 }
 
 /// What is wrong with a file of settings, and where; both count from 1, the column in characters.
@@ -148,6 +170,9 @@ pub enum Wrong {
         /// What it was given.
         found: String,
     },
+    /// A workspace's file may come from anywhere, and this would run a program or send a conversation away.
+    #[error("`{}` counts in your own file only: a workspace's file may come from anybody", .0.name())]
+    NotHere(Key),
 }
 
 /// Reads what a file says.
@@ -171,6 +196,9 @@ pub fn read(text: &str, layer: Layer) -> Result<Partial, BadSettings> {
                 for (name, found) in keys {
                     let whole = format!("{section}.{}", name.get_ref());
                     match Key::ALL.into_iter().find(|key| key.name() == whole) {
+                        Some(key) if layer == Layer::Workspace && key.is_personal() => {
+                            report(name.span().start, Wrong::NotHere(key));
+                        }
                         Some(key) => {
                             if let Err(wrong) = partial.set(key, found) {
                                 let found = describe(wrong.get_ref());
@@ -210,6 +238,11 @@ impl Default for Settings {
             readers: setting(Vec::new()),
             writers: setting(Vec::new()),
             most_branches: setting(100),
+            summary_command: setting(String::new()),
+            summary_url: setting(String::new()),
+            summary_model: setting(String::new()),
+            summary_key_env: setting("OPENAI_API_KEY".to_owned()),
+            summary_time_limit: setting(Duration::from_secs(3 * 60)),
         }
     }
 }
@@ -240,6 +273,11 @@ impl Settings {
         take(&mut self.readers, partial.readers, layer);
         take(&mut self.writers, partial.writers, layer);
         take(&mut self.most_branches, partial.most_branches, layer);
+        take(&mut self.summary_command, partial.summary_command, layer);
+        take(&mut self.summary_url, partial.summary_url, layer);
+        take(&mut self.summary_model, partial.summary_model, layer);
+        take(&mut self.summary_key_env, partial.summary_key_env, layer);
+        take(&mut self.summary_time_limit, partial.summary_time_limit, layer);
     }
 
     /// Whether a tool only reads, where the adapter has its own opinion. A writer stays one whoever calls it a reader:
@@ -264,6 +302,11 @@ impl Settings {
             Key::Readers => shown(&self.readers, Value::Tools),
             Key::Writers => shown(&self.writers, Value::Tools),
             Key::MostBranches => shown(&self.most_branches, Value::Count),
+            Key::SummaryCommand => shown(&self.summary_command, Value::Text),
+            Key::SummaryUrl => shown(&self.summary_url, Value::Text),
+            Key::SummaryModel => shown(&self.summary_model, Value::Text),
+            Key::SummaryKeyEnv => shown(&self.summary_key_env, Value::Text),
+            Key::SummaryTimeLimit => shown(&self.summary_time_limit, Value::Time),
         }
     }
 }
@@ -282,6 +325,11 @@ impl Partial {
             readers: None,
             writers: None,
             most_branches: None,
+            summary_command: None,
+            summary_url: None,
+            summary_model: None,
+            summary_key_env: None,
+            summary_time_limit: None,
         }
     }
 
@@ -312,20 +360,30 @@ impl Partial {
             Key::Readers => self.readers = Some(tools(found)?),
             Key::Writers => self.writers = Some(tools(found)?),
             Key::MostBranches => self.most_branches = Some(count(value).ok_or(found)?),
+            Key::SummaryCommand => self.summary_command = Some(value.as_str().ok_or(found)?.trim().to_owned()),
+            Key::SummaryUrl => self.summary_url = Some(value.as_str().and_then(url).ok_or(found)?),
+            Key::SummaryModel => self.summary_model = Some(value.as_str().ok_or(found)?.trim().to_owned()),
+            Key::SummaryKeyEnv => self.summary_key_env = Some(value.as_str().and_then(variable_name).ok_or(found)?),
+            Key::SummaryTimeLimit => {
+                let time = value.as_str().and_then(time).filter(|time| (SHORTEST..=LONGEST_SUMMARY).contains(time));
+                self.summary_time_limit = Some(time.ok_or(found)?);
+            }
         }
         Ok(())
     }
 }
 
-const SECTIONS: [&str; 4] = ["capture", "hook", "tools", "conversation"];
+const SECTIONS: [&str; 5] = ["capture", "hook", "tools", "conversation", "summary"];
 
 /// A hook that gives up sooner captures nothing on a busy machine; one that takes longer holds the agent up.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10 * 60);
+/// Nobody waits longer for a summary.
+const LONGEST_SUMMARY: Duration = Duration::from_secs(60 * 60);
 
 impl Key {
     /// All of them, in the order of a file.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::Automatic,
         Self::SizeLimit,
         Self::IgnoredLimit,
@@ -335,6 +393,11 @@ impl Key {
         Self::Readers,
         Self::Writers,
         Self::MostBranches,
+        Self::SummaryCommand,
+        Self::SummaryUrl,
+        Self::SummaryModel,
+        Self::SummaryKeyEnv,
+        Self::SummaryTimeLimit,
     ];
 
     /// Its whole name.
@@ -349,6 +412,11 @@ impl Key {
             Self::Readers => "tools.readers",
             Self::Writers => "tools.writers",
             Self::MostBranches => "conversation.most-branches",
+            Self::SummaryCommand => "summary.command",
+            Self::SummaryUrl => "summary.url",
+            Self::SummaryModel => "summary.model",
+            Self::SummaryKeyEnv => "summary.key-env",
+            Self::SummaryTimeLimit => "summary.time-limit",
         }
     }
 
@@ -356,6 +424,12 @@ impl Key {
     pub fn variable(self) -> Option<String> {
         let is_list = matches!(self, Self::Readers | Self::Writers);
         (!is_list).then(|| format!("PITON_{}", self.name().replace(['.', '-'], "_").to_uppercase()))
+    }
+
+    /// Whether it counts in the user's own file and in variables only.
+    pub fn is_personal(self) -> bool {
+        // These run a program of the user's, or send what was said to somebody.
+        self.name().starts_with("summary.")
     }
 
     /// What it takes, with an example.
@@ -369,6 +443,11 @@ impl Key {
             Self::Readers | Self::Writers => {
                 "a list of tools such as [\"mcp__docs__search\", \"mcp__wiki__*\"]; a `*` stands at the end of a name"
             }
+            Self::SummaryCommand => "a command for a shell such as \"claude -p 'Summarize this conversation'\"",
+            Self::SummaryUrl => "an address such as \"https://api.openai.com/v1\"",
+            Self::SummaryModel => "the name of a model such as \"gpt-5-mini\"",
+            Self::SummaryKeyEnv => "the name of a variable such as \"OPENAI_API_KEY\"",
+            Self::SummaryTimeLimit => "a time from \"1s\" to \"60m\", such as \"3m\"",
         }
     }
 }
@@ -404,6 +483,7 @@ impl fmt::Display for Value {
             },
             Self::Tools(names) => f.write_str(&names.join(", ")),
             Self::Count(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
         }
     }
 }
@@ -471,6 +551,20 @@ fn tools<'a, 'i>(found: &'a Spanned<DeValue<'i>>) -> Result<Vec<String>, &'a Spa
         name.map(str::to_owned).ok_or(entry)
     };
     found.get_ref().as_array().ok_or(found)?.iter().map(tool).collect()
+}
+
+/// An address of the web, or nothing.
+fn url(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_address =
+        ["http://", "https://"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|h| !h.is_empty()));
+    let is_one_word = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    (text.is_empty() || (is_address && is_one_word)).then(|| text.to_owned())
+}
+
+fn variable_name(text: &str) -> Option<String> {
+    let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    is_name.then(|| text.to_owned())
 }
 
 fn is_named(pattern: &str, tool: &str) -> bool {
@@ -748,6 +842,25 @@ mod tests {
         assert_eq!(said, "`hook.user-line` takes true or false; found \"yes\"");
         assert_eq!(Key::TimeBudget.variable().as_deref(), Some("PITON_HOOK_TIME_BUDGET"));
         assert_eq!(Key::Readers.variable(), None);
+    }
+
+    #[test]
+    fn who_summarizes_is_the_users_own_to_say_and_no_workspaces() {
+        let text = "[summary]\ncommand = \"claude -p 'Summarize'\"\nurl = 'https://x/v1'\nkey-env = 'MY_KEY'\ntime-limit = '10m'";
+        check(text, Key::SummaryCommand, Value::Text("claude -p 'Summarize'".into()));
+        check(text, Key::SummaryUrl, Value::Text("https://x/v1".into()));
+        check(text, Key::SummaryKeyEnv, Value::Text("MY_KEY".into()));
+        check(text, Key::SummaryTimeLimit, Value::Time(Duration::from_secs(600)));
+        check("summary.url = ''", Key::SummaryUrl, Value::Text(String::new()));
+        for bad in ["url = 'ftp://x'", "url = 'https://'", "url = 'http://a b'", "key-env = 'A B'", "time-limit = '2h'"]
+        {
+            assert!(read(&format!("summary.{bad}"), Layer::User).is_err(), "{bad}");
+        }
+        for key in Key::ALL.into_iter().filter(|key| key.is_personal()) {
+            let bad = read(&format!("{} = 'x'", key.name()), Layer::Workspace).unwrap_err();
+            assert_eq!(bad.wrong, Wrong::NotHere(key));
+            assert!(key.name().starts_with("summary.") && key.variable().is_some());
+        }
     }
 
     #[test]

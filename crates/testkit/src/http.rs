@@ -14,6 +14,8 @@ pub(crate) struct Call {
     pub method: String,
     /// As sent, with what stands after `?`.
     pub path: String,
+    /// With their names in small letters.
+    pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
@@ -86,9 +88,11 @@ fn read(from: &mut impl BufRead) -> io::Result<Call> {
         return Err(io::ErrorKind::InvalidData.into());
     };
     let (mut length, mut chunked) = (0, false);
+    let mut headers = Vec::new();
     loop {
         let header = line(from)?;
         let Some((name, value)) = header.split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().map_err(io::Error::other)?,
             "transfer-encoding" => chunked = value.trim().eq_ignore_ascii_case("chunked"),
@@ -108,7 +112,7 @@ fn read(from: &mut impl BufRead) -> io::Result<Call> {
     } else {
         take(from, length, &mut body)?;
     }
-    Ok(Call { method, path, body })
+    Ok(Call { method, path, headers, body })
 }
 
 fn take(from: &mut impl BufRead, length: u64, into: &mut Vec<u8>) -> io::Result<()> {

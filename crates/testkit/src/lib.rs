@@ -7,6 +7,7 @@
 mod agent;
 mod claude;
 mod disk;
+mod endpoint;
 mod git;
 mod http;
 mod model;
@@ -20,6 +21,7 @@ mod world;
 pub use agent::Agent;
 pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
 pub use disk::SmallDisk;
+pub use endpoint::{Asked, Endpoint};
 pub use git::{git, git_command};
 pub use model::{Model, Request, Say, Turn};
 pub use network::Network;

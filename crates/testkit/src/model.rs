@@ -95,7 +95,7 @@ impl Model {
         let turns: Vec<Turn> = turns.into_iter().collect();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
-        let answer = move |Call { method, path, body }: Call| {
+        let answer = move |Call { method, path, body, .. }: Call| {
             let body = serde_json::from_slice(&body).unwrap_or_default();
             let request = Request { method, path, body };
             let reply = reply(&turns, &request);

@@ -53,6 +53,12 @@ Keys, with their defaults as a file has them:
   writers = []              # tools that write, whatever is said elsewhere
   [conversation]
   most-branches = 100       # how many branches a conversation may have
+  [summary]                 # for `piton summarize`; in your own file only
+  command = \"\"              # reads a conversation on stdin, writes its summary; run by `sh -c`
+  url = \"\"                  # else a model's address, such as \"https://api.openai.com/v1\"
+  model = \"\"                # what that model is called
+  key-env = \"OPENAI_API_KEY\" # the variable that holds the key for it
+  time-limit = \"3m\"         # how long a summary may take, from 1s to 60m
 
 Examples:
   piton config
@@ -64,7 +70,8 @@ Environment:
   PITON_CONFIG              your own file [default: piton/config.toml in your configuration folder]
   PITON_CAPTURE_AUTOMATIC, PITON_CAPTURE_SIZE_LIMIT, PITON_CAPTURE_IGNORED_LIMIT,
   PITON_HOOK_TIME_BUDGET, PITON_HOOK_USER_LINE, PITON_HOOK_TELL_AGENT,
-  PITON_CONVERSATION_MOST_BRANCHES
+  PITON_CONVERSATION_MOST_BRANCHES, PITON_SUMMARY_COMMAND, PITON_SUMMARY_URL,
+  PITON_SUMMARY_MODEL, PITON_SUMMARY_KEY_ENV, PITON_SUMMARY_TIME_LIMIT
                             decide over both files";
 
 /// What `--json` prints.
@@ -133,6 +140,7 @@ fn shown(key: Key, found: &Found) -> Shown {
 fn write_plainly(out: &mut dyn Write, value: &Value) -> io::Result<()> {
     match value {
         Value::Tools(names) => names.iter().try_for_each(|name| writeln!(out, "{}", escape(name))),
+        Value::Text(text) => writeln!(out, "{}", escape(text)),
         other => writeln!(out, "{other}"),
     }
 }
@@ -163,6 +171,7 @@ fn write(out: &mut dyn Write, look: &Look, settings: &[Shown], files: &[(Setting
 fn in_a_table(value: &Value) -> String {
     match value {
         Value::Tools(names) if names.is_empty() => "none".to_owned(),
+        Value::Text(text) if text.is_empty() => "none".to_owned(),
         other => escape(&other.to_string()).into_owned(),
     }
 }

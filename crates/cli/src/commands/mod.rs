@@ -7,6 +7,7 @@ mod changes;
 mod checkpoint;
 mod completions;
 mod config;
+mod conversation;
 mod demo;
 mod diff;
 mod doctor;
@@ -26,6 +27,7 @@ mod sessions;
 mod setup;
 mod show;
 mod status;
+mod summarize;
 pub mod undo;
 mod verify;
 
@@ -47,6 +49,8 @@ pub enum Command {
     Sessions(sessions::Args),
     Fork(fork::Args),
     Branch(branch::Args),
+    Conversation(conversation::Args),
+    Summarize(summarize::Args),
     Changes(changes::Args),
     Search(search::Args),
     Show(show::Args),
@@ -81,6 +85,8 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Sessions(args) => sessions::run(&args, &global, console)?,
         Command::Fork(args) => fork::run(&args, &global, console)?,
         Command::Branch(args) => branch::run(&args, &global, console)?,
+        Command::Conversation(args) => conversation::run(&args, &global, console)?,
+        Command::Summarize(args) => summarize::run(&args, &global, console)?,
         Command::Changes(args) => changes::run(&args, &global, console)?,
         Command::Search(args) => search::run(&args, &global, console)?,
         Command::Show(args) => show::run(&args, &global, console)?,

@@ -52,7 +52,8 @@ const HELP: &str = "\
 /piton undo                takes back the last turn and keeps what you did since
 /piton undo last 2         the last two changes; also t3, t3.2, 4 7 (numbers of changes), all, --path src
 /piton undo t3 --preview   what that would change
-/piton rewind t5           files as they were just before turn 5 (t5.2: before its second step)
+/piton rewind t5           files as they were just before turn 5 (t5.2: before its second step);
+                           --scope both: with a branch of the conversation to resume
 /piton redo                takes the last undo or rewind back
 /piton log                 what happened, turn by turn
 /piton changes             every change of this session, numbered
@@ -61,7 +62,8 @@ const HELP: &str = "\
 Also: blame, ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
 /// Options of those commands that take the next word for their value.
-const WITH_VALUE: [&str; 16] = [
+const WITH_VALUE: [&str; 17] = [
+    "--scope",
     "--path",
     "--path-b64",
     "--workspace",
@@ -138,6 +140,10 @@ fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) 
         // `last 2` is of this session too.
         missing.extend(["--session".to_owned(), session.to_string()]);
     }
+    if verb == "rewind" && !arguments.iter().any(|word| word.starts_with("--scope")) {
+        // Who types it goes on right here, so the conversation goes back only on demand.
+        missing.push("--scope=code".to_owned());
+    }
     arguments.splice(0..0, missing);
     arguments
 }
@@ -207,22 +213,28 @@ mod tests {
             let expected: Vec<String> = expected.iter().map(|word| word.replace("SESSION", session.as_str())).collect();
             assert_eq!(arguments(verb, &typed, usual, &session), expected, "{typed:?}");
         };
-        check("rewind", &["--yes"], &["t5"], &["--yes", "SESSION:t5"]);
-        check("rewind", &["--yes"], &["t5.2", "--path", "a b"], &["--yes", "SESSION:t5.2", "--path", "a b"]);
-        check("rewind", &["--yes"], &["t5.end", "--preview"], &["SESSION:t5.end", "--preview"]);
-        check("rewind", &["--yes"], &["-y", "kmzq"], &["-y", "kmzq"]);
-        check("rewind", &["--yes"], &["other:t5"], &["--yes", "other:t5"]);
+        check("rewind", &["--yes"], &["t5"], &["--yes", "--scope=code", "SESSION:t5"]);
+        check(
+            "rewind",
+            &["--yes"],
+            &["t5.2", "--path", "a b"],
+            &["--yes", "--scope=code", "SESSION:t5.2", "--path", "a b"],
+        );
+        check("rewind", &["--yes"], &["t5.end", "--preview"], &["--scope=code", "SESSION:t5.end", "--preview"]);
+        check("rewind", &["--yes"], &["-y", "kmzq"], &["--scope=code", "-y", "kmzq"]);
+        check("rewind", &["--yes"], &["other:t5"], &["--yes", "--scope=code", "other:t5"]);
+        check("rewind", &[], &["t5", "--scope", "both"], &["SESSION:t5", "--scope", "both"]);
         check("diff", &["--stat"], &["10m", "t1"], &["--stat", "10m", "SESSION:t1"]);
-        check("rewind", &["--careful"], &["t5", "--yes"], &["SESSION:t5", "--yes"]);
+        check("rewind", &["--careful"], &["t5", "--yes"], &["--scope=code", "SESSION:t5", "--yes"]);
         check("undo", &["--yes"], &["last", "2"], &["--yes", "--session", "SESSION", "last", "2"]);
         check("undo", &["--yes"], &["t3", "--partial"], &["--yes", "SESSION:t3", "--partial"]);
         check("undo", &["--yes"], &["--op", "kmzq"], &["--yes", "--op", "kmzq"]);
         check("search", &[], &["t5"], &["t5"]);
         // A file may be called like a turn.
-        check("rewind", &[], &["t1", "--path", "t5"], &["SESSION:t1", "--path", "t5"]);
-        check("rewind", &[], &["--path-b64", "t5", "t1"], &["--path-b64", "t5", "SESSION:t1"]);
-        check("rewind", &[], &["--path=t5", "t1"], &["--path=t5", "SESSION:t1"]);
-        check("rewind", &[], &["--path", "--path", "t1"], &["--path", "--path", "SESSION:t1"]);
+        check("rewind", &[], &["t1", "--path", "t5"], &["--scope=code", "SESSION:t1", "--path", "t5"]);
+        check("rewind", &[], &["--path-b64", "t5", "t1"], &["--scope=code", "--path-b64", "t5", "SESSION:t1"]);
+        check("rewind", &[], &["--path=t5", "t1"], &["--scope=code", "--path=t5", "SESSION:t1"]);
+        check("rewind", &[], &["--path", "--path", "t1"], &["--scope=code", "--path", "--path", "SESSION:t1"]);
         check("diff", &[], &["-U", "t5", "t1", "--", "t2"], &["-U", "t5", "SESSION:t1", "--", "t2"]);
         check("annotate", &[], &["--color", "t3", "t5", "t4"], &["--color", "t3", "SESSION:t5", "t4"]);
         check("annotate", &[], &["t5", "t4"], &["SESSION:t5", "t4"]);

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use piton_agents::event::check_session_id;
 use piton_model::git::GitState;
 use piton_model::ownership::UNKNOWN;
+use piton_model::summary::MOST_SUMMARY;
 use piton_model::target::check_name;
 use piton_model::tree::MODE_BITS;
 use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, SessionId, StepRef, Timestamp, Turn};
@@ -166,6 +167,9 @@ impl Check<'_> {
             is_number(origin.turn, 0)?;
             is_number(origin.missing, 0)?;
             is_moment(origin.at)?;
+            if origin.summary.as_ref().is_some_and(|summary| summary.len() > MOST_SUMMARY) {
+                return Err(refused("a summary is longer than any"));
+            }
         }
         if let Some(kept) = &session.kept {
             self.archive.need_blob(&kept.blob, Some(kept.size))?;

@@ -4,7 +4,7 @@ use piton_model::conversation::Began;
 use piton_model::{Origin, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::ChangedFile;
+use super::{ChangedFile, OperationOutcome};
 
 /// What an operation would do to a conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,4 +74,90 @@ pub struct OriginView {
     pub at: Timestamp,
     /// How.
     pub how: Began,
+}
+
+/// What was said in a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Conversation {
+    /// Which.
+    pub session: SessionId,
+    /// Its agent.
+    pub agent: String,
+    /// What the agent calls it.
+    pub agent_id: String,
+    /// The number of its last turn.
+    pub last: u32,
+    /// So many turns at its beginning are not in it: a summary stands for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: u32,
+    /// How it began, where it is a branch of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<OriginView>,
+    /// Where it was read.
+    pub source: SaidSource,
+    /// Why it was not read from the transcript, where the agent keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_transcript: Option<String>,
+    /// What was said, in order.
+    pub said: Vec<SaidView>,
+    /// The turn to go on reading from, where this is not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u32>,
+}
+
+/// Where a conversation was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SaidSource {
+    /// In the agent's own file.
+    Transcript,
+    /// In what the agent reported.
+    Reports,
+}
+
+/// One thing that was said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaidView {
+    /// The number of its turn; of what comes before the first, the number before that.
+    pub turn: u32,
+    /// Who: `user`, `assistant`, `tool` (a call, in a few words), `summary` (what stands for earlier turns), or what the
+    /// agent that reported it calls them.
+    pub speaker: String,
+    /// What.
+    pub text: String,
+    /// The tool's name, of a call.
+    pub tool: Option<String>,
+    /// When.
+    pub at: Option<Timestamp>,
+}
+
+/// A summary, and the branch that it is in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summarized {
+    /// The summary.
+    pub summary: SummaryView,
+    /// What was made; nothing where it was only shown.
+    #[serde(flatten)]
+    pub outcome: Option<OperationOutcome>,
+}
+
+/// A summary that stands for turns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SummaryView {
+    /// Whose turns.
+    pub session: SessionId,
+    /// The first of them.
+    pub first: u32,
+    /// The last of them.
+    pub last: u32,
+    /// Who made it: `command`, `endpoint` or, without either, `digest`.
+    pub by: String,
+    /// What it says.
+    pub text: String,
+    /// So many bytes of the conversation the summarizer was not given.
+    pub left_out: u64,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -105,7 +105,8 @@ pub fn session(agent_id: &str) -> Session {
 }
 
 pub fn branch(agent_id: &str, parent: &Session, turn: u32) -> Session {
-    let origin = Origin { parent: parent.id.clone(), turn, missing: 0, at: Timestamp(5_000), how: Began::Fork };
+    let (at, how) = (Timestamp(5_000), Began::Fork);
+    let origin = Origin { parent: parent.id.clone(), turn, missing: 0, at, how, summary: None };
     Session { origin: Some(origin), ..session(agent_id) }
 }
 
