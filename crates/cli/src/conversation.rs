@@ -33,6 +33,7 @@ pub fn write_plan(
     }
     let leaves = match plan.leaves {
         0 => String::new(),
+        1 => "; 1 turn stays readable with `piton log --future`".to_owned(),
         count => format!("; {} stay readable with `piton log --future`", plural(u64::from(count), "turn")),
     };
     if plan.anew {

@@ -136,7 +136,7 @@ mod values {
         let mut command = scene.piton(&["config"]);
         command.env("PITON_HOOK_TIME_BUDGET", "1m").env("PITON_HOOK_USER_LINE", "");
         let table = out(command);
-        let rows: Vec<_> = table.lines().take(8).collect();
+        let rows: Vec<_> = table.lines().take(9).collect();
         assert_eq!(
             rows,
             [

@@ -289,9 +289,12 @@ impl Workspace {
             Began::Rewind | Began::Fork | Began::SummaryFrom => (0, offset),
         };
         let digest = with_bytes(&self.store, &source, part, |bytes| hash(bytes))?;
-        let cwd = match &terms.cwd {
-            Some(cwd) => cwd.to_string_lossy().into_owned(),
-            None => all.cwd.unwrap_or_else(|| self.path.to_string_lossy().into_owned()),
+        let here = || self.path.to_string_lossy().into_owned();
+        let cwd = match (&terms.cwd, &source) {
+            (Some(cwd), _) => cwd.to_string_lossy().into_owned(),
+            (None, Source::File(_)) => all.cwd.unwrap_or_else(here),
+            // Where it was said may have been another machine.
+            (None, Source::Kept { .. }) => here(),
         };
         let folder = match (&source, &terms.cwd) {
             (Source::File(path), None) => path.parent().map(Path::to_owned).ok_or(NoConversation::Elsewhere)?,

@@ -218,7 +218,7 @@ impl Workspace {
     /// same conversation.
     fn concerned(&self, ask: &Ask) -> Result<Vec<SessionId>, StoreError> {
         let mut sessions: Vec<SessionId> = match ask {
-            Ask::Rewind(asked) => asked.conversation.iter().map(|one| one.session().clone()).collect(),
+            Ask::Rewind(asked) => asked.conversation.iter().flat_map(|one| one.sessions().cloned()).collect(),
             Ask::Undo(options) => {
                 let choice = &options.choice;
                 let is_meant = choice.session.is_some() || choice.whose != Some(crate::Whose::You);

@@ -14,9 +14,10 @@ use piton_engine::model::ownership::Owner;
 use piton_engine::model::record::Record;
 use piton_engine::view::{LogEntry, SessionExported, SessionImported};
 use piton_engine::{
-    CaptureOptions, DiffOptions, ExportSessionError, ImportError, RewindOptions, TimelineOptions, Workspace,
+    CaptureOptions, DiffOptions, ExportSessionError, ForkOptions, ImportError, RewindOptions, TimelineOptions,
+    Workspace,
 };
-use piton_testkit::{Agent, World, git, snapshot};
+use piton_testkit::{Agent, Claude, World, git, snapshot};
 
 fn export(world: &World, session: &str) -> (Vec<u8>, SessionExported) {
     let mut bytes = Vec::new();
@@ -40,6 +41,35 @@ fn import(world: &World, bytes: &[u8]) -> SessionImported {
 
 fn across() -> RewindOptions {
     RewindOptions { across: true, ..RewindOptions::default() }
+}
+
+#[test]
+fn an_imported_conversation_is_forked_and_rewound_to_where_the_agent_finds_it_here() {
+    let world = World::new();
+    let claude = Claude::new(&world, 1);
+    for (prompt, text) in [("first", "1\n"), ("second", "2\n")] {
+        claude.edits(prompt, &["a"], |world| {
+            world.write("a", text);
+        });
+    }
+    let (bytes, _) = export(&world, &claude.id);
+    let other = World::new();
+    other.write("b", "b\n");
+    other.capture();
+    import(&other, &bytes);
+    let forked = other.open().fork(&format!("{}:t2", claude.id), &ForkOptions::default()).unwrap();
+    let conversation = forked.outcome.conversation.unwrap();
+    assert_eq!(conversation.cwd.as_deref(), other.ws().to_str());
+    let branch = Claude::resumed(&other, conversation.agent_id.as_deref().unwrap());
+    assert_eq!(branch.prompts(), ["first"]);
+    assert!(branch.path().starts_with(other.base()));
+    assert_eq!(std::fs::read(other.path("b")).unwrap(), b"b\n", "nothing was laid out");
+    branch.edits("second, here", &["b"], |world| {
+        world.write("b", "bb\n");
+    });
+    other.open().rewind_now(&format!("{}:t2", branch.id), &RewindOptions::default()).unwrap();
+    assert_eq!(std::fs::read(other.path("b")).unwrap(), b"b\n");
+    other.assert_sound();
 }
 
 fn diffed(workspace: &Workspace, from: &str, to: &str) -> Vec<String> {

@@ -156,6 +156,8 @@ fn as_typed(printed: &str, session: &SessionId) -> String {
             return line.to_owned();
         }
         let mut line = line.replace(&format!(" --session {session}"), "").replace(&format!("{session}:t"), "t");
+        // In here it goes without saying.
+        line = line.replace(" --scope code", "");
         for (verb, _) in COMMANDS {
             line = line.replace(&format!("`piton {verb}"), &format!("`/piton {verb}"));
         }
