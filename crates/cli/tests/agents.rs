@@ -288,9 +288,10 @@ fn the_real_claude_code_goes_on_in_a_branch_with_the_turns_before_and_nothing_af
     assert!(!sent.contains("built otherwise"), "{sent}");
     let compared = scene.json(&["branch", "compare", &original, &branch]);
     assert_eq!(compared["parted"]["turn"], 2, "{compared:#}");
-    let of = |side: &str| words(&compared[side]["turns"], "prompt");
-    assert_eq!(of("left"), ["build it in parallel", "let somebody finish it", "where were we"]);
-    assert_eq!(of("right"), ["build it otherwise", "polish it"]);
+    let original_turns = ["build it in parallel", "let somebody finish it", "where were we"];
+    assert_eq!(words(&compared["turns_a"], "prompt"), original_turns);
+    assert_eq!(words(&compared["turns_b"], "prompt"), ["build it otherwise", "polish it"]);
+    assert_eq!(words(&compared["diff"]["files"], "path"), ["b.txt", "c.txt", "d.txt", "e.txt"]);
     // And the branch is still what it was.
     let back = format!("{branch}:t3.end");
     scene.json(&["rewind", &back, "--scope", "code", "--yes"]);
