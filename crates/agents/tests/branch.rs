@@ -95,6 +95,25 @@ fn a_survey_knows_the_folder_and_the_compactions() {
 }
 
 #[test]
+fn every_turn_of_a_recorded_session_follows_the_one_before_it() {
+    for (name, transcript) in ALL {
+        let found = surveyed(transcript.as_bytes());
+        for (before, at) in found.turns.iter().enumerate() {
+            assert_eq!(at.after, before, "{name}");
+            // Claude Code's own rewind to before this turn: the next prompt has the same parent.
+            let line = transcript[at.offset as usize..].lines().next().unwrap();
+            let mut again: Value = serde_json::from_str(line).unwrap();
+            again["uuid"] = NEW.into();
+            let rewound = surveyed(format!("{transcript}{again}\n").as_bytes());
+            // A prompt that begins a chain after a compaction may just as well follow it.
+            let hidden = before == 0 && found.compactions.last() > found.turns.last().map(|last| &last.offset);
+            let expected = if hidden { found.turns.len() } else { before };
+            assert_eq!(rewound.turns.last().map(|last| last.after), Some(expected), "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_turn_that_was_interrupted_is_so_until_the_next_prompt() {
     for (name, transcript) in ALL.into_iter().filter(|(name, _)| name.contains("interrupted")) {
         let found = surveyed(transcript.as_bytes());

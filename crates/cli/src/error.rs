@@ -505,6 +505,9 @@ impl From<OperationError> for Failure {
                 Self::user(text).hint("`--scope code` takes the files back and leaves the conversation as it is")
             }
             OperationError::WentOn => Self::user(text).hint("run the command again when the agent has ended its turn"),
+            OperationError::DeletedBranch(id) => {
+                Self::user(text).hint(format!("`piton branch restore {}` brings it back first", id.short()))
+            }
             OperationError::TooManyBranches(_) => Self::user(text)
                 .hint("`piton branch delete --older-than 30d` clears up; what it deletes can be brought back")
                 .hint("`conversation.most-branches` in the settings allows more")

@@ -250,7 +250,7 @@ fn the_limit_on_branches_is_a_setting() {
     scene.world.write(".piton/config.toml", "[conversation]\nmost-branches = 1\n");
     scene.ok(&["fork", "t2"]);
     let error = scene.fails(&["fork", "t2"]);
-    assert!(error.contains("1 branches already") || error.contains("1 branch already"), "{error}");
+    assert!(error.contains("1 branches, as many") || error.contains("1 branch already"), "{error}");
     assert!(error.contains("--older-than") && error.contains("conversation.most-branches"), "{error}");
     let error = scene.fails(&["rewind", "t2", "--scope", "conversation", "--yes"]);
     assert!(error.contains("conversation.most-branches"), "{error}");

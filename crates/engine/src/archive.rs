@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
+use piton_agents::Adapter;
 use piton_host::outside;
 use piton_model::id::is_id_prefix;
 use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
@@ -144,18 +145,19 @@ impl Workspace {
         archive: &mut ArchiveWriter<'_>,
     ) -> Result<Result<KeptTranscript, &'static str>, ArchiveError> {
         let mut why = "the agent keeps none that piton knows of";
-        if let Some(path) = session.transcript.as_deref().map(Path::new) {
-            // A report may name any file; only one that is called after the session is taken for its transcript.
-            let is_its_own = path.file_name().is_some_and(|name| *name == *format!("{}.jsonl", session.agent_id));
-            match is_its_own.then(|| outside::lines(path, 0)) {
-                Some(Ok(Some(mut lines))) if lines.length > 0 => {
+        let adapter = Adapter::from_name(&session.agent).filter(|adapter| adapter.has_transcript());
+        if let Some(adapter) = adapter.filter(|_| session.transcript.is_some()) {
+            // A report may name any file, and an archive goes to others: only what a branch would be made of is taken.
+            let place = self.transcript_place(session, adapter);
+            match place.map(|place| place.map(|path| outside::lines(&path, 0)).unwrap_or(Ok(None))) {
+                Ok(Ok(Some(mut lines))) if lines.length > 0 => {
                     let blob = archive.bytes(&mut lines.reader, lines.length)?;
                     return Ok(Ok(KeptTranscript { blob, size: lines.length }));
                 }
-                Some(Ok(Some(_))) => why = "its file is empty",
-                Some(Ok(None)) => why = "its file is gone",
-                Some(Err(_)) => why = "its file cannot be read",
-                None => why = "its file is not called after the session",
+                Ok(Ok(Some(_))) => why = "its file is empty",
+                Ok(Ok(None)) => why = "its file is gone",
+                Ok(Err(_)) => why = "its file cannot be read",
+                Err(_) => why = "its file is not where the agent keeps transcripts",
             }
         }
         let Some(kept) = &session.kept else { return Ok(Err(why)) };

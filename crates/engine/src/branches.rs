@@ -187,6 +187,16 @@ impl Workspace {
         Ok(BranchDeletion { branches, stay, done: false, untold: Vec::new() })
     }
 
+    /// Whether a session is at work in another workspace, as one with a worktree is.
+    fn is_live_elsewhere(&self, session: &SessionId) -> bool {
+        let engine = self.engine();
+        let others = self.home.workspaces_of(session).into_iter().filter(|(id, _)| *id != self.record.id);
+        others.map(|(_, path)| engine.open(&path)).any(|other| {
+            let row = other.as_ref().ok().and_then(|other| other.store.session(session).ok()?);
+            row.is_some_and(|row| self.is_live(&row))
+        })
+    }
+
     pub(crate) fn to_delete(&self, options: &DeleteOptions) -> Result<ToDelete, BranchError> {
         let all = self.store.sessions()?;
         let current = all.iter().find(|row| row.session.rank != Rank::Deleted).map(|row| row.session.id.clone());
@@ -195,7 +205,7 @@ impl Workspace {
             match () {
                 () if row.session.origin.is_none() => Some(BranchError::NotABranch(id())),
                 () if current.as_ref() == Some(&row.session.id) => Some(BranchError::Current(id())),
-                () if self.is_live(row) => Some(BranchError::Live(id())),
+                () if self.is_live(row) || self.is_live_elsewhere(&row.session.id) => Some(BranchError::Live(id())),
                 () => None,
             }
         };

@@ -13,7 +13,8 @@ use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Win
 use piton_model::session::Ending;
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Place, Record, SessionId, Timestamp, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Place, Rank, Record, SessionId, Timestamp,
+    WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
@@ -394,8 +395,11 @@ impl Workspace {
     /// The session that is at work here, and where it is.
     pub(crate) fn place_now(&self) -> Result<Option<Place>, StoreError> {
         // A branch that somebody went to is where they are, though its agent has not said anything yet.
-        let is_here = |row: &SessionRow| self.is_live(row) || (!row.heard && row.last_seq > 0);
-        let Some(row) = self.store.sessions()?.into_iter().find(is_here) else { return Ok(None) };
+        let mut sessions = self.store.sessions()?;
+        sessions.retain(|row| row.session.rank != Rank::Deleted);
+        let gone_to = sessions.first().filter(|row| !row.heard && row.last_seq > 0).map(|row| row.session.id.clone());
+        let is_here = |row: &SessionRow| self.is_live(row) || Some(&row.session.id) == gone_to.as_ref();
+        let Some(row) = sessions.into_iter().find(is_here) else { return Ok(None) };
         let turn = self.last_turn_in(&self.lineage(&row.session.id)?)?;
         Ok(Some(Place { session: row.session.id, turn, step: None }))
     }

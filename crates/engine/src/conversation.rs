@@ -19,12 +19,13 @@ use piton_model::{Cause, Entry, ObjectId, OperationKind, Rank, Record, Session, 
 use piton_store::{CHUNKED_FROM, CheckpointRow, PATIENCE, SessionRow, Store, Writer};
 
 use crate::draft::{Aim, Remarks, Request, Seen, Settle};
+use crate::lineage::Lineage;
 use crate::operate::OperationError;
 use crate::outside::{OutsideChanges, place};
 use crate::rewind::files;
 use crate::target::TargetError;
 use crate::view::{ConversationOutcome, ConversationPlanView};
-use crate::workspace::{Engine, Workspace};
+use crate::workspace::Workspace;
 
 /// Why a conversation stays as it is.
 #[derive(Debug, thiserror::Error)]
@@ -116,13 +117,6 @@ pub(crate) enum Talk {
 }
 
 impl Talk {
-    /// Back to where an operation came from, where it went anywhere.
-    pub(crate) fn back_from(went: &Went) -> Option<Self> {
-        let from = went.to.clone().unwrap_or_else(|| went.from.clone());
-        let back = Went { from, to: Some(went.from.clone()), turn: went.turn, goes: true };
-        went.goes.then_some(Self::Back(back))
-    }
-
     pub(crate) fn view(&self) -> ConversationPlanView {
         match self {
             Self::Branch(plan) => plan.view.clone(),
@@ -188,17 +182,21 @@ impl Workspace {
             let session = self.session_meant(session, text)?;
             let turn = match place {
                 TurnPlace::Before => turn,
-                TurnPlace::End => turn + 1,
+                TurnPlace::End => turn.saturating_add(1),
                 TurnPlace::Step(_) => return Err(NoConversation::Within { turn }.into()),
             };
             return Ok(Point { session, turn });
         }
         let Some(row) = row else { return Err(TargetError::Unknown(text.to_owned()).into()) };
         let place = row.checkpoint.place.as_ref().ok_or(NoConversation::NoSession)?;
-        let session = self.store.session(&place.session)?.ok_or(NoConversation::NoSession)?;
+        // Where the user is has that moment too, if it is a branch that began after it.
+        let here = self.here()?.map(|here| self.lineage(&here)).transpose()?;
+        let here = here.filter(|here| here.holds(&place.session, place.turn));
+        let session = here.as_ref().map_or(&place.session, Lineage::session);
+        let session = self.store.session(session)?.ok_or(NoConversation::NoSession)?;
         let turn = match row.checkpoint.cause {
             Cause::Prompt => place.turn,
-            Cause::SessionStart | Cause::TurnEnd => place.turn + 1,
+            Cause::SessionStart | Cause::TurnEnd => place.turn.saturating_add(1),
             Cause::BeforeTool | Cause::AfterTool | Cause::Compaction => {
                 return Err(NoConversation::Within { turn: place.turn }.into());
             }
@@ -208,7 +206,7 @@ impl Workspace {
                 if place.turn > 0 && ended.is_none_or(|at| at > row.checkpoint.created_at) {
                     return Err(NoConversation::Within { turn: place.turn }.into());
                 }
-                place.turn + 1
+                place.turn.saturating_add(1)
             }
         };
         Ok(Point { session, turn })
@@ -272,9 +270,14 @@ impl Workspace {
         let prompt_id = row.as_ref().and_then(|row| row.turn.prompt_id.as_deref());
         let not_there = || NoConversation::NotThere { turn: point.turn };
         let at = cut_before(&all, missing, point.turn, prompt_id).ok_or_else(not_there)?;
-        let offset = all.turns.get(at).map_or(all.length, |turn| turn.offset);
+        // Where the agent itself went back before that turn, what it went back past is in the file and was not said.
+        let kept = all.turns.get(at).map_or(at, |turn| turn.after.min(at));
+        let offset = all.turns.get(kept).map_or(all.length, |turn| turn.offset);
+        if kept < at {
+            origin.turn = missing + kept as u32 + 1;
+        }
         view.cut_off = cut_off || all.cut_off;
-        view.anew = at == 0 && missing == 0;
+        view.anew = kept == 0 && missing == 0;
         // What the transcript has to say of turns is more than piton may have heard.
         view.leaves = view.leaves.max((all.turns.len() - at) as u32);
         if let Some(turn) = all.turns.get(at) {
@@ -283,7 +286,8 @@ impl Workspace {
         }
         let part = match terms.how {
             Began::SummaryUpTo => {
-                origin.turn = missing + all.turns.len() as u32 + 1;
+                // Piton may have heard of a prompt that never got to the transcript.
+                origin.turn = (missing + all.turns.len() as u32).max(last) + 1;
                 (0, all.length)
             }
             Began::Rewind | Began::Fork | Began::SummaryFrom => (0, offset),
@@ -444,7 +448,10 @@ impl Workspace {
             kept: None,
         });
         let to = branch.as_ref().map(|branch| branch.id.clone());
-        let went = Went { from: parent.id.clone(), to: to.clone(), turn: plan.view.turn, goes: plan.terms.goes };
+        let goes = plan.terms.goes;
+        let from = if goes { self.comes_from(&parent.id)? } else { parent.id.clone() };
+        let turn = self.lineage(&from)?.parted(&self.lineage(&parent.id)?, plan.view.turn);
+        let went = Went { from, to: to.clone(), turn, goes };
         let outcome = ConversationOutcome {
             agent_id: to.as_ref().map(|_| agent_id.clone()),
             session: to,
@@ -501,21 +508,26 @@ impl Workspace {
                 scope.spawn(move || with_bytes(store, &copy.source, copy.part, |from| write(from, &mut pipe)));
             let kept = writer.large(&mut reader);
             drop(reader);
-            let digest = writing.join().map_err(|_| unreadable(io::Error::other("its reader failed")))??;
-            if digest != copy.digest {
+            let digest = writing.join().map_err(|_| unreadable(io::Error::other("its reader failed")));
+            // Where the store has no room, whoever gives to it only finds that nobody takes.
+            let kept = kept?;
+            if digest?? != copy.digest {
                 return Err(OperationError::StaleTranscript);
             }
-            Ok(kept?)
+            Ok(kept)
         })
     }
 
     /// Tells the other workspaces of a conversation of its branch, so that its turns have the same numbers and owners
     /// there. Where one cannot be told now, the branch is a session of its own there, and nothing is lost.
-    pub(crate) fn note_branch_elsewhere(&self, branch: &Session) {
+    ///
+    /// One that goes on in a folder of its own reports there and not here.
+    pub(crate) fn note_branch_elsewhere(&self, branch: &Session, works_here: bool) {
         let Some(origin) = &branch.origin else { return };
-        let (home, environment) = (self.home.clone(), self.environment.clone());
-        let engine = Engine { home, environment, listeners: self.listeners.clone() };
-        let _ = self.home.note_session(&branch.id, &self.record.id);
+        let engine = self.engine();
+        if works_here {
+            let _ = self.home.note_session(&branch.id, &self.record.id);
+        }
         for (id, path) in self.home.workspaces_of(&origin.parent).into_iter().filter(|(id, _)| *id != self.record.id) {
             let told = engine.open(&path).ok().and_then(|other| {
                 let lock = other.store.lock(PATIENCE).ok()?;
@@ -523,10 +535,23 @@ impl Workspace {
                 writer.record(Record::Session(branch.clone())).ok()?;
                 writer.commit(false, false).ok()
             });
-            if told.is_some() {
+            if told.is_some() && works_here {
                 let _ = self.home.note_session(&branch.id, &id);
             }
         }
+    }
+
+    /// Back to where an operation came from, where it went anywhere.
+    pub(crate) fn talk_back(&self, went: &Went) -> Result<Option<Talk>, OperationError> {
+        if !went.goes {
+            return Ok(None);
+        }
+        let to = went.from.clone();
+        if self.store.session(&to)?.is_some_and(|row| row.session.rank == Rank::Deleted) {
+            return Err(OperationError::DeletedBranch(to));
+        }
+        let from = self.comes_from(went.to.as_ref().unwrap_or(&to))?;
+        Ok(Some(Talk::Back(Went { from, to: Some(to), turn: went.turn, goes: true })))
     }
 
     /// What is said of going back to a session that is there.

@@ -23,7 +23,7 @@ use crate::draft::Ask;
 use crate::leftovers::found_at;
 use crate::operate::OperationError;
 use crate::view::{ForkOutcome, SkippedView, WorktreeView};
-use crate::workspace::{Engine, InitOptions, OpenError, Workspace};
+use crate::workspace::{InitOptions, OpenError, Workspace};
 
 /// How to fork.
 #[derive(Clone, Debug, Default)]
@@ -194,9 +194,5 @@ impl Workspace {
         }
         let captured = there.capture(&CaptureOptions::default());
         captured.map(|captured| captured.checkpoint.checkpoint.id).map_err(|error: CaptureError| error.to_string())
-    }
-
-    fn engine(&self) -> Engine {
-        Engine { home: self.home.clone(), environment: self.environment.clone(), listeners: self.listeners.clone() }
     }
 }

@@ -1,7 +1,7 @@
 //! Whose turn is meant: a branch has its parent's turns up to the one that it left from, and its own from there on.
 
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::{SessionId, StepRef};
+use piton_model::{Rank, SessionId, StepRef};
 use piton_store::{StoreError, TurnRow};
 
 use crate::workspace::Workspace;
@@ -52,6 +52,11 @@ impl Lineage {
         older.map_or_else(|| self.session(), |(session, _)| session)
     }
 
+    /// The first turn before another one that two conversations do not share; that one where they share all.
+    pub(crate) fn parted(&self, other: &Self, before: u32) -> u32 {
+        (1..before).find(|turn| self.session_of(*turn) != other.session_of(*turn)).unwrap_or(before)
+    }
+
     /// Whether a change is this conversation's own, or may be.
     pub(crate) fn may_own(&self, owner: &Owner) -> bool {
         match owner {
@@ -65,6 +70,22 @@ impl Lineage {
 }
 
 impl Workspace {
+    /// The session that the user is in: the one that reported last, or that was gone to since.
+    pub(crate) fn here(&self) -> Result<Option<SessionId>, StoreError> {
+        let all = self.store.sessions()?;
+        Ok(all.into_iter().find(|row| row.session.rank != Rank::Deleted).map(|row| row.session.id))
+    }
+
+    /// Where a conversation comes from that goes elsewhere from a session: from where the user is, where that is a branch
+    /// of the same conversation.
+    pub(crate) fn comes_from(&self, session: &SessionId) -> Result<SessionId, StoreError> {
+        let root = |of: &SessionId| Ok::<_, StoreError>(self.lineage(of)?.sessions().last().cloned());
+        match self.here()? {
+            Some(here) if root(&here)? == root(session)? => Ok(here),
+            _ => Ok(session.clone()),
+        }
+    }
+
     /// A session with those that it is a branch of.
     pub(crate) fn lineage(&self, session: &SessionId) -> Result<Lineage, StoreError> {
         let mut parts = vec![(session.clone(), u32::MAX)];

@@ -309,6 +309,11 @@ impl Workspace {
         let transcript = report.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
         let origin = known.as_ref().and_then(|row| row.session.origin.clone());
         let new_session = match known {
+            // A branch that was deleted and is heard again is there again.
+            Some(row) if row.session.rank == Rank::Deleted => {
+                let transcript = transcript.or(row.session.transcript);
+                Some(Session { transcript, rank: Rank::Plain, ..row.session })
+            }
             Some(row) if transcript.is_none() || row.session.transcript == transcript => None,
             Some(row) => Some(Session { transcript, ..row.session }),
             None => Some(Session {

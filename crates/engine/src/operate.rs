@@ -20,8 +20,8 @@ use piton_model::inverse::Conflict;
 use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Record, Tree,
-    WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
+    SessionId, Tree, WorkspacePath,
 };
 use piton_store::{PATIENCE, Store, StoreError};
 
@@ -70,8 +70,11 @@ pub enum OperationError {
     /// Something was said after a conversation was summarized, which the summary does not tell.
     #[error("the conversation went on after it was summarized; nothing was made")]
     WentOn,
+    /// Back to a branch that was deleted.
+    #[error("session {} was deleted", .0.short())]
+    DeletedBranch(SessionId),
     /// A conversation with very many branches.
-    #[error("this conversation has {0} branches already")]
+    #[error("this conversation has {0} branches, as many as the settings allow")]
     TooManyBranches(usize),
     /// An agent that the operation is about is at work.
     #[error("{}; nothing was changed", described(.0))]
@@ -251,8 +254,10 @@ impl Workspace {
         let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
         self.end(&lock, &root, &begun, &checked)?;
         drop(lock);
-        if let Some(branch) = begun.operation.conversation.as_ref().and_then(|change| change.branch.as_ref()) {
-            self.note_branch_elsewhere(branch);
+        if let Some(change) = &begun.operation.conversation
+            && let Some(branch) = &change.branch
+        {
+            self.note_branch_elsewhere(branch, change.worktree.is_none());
         }
         outcome.conversation = conversation;
         let of = |kind: ChangeKind| paths(&begun.changes, kind);
@@ -277,6 +282,9 @@ impl Workspace {
 
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
     fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<Root, OperationError> {
+        if !ask.writes_files() {
+            return Ok(self.root_to_capture(lock)?);
+        }
         let root = match self.standing().map_err(|e| self.folder_error(e))? {
             Standing::Same(root) => return Ok(root),
             Standing::Other(root) if !root.is_empty().unwrap_or(false) => return Ok(self.root_to_capture(lock)?),
@@ -534,7 +542,7 @@ impl Workspace {
             skipped: begun.skipped,
             unsettled: Vec::new(),
             operation: Some(begun.operation.id.clone()),
-            place: begun.before.place.clone(),
+            place: self.place_after(begun)?,
             description: None,
             owned: Vec::new(),
             git: begun.before.git,
@@ -545,6 +553,19 @@ impl Workspace {
             ended_at: self.environment.clock.now(),
         })?;
         writer.commit(true, false)
+    }
+
+    /// Where in which session the result is: where the conversation went with it.
+    fn place_after(&self, begun: &Begun) -> Result<Option<Place>, StoreError> {
+        let Some(change) = begun.operation.conversation.as_ref().filter(|change| change.went.goes) else {
+            return Ok(begun.before.place.clone());
+        };
+        let Some(to) = &change.went.to else { return Ok(None) };
+        let turn = match change.branch.as_ref().and_then(|branch| branch.origin.as_ref()) {
+            Some(origin) => origin.turn.saturating_sub(1),
+            None => self.last_turn_in(&self.lineage(to)?)?,
+        };
+        Ok(Some(Place { session: to.clone(), turn, step: None }))
     }
 
     pub(crate) fn note_end(&self, lock: &Lock, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {

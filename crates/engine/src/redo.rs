@@ -3,11 +3,10 @@
 use piton_model::diff;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::{ChangesAt, Operation, OperationKind, SessionId, WorkspacePath};
+use piton_model::{ChangesAt, Operation, OperationKind, SessionId, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::chosen::commands;
-use crate::conversation::Talk;
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
@@ -40,18 +39,12 @@ pub(crate) struct RedoAsked {
     pub interrupted: bool,
 }
 
-/// What goes with the branch that a redo leads away from.
+/// What goes with the line that a redo leads away from.
 #[derive(Default)]
 struct Away {
     gone: Vec<ChangesAt>,
     fresh: Vec<WorkspacePath>,
     remarks: Remarks,
-}
-
-/// The branch that taking an operation back leads away from, where the files went with the conversation.
-fn branch_left(operation: &Operation) -> Option<&SessionId> {
-    let went = operation.conversation.as_ref().map(|change| &change.went).filter(|went| went.goes)?;
-    went.to.as_ref().filter(|_| matches!(operation.kind, OperationKind::Rewind { .. }))
 }
 
 impl Workspace {
@@ -89,12 +82,16 @@ impl Workspace {
 
     pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
         let RedoAsked { operation, before, settle, .. } = asked;
+        let conversation = match &operation.conversation {
+            Some(change) => self.talk_back(&change.went)?,
+            None => None,
+        };
         let mut away = Away::default();
         let aim = if seen.now == operation.result {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
-        } else if let Some(branch) = branch_left(operation) {
-            let (left, carried) = self.leave_branch(branch, before, seen)?;
+        } else if let Some((left, back)) = self.line_left(operation)? {
+            let (left, carried) = self.leave_line(left, back, before, seen)?;
             away = left;
             Aim::StateWith { target: before.clone(), carried }
         } else {
@@ -118,7 +115,7 @@ impl Workspace {
             paths: Vec::new(),
             git,
             git_stays,
-            conversation: operation.conversation.as_ref().and_then(|change| Talk::back_from(&change.went)),
+            conversation,
             conversation_stays: None,
             outside: OutsideChanges::of_operation(operation),
             touches_outside: asked.outside,
@@ -129,25 +126,53 @@ impl Workspace {
         })
     }
 
-    /// What a branch did goes when the user goes back to the line that it left: it is that line's files that come, with
-    /// what others did since carried over. What the branch did stays in its checkpoints.
-    fn leave_branch(
+    /// The session that taking an operation back leads away from and the one it leads back to, where the files went with
+    /// the conversation.
+    fn line_left<'a>(
         &self,
-        branch: &SessionId,
+        operation: &'a Operation,
+    ) -> Result<Option<(&'a SessionId, &'a SessionId)>, OperationError> {
+        let went = operation.conversation.as_ref().map(|change| &change.went).filter(|went| went.goes);
+        let Some((left, back)) = went.and_then(|went| Some((went.to.as_ref()?, &went.from))) else { return Ok(None) };
+        // The taking back of a rewind moves files with the conversation as the rewind did.
+        let mut kind = operation.kind.clone();
+        while let OperationKind::Redo { of, .. } = &kind {
+            let Some(row) = self.store.operation_row(of)? else { return Ok(None) };
+            kind = self.store.operation(&row)?.kind;
+        }
+        Ok(matches!(kind, OperationKind::Rewind { .. }).then_some((left, back)))
+    }
+
+    /// What was done in a line goes when the user goes back to the one that it left: it is that line's files that come, with
+    /// what others did since carried over. What goes stays in its checkpoints.
+    fn leave_line(
+        &self,
+        left: &SessionId,
+        back: &SessionId,
         before: &CheckpointRow,
         seen: &Seen<'_>,
     ) -> Result<(Away, Inverse), OperationError> {
-        let is_branchs = |owner: &Owner| match owner {
-            Owner::Step { step, .. } => step.session == *branch,
+        let back = self.lineage(back)?;
+        let mut of_line = Vec::new();
+        for row in self.store.sessions()? {
+            // Whatever began in it is built on it.
+            if self.lineage(&row.session.id)?.sessions().any(|one| one == left) {
+                of_line.push(row.session.id);
+            }
+        }
+        let is_step = |step: &StepRef| of_line.contains(&step.session) && !back.holds_step(step);
+        let is_of_line = |owner: &Owner| match owner {
+            Owner::Step { step, .. } => is_step(step),
             Owner::Unsure { candidates } => {
-                let of_branch = |one: &Candidate| matches!(one, Candidate::Step(step) if step.session == *branch);
-                !candidates.is_empty() && candidates.iter().all(of_branch)
+                let of_line = |one: &Candidate| matches!(one, Candidate::Step(step) if is_step(step));
+                !candidates.is_empty() && candidates.iter().all(of_line)
             }
             Owner::You | Owner::Operation { .. } => false,
         };
         let since = self.changes_since(before, seen, &[])?;
-        let (gone, mut carried): (Vec<_>, Vec<_>) = since.into_iter().partition(|change| is_branchs(&change.owner));
-        let steps = self.store.steps(branch, None)?;
+        let (gone, mut carried): (Vec<_>, Vec<_>) = since.into_iter().partition(|change| is_of_line(&change.owner));
+        let mut steps = self.store.steps_since(before.seq)?;
+        steps.retain(|row| is_step(&row.step.at));
         let away = Away {
             gone: by_checkpoint(&gone),
             fresh: gone.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()).collect(),

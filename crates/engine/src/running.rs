@@ -207,7 +207,10 @@ impl Workspace {
                 let runs = |one: &AtWork| !one.steps.is_empty() && one.interrupted.is_none();
                 others.extend(self.at_work(session)?.filter(runs));
             }
-            if row.step.background && !self.is_gone(&row)? && !self.is_long_silent(&row)? {
+            // What a subagent does after its turn has ended goes on in the background too.
+            let outlives = row.step.subagent.is_some()
+                && self.store.turn(session, row.step.at.turn)?.is_none_or(|turn| turn.ending.is_some());
+            if (row.step.background || outlives) && !self.is_gone(&row)? && !self.is_long_silent(&row)? {
                 background.push(row);
             }
         }

@@ -280,6 +280,11 @@ impl Engine {
 }
 
 impl Workspace {
+    /// The engine that opened it, for other workspaces of the same conversation.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine { home: self.home.clone(), environment: self.environment.clone(), listeners: self.listeners.clone() }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -10,12 +10,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use piton_engine::model::event::{Event, Report};
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::record::Record;
 use piton_engine::view::{LogEntry, SessionExported, SessionImported};
 use piton_engine::{
-    CaptureOptions, DiffOptions, ExportSessionError, ForkOptions, ImportError, RewindOptions, TimelineOptions,
-    Workspace,
+    CaptureOptions, DiffOptions, ExportSessionError, ForkOptions, ImportError, ObserveOptions, RewindOptions,
+    TimelineOptions, Workspace,
 };
 use piton_testkit::{Agent, Claude, World, git, snapshot};
 
@@ -153,47 +154,140 @@ fn a_session_comes_to_another_store_byte_for_byte() {
 #[test]
 fn the_transcript_comes_along_up_to_its_last_whole_line() {
     let world = World::new();
-    world.write("a", "1");
-    let file = world.base().join("run-1.jsonl");
-    for (content, whole) in
-        [("{\"a\":1}\n{\"b\":2}\n{\"c\":", 16), (&*format!("{{}}\n{}\n", "x".repeat(3 << 20)), 3 + (3 << 20) + 1)]
+    for (number, content, whole) in
+        [(1, "{\"a\":1}\n{\"b\":2}\n{\"c\":", 16), (2, &*format!("{{}}\n{}\n", "x".repeat(3 << 20)), 3 + (3 << 20) + 1)]
     {
-        std::fs::write(&file, content).unwrap();
-        let mut agent = Agent::new(&world, "run-1");
-        agent.transcript = Some(file.clone());
-        agent.edits("one", &["a"], |world| {
-            world.write("a", "2");
-        });
-        let (bytes, exported) = export(&world, "run-1");
+        let claude = with_transcript(&world, number, content);
+        let (bytes, exported) = export(&world, &claude.id);
         assert_eq!((exported.transcript, exported.transcript_missing), (Some(whole), None));
         let other = World::new();
         other.capture();
         assert_eq!(import(&other, &bytes).transcript, Some(whole));
-        let row = other.open().session_meant(Some("run-1"), "").unwrap();
+        let row = other.open().session_meant(Some(&claude.id), "").unwrap();
         assert_eq!(row.session.transcript, None);
         assert_eq!(row.session.kept.as_ref().unwrap().size, whole);
         // What the store keeps goes on to the next archive, and is the same.
-        let (again, exported) = export(&other, "run-1");
+        let (again, exported) = export(&other, &claude.id);
         assert_eq!(exported.transcript, Some(whole));
         let third = World::new();
         third.capture();
         import(&third, &again);
-        let kept = third.open().session_meant(Some("run-1"), "").unwrap().session.kept.unwrap();
+        let kept = third.open().session_meant(Some(&claude.id), "").unwrap().session.kept.unwrap();
         assert_eq!(kept.blob.0, *blake3::hash(&content.as_bytes()[..whole as usize]).as_bytes());
     }
-    // Anything else that a report named is no transcript.
-    let mut agent = Agent::new(&world, "run-2");
-    agent.transcript = Some("/etc/passwd".into());
-    agent.edits("one", &["a"], |world| {
-        world.write("a", "3");
-    });
-    assert_eq!(export(&world, "run-2").1.transcript, None);
-    std::fs::remove_file(&file).unwrap();
-    let (bytes, exported) = export(&world, "run-1");
+    let claude = with_transcript(&world, 3, "{}\n");
+    std::fs::remove_file(claude.path()).unwrap();
+    let (bytes, exported) = export(&world, &claude.id);
     assert_eq!(exported.transcript_missing.as_deref(), Some("its file is gone"));
     let other = World::new();
     other.capture();
     assert_eq!(import(&other, &bytes).transcript, None);
+}
+
+/// A session of one turn whose transcript holds something of the test's.
+fn with_transcript<'w>(world: &'w World, number: u32, content: &str) -> Claude<'w> {
+    let claude = Claude::new(world, number);
+    claude.edits("one", &["a"], |world| {
+        world.write("a", number.to_string());
+    });
+    std::fs::write(claude.path(), content).unwrap();
+    claude
+}
+
+#[test]
+fn a_file_that_a_report_named_comes_along_only_where_the_agent_keeps_transcripts() {
+    let elsewhere = "its file is not where the agent keeps transcripts";
+    let world = World::new();
+    // An agent whose transcripts are nowhere that piton knows.
+    let mut agent = Agent::new(&world, "run-1");
+    let file = world.base().join("run-1.jsonl");
+    std::fs::write(&file, "{\"secret\":1}\n").unwrap();
+    agent.transcript = Some(file);
+    agent.edits("one", &["a"], |world| {
+        world.write("a", "0");
+    });
+    assert_eq!(export(&world, "run-1").1.transcript, None);
+    // A file that is called after the session, and is not in a folder of the agent's.
+    let claude = with_transcript(&world, 1, "{}\n");
+    let name = claude.path().file_name().unwrap().to_owned();
+    let others = world.base().join("others");
+    std::fs::create_dir(&others).unwrap();
+    let projects = world.base().join(".claude/projects");
+    let deeper = claude.folder().join("deeper");
+    std::fs::create_dir(&deeper).unwrap();
+    std::os::unix::fs::symlink(&others, projects.join("link")).unwrap();
+    for folder in [&others, &projects, &deeper, &projects.join("link"), &claude.folder().join("../../../others")] {
+        let path = folder.join(&name);
+        std::fs::write(&path, "{\"secret\":1}\n").unwrap();
+        reports(&claude, path);
+        let (_, exported) = export(&world, &claude.id);
+        assert_eq!(
+            (exported.transcript, exported.transcript_missing.as_deref()),
+            (None, Some(elsewhere)),
+            "{folder:?}"
+        );
+    }
+    reports(&claude, "/etc/passwd".into());
+    assert_eq!(export(&world, &claude.id).1.transcript_missing.as_deref(), Some(elsewhere));
+    // In its place, and a link to another file.
+    reports(&claude, claude.path());
+    assert_eq!(export(&world, &claude.id).1.transcript, Some(3));
+    std::fs::remove_file(claude.path()).unwrap();
+    std::os::unix::fs::symlink(others.join(&name), claude.path()).unwrap();
+    let (_, exported) = export(&world, &claude.id);
+    assert_eq!(exported.transcript_missing.as_deref(), Some("its file cannot be read"));
+}
+
+/// A report that says where the session's transcript is.
+fn reports(claude: &Claude<'_>, transcript: PathBuf) {
+    let report = Report {
+        agent: "claude-code".into(),
+        session: claude.id.clone(),
+        cwd: Some(claude.world.ws()),
+        transcript: Some(transcript.clone()),
+        prompt_id: None,
+        subagent: None,
+        event: Event::Prompt { text: "go on".into() },
+    };
+    claude.world.engine.observe(&report, &ObserveOptions::default()).unwrap();
+    let session = claude.world.open().session_meant(Some(&claude.id), "").unwrap().session;
+    assert_eq!(session.transcript.as_deref(), transcript.to_str());
+}
+
+#[test]
+fn a_session_whose_kept_transcript_is_damaged_is_exported_without_any_of_it() {
+    let noise: String = (0..400_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+    let world = World::new();
+    let claude = with_transcript(&world, 1, &format!("{noise}\n"));
+    let (bytes, _) = export(&world, &claude.id);
+    let other = World::new();
+    other.capture();
+    import(&other, &bytes);
+    // The last chunk: those before it are sound.
+    damage(&other, "kind = 1 AND length > 4096", 3);
+    let (again, exported) = export(&other, &claude.id);
+    assert_eq!((exported.transcript, exported.transcript_missing.as_deref()), (None, Some("it is damaged")));
+    let third = World::new();
+    third.capture();
+    assert_eq!(import(&third, &again).transcript, None);
+    // The list itself.
+    damage(&other, "kind = 3", 1);
+    assert_eq!(export(&other, &claude.id).1.transcript_missing.as_deref(), Some("it is damaged"));
+}
+
+/// Damages the last object of those of a kind, of which there are so many at least, where it lies in its pack.
+fn damage(world: &World, which: &str, at_least: usize) {
+    use std::os::unix::fs::FileExt;
+    let store = world.open().store_folder().to_owned();
+    let db = rusqlite::Connection::open(store.join("piton.db")).unwrap();
+    let sql = format!("SELECT pack, offset, length FROM all_objects WHERE {which} ORDER BY pack, offset");
+    let mut query = db.prepare(&sql).unwrap();
+    let rows = query.query_map([], |row| Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get::<_, u32>(2)?)));
+    let found: Vec<_> = rows.unwrap().map(Result::unwrap).collect();
+    assert!(found.len() >= at_least, "{found:?}");
+    let (pack, offset, length) = found[found.len() - 1];
+    let file = std::fs::OpenOptions::new().write(true).open(store.join(format!("packs/{pack:06}.pack"))).unwrap();
+    file.write_all_at(&[0x55; 16], u64::from(offset + length / 2)).unwrap();
 }
 
 #[test]

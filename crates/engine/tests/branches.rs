@@ -394,7 +394,7 @@ fn a_conversation_has_no_more_branches_than_its_limit_and_deleting_makes_room() 
     let first = forked(&world, "t2");
     forked(&world, "t2");
     let error = world.open().fork("t2", &ForkOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("2 branches already"), "{error}");
+    assert!(error.to_string().contains("2 branches, as many"), "{error}");
     let options = RewindOptions { scope: Some(Scope::Both), ..RewindOptions::default() };
     let error = world.open().rewind_now("t2", &options).unwrap_err();
     assert!(matches!(error, OperationError::TooManyBranches(2)), "{error}");

@@ -7,18 +7,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Timestamps, fchmod, fstat, futimens, open, renameat_with, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, Timestamps, fchmod, fstat, futimens, open, renameat_with,
+    statat,
 };
 use rustix::io::Errno;
 
 use crate::fail::point;
+
+/// How often a file is copied that somebody writes to in the meantime.
+const TRIES: u32 = 5;
 
 /// Moves a plain file to a place where nothing is, in a folder that is there.
 ///
 /// A crash leaves it at its old place, at the new one, or whole at both; the same again ends that.
 ///
 /// # Errors
-/// What is no plain file; `AlreadyExists` where other bytes are at the new place; and what the system refuses.
+/// What is no plain file; `AlreadyExists` where other bytes are at the new place; `ResourceBusy` where it must be copied
+/// and somebody goes on writing to it, so that it stays where it is; and what the system refuses.
 pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     if !is_plain(from)? {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
@@ -26,8 +31,8 @@ pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     point("trash:move")?;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => {}
-        Err(Errno::EXIST) if has_same_bytes(from, to)? => unlink(from)?,
-        Err(Errno::XDEV) => move_across(from, to)?,
+        Err(Errno::EXIST) if unlink_where_same(from, to)? => {}
+        Err(Errno::XDEV) => move_across(from, to, TRIES)?,
         // A file system that cannot promise it: nobody else writes in piton's trash.
         Err(Errno::INVAL | Errno::NOSYS) if !exists(to)? => std::fs::rename(from, to)?,
         Err(errno) => return Err(errno.into()),
@@ -66,19 +71,35 @@ pub fn remove_if_empty(folder: &Path) {
     let _ = std::fs::remove_dir(folder);
 }
 
-/// The same to another file system: the copy is whole and on the disk before the original goes.
-fn move_across(from: &Path, to: &Path) -> io::Result<()> {
+/// The same to another file system: the copy is whole and on the disk before the original goes. Whoever writes to the
+/// original while it is copied loses nothing: then it is copied again, and after so many tries it stays.
+fn move_across(from: &Path, to: &Path, tries: u32) -> io::Result<()> {
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
-    match std::fs::remove_file(&part) {
+    for _ in 0..tries {
+        let moved = try_across(from, &part, to);
+        if !matches!(moved, Ok(true)) {
+            // It is of no use to anybody, and the next try removes it too.
+            let _ = std::fs::remove_file(&part);
+        }
+        if moved? {
+            return Ok(());
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is being written to; it was left where it is"))
+}
+
+/// One try; false where the original is not what was copied any more: then it stays, and the copy does not.
+fn try_across(from: &Path, part: &Path, to: &Path) -> io::Result<bool> {
+    match std::fs::remove_file(part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut source = open_plain(from)?;
     let stat = fstat(&source)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut copy = File::from(open(&part, flags, Mode::RUSR | Mode::WUSR)?);
+    let mut copy = File::from(open(part, flags, Mode::RUSR | Mode::WUSR)?);
     io::copy(&mut source, &mut copy)?;
     copy.flush()?;
     fchmod(&copy, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
@@ -89,19 +110,54 @@ fn move_across(from: &Path, to: &Path) -> io::Result<()> {
     };
     futimens(&copy, &times)?;
     copy.sync_all()?;
+    let copied = fstat(&copy)?;
     point("trash:copied")?;
-    match renameat_with(CWD, &part, CWD, to, RenameFlags::NOREPLACE) {
-        Err(Errno::EXIST) if has_same_bytes(from, to)? => std::fs::remove_file(&part)?,
-        Err(Errno::INVAL | Errno::NOSYS) if !exists(to)? => std::fs::rename(&part, to)?,
+    // Compared while it has a name that nobody looks for: at its place whoever owns that may go on writing to it at once.
+    if !has_same_bytes(from, part)? {
+        return Ok(false);
+    }
+    match renameat_with(CWD, part, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) if has_same_bytes(from, to)? => std::fs::remove_file(part)?,
+        Err(Errno::INVAL | Errno::NOSYS) if !exists(to)? => std::fs::rename(part, to)?,
         result => result?,
     }
     sync_folder_of(to)?;
-    unlink(from)
+    if unlink_unless_changed(from, &stat)? {
+        return Ok(true);
+    }
+    // What is not this copy as it was written stays, and the next try says that something is there.
+    if is_same_state(&statat(CWD, to, AtFlags::SYMLINK_NOFOLLOW)?, &copied) {
+        std::fs::remove_file(to)?;
+    }
+    Ok(false)
 }
 
-fn unlink(path: &Path) -> io::Result<()> {
+/// Removes a file of which the same bytes are elsewhere; false where they are not.
+fn unlink_where_same(path: &Path, copy: &Path) -> io::Result<bool> {
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    if !has_same_bytes(path, copy)? {
+        return Ok(false);
+    }
+    sync_folder_of(copy)?;
+    unlink_unless_changed(path, &stat)
+}
+
+/// Removes a file that is what it was; false where it was written to since, or another is in its place. The last look
+/// comes right before the removal: what is written after it went through a file that was already open.
+fn unlink_unless_changed(path: &Path, was: &Stat) -> io::Result<bool> {
     point("trash:unlink")?;
-    std::fs::remove_file(path)
+    let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    if !is_same_state(&now, was) || (now.st_ctime, now.st_ctime_nsec) != (was.st_ctime, was.st_ctime_nsec) {
+        return Ok(false);
+    }
+    std::fs::remove_file(path)?;
+    Ok(true)
+}
+
+/// Whether it is the same file and nobody wrote to it. A new name alone is no change.
+fn is_same_state(one: &Stat, other: &Stat) -> bool {
+    let state = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+    state(one) == state(other)
 }
 
 fn has_same_bytes(one: &Path, other: &Path) -> io::Result<bool> {
@@ -138,6 +194,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::fail::when;
 
     fn scratch() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
@@ -154,7 +211,7 @@ mod tests {
             let then = std::fs::metadata(&from).unwrap().modified().unwrap();
             // What an earlier try left.
             std::fs::write(to.with_extension("part"), "half").unwrap();
-            if across { move_across(&from, &to) } else { move_file(&from, &to) }.unwrap();
+            if across { move_across(&from, &to, 1) } else { move_file(&from, &to) }.unwrap();
             assert!(!from.exists());
             assert_eq!(std::fs::read(&to).unwrap(), b"bytes");
             let stat = std::fs::metadata(&to).unwrap();
@@ -165,7 +222,8 @@ mod tests {
 
     #[test]
     fn nothing_is_overwritten_and_a_copy_that_is_whole_ends_the_move() {
-        for move_it in [move_file, move_across] {
+        let across: fn(&Path, &Path) -> io::Result<()> = |from, to| move_across(from, to, TRIES);
+        for move_it in [move_file, across] {
             let (_folder, from, to) = scratch();
             std::fs::write(&to, "other").unwrap();
             assert_eq!(move_it(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
@@ -177,6 +235,74 @@ mod tests {
             move_it(&from, &to).unwrap();
             assert!(!from.exists() && to.exists());
         }
+    }
+
+    fn append(path: &Path, text: &str) {
+        std::fs::File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Names in a folder.
+    fn names(folder: &Path) -> Vec<String> {
+        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_written_to_a_file_while_it_is_copied_moves_with_it() {
+        for at in ["trash:copied", "trash:unlink"] {
+            let (folder, from, to) = scratch();
+            let path = from.clone();
+            when(1, at, move || append(&path, " and more"), || move_across(&from, &to, 2)).unwrap();
+            assert_eq!(names(folder.path()), ["to"], "{at}");
+            assert_eq!(std::fs::read(&to).unwrap(), b"bytes and more", "{at}");
+            // The same where another file was put in its place, as long as the first.
+            let (folder, from, to) = scratch();
+            let (path, other) = (from.clone(), folder.path().join("other"));
+            std::fs::write(&other, "BYTES").unwrap();
+            when(1, at, move || std::fs::rename(&other, &path).unwrap(), || move_across(&from, &to, 2)).unwrap();
+            assert_eq!(names(folder.path()), ["to"], "{at}");
+            assert_eq!(std::fs::read(&to).unwrap(), b"BYTES", "{at}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_again_and_again_stays_where_it_is() {
+        for at in ["trash:copied", "trash:unlink"] {
+            let (folder, from, to) = scratch();
+            let path = from.clone();
+            let error = when(1, at, move || append(&path, " and more"), || move_across(&from, &to, 1)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ResourceBusy, "{at}");
+            assert_eq!(names(folder.path()), ["from"], "{at}");
+            assert_eq!(std::fs::read(&from).unwrap(), b"bytes and more", "{at}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_goes_on_after_it_was_found_whole_elsewhere_is_not_removed() {
+        let (_folder, from, to) = scratch();
+        std::fs::write(&to, "bytes").unwrap();
+        let path = from.clone();
+        let error = when(1, "trash:unlink", move || append(&path, " and more"), || move_file(&from, &to)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&from).unwrap(), b"bytes and more");
+    }
+
+    #[test]
+    fn a_copy_that_its_owner_goes_on_with_at_once_is_left_alone() {
+        let (folder, from, to) = scratch();
+        let path = to.clone();
+        when(1, "trash:unlink", move || append(&path, " and more"), || move_across(&from, &to, 1)).unwrap();
+        assert_eq!(names(folder.path()), ["to"]);
+        assert_eq!(std::fs::read(&to).unwrap(), b"bytes and more");
+        // With both written to, neither is lost.
+        let (folder, from, to) = scratch();
+        let paths = [from.clone(), to.clone()];
+        let both = move || paths.iter().for_each(|path| append(path, " and more"));
+        when(1, "trash:unlink", both, || move_across(&from, &to, 1)).unwrap_err();
+        assert_eq!(names(folder.path()), ["from", "to"]);
+        assert_eq!(std::fs::read(&to).unwrap(), b"bytes and more");
     }
 
     #[test]

@@ -137,29 +137,50 @@ impl<'a> ArchiveWriter<'a> {
     /// Adds a blob of the store, with its chunks.
     ///
     /// # Errors
-    /// Where it is missing or damaged, or the output refuses. Then nothing of it was added.
+    /// Where it is missing or damaged: then nothing of it was added, and the archive can go on without it. After any
+    /// other error, as where the output refuses, there is no archive.
     pub fn blob(&mut self, id: &ObjectId) -> Result<(), ArchiveError> {
         if self.written.contains(id) {
             return Ok(());
         }
-        let (sound, bytes) = self.stored(id)?;
-        match sound.kind {
-            Kind::Blob => {}
-            Kind::Chunks => {
-                let list = chunks(&sound.raw).ok_or(StoreError::Damaged(*id))?;
-                for chunk in &list {
-                    if !self.written.contains(chunk) {
-                        let (piece, bytes) = self.stored(chunk)?;
-                        if piece.kind != Kind::Blob {
-                            return Err(StoreError::Damaged(*id).into());
-                        }
-                        self.object(*chunk, &bytes)?;
-                    }
-                }
+        // A chunk that nothing needs would make an archive that no import takes: so all are read before any is added.
+        let sound = self.stored(id)?.0;
+        for chunk in parts(&sound)? {
+            self.piece(id, &chunk)?;
+        }
+        self.whole_blob(id).map_err(|error| match error {
+            // Sound a moment ago, and some of it may have been added by now.
+            ArchiveError::Store(error @ (StoreError::Missing(_) | StoreError::Damaged(_))) => {
+                ArchiveError::Write(io::Error::other(error))
             }
-            Kind::Tree | Kind::Timeline => return Err(StoreError::Damaged(*id).into()),
+            error => error,
+        })
+    }
+
+    /// The same, read once: after an error there is no archive.
+    fn whole_blob(&mut self, id: &ObjectId) -> Result<(), ArchiveError> {
+        if self.written.contains(id) {
+            return Ok(());
+        }
+        let (sound, bytes) = self.stored(id)?;
+        for chunk in parts(&sound)? {
+            if let Some(bytes) = self.piece(id, &chunk)? {
+                self.object(chunk, &bytes)?;
+            }
         }
         self.object(*id, &bytes)
+    }
+
+    /// A chunk of a blob as it is in its pack, sound; none where the archive has it.
+    fn piece(&self, blob: &ObjectId, chunk: &ObjectId) -> Result<Option<Vec<u8>>, ArchiveError> {
+        if self.written.contains(chunk) {
+            return Ok(None);
+        }
+        let (piece, bytes) = self.stored(chunk)?;
+        match piece.kind {
+            Kind::Blob => Ok(Some(bytes)),
+            Kind::Chunks | Kind::Tree | Kind::Timeline => Err(StoreError::Damaged(*blob).into()),
+        }
     }
 
     /// Adds a tree of the store with all that is in it.
@@ -184,7 +205,7 @@ impl<'a> ArchiveWriter<'a> {
             match entry {
                 Entry::File { blob, .. } => {
                     let blob = *blob;
-                    self.blob(&blob)?;
+                    self.whole_blob(&blob)?;
                 }
                 Entry::Folder { tree, .. } if !self.written.contains(tree) => {
                     let id = *tree;
@@ -287,6 +308,15 @@ impl<'a> ArchiveWriter<'a> {
         self.hasher.update(bytes);
         self.totals.bytes += bytes.len() as u64;
         self.out.write_all(bytes).map_err(ArchiveError::Write)
+    }
+}
+
+/// The chunks of a blob; none where it is one piece.
+fn parts(blob: &Sound) -> Result<Vec<ObjectId>, StoreError> {
+    match blob.kind {
+        Kind::Blob => Ok(Vec::new()),
+        Kind::Chunks => chunks(&blob.raw).ok_or(StoreError::Damaged(blob.id)),
+        Kind::Tree | Kind::Timeline => Err(StoreError::Damaged(blob.id)),
     }
 }
 

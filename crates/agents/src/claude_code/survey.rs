@@ -1,9 +1,16 @@
 //! What a branch of a transcript needs to know of it, in one pass: where its turns begin, and where it is whole.
 
-use std::io::{self, BufRead};
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io::{self, BufRead, Read};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use super::lines::{LINE_IN_MEMORY, Lines};
 use super::transcript::{Entry, TEXT_IN_MEMORY, TranscriptTurn, read, stream};
+use crate::fields::{Raw, is_true, text};
 
 /// A transcript, surveyed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,44 +37,221 @@ pub struct Survey {
 pub struct TurnAt {
     /// The turn.
     pub turn: TranscriptTurn,
-    /// The byte at which its user's line begins. The bytes before are the conversation before this turn.
+    /// The byte at which its user's line begins. The bytes before are the conversation before this turn, if
+    /// [`TurnAt::after`] is the number of all turns before.
     pub offset: u64,
+    /// How many of the transcript's first turns the conversation had when this turn began: one past the place of the turn
+    /// that it follows. That is the number of turns before it, unless Claude Code itself was rewound: then it goes on in
+    /// the same file, and the turns that it went back over stand between. The conversation before this turn then ends
+    /// where the turn of that place begins.
+    ///
+    /// It tells of one step back and no more. After turns 1, 2, 3 and a rewind to before 2, turn 4 has 1 here. Turn 5 has
+    /// 4, since it follows that turn, though the conversation before it is turns 1 and 4: no beginning of the file has 4
+    /// and is without 2 and 3. Claude Code passes over them when it resumes such a part, as it goes from its last line to
+    /// parents; who counts or tells the turns of that part has them too.
+    pub after: usize,
 }
 
 /// Reads a transcript from its beginning.
 pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
     let mut survey = Survey::default();
+    let mut chain = Chain::default();
     let mut lines = Lines::new(reader, TEXT_IN_MEMORY);
     loop {
-        let unknown = survey.cwd.is_none();
+        let known = survey.cwd.is_some();
         let in_memory = |bytes: &[u8]| {
-            let (cwd, entry) = read(bytes)?;
-            Ok((cwd.filter(|_| unknown).map(|cwd| cwd.into_owned()), entry))
+            let head: Head<'_> = serde_json::from_slice(bytes)?;
+            Ok((head.cwd(known), chain.link(&head), head.entry(bytes)?))
         };
-        let Some(line) = lines.next(in_memory, |reader| Ok((None, stream(reader)?)))? else { return Ok(survey) };
+        let streamed = |reader: &mut dyn Read| {
+            let mut outline = Outline::new(reader);
+            let entry = stream(&mut outline)?;
+            // A line of another type may not have been read to its end.
+            io::copy(&mut outline, &mut io::sink()).map_err(serde_json::Error::io)?;
+            let head: Head<'_> = serde_json::from_slice(&outline.kept).unwrap_or_default();
+            Ok((head.cwd(known), chain.link(&head), entry))
+        };
+        let Some(line) = lines.next(in_memory, streamed)? else { return Ok(survey) };
         if !line.ended {
             survey.cut_off = true;
             return Ok(survey);
         }
-        let Ok((cwd, entry)) = line.read else {
+        let Ok((cwd, link, entry)) = line.read else {
             survey.unreadable += 1;
             continue;
         };
         survey.cwd = survey.cwd.or(cwd);
         survey.length = line.end;
+        let before = survey.turns.len();
+        let mut follows = chain.follows(&link).unwrap_or(before);
         match entry {
             Entry::Boundary => survey.compactions.push(line.at),
             Entry::User(user) => match user.turn_text() {
                 Some(text) => {
+                    let compacted = survey.compactions.last() > survey.turns.last().map(|turn| &turn.offset);
+                    if link.parent == Parent::Nothing && !compacted {
+                        follows = 0;
+                    }
                     // A transcript of so many turns does not exist.
-                    let number = u32::try_from(survey.turns.len() + 1).unwrap_or(u32::MAX);
-                    survey.turns.push(TurnAt { turn: user.into_turn(number, text), offset: line.at });
+                    let number = u32::try_from(before + 1).unwrap_or(u32::MAX);
+                    let turn = user.into_turn(number, text);
+                    survey.turns.push(TurnAt { turn, offset: line.at, after: follows });
                     survey.interrupted = false;
+                    follows = before + 1;
                 }
-                None => survey.interrupted |= user.is_interruption() && !survey.turns.is_empty(),
+                None => survey.interrupted |= user.is_interruption() && before > 0,
             },
             Entry::Other => {}
         }
+        chain.add(&link, follows);
+    }
+}
+
+/// The fields that tell what a line is, and its place in the chain.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    subtype: Raw<'a>,
+    cwd: Raw<'a>,
+    uuid: Raw<'a>,
+    /// A `null` is one, since it says something else than no field.
+    #[serde(default, deserialize_with = "even_null")]
+    parent_uuid: Raw<'a>,
+    is_sidechain: Raw<'a>,
+}
+
+fn even_null<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Raw<'a>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
+}
+
+impl Head<'_> {
+    /// The folder that the line names, where none is known yet.
+    fn cwd(&self, known: bool) -> Option<String> {
+        text(self.cwd.filter(|_| !known)).map(|cwd| cwd.into_owned())
+    }
+
+    /// The line whose head this is, as [`read`] reads it, which would look for the head again.
+    fn entry(&self, bytes: &[u8]) -> serde_json::Result<Entry> {
+        Ok(match text(self.kind).as_deref() {
+            Some("user") => Entry::User(serde_json::from_slice(bytes)?),
+            Some("system") if text(self.subtype).as_deref() == Some("compact_boundary") => Entry::Boundary,
+            _ => Entry::Other,
+        })
+    }
+}
+
+/// How far the conversation had come with each line, found by the line's id.
+///
+/// Ids are hashes, so that a line takes about 16 bytes. Should two ever have the same, a turn may be taken for one after a
+/// rewind.
+#[derive(Default)]
+struct Chain {
+    hasher: RandomState,
+    /// One past the place of the turn that the line belongs to.
+    lines: HashMap<u64, u32>,
+}
+
+/// A line's place in the chain.
+struct Link {
+    /// None where nothing can follow it in the conversation: it has no id, or is a subagent's.
+    uuid: Option<u64>,
+    parent: Parent,
+}
+
+#[derive(PartialEq, Eq)]
+enum Parent {
+    Line(u64),
+    /// It begins a chain.
+    Nothing,
+    /// The line does not tell.
+    Unknown,
+}
+
+impl Chain {
+    fn link(&self, head: &Head<'_>) -> Link {
+        let hash = |raw| text(raw).map(|uuid| self.hasher.hash_one(uuid.as_bytes()));
+        let parent = match (hash(head.parent_uuid), head.parent_uuid) {
+            (Some(line), _) => Parent::Line(line),
+            (None, Some(raw)) if raw.get() == "null" => Parent::Nothing,
+            _ => Parent::Unknown,
+        };
+        Link { uuid: hash(head.uuid).filter(|_| !is_true(head.is_sidechain)), parent }
+    }
+
+    /// How many turns the conversation has up to the line's parent, where it is known.
+    ///
+    /// What is no turn and stands between a rewind and the next prompt, such as a command of Claude Code's own, belongs to
+    /// its parent's turn and not to the one that it stands behind. Parents are missing in files of every version, and what
+    /// begins a chain in the middle may be a compaction or a start of the agent: those lines belong where they stand.
+    fn follows(&self, link: &Link) -> Option<usize> {
+        let Parent::Line(parent) = link.parent else { return None };
+        self.lines.get(&parent).map(|turns| *turns as usize)
+    }
+
+    fn add(&mut self, link: &Link, turns: usize) {
+        if let (Some(uuid), Ok(turns)) = (link.uuid, u32::try_from(turns)) {
+            self.lines.insert(uuid, turns);
+        }
+    }
+}
+
+/// The most bytes of an outline.
+const MAX_OUTLINE: usize = 256 << 10;
+
+/// Hands on a line that does not fit in memory, and keeps its own members without what is inside of objects and lists.
+struct Outline<'a> {
+    inner: &'a mut dyn Read,
+    /// JSON, when everything was read; but not where the outline is too long as well.
+    kept: Vec<u8>,
+    /// How many objects and lists are open.
+    depth: u64,
+    in_text: bool,
+    escaped: bool,
+}
+
+impl<'a> Outline<'a> {
+    fn new(inner: &'a mut dyn Read) -> Self {
+        Self { inner, kept: Vec::new(), depth: 0, in_text: false, escaped: false }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.kept.len() < MAX_OUTLINE {
+            self.kept.push(byte);
+        }
+    }
+
+    fn take(&mut self, byte: u8) {
+        let inside = self.depth > 1;
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = self.in_text,
+            b'"' => self.in_text = !self.in_text,
+            _ if self.in_text => {}
+            b'{' | b'[' => {
+                self.depth += 1;
+                if self.depth == 2 {
+                    // Something has to stand there.
+                    self.keep(b'0');
+                }
+            }
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        if !inside && self.depth <= 1 {
+            self.keep(byte);
+        }
+    }
+}
+
+impl Read for Outline<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(out)?;
+        for byte in &out[..length] {
+            self.take(*byte);
+        }
+        Ok(length)
     }
 }
 
@@ -124,6 +308,7 @@ mod tests {
             (format!("{TURN}\n{TURN}"), 1, whole, true, 0),
             (format!("{TURN}\nnot json\n"), 1, whole, false, 1),
             (format!("{TURN}\nnot json\n{TURN}\n"), 2, 2 * whole + 9, false, 1),
+            (format!("{TURN}\n[1]\n"), 1, whole, false, 1),
             ("not json".to_owned(), 0, 0, true, 0),
         ] {
             let found = of(&transcript);
@@ -177,6 +362,117 @@ mod tests {
         assert_eq!(found.turns.iter().map(|turn| turn.offset).collect::<Vec<_>>(), [starts[0], starts[2], starts[5]]);
         assert_eq!((found.compactions, found.length, found.unreadable), (vec![starts[4]], starts[6], 0));
         assert_eq!(found.cwd.as_deref(), Some("/v"));
+    }
+
+    /// A line of the chain; a prompt where it is a user's.
+    fn line(kind: &str, uuid: &str, parent: &str) -> String {
+        let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
+        format!(r#"{{"parentUuid":{parent},"type":"{kind}","message":{{"content":"x"}},"uuid":"{uuid}"}}"#)
+    }
+
+    /// What each of the turns follows. A prompt is `uuid<parent`, and any other line has its type and a colon before.
+    fn afters(lines: &[&str]) -> Vec<usize> {
+        let made = lines.iter().map(|told| {
+            let (kind, ids) = told.split_once(':').unwrap_or(("user", told));
+            let (uuid, parent) = ids.split_once('<').unwrap();
+            match kind {
+                "boundary" => {
+                    line("system", uuid, parent).replace("\"type\"", r#""subtype":"compact_boundary","type""#)
+                }
+                "summary" => line("user", uuid, parent).replace("\"type\"", r#""isCompactSummary":true,"type""#),
+                "command" => line("user", uuid, parent).replace("\"x\"", "\"<command-name>/model</command-name>\""),
+                "side" => line("assistant", uuid, parent).replace("\"type\"", r#""isSidechain":true,"type""#),
+                kind => line(kind, uuid, parent),
+            }
+        });
+        let found = of(&(made.collect::<Vec<_>>().join("\n") + "\n"));
+        assert_eq!(found.unreadable, 0);
+        after(&found)
+    }
+
+    fn after(survey: &Survey) -> Vec<usize> {
+        survey.turns.iter().map(|turn| turn.after).collect()
+    }
+
+    const THREE: [&str; 7] =
+        ["attachment:s<", "1<s", "assistant:1a<1", "2<1a", "assistant:2a<2", "3<2a", "assistant:3a<3"];
+
+    #[test]
+    fn a_turn_after_a_rewind_of_the_agents_own_follows_what_was_rewound_to() {
+        for (then, expected) in [
+            // To before the second turn, and then on.
+            (vec!["4<1a", "assistant:4a<4", "5<4a"], vec![1, 4]),
+            // To a prompt that has no answer.
+            (vec!["4<1", "5<4"], vec![1, 4]),
+            // To the beginning: to before the first prompt, or to what the agent wrote before it.
+            (vec!["4<", "assistant:4a<4", "5<4a"], vec![0, 4]),
+            (vec!["4<s", "assistant:4a<4", "5<4a"], vec![0, 4]),
+            // Twice, to the same place and to the turn after the first rewind.
+            (vec!["4<1a", "assistant:4a<4", "5<1a", "assistant:5a<5", "6<4a"], vec![1, 1, 4]),
+            (vec!["4<2a", "assistant:4a<4", "5<1a", "6<"], vec![2, 1, 0]),
+            // With something that is no turn before the prompt.
+            (vec!["command:c<1a", "attachment:d<c", "4<d", "5<4"], vec![1, 4]),
+            // Back over a compaction.
+            (vec!["boundary:b<", "summary:z<b", "4<z", "5<2a"], vec![3, 2]),
+        ] {
+            let found = afters(&[&THREE[..], &then].concat());
+            assert_eq!(found, [&[0, 1, 2], &expected[..]].concat(), "{then:?}");
+        }
+    }
+
+    #[test]
+    fn a_turn_follows_the_one_before_it_where_nothing_says_otherwise() {
+        for then in [
+            vec!["4<3a", "5<4"],
+            // Calls in parallel, of which the first one's result came last.
+            vec!["assistant:3b<3a", "attachment:3c<3b", "attachment:3d<3a", "4<3d", "5<4"],
+            vec!["4<3", "5<4"],
+            // Compactions, and a prompt that is the first of a chain after one.
+            vec!["boundary:b<", "summary:z<b", "command:c<z", "4<c", "5<4"],
+            vec!["boundary:b<", "4<", "boundary:c<", "5<"],
+            // A parent that never was written, or is a subagent's.
+            vec!["4<lost", "assistant:4a<lost too", "5<4a"],
+            vec!["side:t<1a", "4<t", "side:u<1", "5<4"],
+            // A chain that begins in the middle, as at another start of the agent.
+            vec!["system:r<", "4<r", "5<4"],
+            // Written twice: the later one counts.
+            vec!["assistant:1a<3a", "4<1a", "5<4"],
+        ] {
+            assert_eq!(afters(&[&THREE[..], &then].concat()), [0, 1, 2, 3, 4], "{then:?}");
+        }
+        // Lines that do not tell of a parent.
+        let number = TURN.replacen('{', r#"{"parentUuid":7,"#, 1);
+        let found = of(&[TURN, TURN, &number, TURN, ""].join("\n"));
+        assert_eq!(after(&found), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_line_that_does_not_fit_in_memory_has_its_place_in_the_chain() {
+        let cut = "A".repeat(2 * LINE_IN_MEMORY);
+        let many = r#"{\"uuid\":\"1a\"}","[{","\\",""#.repeat(LINE_IN_MEMORY / 16);
+        for inside in [
+            format!(r#""{cut}""#),
+            format!(r#"["{many}"]"#),
+            format!(r#"{{"uuid":"1a","all":[{{"parentUuid":null}},"{many}"],"isSidechain":true}}"#),
+        ] {
+            let long = |kind, uuid, parent, field: &str| {
+                line(kind, uuid, parent).replace("\"message\"", &format!("\"{field}\":{inside},\"message\""))
+            };
+            let lines = [
+                line("user", "1", ""),
+                long("assistant", "1a", "1", "more"),
+                long("user", "2", "1a", "more"),
+                // Not what a user's line has there, so that it is not read to its end.
+                long("assistant", "2a", "2", "isMeta"),
+                line("user", "3", "2a"),
+                long("user", "4", "1a", "more"),
+                line("user", "5", "2a"),
+                line("user", "6", "4"),
+            ];
+            let found = of(&(lines.join("\n") + "\n"));
+            assert_eq!(found.unreadable, 0);
+            assert_eq!(after(&found), [0, 1, 2, 1, 2, 4], "{inside:.80}");
+        }
     }
 
     #[test]
