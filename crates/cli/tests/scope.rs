@@ -99,6 +99,12 @@ fn what_cannot_go_back_is_refused_with_a_way_out() {
     let claude = three_turns(&scene);
     let told = scene.fails(&["rewind", "t2.1", "--scope", "both", "--yes"]);
     assert!(told.contains("goes back by whole turns") && told.contains("--scope code"), "{told}");
+    for scope in ["both", "conversation"] {
+        let told = scene.fails(&["rewind", "t2", "--scope", scope, "--path", "a.txt", "--yes"]);
+        assert!(told.contains("only files go back") && told.contains("--scope code"), "{told}");
+    }
+    let told = scene.fails(&["rewind", "t2", "--scope", "conversation", "--keep-mine", "--yes"]);
+    assert!(told.contains("`--keep-mine` is about files"), "{told}");
     let told = scene.fails(&["rewind", "t9", "--scope", "conversation", "--yes"]);
     assert!(told.contains("does not have turn 9"), "{told}");
     std::fs::remove_file(claude.path()).unwrap();

@@ -39,6 +39,9 @@ pub enum NoConversation {
         /// Which.
         turn: u32,
     },
+    /// Only some paths.
+    #[error("with only some paths, only files go back")]
+    OnlyPaths,
     /// An agent whose conversations piton cannot branch.
     #[error("piton cannot go back in conversations of {0}")]
     Agent(String),

@@ -9,7 +9,7 @@ use piton_model::{Operation, OperationKind, Rank, Scope, SessionId, Target, Work
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::{ChosenChange, commands};
-use crate::conversation::{BranchAsked, Point, Talk, Terms};
+use crate::conversation::{BranchAsked, NoConversation, Point, Talk, Terms};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::lineage::Lineage;
 use crate::operate::OperationError;
@@ -88,6 +88,9 @@ impl Workspace {
     }
 
     pub(crate) fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Ask, OperationError> {
+        if options.scope.is_some_and(Scope::has_conversation) && !options.paths.is_empty() {
+            return Err(NoConversation::OnlyPaths.into());
+        }
         let found = self.resolve(target);
         if options.scope == Some(Scope::Conversation) {
             // A turn from before piton has no checkpoint, and is in the transcript all the same.

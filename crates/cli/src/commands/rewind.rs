@@ -109,6 +109,18 @@ Examples:
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
+    let of_files = [
+        (args.keep_mine, "--keep-mine"),
+        (args.only_session, "--only-session"),
+        (args.git, "--git"),
+        (args.go.outside, "--outside"),
+    ];
+    if let (Some(ScopeArg::Conversation), Some((_, flag))) = (args.scope, of_files.iter().find(|(given, _)| *given)) {
+        return Err(Failure::user(format!(
+            "`{flag}` is about files, and `--scope conversation` leaves them as they are"
+        ))
+        .hint("`--scope both` takes files and conversation back"));
+    }
     let paths = args.paths.resolve(workspace.path(), &surroundings.here)?;
     let options = RewindOptions {
         paths,
