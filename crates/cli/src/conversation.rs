@@ -106,11 +106,36 @@ pub fn write_prompt(out: &mut dyn Write, look: &Look, prompt: &str, most: usize)
     write_rest(out, look, "  ", lines.len() - shown)
 }
 
+/// What follows what was made, on request: the prompt on the clipboard, and the agent started. `made` is what stays done
+/// where there is nothing to start.
+///
+/// # Errors
+/// Where there is no clipboard or nothing to start; and where the agent could be started this does not return.
+pub fn go_on(
+    console: &mut Console,
+    done: Option<&ConversationOutcome>,
+    copies: bool,
+    resumes: bool,
+    made: &str,
+) -> Result<(), Failure> {
+    if let (true, Some(prompt)) = (copies, done.and_then(|done| done.prompt.as_deref())) {
+        copy(prompt)?;
+        console.say("the prompt is on the clipboard");
+    }
+    match done.filter(|done| done.resume.is_some()) {
+        Some(done) if resumes => Err(resume(console, done)),
+        None if resumes => {
+            Err(Failure::user(format!("there is no conversation to go on with; the {made} itself is done")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Puts a text on the clipboard: by a program where one is installed, else by asking the terminal.
 ///
 /// # Errors
 /// Where there is neither.
-pub fn copy(text: &str) -> Result<(), Failure> {
+fn copy(text: &str) -> Result<(), Failure> {
     const PROGRAMS: [&[&str]; 5] = [
         &["wl-copy"],
         &["xclip", "-selection", "clipboard"],

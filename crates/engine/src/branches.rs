@@ -138,13 +138,12 @@ impl Workspace {
         let lock = self.store.lock(PATIENCE)?;
         let row = self.row_of(&id)?;
         let lineage = self.lineage(&id)?;
-        let root = lineage.sessions().last().cloned();
         let above: HashSet<&SessionId> = lineage.sessions().skip(1).collect();
         let mut changed = Vec::new();
         let mut is_alone = true;
         for other in self.store.sessions()? {
             let Session { id: other_id, rank, .. } = &other.session;
-            if *other_id == id || self.lineage(other_id)?.sessions().last() != root.as_ref() {
+            if *other_id == id || self.lineage(other_id)?.root() != lineage.root() {
                 continue;
             }
             is_alone = false;
@@ -199,7 +198,7 @@ impl Workspace {
 
     pub(crate) fn to_delete(&self, options: &DeleteOptions) -> Result<ToDelete, BranchError> {
         let all = self.store.sessions()?;
-        let current = all.iter().find(|row| row.session.rank != Rank::Deleted).map(|row| row.session.id.clone());
+        let current = self.here()?;
         let why_not = |row: &SessionRow| {
             let id = || row.session.id.clone();
             match () {

@@ -13,7 +13,7 @@ use piton_model::conversation::Began;
 use piton_model::diff;
 use piton_model::edit::{NewTrees, keep};
 use piton_model::plan::{self, Layered, RootState};
-use piton_model::{CheckpointId, Entry, Record, Session, Step, Tree, WorkspacePath};
+use piton_model::{CheckpointId, Entry, Session, Step, Tree, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
 
 use crate::branches::BranchError;
@@ -186,9 +186,7 @@ impl Workspace {
         if let Some(session) = session {
             let record = || -> Result<(), StoreError> {
                 let lock = there.store.lock(PATIENCE)?;
-                let mut writer = there.store.write(&lock)?;
-                writer.record(Record::Session(session))?;
-                writer.commit(true, false)
+                there.record_session(&lock, &session)
             };
             record().map_err(|error| error.to_string())?;
         }

@@ -27,6 +27,11 @@ impl Lineage {
         self.parts.iter().map(|(session, _)| session)
     }
 
+    /// The original that all of them come from: two conversations with the same are of one tree.
+    pub(crate) fn root(&self) -> &SessionId {
+        self.parts.last().map_or(&self.parts[0].0, |(session, _)| session)
+    }
+
     /// Whether a turn is in this conversation.
     pub(crate) fn holds(&self, session: &SessionId, turn: u32) -> bool {
         self.parts.iter().any(|(one, end)| one == session && turn < *end)
@@ -79,9 +84,8 @@ impl Workspace {
     /// Where a conversation comes from that goes elsewhere from a session: from where the user is, where that is a branch
     /// of the same conversation.
     pub(crate) fn comes_from(&self, session: &SessionId) -> Result<SessionId, StoreError> {
-        let root = |of: &SessionId| Ok::<_, StoreError>(self.lineage(of)?.sessions().last().cloned());
         match self.here()? {
-            Some(here) if root(&here)? == root(session)? => Ok(here),
+            Some(here) if self.lineage(&here)?.root() == self.lineage(session)?.root() => Ok(here),
             _ => Ok(session.clone()),
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::target::split_session;
-use piton_model::{Operation, OperationKind, Rank, Scope, SessionId, Target, WorkspacePath};
+use piton_model::{Operation, OperationKind, Scope, SessionId, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::{ChosenChange, commands};
@@ -193,9 +193,7 @@ impl Workspace {
         if let Ok(Target::Turn { .. }) = rest.parse() {
             return Ok(Some(self.lineage(&self.session_meant(session, text)?.session.id)?));
         }
-        let sessions = self.store.sessions()?;
-        let here = sessions.iter().find(|row| row.session.rank != Rank::Deleted).map(|row| &row.session.id);
-        let here = here.map(|id| self.lineage(id)).transpose()?;
+        let here = self.here()?.map(|here| self.lineage(&here)).transpose()?;
         match (&target.checkpoint.place, here) {
             (Some(place), Some(here)) if here.holds(&place.session, place.turn) => Ok(Some(here)),
             (Some(place), _) => Ok(Some(self.lineage(&place.session)?)),

@@ -239,7 +239,7 @@ impl Workspace {
         if let Some(here) = self.place_now()?.map(|place| place.session) {
             let lineage = self.lineage(&here)?;
             for session in sessions.clone() {
-                if self.lineage(&session)?.sessions().last() == lineage.sessions().last() {
+                if self.lineage(&session)?.root() == lineage.root() {
                     sessions.push(here.clone());
                 }
             }

@@ -3,7 +3,7 @@
 //! Asked at a prompt, by the order of records alone: what comes after the session's previous turn began and before this
 //! one. So it is told once, and the next prompt has nothing of it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use piton_agents::Adapter;
@@ -63,7 +63,7 @@ impl Workspace {
     /// them. What one took back and another brought again is as it was.
     fn changed_by(&self, operations: &[OperationRow]) -> Result<Vec<ToldFile>, StoreError> {
         let mut then = None;
-        let mut touched: BTreeMap<WorkspacePath, ()> = BTreeMap::new();
+        let mut touched: BTreeSet<WorkspacePath> = BTreeSet::new();
         for row in operations {
             let before = self.store.checkpoint(&row.before)?;
             let after = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
@@ -71,12 +71,12 @@ impl Workspace {
             let (before, after) = (before.checkpoint.root, after.checkpoint.root);
             then.get_or_insert(before);
             let changes = diff::root_changes(&self.store, Some(&before), Some(&after))?;
-            touched.extend(changes.into_iter().filter(|change| !change.implied).map(|change| (change.path, ())));
+            touched.extend(changes.into_iter().filter(|change| !change.implied).map(|change| change.path));
         }
         let now = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
         let Some((then, now)) = then.zip(now) else { return Ok(Vec::new()) };
         let mut files = Vec::new();
-        for path in touched.into_keys() {
+        for path in touched {
             let was = diff::lookup(&self.store, &then.tree, &path)?;
             let is = diff::lookup(&self.store, &now.tree, &path)?;
             let kind = match (&was, &is) {

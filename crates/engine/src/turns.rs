@@ -6,7 +6,7 @@ use std::sync::Arc;
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::{Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, Place, Rank, Session, SessionId, StepRef, Timestamp, WorkspacePath};
+use piton_model::{Cause, CheckpointId, Place, Session, SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::chosen::ChosenChange;
@@ -305,7 +305,7 @@ impl Workspace {
         let changes = self.store.changes_by_session(&is_wanted)?;
         let rows = self.store.sessions()?;
         let titles = Titles::of(&rows, self.store.first_prompts()?);
-        let current = rows.iter().find(|row| row.session.rank != Rank::Deleted).map(|row| row.session.id.clone());
+        let current = self.here()?;
         let view = |row: SessionRow| {
             let live = self.is_live(&row);
             let session = row.session;

@@ -62,19 +62,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if !console.is_json() {
         console.say_with(|out, look| write_rest(out, look, &forked));
     }
-    if let Some(done) = &forked.outcome.conversation {
-        if let (true, Some(prompt)) = (args.copy, &done.prompt) {
-            conversation::copy(prompt)?;
-            console.say("the prompt is on the clipboard");
-        }
-        if args.resume && done.resume.is_some() {
-            return Err(conversation::resume(console, done));
-        }
-    }
-    if args.resume {
-        return Err(Failure::user("there is no conversation to go on with; the fork itself is done"));
-    }
-    Ok(())
+    conversation::go_on(console, forked.outcome.conversation.as_ref(), args.copy, args.resume, "fork")
 }
 
 /// What was made.

@@ -167,19 +167,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             console.say("`piton redo` takes it back");
         }
     }
-    if let Some(done) = &outcome.conversation {
-        if let (true, Some(prompt)) = (args.copy, &done.prompt) {
-            conversation::copy(prompt)?;
-            console.say("the prompt is on the clipboard");
-        }
-        if args.resume && done.resume.is_some() {
-            return Err(conversation::resume(console, done));
-        }
-    }
-    if args.resume {
-        return Err(Failure::user("there is no conversation to go on with; the rewind itself is done"));
-    }
-    Ok(())
+    conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")
 }
 
 impl Args {
