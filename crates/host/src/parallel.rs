@@ -1,4 +1,4 @@
-//! The same work for many numbers, on all cores.
+//! The same work on all cores, and for many numbers.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +13,41 @@ pub(crate) fn threads() -> usize {
     // Asked of the scheduler alone: the standard library reads half a dozen files of the control groups as well.
     let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |cores| cores.count() as usize);
     allowed.clamp(1, 8)
+}
+
+/// Does `work` on so many threads at once, this one among them. Each takes its share of what there is to do by itself, so
+/// that it does not matter how many of them there are, nor how soon they begin.
+pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
+    let here = rustix::thread::sched_getcpu();
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|| {
+                leave(here);
+                work();
+            });
+        }
+        if threads > 1 {
+            // To one that waits on this core, so that it can leave it.
+            std::thread::yield_now();
+        }
+        work();
+    });
+}
+
+/// Goes to another core than this one. A new thread often begins on the core of the one that made it and stays there
+/// for many milliseconds while another core has nothing to do: longer than most of what is done together here.
+fn leave(core: usize) {
+    use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+    if sched_getcpu() != core {
+        return;
+    }
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut others = allowed;
+    others.unset(core);
+    // Only a push: from then on it may run where it will. Where the system refuses, it is slower and no more.
+    if sched_setaffinity(None, &others).is_ok() {
+        let _ = sched_setaffinity(None, &allowed);
+    }
 }
 
 /// Does `work` for each number below `count` and returns what it gave, in order; the first error ends it. Each thread
@@ -51,12 +86,7 @@ pub fn in_parallel<S, T: Send, E: Send>(
         }
         done.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads().min(count.div_ceil(SHARE)) {
-            scope.spawn(run);
-        }
-        run();
-    });
+    together(threads().min(count.div_ceil(SHARE)), run);
     if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
         return Err(error);
     }
@@ -68,6 +98,14 @@ pub fn in_parallel<S, T: Send, E: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_thread_works_once_and_may_run_on_every_core_it_might_before() {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        let seen = Mutex::new(Vec::new());
+        together(4, || seen.lock().unwrap().push(rustix::thread::sched_getaffinity(None).unwrap()));
+        assert_eq!(seen.into_inner().unwrap(), vec![allowed; 4]);
+    }
 
     #[test]
     fn results_come_in_order_and_an_error_ends_it() {

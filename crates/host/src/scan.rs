@@ -14,6 +14,7 @@ use piton_model::{SkipReason, WorkspacePath};
 
 use crate::assemble::{assemble, partial_index};
 use crate::index::{FolderView, Index, Kind, Signature};
+use crate::parallel::{threads, together};
 use crate::read::{Reading, Sink, read_file};
 use crate::root::{Nearby, Root};
 use crate::rules::{RuleOptions, Rules, join, parent_of};
@@ -101,7 +102,7 @@ pub enum ScanError<E> {
 
 /// Scans the workspace.
 pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<Scan, ScanError<S::Error>> {
-    let threads = crate::parallel::threads();
+    let threads = threads();
     // Whether a file was as young as a reading is told by the clock: after it was set back, that does not hold.
     let options = ScanOptions { index: options.index.filter(|i| i.made_at <= options.now_ns), ..options };
     let rules = Rules::load(root, options.rules.clone());
@@ -217,12 +218,7 @@ fn suspects(root: &Root, index: &Index, threads: usize) -> Vec<usize> {
         }
         found.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(index.len() / SHARE + 1) {
-            scope.spawn(work);
-        }
-        work();
-    });
+    together(threads.min(index.len() / SHARE + 1), work);
     found.into_inner().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -356,12 +352,7 @@ impl<S: Sink> Reader<'_, S> {
             }
             results.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
         };
-        std::thread::scope(|scope| {
-            for _ in 1..threads.min(files.len().div_ceil(SHARE)).max(1) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        together(threads.min(files.len().div_ceil(SHARE)), work);
         if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
             return Err(error);
         }

@@ -104,12 +104,7 @@ impl Walk<'_> {
         let rules_changed = AtomicBool::new(false);
         let files = AtomicU64::new(0);
         let found = Mutex::new(Found::default());
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(|| self.work(&queue, &known, &rules_changed, &files, &found));
-            }
-            self.work(&queue, &known, &rules_changed, &files, &found);
-        });
+        crate::parallel::together(threads, || self.work(&queue, &known, &rules_changed, &files, &found));
         let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
         found.rules_changed = rules_changed.into_inner();
         found.too_many = files.into_inner() > self.most_files;
