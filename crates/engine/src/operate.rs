@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use piton_host::apply::{Applier, ApplyError, Content, make_root};
+use piton_host::apply::{Applier, ApplyError, Content, Swapped, make_root};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, in_parallel};
 use piton_model::conversation::ConversationMove;
@@ -385,10 +385,10 @@ impl Workspace {
         let applier = begun.applier(root);
         let outer = Outer::of(&begun.operation).map_err(|e| self.folder_error(e))?;
         let outer = outer.as_ref().map(Outer::applier);
-        let (mut swapped, mut swapped_outside) = (0, 0);
+        let (swapped, swapped_outside) = (Swapped::default(), Swapped::default());
         let git = begun.operation.git.as_ref();
         let result = self
-            .stage_and_swap(&applier, outer.as_ref(), &mut swapped, &mut swapped_outside)
+            .stage_and_swap(&applier, outer.as_ref(), &swapped, &swapped_outside)
             .and_then(|checked| git.map_or(Ok(()), |change| self.move_git(change, GitEnd::After)).map(|()| checked));
         result.map_err(|error| {
             let full_disk = match &error {
@@ -409,9 +409,9 @@ impl Workspace {
                     self.move_git(change, GitEnd::Before)?;
                 }
                 if let Some(outer) = &outer {
-                    put_back_outside(outer, swapped_outside).map_err(outside)?;
+                    put_back_outside(outer, &swapped_outside).map_err(outside)?;
                 }
-                self.put_back(lock, &applier, swapped, &begun.before)
+                self.put_back(lock, &applier, &swapped, &begun.before)
             };
             match back() {
                 Ok(()) => {
@@ -455,8 +455,8 @@ impl Workspace {
         &self,
         applier: &Applier<'_>,
         outer: Option<&Applier<'_>>,
-        swapped: &mut usize,
-        swapped_outside: &mut usize,
+        swapped: &Swapped,
+        swapped_outside: &Swapped,
     ) -> Result<Checked, ApplyError<StoreError>> {
         applier.open_folders()?;
         self.store.read_steadily(|| applier.stage(&FromStore(&self.store)))?;
@@ -488,14 +488,12 @@ impl Workspace {
         &self,
         lock: &Lock,
         applier: &Applier<'_>,
-        swapped: usize,
+        swapped: &Swapped,
         before: &Checkpoint,
     ) -> Result<(), ApplyError<StoreError>> {
         // The refusal may have come when some of them were closed already.
         applier.reopen_folders();
-        for number in (0..swapped).rev() {
-            applier.swap_back(number)?;
-        }
+        applier.swap_all_back(swapped)?;
         self.clear_all(lock, applier, before)?;
         applier.close_folders(false)
     }
@@ -660,10 +658,8 @@ impl Begun {
 }
 
 /// Swaps files elsewhere back and removes what was staged for them: piton's own writing, or what was captured.
-pub(crate) fn put_back_outside(outer: &Applier<'_>, swapped: usize) -> Result<(), ApplyError<StoreError>> {
-    for number in (0..swapped).rev() {
-        outer.swap_back(number)?;
-    }
+pub(crate) fn put_back_outside(outer: &Applier<'_>, swapped: &Swapped) -> Result<(), ApplyError<StoreError>> {
+    outer.swap_all_back(swapped)?;
     outer.clear_all()
 }
 

@@ -124,7 +124,7 @@ impl Workspace {
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
         let outside = if options.paths.is_empty() {
-            OutsideChanges::since(&steps, &self.operations_since(target.seq)?)
+            OutsideChanges::since(&steps, &self.operations_outside(target.seq)?)
         } else {
             OutsideChanges::default()
         };
@@ -177,10 +177,11 @@ impl Workspace {
         })
     }
 
-    /// The operations that were carried out after a record, oldest first.
-    fn operations_since(&self, seq: u64) -> Result<Vec<(u64, Operation)>, StoreError> {
+    /// The operations that changed files outside the workspace after a record, oldest first. The record of an operation
+    /// names all its files: it is read only where that is needed.
+    fn operations_outside(&self, seq: u64) -> Result<Vec<(u64, Operation)>, StoreError> {
         let mut rows = self.store.operations()?;
-        rows.retain(|row| row.seq > seq && row.state == OperationState::Done);
+        rows.retain(|row| row.seq > seq && row.outside && row.state == OperationState::Done);
         // What a damaged record did cannot be told; the files themselves still tell what can be put back.
         let operations = rows.iter().rev().filter_map(|row| Some((row.seq, self.store.operation(row).ok()?)));
         Ok(operations.collect())

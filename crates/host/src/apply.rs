@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
 use rustix::fs::{
@@ -92,6 +92,21 @@ pub struct Applier<'a> {
     pub folders: &'a [FolderMode],
 }
 
+/// Which steps of an operation were swapped.
+#[derive(Debug, Default)]
+pub struct Swapped(Mutex<Vec<usize>>);
+
+impl Swapped {
+    fn note(&self, number: usize) {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).push(number);
+    }
+
+    /// Their numbers, in the order in which they were swapped.
+    fn numbers(&self) -> Vec<usize> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+}
+
 impl<'a> Applier<'a> {
     /// The path of a step's own name, beside its path.
     pub fn staged_path(&self, step: usize) -> Vec<u8> {
@@ -147,17 +162,17 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Swaps what is staged with what is there, step by step from `0`; `done` counts the steps that were swapped.
-    pub fn swap<E>(&self, done: &mut usize) -> Result<(), ApplyError<E>> {
-        let mut parents = Parents::new(self.root);
-        while *done < self.steps.len() {
-            let step = &self.steps[*done];
+    /// Swaps what is staged with what is there, several steps at once: none is beneath another. Notes those that were
+    /// swapped, whether or not all are.
+    pub fn swap<E: Send>(&self, swapped: &Swapped) -> Result<(), ApplyError<E>> {
+        let swap = |parents: &mut Parents<'a>, number: usize| {
+            let step = &self.steps[number];
             let error = at(&step.path);
             point("apply:swap").map_err(&error)?;
             let (parent, name) = parents.of(&step.path).map_err(&error)?;
-            let staged = self.staged_name(*done);
+            let staged = self.staged_name(number);
             let result = match (&step.before, &step.after) {
-                (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(*done)),
+                (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(number)),
                 (None, Some(_)) => renameat_with(parent, &staged[..], parent, name, RenameFlags::NOREPLACE),
                 (Some(_), None) => renameat_with(parent, name, parent, &staged[..], RenameFlags::NOREPLACE),
                 (None, None) => Ok(()),
@@ -166,9 +181,16 @@ impl<'a> Applier<'a> {
                 Errno::EXIST | Errno::NOENT => ApplyError::Stale { path: step.path.clone() },
                 errno => ApplyError::Path { path: step.path.clone(), source: errno.into() },
             })?;
-            *done += 1;
-        }
+            swapped.note(number);
+            Ok(())
+        };
+        in_parallel(self.steps.len(), || Parents::new(self.root), swap)?;
         Ok(())
+    }
+
+    /// Swaps all steps back that were swapped.
+    pub fn swap_all_back<E>(&self, swapped: &Swapped) -> Result<(), ApplyError<E>> {
+        swapped.numbers().into_iter().rev().try_for_each(|number| self.swap_back(number))
     }
 
     /// Swaps one step back. Needs no space: it is the same rename.
@@ -559,5 +581,53 @@ impl<'r> Parents<'r> {
         self.name = name.as_bytes().to_vec();
         let last = self.last.insert((parent, fd));
         Ok((last.1.as_fd(), &self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Enough steps for several threads, and one that cannot be swapped: those that were, whichever they are, go back.
+    #[test]
+    fn a_step_that_fails_among_many_leaves_a_note_of_all_that_were_swapped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |number: usize| format!("d{}/f{number}", number / 50);
+        let entry = Some(Entry::File { mode: 0o644, size: 3, blob: ObjectId([0; 32]) });
+        let step = |number: usize| Step {
+            path: WorkspacePath::new(path(number)).unwrap(),
+            before: entry.clone(),
+            after: entry.clone(),
+        };
+        let steps: Vec<Step> = (0..400).map(step).collect();
+        let root = Root::open(folder.path()).unwrap();
+        let operation = OperationId::from_random([7; 8]);
+        let applier = Applier { root: &root, operation: &operation, steps: &steps, folders: &[] };
+        let here = |number: usize| folder.path().join(path(number));
+        let beside = |number: usize| {
+            folder.path().join(std::path::Path::new(std::str::from_utf8(&applier.staged_path(number)).unwrap()))
+        };
+        for number in 0..steps.len() {
+            std::fs::create_dir_all(here(number).parent().unwrap()).unwrap();
+            std::fs::write(here(number), "old").unwrap();
+            std::fs::write(beside(number), "new").unwrap();
+        }
+        std::fs::remove_file(here(301)).unwrap();
+
+        let swapped = Swapped::default();
+        let refused = applier.swap::<()>(&swapped);
+        assert!(matches!(refused, Err(ApplyError::Stale { path }) if path == steps[301].path));
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        let numbers = swapped.numbers();
+        for number in (0..steps.len()).filter(|number| *number != 301) {
+            let expected = if numbers.contains(&number) { ["new", "old"] } else { ["old", "new"] };
+            assert_eq!([read(here(number)), read(beside(number))], expected, "{number}");
+        }
+        assert!(!numbers.is_empty() && !numbers.contains(&301));
+
+        applier.swap_all_back::<()>(&swapped).unwrap();
+        for number in (0..steps.len()).filter(|number| *number != 301) {
+            assert_eq!([read(here(number)), read(beside(number))], ["old", "new"], "{number}");
+        }
     }
 }

@@ -71,6 +71,8 @@ pub struct Plan {
     pub conflicts: Vec<WorkspacePath>,
     /// Trees that the steps name and no checkpoint has.
     pub new_trees: NewTrees,
+    /// The roots that it leads from and to, where nothing of the way is left out.
+    pub exact: Option<(RootState, RootState)>,
 }
 
 impl Plan {
@@ -81,6 +83,9 @@ impl Plan {
 
     /// The root after the plan, given the root before it.
     pub fn result<S: TreeSource>(&self, source: &S, now: RootState) -> Result<(RootState, NewTrees), S::Error> {
+        if let Some((_, to)) = self.exact.filter(|(from, _)| *from == now) {
+            return Ok((to, self.new_trees.clone()));
+        }
         let layered = Layered { over: &self.new_trees, under: source };
         let mut edits: Vec<(WorkspacePath, Edit)> = Vec::new();
         let mut mode = now.mode;
@@ -105,13 +110,15 @@ pub fn plan<S: TreeSource>(
     target: RootState,
     scope: &[WorkspacePath],
 ) -> Result<Plan, S::Error> {
-    let mut planner = Planner { source, scope, plan: Plan::default(), folders: BTreeMap::new() };
+    let mut planner =
+        Planner { source, scope, plan: Plan::default(), folders: BTreeMap::new(), is_exact: scope.is_empty() };
     let root = WorkspacePath::root();
     if planner.reach(&root) == Reach::Within && now.mode != target.mode {
         planner.folder_mode(&root, now.mode, target.mode);
     }
     planner.folder(&root, now.mode, Some(&now.tree), Some(&target.tree))?;
     planner.plan.folders = planner.folders.into_values().collect();
+    planner.plan.exact = planner.is_exact.then_some((now, target));
     Ok(planner.plan)
 }
 
@@ -147,6 +154,8 @@ struct Planner<'a, S> {
     scope: &'a [WorkspacePath],
     plan: Plan,
     folders: BTreeMap<WorkspacePath, FolderMode>,
+    /// Whether all that differs is a step or a folder's bits.
+    is_exact: bool,
 }
 
 impl<S: TreeSource> Planner<'_, S> {
@@ -176,6 +185,7 @@ impl<S: TreeSource> Planner<'_, S> {
             return Ok(());
         }
         let (now, target) = (self.load(now)?, self.load(target)?);
+        self.is_exact &= now.has_git == target.has_git;
         let steps = self.plan.steps.len();
         for (name, have, want) in pairs(&now, &target) {
             if have != want {
@@ -200,9 +210,15 @@ impl<S: TreeSource> Planner<'_, S> {
             return Ok(());
         }
         match (have, want) {
-            (None, None) | (Some(Entry::Skipped { .. }), None) | (None, Some(Entry::Skipped { .. })) => {}
-            (Some(_), Some(Entry::Skipped { reason })) => self.plan.kept.push((path, *reason)),
+            (None, None) | (Some(Entry::Skipped { .. }), None) | (None, Some(Entry::Skipped { .. })) => {
+                self.is_exact = false;
+            }
+            (Some(_), Some(Entry::Skipped { reason })) => {
+                self.is_exact = false;
+                self.plan.kept.push((path, *reason));
+            }
             (Some(Entry::Skipped { reason }), Some(want)) => {
+                self.is_exact = false;
                 if reason.is_by_rule() {
                     self.ask_for(&path, want)?;
                 }
@@ -215,13 +231,17 @@ impl<S: TreeSource> Planner<'_, S> {
                 self.folder(&path, *mode, Some(tree), Some(want))?;
             }
             (Some(Entry::Folder { mode, tree, holds_skipped }), None) if *holds_skipped || reach == Reach::Above => {
+                self.is_exact = false;
                 self.folder(&path, *mode, Some(tree), None)?;
             }
             // What is asked for lies in a folder that the target does not have, so there it is absent.
             (Some(Entry::Folder { mode, tree, .. }), Some(_)) if reach == Reach::Above => {
                 self.folder(&path, *mode, Some(tree), None)?;
             }
-            (Some(Entry::Folder { holds_skipped: true, .. }), Some(_)) => self.plan.conflicts.push(path),
+            (Some(Entry::Folder { holds_skipped: true, .. }), Some(_)) => {
+                self.is_exact = false;
+                self.plan.conflicts.push(path);
+            }
             (Some(_), Some(Entry::Folder { .. })) if reach == Reach::Above => self.plan.conflicts.push(path),
             (Some(_), _) if reach == Reach::Above => {}
             (have, want) => {
@@ -229,6 +249,7 @@ impl<S: TreeSource> Planner<'_, S> {
                     Some(want) => self.makeable(&path, want)?,
                     None => None,
                 };
+                self.is_exact &= after.as_ref() == want;
                 // A folder of which nothing is asked for, or nothing can be made, need not be there.
                 if have.is_some() || after.is_some() {
                     self.plan.steps.push(Step { path, before: have.cloned(), after });
@@ -320,16 +341,17 @@ mod tests {
         found.extend(plan.unknown.iter().map(|p| format!("? {}", p.display())));
         found.extend(plan.conflicts.iter().map(|p| format!("! {}", p.display())));
         assert_eq!(found, expected);
+        // Computed step by step, whatever the plan says of itself.
+        let computed = Plan { exact: None, ..plan.clone() }.result(&forest.0, now).unwrap();
+        if plan.exact.is_some() {
+            assert_eq!((computed.0, plan.exact), (target, Some((now, target))));
+        }
         if plan.kept.is_empty() && plan.conflicts.is_empty() && scope.is_empty() && !plan_holds_skipped(&forest, now) {
-            let (result, _) = plan.result(&forest.0, now).unwrap();
-            let made = Forest(forest.0.clone()).0;
-            let again = crate::diff::changes(
-                &Layered { over: &plan.result(&made, now).unwrap().1, under: &made },
-                Some(&result.tree),
-                Some(&target.tree),
-            )
-            .unwrap();
+            let (result, new) = computed;
+            let layered = Layered { over: &new, under: &forest.0 };
+            let again = crate::diff::changes(&layered, Some(&result.tree), Some(&target.tree)).unwrap();
             assert!(again.is_empty(), "the result differs from the target: {again:?}");
+            assert_eq!(plan.exact.is_some(), result == target);
         }
     }
 

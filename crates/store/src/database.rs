@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 6;
+pub(crate) const VERSION: i64 = 7;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 13] = [
@@ -27,7 +27,7 @@ pub(crate) const VIEW: [(&str, &str); 13] = [
     ),
     ("names", "name, checkpoint, seq"),
     ("annotations", "checkpoint, text, seq"),
-    ("operations", "id, seq, kind, target, about, began_at, before, went, state, after, why, ended_at"),
+    ("operations", "id, seq, kind, target, about, began_at, before, went, outside, state, after, why, ended_at"),
     (
         "sessions",
         "id, seq, agent, agent_id, name, transcript, started_at, origin, rank, kept, ended_at, heard, last_seq, last_at",
@@ -71,7 +71,7 @@ CREATE INDEX names_of ON names(checkpoint);
 CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE operations(
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT, about TEXT, began_at INTEGER NOT NULL,
-  before TEXT NOT NULL, went TEXT, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
+  before TEXT NOT NULL, went TEXT, outside INTEGER NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
 CREATE TABLE sessions(
@@ -266,8 +266,8 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 K::Undo { .. } | K::Branch => None,
             };
             db.prepare_cached(
-                "INSERT OR REPLACE INTO operations(id, seq, kind, target, about, began_at, before, went, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending')",
+                "INSERT OR REPLACE INTO operations(id, seq, kind, target, about, began_at, before, went, outside, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'pending')",
             )?
             .execute(params![
                 o.id.as_str(),
@@ -277,7 +277,8 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 o.about,
                 o.began_at.0,
                 o.before.as_str(),
-                o.conversation.as_ref().map(|c| serde_json::to_string(&c.went)).transpose().map_err(to_sql)?
+                o.conversation.as_ref().map(|c| serde_json::to_string(&c.went)).transpose().map_err(to_sql)?,
+                !o.outside.is_empty()
             ])?;
         }
         Record::Ended { operation, outcome, ended_at } => {

@@ -80,6 +80,8 @@ pub struct OperationRow {
     pub why: Option<String>,
     /// Where it went with the conversation.
     pub went: Option<Went>,
+    /// Whether it changed files outside the workspace.
+    pub outside: bool,
 }
 
 const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, \
@@ -90,7 +92,7 @@ const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree,
 const LISTED: &str = ", octet_length(owned) > 2 AND substr(owned, -12) <> '\"paths\":[]}]' FROM checkpoints";
 
 const OPERATION: &str =
-    "SELECT id, seq, kind, target, began_at, before, state, after, why, about, went FROM operations";
+    "SELECT id, seq, kind, target, began_at, before, state, after, why, about, went, outside FROM operations";
 
 impl Store {
     /// The workspace as it was last recorded.
@@ -367,6 +369,7 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
             .get::<_, Option<String>>(10)?
             .map(|went| serde_json::from_str(&went).map_err(from_sql))
             .transpose()?,
+        outside: row.get(11)?,
     })
 }
 
