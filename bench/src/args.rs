@@ -9,9 +9,10 @@ use crate::Result;
 pub const HELP: &str = "\
 Measures piton beside shadow git repositories and prints a table of medians and ratios.
 
-usage: bench/run [--quick] [--tree 1k|12k|hook|undo|blame|100k|500mb]... [--piton PATH] [--json FILE] [--keep DIR]
+usage: bench/run [--quick|--trial] [--tree 1k|12k|hook|undo|blame|100k|500mb]... [--piton PATH] [--json FILE] [--keep DIR]
 
   --quick       only 1k, 12k, the hook, undo and blame, fewer rounds
+  --trial       all but 12k and 100k in miniature, a few seconds: shows that the bench works, and nothing else
   --tree NAME   only this tree; may be given more than once
   --piton PATH  the binary to measure (default: target/release/piton)
   --json FILE   where all figures go (default: target/bench.json)
@@ -30,6 +31,8 @@ pub struct Args {
     pub help: bool,
     /// Fewer rounds.
     pub quick: bool,
+    /// In miniature.
+    pub trial: bool,
     /// Which of `TREES`, in their order.
     pub trees: Vec<&'static str>,
     /// The binary to measure.
@@ -46,6 +49,7 @@ impl Args {
         let mut parsed = Self {
             help: false,
             quick: false,
+            trial: false,
             trees: Vec::new(),
             piton: PathBuf::from("target/release/piton"),
             json: PathBuf::from("target/bench.json"),
@@ -58,6 +62,7 @@ impl Args {
             match arg.to_str() {
                 Some("--help" | "-h") => parsed.help = true,
                 Some("--quick") => parsed.quick = true,
+                Some("--trial") => parsed.trial = true,
                 Some("--tree") => chosen.push(tree(&value()?)?),
                 Some("--piton") => parsed.piton = value()?.into(),
                 Some("--json") => parsed.json = value()?.into(),
@@ -65,9 +70,13 @@ impl Args {
                 _ => return Err(format!("unknown argument `{}`; `--help` lists all", arg.display()).into()),
             }
         }
-        let default = if parsed.quick { &TREES[..5] } else { &TREES[..] };
+        let left_out: &[&str] = match (parsed.trial, parsed.quick) {
+            (true, _) => &["12k", "100k"],
+            (false, true) => &["100k", "500mb"],
+            (false, false) => &[],
+        };
         let wanted =
-            |name: &&'static str| if chosen.is_empty() { default.contains(name) } else { chosen.contains(name) };
+            |name: &&'static str| if chosen.is_empty() { !left_out.contains(name) } else { chosen.contains(name) };
         parsed.trees = TREES.into_iter().filter(wanted).collect();
         Ok(parsed)
     }
@@ -95,6 +104,7 @@ mod tests {
     fn quick_leaves_out_the_slow_trees_unless_they_are_named() {
         assert_eq!(trees("--quick"), ["1k", "12k", "hook", "undo", "blame"]);
         assert_eq!(trees("--quick --tree 100k"), ["100k"]);
+        assert_eq!(trees("--trial"), ["1k", "hook", "undo", "blame", "500mb"]);
     }
 
     #[test]

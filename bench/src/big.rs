@@ -11,7 +11,8 @@ use crate::fingerprint::Fingerprint;
 use crate::peers::{Contender, Git, Piton, Place, State, Style};
 use crate::prng::Prng;
 use crate::process::{millis, settle};
-use crate::report::{Figure, Goal, Row, Section, Unit};
+use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
+use crate::scale::Scale;
 use crate::tree::Tree;
 use crate::{Result, context, say, text};
 
@@ -23,12 +24,13 @@ const STRIPE: usize = 1_000_000;
 const BESIDE: usize = 1_000;
 
 /// Measures piton and the given style of git on the large file.
-pub fn run(place: &Place, piton: &Path, style: Style, seed: u64) -> Result<Section> {
+pub fn run(place: &Place, piton: &Path, style: Style, scale: Scale, seed: u64) -> Result<Section> {
     say("500mb: writing the tree");
-    let tree = Tree::plan(seed, BESIDE);
+    let (length, beside) = (scale.of(LENGTH), scale.of(BESIDE));
+    let tree = Tree::plan(seed, beside);
     tree.write(&place.workspace)?;
     let file = place.workspace.join("recording.dat");
-    write_large(&file, seed)?;
+    write_large(&file, length, seed)?;
     let mut contenders: Vec<Box<dyn Contender>> =
         vec![Box::new(Piton::new(piton, place)), Box::new(Git::new(style, place))];
 
@@ -81,7 +83,11 @@ pub fn run(place: &Place, piton: &Path, style: Style, seed: u64) -> Result<Secti
     };
     Ok(Section {
         name: "500mb".to_owned(),
-        title: "500mb: 1,000 files and one of 500 MB, half text and half noise".to_owned(),
+        title: format!(
+            "500mb: {} files and one of {} MB, half text and half noise",
+            thousands(&beside.to_string()),
+            length / 1_000_000
+        ),
         rows: vec![
             row("first capture", Unit::Millis, first, Goal::None),
             row("a few bytes changed", Unit::Millis, again, Goal::None),
@@ -91,10 +97,10 @@ pub fn run(place: &Place, piton: &Path, style: Style, seed: u64) -> Result<Secti
     })
 }
 
-fn write_large(path: &PathBuf, seed: u64) -> Result<()> {
+fn write_large(path: &PathBuf, length: usize, seed: u64) -> Result<()> {
     let mut rng = Prng::new(seed, u64::MAX - 1);
     let mut out = BufWriter::new(fs::File::create(path).map_err(context(path))?);
-    for stripe in 0..LENGTH / STRIPE {
+    for stripe in 0..length / STRIPE {
         let bytes = if stripe % 2 == 0 { text::source(&mut rng, STRIPE) } else { rng.noise(STRIPE) };
         out.write_all(&bytes).map_err(context(path))?;
     }

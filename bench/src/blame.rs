@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::peers::Place;
 use crate::prng::Prng;
 use crate::process::{self, Timed, millis, settle};
-use crate::report::{Figure, Goal, Row, Section, Unit};
+use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
+use crate::scale::Scale;
 use crate::tree::Tree;
 use crate::{Result, context, say, text};
 
@@ -51,9 +52,10 @@ impl Commands<'_> {
 }
 
 /// Measures blame.
-pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Section> {
+pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
     say("blame: writing the tree");
-    Tree::plan(seed, BESIDE).write(&place.workspace)?;
+    let (length, count, beside) = (scale.of(LINES), scale.of(VERSIONS), scale.of(BESIDE));
+    Tree::plan(seed, beside).write(&place.workspace)?;
     let gits = [place.root.join("git-loose"), place.root.join("git-gc")];
     let commands = Commands { place, piton, gits };
     commands.git(0, &["init", "-q"])?;
@@ -63,16 +65,16 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Sect
         commands.git(0, &["config", key, value])?;
     }
 
-    say(&format!("blame: {VERSIONS} versions"));
+    say(&format!("blame: {count} versions"));
     let mut rng = Prng::new(seed, u64::MAX - 2);
-    let mut lines = first_version(&mut rng);
+    let mut lines = first_version(&mut rng, length);
     let file = place.workspace.join(FILE);
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(context(folder))?;
     }
     // The number of the version that a checkpoint or a commit has.
     let mut versions: HashMap<String, usize> = HashMap::new();
-    for version in 0..VERSIONS {
+    for version in 0..count {
         if version > 0 {
             edit(&mut rng, &mut lines, version);
         }
@@ -89,7 +91,7 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Sect
     copy.arg("-r").args(&commands.gits);
     process::run(copy)?;
     commands.git(1, &["gc", "-q"])?;
-    check(&commands, &versions)?;
+    check(&commands, &versions, length)?;
 
     say("blame: measuring");
     let mut samples = vec![Vec::new(); 3];
@@ -114,23 +116,28 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Sect
     };
     Ok(Section {
         name: "blame".to_owned(),
-        title: "blame: a file of 5,000 lines with 300 versions, 1,000 files beside it".to_owned(),
+        title: format!(
+            "blame: a file of {} lines with {count} versions, {} files beside it",
+            thousands(&length.to_string()),
+            thousands(&beside.to_string())
+        ),
         rows: vec![row],
     })
 }
 
-fn first_version(rng: &mut Prng) -> Vec<Vec<u8>> {
+fn first_version(rng: &mut Prng, length: usize) -> Vec<Vec<u8>> {
     let mut lines: Vec<Vec<u8>> = Vec::new();
-    while lines.len() < LINES {
+    while lines.len() < length {
         let more = text::source(rng, 100_000);
         lines.extend(more.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).map(Vec::from));
     }
-    lines.truncate(LINES);
+    lines.truncate(length);
     lines
 }
 
 /// What a step of an agent does to a file: a few places, some lines each; the length stays.
 fn edit(rng: &mut Prng, lines: &mut Vec<Vec<u8>>, version: usize) {
+    let length = lines.len();
     for place in 0..3 {
         let at = rng.below(lines.len() - 10);
         let count = 1 + rng.below(5);
@@ -138,11 +145,11 @@ fn edit(rng: &mut Prng, lines: &mut Vec<Vec<u8>>, version: usize) {
         let new: Vec<_> = new.collect();
         lines.splice(at..at + 1 + rng.below(5), new);
     }
-    lines.resize_with(LINES, || format!("// version {version}\n").into_bytes());
+    lines.resize_with(length, || format!("// version {version}\n").into_bytes());
 }
 
 /// A fast answer that is wrong would be worth nothing: both must say the same of nearly every line.
-fn check(commands: &Commands<'_>, versions: &HashMap<String, usize>) -> Result<()> {
+fn check(commands: &Commands<'_>, versions: &HashMap<String, usize>, length: usize) -> Result<()> {
     let answer: Value = serde_json::from_slice(&commands.piton(&["blame", FILE, "--json"])?.value)?;
     let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
     let origins: Vec<Option<usize>> = list("origins")
@@ -157,8 +164,8 @@ fn check(commands: &Commands<'_>, versions: &HashMap<String, usize>) -> Result<(
     let gits: Vec<Option<usize>> =
         blame.lines().map(|line| versions.get(line.split(' ').next().unwrap_or_default()).copied()).collect();
     let same = pitons.iter().zip(&gits).filter(|(a, b)| a == b && a.is_some()).count();
-    let share = same as f64 / LINES as f64;
-    if (pitons.len(), gits.len()) != (LINES, LINES) || share < AGREEMENT {
+    let share = same as f64 / length as f64;
+    if (pitons.len(), gits.len()) != (length, length) || share < AGREEMENT {
         let (a, b) = (pitons.len(), gits.len());
         return Err(format!("piton and git agree on {same} lines only; piton has {a}, git has {b}").into());
     }

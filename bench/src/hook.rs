@@ -11,7 +11,8 @@ use crate::attic::Attic;
 use crate::edits::Editor;
 use crate::peers::{Contender, Git, Place, Style};
 use crate::process::{self, millis, settle};
-use crate::report::{Figure, Goal, Row, Section, Unit};
+use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
+use crate::scale::Scale;
 use crate::tree::Tree;
 use crate::{Result, context, say};
 
@@ -65,9 +66,10 @@ impl Hook {
 }
 
 /// Measures the hook.
-pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Vec<Section>> {
+pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Vec<Section>> {
     say("hook: writing the tree");
-    let tree = Tree::plan(seed, FILES);
+    let files = scale.of(FILES);
+    let tree = Tree::plan(seed, files);
     tree.write(&place.workspace)?;
     let mut editor = Editor::new(&place.workspace, &tree, Attic::new(place.root.join("attic")));
     let mut hook = Hook::new(piton, place);
@@ -99,7 +101,8 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Vec<
         let labels = ["piton", gits[0].label(), gits[1].label()];
         rows.push(row(name, &labels, samples, Goal::None));
     }
-    let captures = Section { name: "hook".into(), title: "hook: the event before a tool, 12,000 files".into(), rows };
+    let title = format!("hook: the event before a tool, {} files", thousands(&files.to_string()));
+    let captures = Section { name: "hook".into(), title, rows };
 
     say("hook: an event without a capture");
     let mut samples = vec![Vec::new(); 2];

@@ -18,6 +18,7 @@ mod prng;
 mod process;
 mod report;
 mod rounds;
+mod scale;
 mod text;
 mod tree;
 mod undo;
@@ -34,6 +35,7 @@ use crate::machine::Machine;
 use crate::peers::{Contender, Git, Piton, Place, Style};
 use crate::report::Section;
 use crate::rounds::{Bench, Rounds};
+use crate::scale::Scale;
 use crate::tree::Tree;
 
 /// A result whose error is only ever shown.
@@ -62,6 +64,9 @@ fn run() -> Result<()> {
     let scratch = Scratch::create(args.keep.as_deref())?;
     let machine = Machine::look(&scratch.path);
 
+    if args.trial {
+        say("in miniature: the figures say nothing about speed");
+    }
     let sections = measure(&args, &piton, &scratch.path)?;
     print!("{}", report::text(&machine, &sections));
     if let Some(folder) = args.json.parent() {
@@ -75,31 +80,32 @@ fn run() -> Result<()> {
 
 /// All trees; `rounds` says why housekeeping comes after all of them.
 fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
+    let scale = if args.trial { Scale::TRIAL } else { Scale::FULL };
     let mut benches = Vec::new();
     let mut large = Vec::new();
     for name in &args.trees {
         let place = Place::create(scratch.join(name))?;
         match files(name) {
             Some(files) => {
-                let (mut bench, title) = prepare(name, files, rounds(name, args.quick), &place, piton)?;
+                let (mut bench, title) = prepare(name, files, rounds(name, args), &place, piton)?;
                 bench.run()?;
                 benches.push((*name, title, bench));
             }
             None if *name == "hook" => {
-                let rounds = rounds(name, args.quick).others;
-                large.extend(hook::run(&place, piton, rounds, SEED)?);
+                let rounds = rounds(name, args).others;
+                large.extend(hook::run(&place, piton, rounds, scale, SEED)?);
             }
             None if *name == "undo" => {
-                let rounds = rounds(name, args.quick).others;
-                large.push(undo::run(&place, piton, rounds, SEED)?);
+                let rounds = rounds(name, args).others;
+                large.push(undo::run(&place, piton, rounds, scale, SEED)?);
             }
             None if *name == "blame" => {
-                let rounds = rounds(name, args.quick).others;
-                large.push(blame::run(&place, piton, rounds, SEED)?);
+                let rounds = rounds(name, args).others;
+                large.push(blame::run(&place, piton, rounds, scale, SEED)?);
             }
             None => {
                 let style = benches.last().map_or(Style::WriteTree, |(_, _, bench)| faster_style(bench));
-                large.push(big::run(&place, piton, style, SEED)?);
+                large.push(big::run(&place, piton, style, scale, SEED)?);
             }
         }
     }
@@ -140,12 +146,15 @@ fn files(name: &str) -> Option<usize> {
     }
 }
 
-fn rounds(name: &str, quick: bool) -> Rounds {
+fn rounds(name: &str, args: &Args) -> Rounds {
+    if args.trial {
+        return Rounds { first: 1, turns: 2, others: 1, whole_tree_restores: 1 };
+    }
     let full = match name {
         "100k" => Rounds { first: 1, turns: 50, others: 7, whole_tree_restores: 1 },
         _ => Rounds { first: 3, turns: 50, others: 15, whole_tree_restores: 3 },
     };
-    if !quick {
+    if !args.quick {
         return full;
     }
     // The turns stay: the disk row says how many they are, and they are quick.

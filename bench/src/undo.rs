@@ -11,7 +11,8 @@ use crate::hook::Hook;
 use crate::peers::Place;
 use crate::prng::Prng;
 use crate::process::{self, millis, settle};
-use crate::report::{Figure, Goal, Row, Section, Unit};
+use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
+use crate::scale::Scale;
 use crate::tree::Tree;
 use crate::{Result, context, say};
 
@@ -19,27 +20,25 @@ use crate::{Result, context, say};
 const FILES: usize = 12_000;
 /// Turns of the session.
 const TURNS: usize = 500;
-/// The turn that is undone.
-const MIDDLE: usize = TURNS / 2;
 /// Files that it edits, and nobody after it.
 const UNDONE: usize = 10;
 
 /// Measures undo.
-pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Section> {
+pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
     say("undo: writing the tree");
-    let tree = Tree::plan(seed, FILES);
+    let (files, turns) = (scale.of(FILES), scale.of(TURNS));
+    let middle = turns / 2;
+    let tree = Tree::plan(seed, files);
     tree.write(&place.workspace)?;
     let mut hook = Hook::new(piton, place);
     let mut rng = Prng::new(seed, u64::MAX - 3);
     let paths: Vec<&str> = tree.files.iter().filter_map(|file| file.path.to_str()).collect();
     let (chosen, others) = paths.split_at(UNDONE);
 
-    say(&format!("undo: a session of {TURNS} turns"));
-    for turn in 1..=TURNS {
-        let files: Vec<&str> = match turn {
-            MIDDLE => chosen.to_vec(),
-            _ => (0..2).map(|_| others[rng.below(others.len())]).collect(),
-        };
+    say(&format!("undo: a session of {turns} turns"));
+    for turn in 1..=turns {
+        let edited: Vec<&str> =
+            if turn == middle { chosen.to_vec() } else { (0..2).map(|_| others[rng.below(others.len())]).collect() };
         let named = |path: &str| {
             json!({ "prompt_id": format!("p{turn}"), "tool_use_id": format!("{turn}-{path}"),
             "tool_input": { "file_path": place.workspace.join(path) } })
@@ -49,7 +48,7 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Sect
             "",
             json!({ "prompt": format!("turn {turn}"), "prompt_id": format!("p{turn}") }),
         )?;
-        for path in files {
+        for path in edited {
             hook.report("PreToolUse", "Edit", named(path))?;
             let whole = place.workspace.join(path);
             let mut bytes = fs::read(&whole).map_err(context(&whole))?;
@@ -57,10 +56,11 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Sect
             fs::write(&whole, bytes).map_err(context(&whole))?;
             hook.report("PostToolUse", "Edit", named(path))?;
         }
+        hook.report("Stop", "", json!({ "prompt_id": format!("p{turn}") }))?;
     }
 
     say("undo: measuring");
-    let turn = format!("t{MIDDLE}");
+    let turn = format!("t{middle}");
     let undo = vec!["undo", &turn, "--yes"];
     let mut rewind = vec!["rewind", &turn, "--yes"];
     for path in chosen {
@@ -73,14 +73,14 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Sect
             let ran = piton_run(&hook, [&undo, &rewind][index])?;
             samples[index].push(ran);
             let text = fs::read(place.workspace.join(chosen[0]))?;
-            if text.ends_with(format!("turn {MIDDLE}\n").as_bytes()) {
+            if text.ends_with(format!("turn {middle}\n").as_bytes()) {
                 return Err("the turn was not taken back".into());
             }
             piton_run(&hook, &["redo", "--yes"])?;
         }
     }
     let row = Row {
-        name: format!("undo of turn {MIDDLE} of {TURNS}, {UNDONE} files"),
+        name: format!("undo of turn {middle} of {turns}, {UNDONE} files"),
         unit: Unit::Millis,
         figures: ["piton", "rewind of the files"]
             .into_iter()
@@ -93,7 +93,7 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, seed: u64) -> Result<Sect
     };
     Ok(Section {
         name: "undo".to_owned(),
-        title: "undo: one turn in the middle of a session, 12,000 files".to_owned(),
+        title: format!("undo: one turn in the middle of a session, {} files", thousands(&files.to_string())),
         rows: vec![row],
     })
 }
