@@ -305,16 +305,22 @@ impl Workspace {
     ) -> Result<Checkpoint, CaptureError> {
         let trees = Trees { fresh, store: &self.store };
         let from = parent.map(|p| p.checkpoint.root);
-        let changes = match diff::root_changes(&trees, from.as_ref(), Some(&scan.root)) {
-            Ok(changes) => changes,
+        let changes = || match diff::root_changes(&trees, from.as_ref(), Some(&scan.root)) {
+            Ok(changes) => Ok(changes),
             // A damaged parent must not keep the present from being captured.
-            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Vec::new(),
-            Err(error) => return Err(error.into()),
+            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Ok(Vec::new()),
+            Err(error) => Err(error),
         };
-        let owned = match parent {
-            Some(parent) => self.owners(&changes, scan.index.as_ref(), parent, &about)?,
-            None => Vec::new(),
+        let (counts, owned) = match (parent, &scan.index) {
+            (Some(parent), index) => {
+                let changes = changes()?;
+                (Counts::of(&changes), self.owners(&changes, index.as_ref(), parent, &about)?)
+            }
+            // The first of a line: all of it was created, and the scan knows how much that is.
+            (None, Some(index)) => (Counts { created: index.count(), ..Counts::default() }, Vec::new()),
+            (None, None) => (Counts::of(&changes()?), Vec::new()),
         };
+        debug_assert!(parent.is_some() || counts == Counts::of(&changes()?));
         Ok(Checkpoint {
             id: CheckpointId::from_random(clock::random().map_err(|e| self.folder_error(e))?),
             parent: parent.map(|p| p.checkpoint.id.clone()),
@@ -322,7 +328,7 @@ impl Workspace {
             created_at: self.environment.clock.now(),
             cause: about.cause,
             root: scan.root,
-            changes: Counts::of(&changes),
+            changes: counts,
             skipped: scan.skipped.len() as u64,
             unsettled: scan.unsettled.clone(),
             operation: about.operation,

@@ -174,7 +174,8 @@ impl Workspace {
         let root = self.root_to_rewind(&lock, ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         let (request, draft, taken) = loop {
-            let taken = self.take(&lock, &root, &Attention { forced: &forced, deadline: None })?;
+            let mut taken = self.take(&lock, &root, &Attention { forced: &forced, deadline: None })?;
+            taken.writer.start_syncing()?;
             let seen = Seen {
                 now: taken.scan.root,
                 trees: Trees { fresh: &taken.fresh, store: &self.store },

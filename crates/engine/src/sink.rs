@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use piton_host::{Index, Sink};
 use piton_model::diff::TreeSource;
 use piton_model::{ObjectId, Tree};
-use piton_store::{CHUNKED_FROM, Packed, Store, StoreError, Writer, pack_blob, pack_large, pack_tree};
+use piton_store::{Batch, CHUNKED_FROM, Packed, Store, StoreError, Writer, pack_blob, pack_large, pack_tree};
 
 /// Stores what a scan reads. Hashing and packing happen outside the writer's lock, on the scan's own threads.
 pub(crate) struct StoringSink<'s> {
@@ -33,7 +33,8 @@ impl<'s> StoringSink<'s> {
 
     fn append(&self, packed: io::Result<Packed>) -> Result<(), StoreError> {
         let packed = packed.map_err(pack_error)?;
-        self.writer.lock().unwrap_or_else(|e| e.into_inner()).append(packed)
+        let batch = self.writer.lock().unwrap_or_else(|e| e.into_inner()).append_later(packed)?;
+        batch.map_or(Ok(()), Batch::write)
     }
 }
 

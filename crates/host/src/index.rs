@@ -243,6 +243,16 @@ impl Index {
         Some(entry.map_or_else(|| newest(&folder.head().signature), |entry| newest(&entry.signature)))
     }
 
+    /// How many paths it knows that are captured; folders count only where nothing in them is.
+    pub fn count(&self) -> u64 {
+        let in_folder = |folder: FolderView<'_>| {
+            let own = folder.entries().filter(|e| matches!(e.kind, Kind::File(_) | Kind::Symlink(_))).count() as u64;
+            let is_empty = folder.entries().all(|e| matches!(e.kind, Kind::Skipped(_)));
+            own + u64::from(is_empty && !folder.path().is_empty())
+        };
+        self.folders().map(in_folder).sum()
+    }
+
     /// Which folder has which tree.
     pub fn trees(&self) -> HashMap<ObjectId, usize> {
         (0..self.len()).map(|at| (self.folder(at).head().tree, at)).collect()

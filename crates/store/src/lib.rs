@@ -38,7 +38,7 @@ pub use query::{ChainLink, CheckpointRow, OperationRow, OperationState};
 pub use search::Hit;
 pub use sessions::{ChangeRow, SessionRow, StepRow, TurnRow};
 pub use verify::{Damage, Verified};
-pub use write::Writer;
+pub use write::{Batch, Writer};
 
 /// Which state of the repository goes with which state of `.git` and of the workspace.
 #[derive(Clone, Debug)]

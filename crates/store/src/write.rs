@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use piton_host::clock;
@@ -22,6 +22,7 @@ use crate::{Store, pack_name};
 const PACK_LIMIT: u64 = 256 << 20;
 /// Records are gathered up to this before they are written.
 const GATHER: usize = 4 << 20;
+
 /// What is being written. Dropped without [`Writer::commit`], nothing of it counts.
 pub struct Writer<'s> {
     store: &'s Store,
@@ -50,6 +51,8 @@ pub struct Writer<'s> {
 pub(crate) const ROW: u64 = 200;
 /// More objects than this go where they belong at once.
 const FEW: usize = 1_000;
+/// So much takes the disk a while.
+const MUCH: u64 = 16 << 20;
 /// Kept free of objects, so that the database's log, and above all the end of an operation, always find room.
 const RESERVE: u64 = 2 << 20;
 
@@ -122,14 +125,20 @@ impl<'s> Writer<'s> {
 
     /// Adds an object, unless it has just been added.
     pub fn append(&mut self, packed: Packed) -> Result<(), StoreError> {
+        self.append_later(packed)?.map_or(Ok(()), Batch::write)
+    }
+
+    /// The same for several threads that share the writer: what is to be written now is given back, so that nobody else
+    /// waits for the disk.
+    pub fn append_later(&mut self, packed: Packed) -> Result<Option<Batch>, StoreError> {
         let pack::Packed { kind, id, bytes } = packed.0;
         if !self.new.insert(id) {
-            return Ok(());
+            return Ok(None);
         }
         self.spend(bytes.len() as u64 + ROW)?;
-        let place = self.put(&bytes)?;
+        let (place, batch) = self.put(&bytes)?;
         self.objects.push((kind, id, place));
-        Ok(())
+        Ok(batch)
     }
 
     fn spend(&mut self, bytes: u64) -> Result<(), StoreError> {
@@ -157,10 +166,22 @@ impl<'s> Writer<'s> {
         if matches!(&numbered.record, Record::Checkpoint(c) if c.cause == Cause::Manual) {
             self.spend(packed.bytes.len() as u64 + 2 * ROW)?;
         }
-        let place = self.put(&packed.bytes)?;
+        let (place, batch) = self.put(&packed.bytes)?;
+        batch.map_or(Ok(()), Batch::write)?;
         self.timeline.push((numbered, place));
         self.next_seq += 1;
         Ok(seq)
+    }
+
+    /// Writes what was gathered and lets the disk begin with it, for a commit that will wait for the disk.
+    pub fn start_syncing(&mut self) -> Result<(), StoreError> {
+        /// Less than this is written while one waits.
+        const LITTLE: u64 = 1 << 20;
+        if self.written + self.gathered.len() as u64 > self.began.1 + LITTLE {
+            self.flush()?;
+            start_syncing(&self.file);
+        }
+        Ok(())
     }
 
     /// Makes all of it count. `durable`: when this returns, it survives a power cut.
@@ -174,6 +195,10 @@ impl<'s> Writer<'s> {
             for (pack, _) in self.filled.iter().copied().chain([(self.pack, 0)]) {
                 self.store.sync_pack(pack, pack != self.began.0 || self.began.1 == 0)?;
             }
+        }
+        let before = if self.pack == self.began.0 { self.began.1 } else { 0 };
+        if !durable && self.written > before + MUCH {
+            start_syncing(&self.file);
         }
         point("store:begin").map_err(fail("the database"))?;
         let db = &*self.store.db();
@@ -219,9 +244,11 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<Place, StoreError> {
+    /// Finds the place of a record. With it comes what has been gathered, where that is enough to be written.
+    fn put(&mut self, bytes: &[u8]) -> Result<(Place, Option<Batch>), StoreError> {
         if self.written + self.gathered.len() as u64 > PACK_LIMIT {
             self.flush()?;
+            start_syncing(&self.file);
             self.filled.push((self.pack, self.written));
             self.pack += 1;
             self.file = open_pack(self.store, self.pack)?;
@@ -231,32 +258,61 @@ impl<'s> Writer<'s> {
         }
         let offset = self.written + self.gathered.len() as u64;
         self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() > GATHER {
-            self.flush()?;
+        let place = Place { pack: self.pack, offset, length: bytes.len() as u32 };
+        let batch = if self.gathered.len() > GATHER { self.batch() } else { None };
+        Ok((place, batch))
+    }
+
+    /// Takes what has been gathered.
+    fn batch(&mut self) -> Option<Batch> {
+        if self.gathered.is_empty() {
+            return None;
         }
-        Ok(Place { pack: self.pack, offset, length: bytes.len() as u32 })
+        let bytes = std::mem::take(&mut self.gathered);
+        let at = self.written;
+        self.written += bytes.len() as u64;
+        Some(Batch { file: self.file.clone(), path: self.store.pack_path(self.pack), at, bytes })
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        if self.gathered.is_empty() {
-            return Ok(());
-        }
-        let path = self.store.pack_path(self.pack);
-        point("store:write-pack").map_err(StoreError::io("cannot write", &path))?;
-        let half = self.gathered.len() / 2;
+        self.batch().map_or(Ok(()), Batch::write)
+    }
+}
+
+/// Records that have their place in a pack and are not written yet. Until they are, nothing may be committed.
+#[must_use]
+pub struct Batch {
+    file: Arc<File>,
+    path: PathBuf,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// Writes them.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn write(self) -> Result<(), StoreError> {
+        let Self { file, path, at, bytes } = self;
+        let refused = || StoreError::io("cannot write", &path);
+        point("store:write-pack").map_err(refused())?;
         // In two halves where a test may cut between them.
-        let (first, second) =
-            if cfg!(debug_assertions) { self.gathered.split_at(half) } else { (&self.gathered[..], &[][..]) };
-        self.file.write_all_at(first, self.written).map_err(StoreError::io("cannot write", &path))?;
+        let half = if cfg!(debug_assertions) { bytes.len() / 2 } else { bytes.len() };
+        let (first, second) = bytes.split_at(half);
+        file.write_all_at(first, at).map_err(refused())?;
         if !second.is_empty() {
-            point("store:half-written").map_err(StoreError::io("cannot write", &path))?;
-            let at = self.written + first.len() as u64;
-            self.file.write_all_at(second, at).map_err(StoreError::io("cannot write", &path))?;
+            point("store:half-written").map_err(refused())?;
+            file.write_all_at(second, at + half as u64).map_err(refused())?;
         }
-        self.written += self.gathered.len() as u64;
-        self.gathered.clear();
         Ok(())
     }
+}
+
+/// Lets the disk begin while piton goes on. Whoever needs to know that it got there syncs the pack again, and waits less.
+fn start_syncing(file: &Arc<File>) {
+    let file = file.clone();
+    let _ = std::thread::Builder::new().spawn(move || file.sync_data());
 }
 
 fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {
