@@ -99,6 +99,25 @@ fn at_every_step(how: &str, verb: &[&str], mut check: impl FnMut(&Scene, &str, &
     unreachable!()
 }
 
+/// Once its end is noted nobody looks again: so what went back is on the disk first.
+#[test]
+fn a_rewind_that_is_refused_syncs_what_it_put_back_before_it_says_so() {
+    let mut refused = 0;
+    at_every_step("error", &["rewind", "ID", "--yes"], |scene, _, old, done, step| {
+        let trace = std::fs::read_to_string(scene.scratch.path().join("trace")).unwrap();
+        let (before, after) = trace.split_at(trace.match_indices('\n').nth(step as usize - 1).unwrap().0);
+        if !before.ends_with("apply:swap") {
+            return;
+        }
+        assert!(!done.status.success());
+        assert!(scene.snapshot() == *old);
+        let (synced, ended) = (after.find("apply:sync-swapped"), after.find("store:commit"));
+        assert!(synced.unwrap() < ended.unwrap(), "{after}");
+        refused += 1;
+    });
+    assert!(refused > 2, "{refused}");
+}
+
 #[test]
 fn a_power_cut_in_the_middle_of_a_swap_that_tears_what_was_put_in_place_leaves_the_old_tree() {
     let mut torn = 0;

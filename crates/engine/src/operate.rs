@@ -175,7 +175,7 @@ impl Workspace {
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         let (request, draft, taken) = loop {
             let mut taken = self.take(&lock, &root, &Attention { forced: &forced, deadline: None })?;
-            taken.writer.start_syncing()?;
+            taken.writer.begin_writing()?;
             let seen = Seen {
                 now: taken.scan.root,
                 trees: Trees { fresh: &taken.fresh, store: &self.store },
@@ -315,6 +315,7 @@ impl Workspace {
         let trees = Trees { fresh: &fresh, store: &self.store };
         let plan = &draft.plan;
         let (result, new) = plan.result(&trees, scan.root)?;
+        debug_assert_eq!(result, plan::Plan { exact: None, ..plan.clone() }.result(&trees, scan.root)?.0);
         let layered = Layered { over: &new, under: &trees };
         let changes = diff::root_changes(&layered, Some(&scan.root), Some(&result))?;
         let skipped = diff::skipped(&layered, &result.tree)?.len() as u64;
@@ -495,8 +496,11 @@ impl Workspace {
         // The refusal may have come when some of them were closed already.
         applier.reopen_folders();
         applier.swap_all_back(swapped)?;
+        applier.check_settled()?;
         self.clear_all(lock, applier, before)?;
-        applier.close_folders(false)
+        applier.close_folders(false)?;
+        // Once the end is noted nobody looks again.
+        applier.sync_swapped()
     }
 
     /// Removes what came out and records the result.
@@ -661,7 +665,9 @@ impl Begun {
 /// Swaps files elsewhere back and removes what was staged for them: piton's own writing, or what was captured.
 pub(crate) fn put_back_outside(outer: &Applier<'_>, swapped: &Swapped) -> Result<(), ApplyError<StoreError>> {
     outer.swap_all_back(swapped)?;
-    outer.clear_all()
+    outer.check_settled()?;
+    outer.clear_all()?;
+    outer.sync_swapped()
 }
 
 /// An error of a file elsewhere, with its whole path.

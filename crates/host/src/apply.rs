@@ -162,8 +162,8 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Swaps what is staged with what is there, several steps at once: none is beneath another. Notes those that were
-    /// swapped, whether or not all are.
+    /// Swaps what is staged with what is there, several steps at once: none is beneath another. What goes goes first, for
+    /// folders in which `readme` and `README` are one name. Notes those that were swapped, whether or not all are.
     pub fn swap<E: Send>(&self, swapped: &Swapped) -> Result<(), ApplyError<E>> {
         let swap = |parents: &mut Parents<'a>, number: usize| {
             let step = &self.steps[number];
@@ -184,11 +184,15 @@ impl<'a> Applier<'a> {
             swapped.note(number);
             Ok(())
         };
-        in_parallel(self.steps.len(), || Parents::new(self.root), swap)?;
+        let (gone, made): (Vec<usize>, Vec<usize>) =
+            (0..self.steps.len()).partition(|number| self.steps[*number].after.is_none());
+        for numbers in [gone, made] {
+            in_parallel(numbers.len(), || Parents::new(self.root), |parents, at| swap(parents, numbers[at]))?;
+        }
         Ok(())
     }
 
-    /// Swaps all steps back that were swapped.
+    /// Swaps all steps back that were swapped, what was made first.
     pub fn swap_all_back<E>(&self, swapped: &Swapped) -> Result<(), ApplyError<E>> {
         swapped.numbers().into_iter().rev().try_for_each(|number| self.swap_back(number))
     }
@@ -212,13 +216,21 @@ impl<'a> Applier<'a> {
 
     fn exchange(&self, parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
         match renameat_with(parent, staged, parent, name, RenameFlags::EXCHANGE) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                renameat_with(parent, name, parent, aside, RenameFlags::NOREPLACE)?;
-                renameat_with(parent, staged, parent, name, RenameFlags::NOREPLACE)?;
-                renameat_with(parent, aside, parent, staged, RenameFlags::NOREPLACE)
-            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => exchange_in_three(parent, staged, name, aside),
             result => result,
         }
+    }
+
+    /// Whether an exchange got neither to its end nor back, for whoever is about to call it a day.
+    pub fn check_settled<E>(&self) -> Result<(), ApplyError<E>> {
+        for (number, step) in self.steps.iter().enumerate() {
+            let Ok((parent, _)) = self.root.parent(&step.path) else { continue };
+            if statat(&parent, &self.aside_name(number)[..], AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                let source = io::Error::other("it was being exchanged with what was staged, and that broke off");
+                return Err(ApplyError::Path { path: step.path.clone(), source });
+            }
+        }
+        Ok(())
     }
 
     /// Ends an exchange that a crash cut in three: afterwards it happened whole or not at all.
@@ -274,15 +286,12 @@ impl<'a> Applier<'a> {
         self.steps.iter().filter(|s| s.after.is_some()).count() > FEW
     }
 
-    /// Lets the disk begin with what was staged while `act` goes on. Where that fails, the sync at the end says so.
-    pub fn while_syncing<T>(&self, act: impl FnOnce() -> T) -> T {
+    /// Lets the disk begin with what was staged while `act` goes on.
+    pub fn while_syncing<T, E>(&self, act: impl FnOnce() -> Result<T, ApplyError<E>>) -> Result<T, ApplyError<E>> {
         if !self.is_much() || crate::fail::is_armed() {
             return act();
         }
-        std::thread::scope(|scope| {
-            scope.spawn(|| rustix::fs::syncfs(self.root.fd()));
-            act()
-        })
+        while_doing(|| Ok(rustix::fs::syncfs(self.root.fd())?), act)
     }
 
     fn sync_all(&self) -> io::Result<()> {
@@ -584,9 +593,72 @@ impl<'r> Parents<'r> {
     }
 }
 
+/// Exchanges two names where the filesystem cannot. Where it breaks off, what was there goes back to its place.
+fn exchange_in_three(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
+    let rename = |from: &[u8], to: &[u8]| renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE);
+    rename(name, aside)?;
+    let result = rename(staged, name).and_then(|()| rename(aside, staged));
+    if result.is_err() {
+        let _ = rename(aside, name);
+    }
+    result
+}
+
+/// Does one thing beside the other. The system tells of bytes that did not get to the disk once, so that the sync at the
+/// end would not hear of what this one was told.
+fn while_doing<T, E>(
+    beside: impl FnOnce() -> io::Result<()> + Send,
+    act: impl FnOnce() -> Result<T, ApplyError<E>>,
+) -> Result<T, ApplyError<E>> {
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        let acted = act()?;
+        let done = beside.join().unwrap_or_else(|_| Err(io::Error::other("the sync was broken off")));
+        done.map_err(at(&WorkspacePath::root()))?;
+        Ok(acted)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fails_beside_is_told() {
+        let refused = || Err(Errno::IO.into());
+        let told = while_doing::<_, ()>(refused, || Ok(1));
+        assert!(
+            matches!(told, Err(ApplyError::Path { source, .. }) if source.raw_os_error() == Some(Errno::IO.raw_os_error()))
+        );
+        assert!(matches!(while_doing::<_, ()>(|| Ok(()), || Ok(1)), Ok(1)));
+    }
+
+    #[test]
+    fn an_exchange_in_three_that_breaks_off_puts_back_what_was_there_or_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = |name: &[u8]| folder.path().join(std::str::from_utf8(name).unwrap());
+        let root = Root::open(folder.path()).unwrap();
+        let operation = OperationId::from_random([7; 8]);
+        let entry = Some(Entry::File { mode: 0o644, size: 3, blob: ObjectId([0; 32]) });
+        let steps = [Step { path: WorkspacePath::new("f").unwrap(), before: entry.clone(), after: entry }];
+        let applier = Applier { root: &root, operation: &operation, steps: &steps, folders: &[] };
+        let (staged, aside) = (applier.staged_name(0), applier.aside_name(0));
+        let exchange = || exchange_in_three(root.fd(), &staged, b"f", &aside);
+        let read = |name: &[u8]| std::fs::read_to_string(here(name)).ok();
+
+        std::fs::write(here(b"f"), "old").unwrap();
+        assert_eq!(exchange(), Err(Errno::NOENT), "nothing is staged");
+        assert_eq!((read(b"f").as_deref(), read(&aside)), (Some("old"), None));
+        applier.check_settled::<()>().unwrap();
+
+        std::fs::write(here(&staged), "new").unwrap();
+        exchange().unwrap();
+        assert_eq!((read(b"f").as_deref(), read(&staged).as_deref()), (Some("new"), Some("old")));
+        applier.check_settled::<()>().unwrap();
+
+        std::fs::rename(here(&staged), here(&aside)).unwrap();
+        assert!(matches!(applier.check_settled::<()>(), Err(ApplyError::Path { path, .. }) if path == steps[0].path));
+    }
 
     /// Enough steps for several threads, and one that cannot be swapped: those that were, whichever they are, go back.
     #[test]
@@ -594,10 +666,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |number: usize| format!("d{}/f{number}", number / 50);
         let entry = Some(Entry::File { mode: 0o644, size: 3, blob: ObjectId([0; 32]) });
+        let goes = |number: usize| number.is_multiple_of(3);
         let step = |number: usize| Step {
             path: WorkspacePath::new(path(number)).unwrap(),
             before: entry.clone(),
-            after: entry.clone(),
+            after: entry.clone().filter(|_| !goes(number)),
         };
         let steps: Vec<Step> = (0..400).map(step).collect();
         let root = Root::open(folder.path()).unwrap();
@@ -610,24 +683,31 @@ mod tests {
         for number in 0..steps.len() {
             std::fs::create_dir_all(here(number).parent().unwrap()).unwrap();
             std::fs::write(here(number), "old").unwrap();
-            std::fs::write(beside(number), "new").unwrap();
+            if !goes(number) {
+                std::fs::write(beside(number), "new").unwrap();
+            }
         }
         std::fs::remove_file(here(301)).unwrap();
 
         let swapped = Swapped::default();
         let refused = applier.swap::<()>(&swapped);
         assert!(matches!(refused, Err(ApplyError::Stale { path }) if path == steps[301].path));
-        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        let read = |path: PathBuf| std::fs::read_to_string(path).ok();
+        let new = |number: usize| (!goes(number)).then(|| "new".to_owned());
+        let old = || Some("old".to_owned());
         let numbers = swapped.numbers();
         for number in (0..steps.len()).filter(|number| *number != 301) {
-            let expected = if numbers.contains(&number) { ["new", "old"] } else { ["old", "new"] };
+            let expected = if numbers.contains(&number) { [new(number), old()] } else { [old(), new(number)] };
             assert_eq!([read(here(number)), read(beside(number))], expected, "{number}");
         }
-        assert!(!numbers.is_empty() && !numbers.contains(&301));
+        assert!(!numbers.contains(&301));
+        // All that goes has gone before anything comes.
+        let gone = (0..steps.len()).filter(|number| goes(*number)).count();
+        assert!(numbers.len() > gone && numbers[..gone].iter().all(|number| goes(*number)));
 
         applier.swap_all_back::<()>(&swapped).unwrap();
         for number in (0..steps.len()).filter(|number| *number != 301) {
-            assert_eq!([read(here(number)), read(beside(number))], ["old", "new"], "{number}");
+            assert_eq!([read(here(number)), read(beside(number))], [old(), new(number)], "{number}");
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod apply;
 mod assemble;
 pub mod clock;
+pub mod disk;
 pub mod fail;
 pub mod git;
 mod index;

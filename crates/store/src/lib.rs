@@ -247,6 +247,11 @@ impl Store {
         Ok(file)
     }
 
+    /// Lets go of a pack that was removed: the next one of that number is another file.
+    pub(crate) fn forget_pack(&self, pack: u32) {
+        self.packs.lock().unwrap_or_else(|e| e.into_inner()).remove(&pack);
+    }
+
     /// Bytes that the store takes: packs, database and index.
     pub fn size(&self) -> Result<u64, StoreError> {
         let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use piton_host::clock;
 use piton_host::fail::point;
+use piton_host::{clock, disk};
 use piton_model::record::Numbered;
 use piton_model::{Cause, ObjectId, Record};
 use rusqlite::params;
@@ -44,6 +46,8 @@ pub struct Writer<'s> {
     /// Bytes that objects may still take.
     room: u64,
     budget: u64,
+    /// Batches that were taken and are not written.
+    unwritten: Arc<AtomicUsize>,
     is_committed: bool,
 }
 
@@ -52,7 +56,7 @@ pub(crate) const ROW: u64 = 200;
 /// More objects than this go where they belong at once.
 const FEW: usize = 1_000;
 /// So much takes the disk a while.
-const MUCH: u64 = 16 << 20;
+const MUCH: u64 = 1 << 20;
 /// Kept free of objects, so that the database's log, and above all the end of an operation, always find room.
 const RESERVE: u64 = 2 << 20;
 
@@ -65,6 +69,7 @@ impl Drop for Writer<'_> {
         let (first, length) = self.began;
         for pack in (first + 1)..=self.pack {
             let _ = std::fs::remove_file(self.store.pack_path(pack));
+            self.store.forget_pack(pack);
         }
         if let Ok(file) = open_pack(self.store, first) {
             let _ = file.set_len(length);
@@ -95,6 +100,7 @@ impl<'s> Writer<'s> {
             is_fresh,
             room: budget.saturating_sub(used + RESERVE),
             budget,
+            unwritten: Arc::default(),
             is_committed: false,
         };
         // Packs that no row knows, and bytes after the last committed record, are of somebody who did not get to the end.
@@ -173,15 +179,21 @@ impl<'s> Writer<'s> {
         Ok(seq)
     }
 
-    /// Writes what was gathered and lets the disk begin with it, for a commit that will wait for the disk.
-    pub fn start_syncing(&mut self) -> Result<(), StoreError> {
-        /// Less than this is written while one waits.
-        const LITTLE: u64 = 1 << 20;
-        if self.written + self.gathered.len() as u64 > self.began.1 + LITTLE {
-            self.flush()?;
-            start_syncing(&self.file);
-        }
+    /// Writes what was gathered and lets the disk begin with it: for a commit that will wait for the disk.
+    pub fn begin_writing(&mut self) -> Result<(), StoreError> {
+        self.flush()?;
+        self.begin();
         Ok(())
+    }
+
+    /// Lets the disk begin with what was written to this pack, where that takes it a while.
+    fn begin(&self) {
+        let from = if self.pack == self.began.0 { self.began.1 } else { 0 };
+        let (file, length) = (self.file.clone(), self.written - from);
+        if length > MUCH {
+            // On a thread of its own: to find the bytes their places takes time too.
+            let _ = std::thread::Builder::new().spawn(move || disk::begin_writing(&file, from, length));
+        }
     }
 
     /// Makes all of it count. `durable`: when this returns, it survives a power cut.
@@ -189,16 +201,18 @@ impl<'s> Writer<'s> {
     /// `new_index`: the stat cache of before does not belong to what is written now.
     pub fn commit(mut self, durable: bool, new_index: bool) -> Result<(), StoreError> {
         self.flush()?;
+        if self.unwritten.load(Ordering::Acquire) > 0 {
+            let lost = io::Error::other("some of it could not be written");
+            return Err(StoreError::io("cannot write", &self.store.pack_path(self.pack))(lost));
+        }
         let fail = |what| move |e| StoreError::io("cannot write", Path::new(what))(e);
         if durable {
             self.store.sync_packs()?;
             for (pack, _) in self.filled.iter().copied().chain([(self.pack, 0)]) {
                 self.store.sync_pack(pack, pack != self.began.0 || self.began.1 == 0)?;
             }
-        }
-        let before = if self.pack == self.began.0 { self.began.1 } else { 0 };
-        if !durable && self.written > before + MUCH {
-            start_syncing(&self.file);
+        } else if self.is_tidied() {
+            self.begin();
         }
         point("store:begin").map_err(fail("the database"))?;
         let db = &*self.store.db();
@@ -206,11 +220,11 @@ impl<'s> Writer<'s> {
         let transaction = rusqlite::Transaction::new_unchecked(db, rusqlite::TransactionBehavior::Immediate)?;
         // In order of their ids: rows then go into the tree of the table one after the other.
         self.objects.sort_unstable_by_key(|(_, id, _)| *id);
-        let apply_each = if self.objects.len() <= FEW {
-            apply_fresh_object
-        } else {
+        let apply_each = if self.is_tidied() {
             fold(db)?;
             apply_object
+        } else {
+            apply_fresh_object
         };
         for (kind, id, place) in &self.objects {
             apply_each(db, *kind, id, place)?;
@@ -244,11 +258,18 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
+    /// Whether so many rows come with it that the database's log is folded at the end, which waits for the disk.
+    fn is_tidied(&self) -> bool {
+        self.objects.len() > FEW
+    }
+
     /// Finds the place of a record. With it comes what has been gathered, where that is enough to be written.
     fn put(&mut self, bytes: &[u8]) -> Result<(Place, Option<Batch>), StoreError> {
         if self.written + self.gathered.len() as u64 > PACK_LIMIT {
             self.flush()?;
-            start_syncing(&self.file);
+            if self.is_tidied() {
+                self.begin();
+            }
             self.filled.push((self.pack, self.written));
             self.pack += 1;
             self.file = open_pack(self.store, self.pack)?;
@@ -271,7 +292,9 @@ impl<'s> Writer<'s> {
         let bytes = std::mem::take(&mut self.gathered);
         let at = self.written;
         self.written += bytes.len() as u64;
-        Some(Batch { file: self.file.clone(), path: self.store.pack_path(self.pack), at, bytes })
+        self.unwritten.fetch_add(1, Ordering::Relaxed);
+        let (file, unwritten) = (self.file.clone(), self.unwritten.clone());
+        Some(Batch { file, path: self.store.pack_path(self.pack), at, bytes, unwritten })
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -279,13 +302,15 @@ impl<'s> Writer<'s> {
     }
 }
 
-/// Records that have their place in a pack and are not written yet. Until they are, nothing may be committed.
+/// Records that have their place in a pack and are not written yet. Until they are, the writer refuses to commit: one
+/// that failed or was forgotten would leave rows that name bytes which are not there.
 #[must_use]
 pub struct Batch {
     file: Arc<File>,
     path: PathBuf,
     at: u64,
     bytes: Vec<u8>,
+    unwritten: Arc<AtomicUsize>,
 }
 
 impl Batch {
@@ -294,7 +319,7 @@ impl Batch {
     /// # Errors
     /// Where the disk refuses.
     pub fn write(self) -> Result<(), StoreError> {
-        let Self { file, path, at, bytes } = self;
+        let Self { file, path, at, bytes, unwritten } = self;
         let refused = || StoreError::io("cannot write", &path);
         point("store:write-pack").map_err(refused())?;
         // In two halves where a test may cut between them.
@@ -305,14 +330,9 @@ impl Batch {
             point("store:half-written").map_err(refused())?;
             file.write_all_at(second, at + half as u64).map_err(refused())?;
         }
+        unwritten.fetch_sub(1, Ordering::Release);
         Ok(())
     }
-}
-
-/// Lets the disk begin while piton goes on. Whoever needs to know that it got there syncs the pack again, and waits less.
-fn start_syncing(file: &Arc<File>) {
-    let file = file.clone();
-    let _ = std::thread::Builder::new().spawn(move || file.sync_data());
 }
 
 fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {
@@ -327,4 +347,37 @@ fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {
         .open(&path)
         .map_err(StoreError::io("cannot open", &path))?;
     Ok(Arc::new(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PATIENCE, pack_blob};
+
+    /// Bytes that do not pack.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_batch_that_was_not_written_keeps_everything_from_counting() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let lock = store.lock(PATIENCE).unwrap();
+        let bytes = noise(GATHER + 1);
+        let id = ObjectId::of_blob(&bytes);
+        for is_written in [false, true] {
+            let mut writer = store.write(&lock).unwrap();
+            let batch = writer.append_later(pack_blob(id, &bytes).unwrap()).unwrap().unwrap();
+            if is_written {
+                batch.write().unwrap();
+            } else {
+                drop(batch);
+            }
+            assert_eq!(writer.commit(false, false).is_ok(), is_written);
+            assert_eq!(store.contains(&id).unwrap(), is_written);
+        }
+    }
 }
