@@ -34,7 +34,7 @@ impl Scene {
     }
 
     fn piton(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
+        let mut command = as_usual(env!("CARGO_BIN_EXE_piton"));
         command.env_clear().env("HOME", self.path("home")).env("PITON_HOME", self.path("store"));
         command.env("PATH", "/usr/bin:/bin").current_dir(self.path("ws")).args(args).stdin(Stdio::null());
         command
@@ -58,6 +58,14 @@ impl Scene {
         });
         turns.next().unwrap()
     }
+}
+
+/// A command that ignores no signal, as one that is typed: what runs these tests may (`nohup` does, and a shell for what
+/// it starts in the background), and what is ignored stays so.
+fn as_usual(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(program);
+    command
 }
 
 fn said(output: &[u8]) -> String {
@@ -212,7 +220,7 @@ fn signals_that_were_ignored_stay_ignored_for_the_command_and_others_are_as_usua
     let scene = Scene::new();
     let piton = env!("CARGO_BIN_EXE_piton");
     let script = format!("trap '' HUP; exec {piton} run -- grep SigIgn /proc/self/status");
-    let mut command = Command::new("sh");
+    let mut command = as_usual("sh");
     command.env_clear().env("HOME", scene.path("home")).env("PITON_HOME", scene.path("store"));
     command.env("PATH", "/usr/bin:/bin").current_dir(scene.path("ws")).args(["-c", &script]);
     let done = command.stdin(Stdio::null()).output().unwrap();
