@@ -173,6 +173,7 @@ fn a_folder_swapped_for_a_symlink_at_any_moment_leads_nobody_outside() {
     ];
     let later = [
         (2, "apply:swap"),
+        (3, "apply:swap"),
         (4, "apply:swap"),
         (1, "operate:check"),
         (2, "operate:check"),
@@ -205,8 +206,8 @@ fn a_rewind_that_cannot_go_back_into_a_folder_that_somebody_took_away_says_so_an
     let (world, id) = after_the_agent();
     let untouched = snapshot(&outside(&world));
     let (lead, gone) = (lead_outside(&world, "dir"), world.path("gone"));
-    // `dir/g` is swapped, its folder goes, and then something makes the rewind turn round.
-    let error = rewind(&world, &id, (2, "apply:swap"), move || {
+    // `new` goes and `dir/g` is swapped, its folder goes, and then something makes the rewind turn round.
+    let error = rewind(&world, &id, (3, "apply:swap"), move || {
         lead();
         std::fs::write(gone, "theirs").unwrap();
     })
