@@ -97,9 +97,13 @@ fn whichever_steps_were_swapped_when_it_died_the_old_or_the_new_tree_comes_back(
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
     let make = || {
         let world = World::new();
-        NAMES.iter().for_each(|name| drop(world.write(name, "before")));
+        for name in NAMES {
+            world.write(name, "before");
+        }
         let id = world.capture();
-        NAMES.iter().for_each(|name| drop(world.write(name, "after")));
+        for name in NAMES {
+            world.write(name, "after");
+        }
         (world, id)
     };
     let is = |world: &World, name: &str, content: &str| std::fs::read(world.path(name)).unwrap() == content.as_bytes();
