@@ -7,19 +7,18 @@
 //! Step `n` of operation `op` owns the name `.piton-<op>-<n>` beside its path. Before the swap that name holds what is
 //! to come, after it what was there. Nothing is ever written into an existing inode.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+mod entry;
+
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fchown, fstat, mkdirat, openat, renameat_with, statat,
-    symlinkat, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fstat, renameat_with, statat};
 use rustix::io::Errno;
 
+use self::entry::{MakeError, make, may_remove, open_old, remove};
 use crate::fail::point;
 use crate::parallel::in_parallel;
 use crate::root::Root;
@@ -221,7 +220,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Whether an exchange got neither to its end nor back, for whoever is about to call it a day.
+    /// Refuses where an exchange got neither to its end nor back: whoever is about to record an end must not.
     pub fn check_settled<E>(&self) -> Result<(), ApplyError<E>> {
         for (number, step) in self.steps.iter().enumerate() {
             let Ok((parent, _)) = self.root.parent(&step.path) else { continue };
@@ -400,161 +399,30 @@ pub fn canonical(path: &std::path::Path) -> io::Result<PathBuf> {
     }
 }
 
-enum MakeError<E> {
-    Io(io::Error),
-    ReadBack,
-    Content(E),
+/// Exchanges two names where the filesystem cannot. Where it breaks off, what was there goes back to its place.
+fn exchange_in_three(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
+    let rename = |from: &[u8], to: &[u8]| renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE);
+    rename(name, aside)?;
+    let result = rename(staged, name).and_then(|()| rename(aside, staged));
+    if result.is_err() {
+        let _ = rename(aside, name);
+    }
+    result
 }
 
-impl<E> From<Errno> for MakeError<E> {
-    fn from(errno: Errno) -> Self {
-        Self::Io(errno.into())
-    }
-}
-
-impl<E> From<io::Error> for MakeError<E> {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-/// Makes an entry under a new name; a file takes owner and attributes of the one it will replace, where permitted.
-fn make<C: Content>(
-    parent: BorrowedFd<'_>,
-    name: &[u8],
-    entry: &Entry,
-    like: Option<&File>,
-    content: &C,
-) -> Result<(), MakeError<C::Error>> {
-    match entry {
-        Entry::File { mode, size, blob } => {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?);
-            content.write_blob(blob, &mut file).map_err(MakeError::Content)??;
-            if let Some(like) = like {
-                resemble(&file, like);
-            }
-            fchmod(&file, Mode::from_raw_mode(u32::from(*mode)))?;
-            point("apply:staged-file")?;
-            file.rewind()?;
-            let (read, length) = hash(&mut file, *size)?;
-            if read != *blob || length != *size {
-                return Err(MakeError::ReadBack);
-            }
-        }
-        Entry::Symlink { target } => symlinkat(&target[..], parent, name)?,
-        Entry::Folder { mode, tree, .. } => {
-            mkdirat(parent, name, Mode::RWXU)?;
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let folder = openat(parent, name, flags, Mode::empty())?;
-            for (name, entry) in content.tree(tree).map_err(MakeError::Content)?.entries() {
-                make(folder.as_fd(), name.as_bytes(), entry, None, content)?;
-            }
-            fchmod(&folder, Mode::from_raw_mode(u32::from(*mode)))?;
-        }
-        // A plan's `after` never has one.
-        Entry::Skipped { .. } => {}
-    }
-    Ok(())
-}
-
-fn hash(file: &mut File, size: u64) -> io::Result<(ObjectId, u64)> {
-    let mut hasher = blake3::Hasher::new();
-    // Most files are small, and clearing the space takes longer than reading them.
-    let mut buffer = vec![0; (size + 1).min(64 << 10) as usize];
-    let mut length = 0;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok((ObjectId(*hasher.finalize().as_bytes()), length)),
-            n => {
-                length += n as u64;
-                hasher.update(&buffer[..n]);
-            }
-        }
-    }
-}
-
-fn open_old(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(openat(parent, name, flags, Mode::empty())?))
-}
-
-/// Gives a new file the owner and the extended attributes (access lists among them) of another. Best effort: piton
-/// does not capture them, and what may not be set is not worth failing for.
-fn resemble(new: &File, old: &File) {
-    let (Ok(mine), Ok(theirs)) = (fstat(new), fstat(old)) else { return };
-    if (mine.st_uid, mine.st_gid) != (theirs.st_uid, theirs.st_gid) {
-        let user = rustix::fs::Uid::from_raw(theirs.st_uid);
-        let group = rustix::fs::Gid::from_raw(theirs.st_gid);
-        if fchown(new, Some(user), Some(group)).is_err() {
-            let _ = fchown(new, None, Some(group));
-        }
-    }
-    let mut names = vec![0; 4096];
-    let Ok(length) = rustix::fs::flistxattr(old, &mut names[..]) else { return };
-    for name in names[..length].split(|b| *b == 0).filter(|n| !n.is_empty()) {
-        let mut value = vec![0; 65536];
-        if let Ok(length) = rustix::fs::fgetxattr(old, name, &mut value[..]) {
-            let _ = rustix::fs::fsetxattr(new, name, &value[..length], rustix::fs::XattrFlags::empty());
-        }
-    }
-}
-
-/// Removes a name and all that it holds; nothing where nothing is.
-fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
-        Ok(_) => return Ok(unlinkat(parent, name, AtFlags::empty())?),
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno.into()),
-    }
-    let open =
-        |flags| openat(parent, name, flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-    let path = open(OFlags::PATH)?;
-    // It is on its way out, so its bits do not matter any more.
-    let _ = rustix::fs::chmod(format!("/proc/self/fd/{}", path.as_raw_fd()), Mode::RWXU);
-    let folder = open(OFlags::RDONLY)?;
-    for name in names_in(folder.as_fd())? {
-        remove(folder.as_fd(), &name)?;
-    }
-    Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
-}
-
-/// Whether [`remove`] would get to its end: every folder with something in it can be opened or is open, and none is a
-/// mount point.
-fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    let found = rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, rustix::fs::StatxFlags::TYPE)?;
-    if FileType::from_raw_mode(found.stx_mode.into()) != FileType::Directory {
-        return Ok(());
-    }
-    if found.stx_attributes.contains(rustix::fs::StatxAttributes::MOUNT_ROOT) {
-        return Err(Errno::BUSY.into());
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = openat(parent, name, flags, Mode::empty())?;
-    let names = names_in(folder.as_fd())?;
-    // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it
-    // is, and only the kernel knows whether they are.
-    if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(found.stx_mode.into())).is_err() {
-        let probe = format!("{STAGED}probe");
-        mkdirat(&folder, &probe[..], Mode::RWXU)?;
-        unlinkat(&folder, &probe[..], AtFlags::REMOVEDIR)?;
-    }
-    names.iter().try_for_each(|name| may_remove(folder.as_fd(), name))
-}
-
-/// The names in an open folder, `.` and `..` left out.
-fn names_in(folder: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
-    let mut names = Vec::new();
-    let mut space = Vec::with_capacity(32 << 10);
-    let mut listing = rustix::fs::RawDir::new(folder, space.spare_capacity_mut());
-    while let Some(entry) = listing.next() {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if !matches!(&name[..], b"." | b"..") {
-            names.push(name);
-        }
-    }
-    Ok(names)
+/// Does one thing beside the other. The system tells of bytes that did not get to the disk once, so that the sync at the
+/// end would not hear of what this one was told.
+fn while_doing<T, E>(
+    beside: impl FnOnce() -> io::Result<()> + Send,
+    act: impl FnOnce() -> Result<T, ApplyError<E>>,
+) -> Result<T, ApplyError<E>> {
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        let acted = act()?;
+        let done = beside.join().unwrap_or_else(|_| Err(io::Error::other("the sync was broken off")));
+        done.map_err(at(&WorkspacePath::root()))?;
+        Ok(acted)
+    })
 }
 
 fn at<E>(path: &WorkspacePath) -> impl Fn(io::Error) -> ApplyError<E> + use<'_, E> {
@@ -591,32 +459,6 @@ impl<'r> Parents<'r> {
         let last = self.last.insert((parent, fd));
         Ok((last.1.as_fd(), &self.name))
     }
-}
-
-/// Exchanges two names where the filesystem cannot. Where it breaks off, what was there goes back to its place.
-fn exchange_in_three(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
-    let rename = |from: &[u8], to: &[u8]| renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE);
-    rename(name, aside)?;
-    let result = rename(staged, name).and_then(|()| rename(aside, staged));
-    if result.is_err() {
-        let _ = rename(aside, name);
-    }
-    result
-}
-
-/// Does one thing beside the other. The system tells of bytes that did not get to the disk once, so that the sync at the
-/// end would not hear of what this one was told.
-fn while_doing<T, E>(
-    beside: impl FnOnce() -> io::Result<()> + Send,
-    act: impl FnOnce() -> Result<T, ApplyError<E>>,
-) -> Result<T, ApplyError<E>> {
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(beside);
-        let acted = act()?;
-        let done = beside.join().unwrap_or_else(|_| Err(io::Error::other("the sync was broken off")));
-        done.map_err(at(&WorkspacePath::root()))?;
-        Ok(acted)
-    })
 }
 
 #[cfg(test)]

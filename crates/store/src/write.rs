@@ -179,21 +179,18 @@ impl<'s> Writer<'s> {
         Ok(seq)
     }
 
-    /// Writes what was gathered and lets the disk begin with it: for a commit that will wait for the disk.
+    /// Writes what was gathered and lets the disk begin with this pack, where that takes it a while: for a commit that
+    /// waits for the disk.
     pub fn begin_writing(&mut self) -> Result<(), StoreError> {
-        self.flush()?;
-        self.begin();
-        Ok(())
-    }
-
-    /// Lets the disk begin with what was written to this pack, where that takes it a while.
-    fn begin(&self) {
         let from = if self.pack == self.began.0 { self.began.1 } else { 0 };
-        let (file, length) = (self.file.clone(), self.written - from);
+        let length = self.written + self.gathered.len() as u64 - from;
         if length > MUCH {
+            self.flush()?;
+            let file = self.file.clone();
             // On a thread of its own: to find the bytes their places takes time too.
             let _ = std::thread::Builder::new().spawn(move || disk::begin_writing(&file, from, length));
         }
+        Ok(())
     }
 
     /// Makes all of it count. `durable`: when this returns, it survives a power cut.
@@ -212,7 +209,7 @@ impl<'s> Writer<'s> {
                 self.store.sync_pack(pack, pack != self.began.0 || self.began.1 == 0)?;
             }
         } else if self.is_tidied() {
-            self.begin();
+            self.begin_writing()?;
         }
         point("store:begin").map_err(fail("the database"))?;
         let db = &*self.store.db();
@@ -268,7 +265,7 @@ impl<'s> Writer<'s> {
         if self.written + self.gathered.len() as u64 > PACK_LIMIT {
             self.flush()?;
             if self.is_tidied() {
-                self.begin();
+                self.begin_writing()?;
             }
             self.filled.push((self.pack, self.written));
             self.pack += 1;
