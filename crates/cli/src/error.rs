@@ -582,11 +582,17 @@ impl From<StoreError> for Failure {
                 io::ErrorKind::QuotaExceeded => Self::user(text).hint(PLACE),
                 _ => Self::ours(text),
             },
-            StoreError::Database(_) | StoreError::Older => Self::ours(text).hint("`piton verify` tells more"),
+            StoreError::Database(_)
+            | StoreError::Older
+            | StoreError::Unfinished
+            | StoreError::PackCut { .. }
+            | StoreError::Diverged { .. } => Self::ours(text).hint("`piton verify` tells more"),
             StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. } => {
                 Self::ours(text).hint(DAMAGED)
             }
-            StoreError::Newer { .. } => Self::user(text).hint("a later piton made this store; update piton to use it"),
+            StoreError::Newer { .. } | StoreError::UnknownRecord { .. } => {
+                Self::user(text).hint("a later piton made this store; update piton to use it")
+            }
             StoreError::OverBudget { budget, .. } => Self::user(format!("{text}; nothing was recorded"))
                 .hint(format!("allow more: `piton init --budget {}G`", (budget >> 30).saturating_mul(2).max(1)))
                 .hint("or name what should be left out in a `.pitonignore` file at the workspace's root"),

@@ -144,8 +144,12 @@ fn whatever_turns_captures_off_is_found() {
             |scene, _| {
                 let folder = fs::read_dir(scene.path("store/workspaces")).unwrap().next().unwrap().unwrap().path();
                 // Neither a database nor a place for a new one.
-                fs::remove_file(folder.join("piton.db")).unwrap();
-                fs::create_dir_all(folder.join("piton.db/in-the-way")).unwrap();
+                for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+                    if entry.file_name().to_string_lossy().starts_with("view-") {
+                        fs::remove_file(entry.path()).unwrap();
+                    }
+                }
+                fs::create_dir_all(folder.join("view.new/in-the-way")).unwrap();
             },
             &[],
             "problem workspace:",

@@ -1,6 +1,6 @@
 //! Checking the store, and making its database anew.
 
-use piton_store::{Damage, PATIENCE, StoreError};
+use piton_store::{Damage, StoreError};
 
 use crate::view::{DamageView, Verification};
 use crate::workspace::Workspace;
@@ -10,12 +10,11 @@ impl Workspace {
     /// the packs where it is not what they say; damaged objects are forgotten, so that the next capture stores them
     /// again if the workspace still has them.
     pub fn verify(&self, repair: bool) -> Result<Verification, StoreError> {
-        let lock = self.store.lock(PATIENCE)?;
         let found = self.store.verify()?;
         let sound = found.damage.is_empty();
         let mut repaired = false;
         if repair && !sound {
-            self.store.rebuild(&lock)?;
+            self.store.rebuild()?;
             repaired = true;
         }
         Ok(Verification {
@@ -34,8 +33,9 @@ fn damage(damage: &Damage) -> DamageView {
         Damage::Pack { pack, from, to } => DamageView::Pack { pack: *pack, from: *from, to: *to },
         Damage::Row { table, key } => DamageView::Row { table: (*table).to_owned(), key: key.clone() },
         Damage::Database { message } => DamageView::Database { message: message.clone() },
-        Damage::Needed { checkpoint, path, object } => {
-            DamageView::Needed { checkpoint: checkpoint.clone(), path: path.into(), object: object.to_hex() }
+        Damage::Needed { checkpoints, path, object } => {
+            DamageView::Needed { checkpoints: checkpoints.clone(), path: path.into(), object: object.to_hex() }
         }
+        Damage::Aside { file } => DamageView::Aside { file: file.display().to_string() },
     }
 }

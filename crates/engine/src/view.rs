@@ -428,11 +428,16 @@ pub enum DamageView {
         /// What SQLite says.
         message: String,
     },
-    /// What a checkpoint needs.
+    /// Bytes that were written and not whole after a power cut; none of them count.
+    Aside {
+        /// The file that keeps them.
+        file: String,
+    },
+    /// What checkpoints need.
     Needed {
-        /// The newest checkpoint that needs it.
-        checkpoint: CheckpointId,
-        /// Where it stands there.
+        /// Every checkpoint that needs it, newest first.
+        checkpoints: Vec<CheckpointId>,
+        /// Where it stands in the newest.
         #[serde(flatten)]
         path: PathView,
         /// The object.

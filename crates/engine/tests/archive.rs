@@ -279,7 +279,7 @@ fn a_session_whose_kept_transcript_is_damaged_is_exported_without_any_of_it() {
 fn damage(world: &World, which: &str, at_least: usize) {
     use std::os::unix::fs::FileExt;
     let store = world.open().store_folder().to_owned();
-    let db = rusqlite::Connection::open(store.join("piton.db")).unwrap();
+    let db = rusqlite::Connection::open(piton_store::database_file(&store).unwrap()).unwrap();
     let sql = format!("SELECT pack, offset, length FROM all_objects WHERE {which} ORDER BY pack, offset");
     let mut query = db.prepare(&sql).unwrap();
     let rows = query.query_map([], |row| Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get::<_, u32>(2)?)));
@@ -351,7 +351,7 @@ fn an_import_leaves_everything_of_the_workspace_as_it_was() {
     // A lost database comes back the same.
     let folder = workspace.store_folder().to_owned();
     drop(workspace);
-    std::fs::remove_file(folder.join("piton.db")).unwrap();
+    std::fs::remove_file(piton_store::database_file(&folder).unwrap()).unwrap();
     assert_eq!(other.open().session_meant(None, "t1").unwrap().session.id, mine.id());
     other.assert_sound();
 }

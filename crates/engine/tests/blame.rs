@@ -424,7 +424,7 @@ fn a_damaged_version_in_between_is_not_guessed_over() {
 fn damage_blob(world: &World, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let store = world.open().store_folder().to_owned();
-    let db = rusqlite::Connection::open(store.join("piton.db")).unwrap();
+    let db = rusqlite::Connection::open(piton_store::database_file(&store).unwrap()).unwrap();
     let id = piton_engine::model::ObjectId::of_blob(bytes);
     let place = db.query_row("SELECT pack, offset, length FROM all_objects WHERE id = ?1", [&id.0[..]], |row| {
         Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get::<_, u32>(2)?))

@@ -43,7 +43,7 @@ fn pack(world: &World) -> PathBuf {
 }
 
 fn database(world: &World) -> Connection {
-    Connection::open(store(world).join("piton.db")).unwrap()
+    Connection::open(piton_store::database_file(&store(world)).unwrap()).unwrap()
 }
 
 /// Everything that the timeline tells, for comparing before and after.
@@ -149,7 +149,7 @@ fn restore(db: &Connection, world: &World) {
         std::fs::create_dir_all(fresh.join("packs")).unwrap();
         std::fs::copy(pack_of(db), fresh.join("packs/000001.pack")).unwrap();
         drop(piton_store::Store::open(&fresh).unwrap());
-        std::fs::copy(fresh.join("piton.db"), &copy).unwrap();
+        std::fs::copy(piton_store::database_file(&fresh).unwrap(), &copy).unwrap();
     }
     db.execute("ATTACH ?1 AS copy", [copy.to_str().unwrap()]).unwrap();
     for table in ["objects", "records", "workspaces", "checkpoints", "names", "annotations", "operations", "packs"] {
@@ -190,7 +190,7 @@ fn a_deleted_or_damaged_database_is_rebuilt_from_the_packs() {
     for (how, damage) in breaks {
         let (world, ids) = full();
         let before = timeline(&world);
-        let db = store(&world).join("piton.db");
+        let db = piton_store::database_file(&store(&world)).unwrap();
         Connection::open(&db).unwrap().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
         damage(&db);
         assert_eq!(timeline(&world), before, "{how}");
@@ -208,8 +208,9 @@ fn a_lost_log_of_the_database_costs_only_what_was_not_durable() {
     let sync = CaptureOptions { sync: true, ..Default::default() };
     world.open().capture(&sync).unwrap();
     let before = timeline(&world);
+    let db = piton_store::database_file(&store(&world)).unwrap();
     for end in ["-wal", "-shm"] {
-        let _ = std::fs::remove_file(store(&world).join(format!("piton.db{end}")));
+        let _ = std::fs::remove_file(format!("{}{end}", db.display()));
     }
     assert_eq!(timeline(&world), before);
     world.rewind(&ids[1]);
@@ -362,7 +363,7 @@ fn a_pack_that_no_row_knows_is_garbage_for_a_rebuild_too() {
     world.capture();
     assert!(!stray.exists());
     let before = timeline(&world);
-    std::fs::remove_file(store(&world).join("piton.db")).unwrap();
+    std::fs::remove_file(piton_store::database_file(&store(&world)).unwrap()).unwrap();
     assert_eq!(timeline(&world), before);
 }
 
@@ -370,7 +371,7 @@ fn a_pack_that_no_row_knows_is_garbage_for_a_rebuild_too() {
 fn a_pending_operation_whose_record_is_damaged_is_said_aloud_and_does_not_stand_in_the_way() {
     let pending = |world: &World| {
         let sql = "SELECT r.offset, o.id FROM operations o JOIN records r ON r.seq = o.seq WHERE o.state = 'pending'";
-        let db = Connection::open(unopened(world).join("piton.db"));
+        let db = Connection::open(piton_store::database_file(&unopened(world)).unwrap());
         db.unwrap().query_row(sql, [], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, String>(1)?))).ok()
     };
     let (world, (offset, id)) = (1..)

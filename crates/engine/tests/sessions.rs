@@ -372,7 +372,7 @@ fn a_lost_database_is_rebuilt_with_all_sessions_and_verifies() {
     workspace.search(&["one".into()], 1).unwrap();
     let store = workspace.store_folder().to_owned();
     drop(workspace);
-    std::fs::remove_file(store.join("piton.db")).unwrap();
+    std::fs::remove_file(piton_store::database_file(&store).unwrap()).unwrap();
     assert_eq!(format!("{:?}", world.open().timeline(&TimelineOptions::default()).unwrap()), before);
     world.assert_sound();
     assert_eq!(world.open().search(&["one".into()], 1).unwrap().found.len(), 1);

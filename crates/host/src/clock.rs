@@ -35,8 +35,38 @@ pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
 pub fn boot_id() -> String {
     // Debug builds only: a test that simulates a power cut says here that the machine was started anew.
     #[cfg(debug_assertions)]
+    if let Some(id) = another_run::id() {
+        return id;
+    }
+    #[cfg(debug_assertions)]
     if let Ok(id) = std::env::var("PITON_TEST_BOOT_ID") {
         return id;
     }
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+}
+
+/// A machine that was started anew, for tests of power cuts: what happens in `act`, on this thread, happens in that run.
+#[cfg(debug_assertions)]
+pub fn in_another_run<T>(boot: &str, act: impl FnOnce() -> T) -> T {
+    another_run::set(Some(boot.to_owned()));
+    let result = act();
+    another_run::set(None);
+    result
+}
+
+#[cfg(debug_assertions)]
+mod another_run {
+    use std::cell::RefCell;
+
+    thread_local! {
+        static ID: RefCell<Option<String>> = const { RefCell::new(None) };
+    }
+
+    pub(super) fn id() -> Option<String> {
+        ID.with_borrow(Clone::clone)
+    }
+
+    pub(super) fn set(id: Option<String>) {
+        ID.with_borrow_mut(|place| *place = id);
+    }
 }

@@ -179,7 +179,7 @@ impl<'a> ArchiveWriter<'a> {
         let (piece, bytes) = self.stored(chunk)?;
         match piece.kind {
             Kind::Blob => Ok(Some(bytes)),
-            Kind::Chunks | Kind::Tree | Kind::Timeline => Err(StoreError::Damaged(*blob).into()),
+            Kind::Chunks | Kind::Tree | Kind::Timeline | Kind::Commit => Err(StoreError::Damaged(*blob).into()),
         }
     }
 
@@ -283,7 +283,14 @@ impl<'a> ArchiveWriter<'a> {
         let mut bytes = vec![0; place.length as usize];
         let read = self.store.pack_file(place.pack)?.read_exact_at(&mut bytes, place.offset);
         let sound = read.ok().and_then(|()| pack::unpack(&bytes)).filter(|sound| sound.id == *id);
-        Ok((sound.ok_or(StoreError::Damaged(*id))?, bytes))
+        let sound = sound.ok_or(StoreError::Damaged(*id))?;
+        if sound.delta.is_none() {
+            return Ok((sound, bytes));
+        }
+        // In an archive every object is whole.
+        let whole = self.store.object(id)?;
+        let packed = pack::pack(whole.kind, *id, &whole.raw).map_err(ArchiveError::Write)?;
+        Ok((whole, packed.bytes))
     }
 
     fn object(&mut self, id: ObjectId, bytes: &[u8]) -> Result<(), ArchiveError> {
@@ -316,7 +323,7 @@ fn parts(blob: &Sound) -> Result<Vec<ObjectId>, StoreError> {
     match blob.kind {
         Kind::Blob => Ok(Vec::new()),
         Kind::Chunks => chunks(&blob.raw).ok_or(StoreError::Damaged(blob.id)),
-        Kind::Tree | Kind::Timeline => Err(StoreError::Damaged(blob.id)),
+        Kind::Tree | Kind::Timeline | Kind::Commit => Err(StoreError::Damaged(blob.id)),
     }
 }
 

@@ -1,20 +1,20 @@
 //! The SQLite view of the packs: one function, [`apply`], turns a record into rows, live and on rebuild alike.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use piton_model::record::Numbered;
 use piton_model::{ObjectId, Outcome, Record};
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, params};
 
 use crate::error::StoreError;
 use crate::pack::{Kind, Place};
 
 /// How long a statement waits for those of other processes.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 7;
+pub(crate) const VERSION: i64 = 8;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 13] = [
@@ -105,11 +105,25 @@ CREATE TABLE messages(
 );
 ";
 
-/// Opens the database of a store, making it where there is none.
+/// Opens the database of a store. It is never made here: a new one gets its name when it is whole ([`crate::views`]).
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
-    prepare(&db)?;
+    let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
+    match found {
+        VERSION => Ok(db),
+        0 => Err(StoreError::Unfinished),
+        _ if found < VERSION => Err(StoreError::Older),
+        _ => Err(StoreError::Newer { found, known: VERSION }),
+    }
+}
+
+/// Makes an empty database.
+pub(crate) fn create(path: &Path) -> Result<Connection, StoreError> {
+    let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // Kept in the file.
+    db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0))?;
+    db.execute_batch(SCHEMA)?;
+    db.pragma_update(None, "user_version", VERSION)?;
     Ok(db)
 }
 
@@ -120,45 +134,14 @@ pub(crate) fn in_memory() -> Result<Connection, StoreError> {
     Ok(db)
 }
 
-fn prepare(db: &Connection) -> Result<(), StoreError> {
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     use rusqlite::config::DbConfig;
+    let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.busy_timeout(PATIENCE)?;
     // Checkpoints of the WAL are piton's own business: packs are synced first.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=1073741824;")?;
-    let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
-    if found > VERSION {
-        return Err(StoreError::Newer { found, known: VERSION });
-    }
-    if found != 0 && found < VERSION {
-        return Err(StoreError::Older);
-    }
-    if found == 0 {
-        // WAL mode is kept in the file. The schema and its version come in one transaction: two processes that open a
-        // new store at once both see either nothing or all of it.
-        use_wal(db)?;
-        db.execute_batch("BEGIN IMMEDIATE")?;
-        let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
-        if found == 0 {
-            db.execute_batch(SCHEMA)?;
-            db.pragma_update(None, "user_version", VERSION)?;
-        }
-        db.execute_batch("COMMIT")?;
-    }
-    Ok(())
-}
-
-/// Switches to WAL mode. That needs the file for itself, and SQLite does not wait for it as it does for all else.
-fn use_wal(db: &Connection) -> Result<(), StoreError> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0)) {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            result => return result.map(drop).map_err(Into::into),
-        }
-    }
+    Ok(db)
 }
 
 /// Makes the row of an object.

@@ -41,9 +41,18 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// A record of a kind that only a later piton knows.
+    #[error("the store holds a record `{record}`, which this piton does not know")]
+    UnknownRecord {
+        /// Its kind.
+        record: String,
+    },
     /// The rows are those of an earlier piton; the packs are the same, so they are made anew.
     #[error("the store's database is of an earlier piton")]
     Older,
+    /// There is a file in the database's place and no rows in it: nobody finished making it.
+    #[error("the store's database was never finished")]
+    Unfinished,
     /// The workspace's disk budget is used up.
     #[error("the store would take {} MiB, over its budget of {} MiB", needed.div_ceil(1 << 20), budget >> 20)]
     OverBudget {
@@ -51,6 +60,20 @@ pub enum StoreError {
         needed: u64,
         /// What it may take.
         budget: u64,
+    },
+    /// A pack is shorter than the view says.
+    #[error("pack {pack} of the store was cut off")]
+    PackCut {
+        /// Its number.
+        pack: u32,
+    },
+    /// The packs go on with another record than the one that follows the view's last.
+    #[error("the store's database does not belong to its packs: record {found} follows where {expected} should")]
+    Diverged {
+        /// What the packs have.
+        found: u64,
+        /// What would follow.
+        expected: u64,
     },
     /// The database was made anew by another process while this one had the old one open.
     #[error("another piton made the store's database anew in the meantime; nothing was changed")]
@@ -89,10 +112,10 @@ impl StoreError {
         }
     }
 
-    /// Whether the database itself is broken, so that only a rebuild from the packs helps.
+    /// Whether the database itself is broken, so that only making it anew from the packs helps.
     pub fn is_damaged_database(&self) -> bool {
         match self {
-            Self::Older => true,
+            Self::Older | Self::Unfinished | Self::PackCut { .. } | Self::Diverged { .. } => true,
             Self::Database(rusqlite::Error::SqliteFailure(error, _)) => {
                 // The last is SQLite's word for a table or column that is not there.
                 matches!(

@@ -4,7 +4,9 @@
 //! look per folder on the way up; `workspaces/<id>/workspace.json` says where that workspace is and which folder it
 //! is. Both only help finding: the truth is the workspace's own record.
 
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -106,7 +108,8 @@ impl Home {
     /// The workspaces that a session works in, with where they are.
     pub fn workspaces_of(&self, session: &SessionId) -> Vec<(WorkspaceId, PathBuf)> {
         let Ok(ids) = std::fs::read_to_string(self.session(session)) else { return Vec::new() };
-        let ids = ids.lines().filter_map(|line| line.parse().ok());
+        let mut seen = std::collections::HashSet::new();
+        let ids = ids.lines().filter(|line| seen.insert(*line)).filter_map(|line| line.parse().ok());
         ids.filter_map(|id| self.known(&id).map(|known| (id, known.path))).collect()
     }
 
@@ -121,7 +124,11 @@ impl Home {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(StoreError::io("cannot make", folder))?;
         }
-        replace(&path, format!("{noted}{workspace}\n").as_bytes())
+        // Appended and not written anew: hooks of several workspaces note themselves at once, and a line that comes
+        // twice does no harm.
+        let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+        let line = format!("{workspace}\n");
+        file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(StoreError::io("cannot write", &path))
     }
 
     /// Where the files of a deleted branch are kept until somebody wants it back.

@@ -15,7 +15,10 @@ mod query;
 mod rebuild;
 mod search;
 mod sessions;
+mod settle;
+mod transactions;
 mod verify;
+mod views;
 mod write;
 
 use std::collections::HashMap;
@@ -38,6 +41,7 @@ pub use query::{ChainLink, CheckpointRow, OperationRow, OperationState};
 pub use search::Hit;
 pub use sessions::{ChangeRow, SessionRow, StepRow, TurnRow};
 pub use verify::{Damage, Verified};
+pub use views::database_file;
 pub use write::{Batch, Writer};
 
 /// Which state of the repository goes with which state of `.git` and of the workspace.
@@ -56,7 +60,8 @@ pub struct Store {
     folder: PathBuf,
     /// Reentrant, so that a question may be asked in the middle of a transaction of the same thread.
     db: ReentrantMutex<Connection>,
-    /// Which file the database is: a rebuild puts another in its place.
+    /// Which view this has open, and which file that is: one made anew has another name.
+    generation: u64,
     database: Option<FileId>,
     packs: Mutex<HashMap<u32, Arc<File>>>,
 }
@@ -64,16 +69,18 @@ pub struct Store {
 /// How long a command waits for another one to finish.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A capture of ten edits writes some 200 KiB to the database's log: rows are in order of their hashes, a page each.
-const WAL_LIMIT: u64 = 1 << 20;
+/// The view's log is folded when it has so many pages. A capture of ten edits writes some 50 of 4 KiB: rows are in order of
+/// their hashes, a page each.
+const LOG_LIMIT: i64 = 256;
 /// More rows of fresh objects than this are moved to the others at that occasion.
 const FRESH_LIMIT: i64 = 1_000;
 
-const DATABASE: &str = "piton.db";
 const LOCK: &str = "lock";
 const PACKS: &str = "packs";
 const INDEX: &str = "index";
 const GIT: &str = "git";
+/// How long the view's log was when a reader last kept it from being folded.
+const STALLED: &str = "log-stalled";
 
 impl Store {
     /// Makes the folders of a new store.
@@ -85,39 +92,60 @@ impl Store {
         Self::open(folder)
     }
 
-    /// Opens a store; rebuilds its database where that is lost or damaged, and checks what a power cut may have taken.
+    /// Opens a store; makes its view anew where that is lost or damaged, and checks what a power cut may have taken.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let path = folder.join(DATABASE);
-        let has_packs = folder.join(PACKS).join(pack_name(1)).exists();
-        let judged = file_id(&path);
-        if has_packs && judged.is_none() {
-            rebuild::rebuild(folder, judged)?;
+        if let Some(store) = Self::open_newest(folder, None)? {
+            store.catch_up();
+            return Ok(store);
         }
-        let judged = file_id(&path);
-        let opened = Self::open_database(folder).and_then(|store| {
-            // A database without a single row beside packs was lost and made anew.
-            let is_whole = !(has_packs && store.packs()?.is_empty()) && store.survived_power_cut()?;
+        let lock = take_lock(folder, PATIENCE)?;
+        // Judged again: whoever held the lock until now may have made a view, or been in the middle of a first write.
+        if let Some(store) = Self::open_newest(folder, Some(&lock))? {
+            return Ok(store);
+        }
+        rebuild::rebuild(folder, &lock)?;
+        let generation = views::newest(folder)?.ok_or(StoreError::Unfinished)?;
+        Self::open_view(folder, generation)
+    }
+
+    /// Opens the view that there is; nothing where it has to be made (anew), or where only the lock's holder can tell.
+    fn open_newest(folder: &Path, lock: Option<&Lock>) -> Result<Option<Self>, StoreError> {
+        let Some(generation) = views::newest(folder)? else { return Ok(None) };
+        let opened = Self::open_view(folder, generation).and_then(|store| {
+            let is_whole = store.survived_power_cut(lock)?;
             Ok(is_whole.then_some(store))
         });
         match opened {
-            Ok(Some(store)) => Ok(store),
-            Err(error) if !error.is_damaged_database() => Err(error),
-            Ok(None) | Err(_) => {
-                rebuild::rebuild(folder, judged)?;
-                Self::open_database(folder)
-            }
+            Err(error) if error.is_damaged_database() => Ok(None),
+            // Its name was taken away while it was being opened.
+            _ if views::newest(folder)? != Some(generation) => Ok(None),
+            opened => opened,
         }
     }
 
-    pub(crate) fn open_database(folder: &Path) -> Result<Self, StoreError> {
-        let path = folder.join(DATABASE);
+    fn open_view(folder: &Path, generation: u64) -> Result<Self, StoreError> {
+        let path = views::path(folder, generation);
+        // Before and after: what was opened is what has the name, or the lock is refused later.
+        let before = file_id(&path);
         let db = database::open(&path)?;
+        if before.is_none() || file_id(&path) != before {
+            return Err(StoreError::Replaced);
+        }
         Ok(Self {
             folder: folder.to_owned(),
             db: ReentrantMutex::new(db),
-            database: file_id(&path),
+            generation,
+            database: before,
             packs: Mutex::default(),
         })
+    }
+
+    /// Rolls forward what a process that died had closed, where nobody is at work. Whoever only reads does not wait for
+    /// the lock, and takes what the view has where this fails.
+    fn catch_up(&self) {
+        if self.has_tail().unwrap_or(false) {
+            drop(self.lock(Duration::ZERO));
+        }
     }
 
     /// Where it is.
@@ -125,13 +153,15 @@ impl Store {
         &self.folder
     }
 
-    /// Takes the workspace's lock. Refused where the database that is open here is no longer the store's: writing to
-    /// it would cut off what others committed.
+    /// Takes the workspace's lock, and makes packs and view agree. Refused where the view that is open here is no longer
+    /// the store's: its rows are not those that others see.
     pub fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
         let lock = take_lock(&self.folder, patience)?;
-        if file_id(&self.folder.join(DATABASE)) != self.database {
+        let is_newest = views::newest(&self.folder)? == Some(self.generation);
+        if !is_newest || file_id(&views::path(&self.folder, self.generation)) != self.database {
             return Err(StoreError::Replaced);
         }
+        self.settle()?;
         Ok(lock)
     }
 
@@ -226,10 +256,7 @@ impl Store {
 
     /// Every pack with its committed and its synced length.
     pub(crate) fn packs(&self) -> Result<Vec<(u32, u64, u64)>, StoreError> {
-        let db = self.db();
-        let mut query = db.prepare_cached("SELECT pack, length, synced FROM packs ORDER BY pack")?;
-        let rows = query.query_map([], |r| Ok((r.get(0)?, r.get::<_, i64>(1)? as u64, r.get::<_, i64>(2)? as u64)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        pack_rows(&self.db())
     }
 
     pub(crate) fn pack_path(&self, pack: u32) -> PathBuf {
@@ -255,32 +282,50 @@ impl Store {
     /// Bytes that the store takes: packs, database and index.
     pub fn size(&self) -> Result<u64, StoreError> {
         let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();
-        let beside = [DATABASE, "piton.db-wal", "piton.db.damaged", INDEX];
-        let beside: u64 = beside
-            .iter()
-            .filter_map(|name| std::fs::metadata(self.folder.join(name)).ok())
-            .map(|found| found.len())
-            .sum();
-        Ok(packs + beside)
+        let beside = [INDEX.into(), search::WORDS.into()].map(|name: PathBuf| self.folder.join(name));
+        let beside = beside.into_iter().chain(self.aside_files()).filter_map(|path| std::fs::metadata(path).ok());
+        Ok(packs + views::size(&self.folder)? + beside.map(|found| found.len()).sum::<u64>())
     }
 
-    /// Folds the database's log into the database when it has grown. Every process that opens the store reads all of
-    /// it, but folding waits for the disk: so at the end of a capture, not in the middle of an operation.
+    /// Folds the view's log into its file when it has grown. Every process that opens the store reads all of it, but folding
+    /// waits for the disk: so at the end of a capture, not in the middle of an operation.
+    ///
+    /// Never waits for a reader. One that is suspended may hold the log for hours: it is then tried again only when the
+    /// log has grown once more by as much.
     pub fn tidy(&self, _lock: &Lock) -> Result<(), StoreError> {
-        let wal = std::fs::metadata(self.folder.join("piton.db-wal"));
-        if wal.is_ok_and(|found| found.len() > WAL_LIMIT) {
-            self.sync_packs()?;
-            let fresh: i64 = self.db().query_row("SELECT count(*) FROM fresh_objects", [], |r| r.get(0))?;
-            if fresh > FRESH_LIMIT {
-                let db = self.db();
-                let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
-                database::fold(&db)?;
-                transaction.commit()?;
-            }
-            // Readers of other processes may hold it up; the next writer tries again.
-            self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        let pages = self.log_pages()?;
+        if pages < LOG_LIMIT {
+            return Ok(());
         }
+        let stalled = self.folder.join(STALLED);
+        let stalled_at = std::fs::read_to_string(&stalled).ok().and_then(|text| text.trim().parse::<i64>().ok());
+        if stalled_at.is_some_and(|at| (at..at + LOG_LIMIT).contains(&pages)) {
+            return Ok(());
+        }
+        self.sync_packs()?;
+        let db = self.db();
+        let fresh: i64 = db.query_row("SELECT count(*) FROM fresh_objects", [], |r| r.get(0))?;
+        if fresh > FRESH_LIMIT {
+            let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
+            database::fold(&db)?;
+            transaction.commit()?;
+        }
+        db.busy_timeout(Duration::ZERO)?;
+        let is_busy = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| r.get::<_, bool>(0));
+        db.busy_timeout(database::PATIENCE)?;
+        let noted = match (is_busy?, stalled_at) {
+            (true, _) => std::fs::write(&stalled, self.log_pages()?.to_string()),
+            (false, Some(_)) => std::fs::remove_file(&stalled),
+            (false, None) => Ok(()),
+        };
+        // Only a note: without it the next capture tries again.
+        drop(noted);
         Ok(())
+    }
+
+    /// How many pages the view's log has.
+    fn log_pages(&self) -> Result<i64, StoreError> {
+        Ok(self.db().query_row("PRAGMA wal_checkpoint(NOOP)", [], |r| r.get(1))?)
     }
 
     pub(crate) fn sync_packs(&self) -> Result<(), StoreError> {
@@ -304,21 +349,26 @@ impl Store {
     }
 
     /// Whether what the rows say is there. After a reboot, records that were not synced may be gone or wrong while
-    /// their rows survived.
-    fn survived_power_cut(&self) -> Result<bool, StoreError> {
+    /// their rows survived. Without the lock the answer may only be that somebody has to look.
+    fn survived_power_cut(&self, lock: Option<&Lock>) -> Result<bool, StoreError> {
+        let packs = self.packs()?;
         let rebooted = self.meta("boot")?.is_some_and(|boot| boot != clock::boot_id());
-        let is_suspect = |(pack, length, synced): &(u32, u64, u64)| {
-            (rebooted && synced < length)
-                || std::fs::metadata(self.pack_path(*pack)).map_or(true, |found| found.len() < *length)
+        let is_short = |(pack, length, _): &(u32, u64, u64)| {
+            std::fs::metadata(self.pack_path(*pack)).map_or(true, |found| found.len() < *length)
         };
-        if !self.packs()?.iter().any(is_suspect) {
+        let is_unsynced = |(_, length, synced): &(u32, u64, u64)| rebooted && synced < length;
+        if packs.iter().any(is_short) {
+            return Ok(false);
+        }
+        if !packs.iter().any(is_unsynced) {
             return Ok(true);
         }
-        let _lock = self.lock(PATIENCE)?;
-        for (pack, length, synced) in self.packs()?.iter().filter(|p| is_suspect(p)) {
-            if !rebuild::is_sound(self, *pack, *synced, *length)? {
-                return Ok(false);
-            }
+        if lock.is_none() {
+            return Ok(false);
+        }
+        let known = packs.iter().map(|(pack, length, _)| (*pack, *length)).collect();
+        if !rebuild::is_sound(&self.folder, rebuild::synced(&packs), &known)? {
+            return Ok(false);
         }
         self.sync_packs()?;
         self.db().execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
@@ -332,6 +382,12 @@ pub(crate) type FileId = (u64, u64);
 pub(crate) fn file_id(path: &Path) -> Option<FileId> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+pub(crate) fn pack_rows(db: &Connection) -> Result<Vec<(u32, u64, u64)>, StoreError> {
+    let mut query = db.prepare_cached("SELECT pack, length, synced FROM packs ORDER BY pack")?;
+    let rows = query.query_map([], |r| Ok((r.get(0)?, r.get::<_, i64>(1)? as u64, r.get::<_, i64>(2)? as u64)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 pub(crate) fn take_lock(folder: &Path, patience: Duration) -> Result<Lock, StoreError> {

@@ -117,7 +117,25 @@ impl Store {
         Ok(place)
     }
 
-    fn object(&self, id: &ObjectId) -> Result<Sound, StoreError> {
+    pub(crate) fn object(&self, id: &ObjectId) -> Result<Sound, StoreError> {
+        let mut sound = self.stored(id)?;
+        // From the top of a chain of deltas down to what is whole, and back up.
+        let mut above = Vec::new();
+        while let Some(delta) = &sound.delta {
+            let base = self.stored(&delta.base)?;
+            above.push(std::mem::replace(&mut sound, base));
+            if above.len() > pack::DEEPEST_DELTA {
+                return Err(StoreError::Damaged(*id));
+            }
+        }
+        while let Some(delta) = above.pop() {
+            sound = delta.over(&sound.raw).ok_or(StoreError::Damaged(*id))?;
+        }
+        Ok(sound)
+    }
+
+    /// An object as its pack has it.
+    fn stored(&self, id: &ObjectId) -> Result<Sound, StoreError> {
         let place = self.place(id)?.ok_or(StoreError::Missing(*id))?;
         let file = self.pack_file(place.pack)?;
         let sound = pack::read(&file, &place).map_err(StoreError::io("cannot read", &self.pack_path(place.pack)))?;
@@ -147,7 +165,7 @@ impl Store {
                 }
                 Ok(Ok(()))
             }
-            Kind::Tree | Kind::Timeline => Err(StoreError::Damaged(*id)),
+            Kind::Tree | Kind::Timeline | Kind::Commit => Err(StoreError::Damaged(*id)),
         }
     }
 
@@ -183,5 +201,52 @@ impl TreeSource for Store {
             return Err(StoreError::Damaged(*id));
         }
         Tree::decode(&sound.raw).map(Arc::new).map_err(|_| StoreError::Damaged(*id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PATIENCE;
+
+    /// A store with a chain of so many deltas, and the id and content of the last.
+    fn chain(length: usize) -> (tempfile::TempDir, Store, ObjectId, Vec<u8>) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let lock = store.lock(PATIENCE).unwrap();
+        let mut writer = store.write(&lock).unwrap();
+        let mut raw: Vec<u8> = (0..2_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let mut id = writer.blob(&raw).unwrap();
+        for n in 0..length {
+            let base = (id, raw.clone());
+            raw[n * 7] ^= 0x55;
+            id = ObjectId::of_blob(&raw);
+            let packed = pack::pack_delta(Kind::Blob, id, &raw, (base.0, &base.1));
+            assert!(packed.bytes.len() < 400, "a delta is short");
+            writer.append(Packed(packed)).unwrap();
+        }
+        writer.commit(true, false).unwrap();
+        drop(lock);
+        (folder, store, id, raw)
+    }
+
+    #[test]
+    fn a_delta_gives_what_was_put_in_and_a_chain_has_an_end() {
+        let (_folder, store, id, raw) = chain(pack::DEEPEST_DELTA);
+        assert_eq!(store.blob(&id).unwrap(), raw);
+        assert!(store.verify().unwrap().damage.is_empty());
+        let (_folder, store, id, _) = chain(pack::DEEPEST_DELTA + 1);
+        assert!(matches!(store.blob(&id), Err(StoreError::Damaged(found)) if found == id));
+    }
+
+    #[test]
+    fn a_delta_over_something_else_is_never_served() {
+        let raw = b"some text that is long enough to be packed, again and again and again".repeat(4);
+        let other = b"another text of which nothing is in the first, as far as anybody can tell".repeat(4);
+        let id = ObjectId::of_blob(&raw);
+        let delta = pack::pack_delta(Kind::Blob, id, &raw, (ObjectId::of_blob(b"base"), b"base"));
+        let sound = || pack::unpack(&delta.bytes).unwrap();
+        assert_eq!(sound().over(b"base").unwrap().raw, raw);
+        assert!(sound().over(&other).is_none_or(|whole| whole.raw == raw));
     }
 }

@@ -277,6 +277,7 @@ impl Store {
         let file = self.pack_file(place.pack)?;
         let sound = pack::read(&file, &place)
             .map_err(StoreError::io("cannot read", &self.pack_path(place.pack)))?
+            .filter(|sound| sound.delta.is_none())
             .ok_or_else(damaged)?;
         match serde_json::from_slice::<Numbered>(&sound.raw) {
             Ok(Numbered { record: Record::Operation(operation), .. }) if operation.id == row.id => Ok(*operation),

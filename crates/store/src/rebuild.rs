@@ -1,146 +1,234 @@
-//! Making the database anew from the packs.
+//! Making the view anew from the packs.
 
-use std::fs::File;
+use std::collections::HashMap;
 use std::path::Path;
 
 use piton_host::{Lock, clock};
 use piton_model::record::Numbered;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OpenFlags, params};
 
 use crate::database::{apply, apply_object};
 use crate::error::StoreError;
-use crate::pack::{self, Item, Kind, PACK_HEAD, Place};
-use crate::{DATABASE, FileId, INDEX, PACKS, PATIENCE, Store, file_id, take_lock};
+use crate::pack::Place;
+use crate::settle::{cut, lengths, set_aside};
+use crate::transactions::{self, End, Position, Range, Transaction, pack_numbers};
+use crate::{INDEX, PATIENCE, Store, take_lock, views};
 
-/// Rebuilds the database of a store from all that is sound in its packs. The old one is kept aside, once.
-///
-/// `judged` is the file that was found wanting: where another process has put a new one in its place by the time the
-/// lock is there, the work is done.
-pub(crate) fn rebuild(folder: &Path, judged: Option<FileId>) -> Result<(), StoreError> {
-    let lock = take_lock(folder, PATIENCE)?;
-    if file_id(&folder.join(DATABASE)) != judged {
-        return Ok(());
-    }
-    rebuild_locked(folder, &lock)
-}
-
-/// The same for whoever holds the lock already.
-fn rebuild_locked(folder: &Path, _lock: &Lock) -> Result<(), StoreError> {
-    let path = folder.join(DATABASE);
-    let new = folder.join("piton.db.new");
-    let beside = |name: &str, end: &str| folder.join(format!("{name}{end}"));
-    for stale in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(beside("piton.db.new", stale));
-    }
-    {
-        let db = crate::database::open(&new)?;
-        db.execute_batch("BEGIN")?;
-        let packs = replay(&db, folder, |_| None, |_| Ok(()))?;
-        for (pack, end) in packs {
-            db.execute("INSERT INTO packs VALUES (?1, ?2, 0)", params![pack, end as i64])?;
+/// Makes the view of a store from all that counts in its packs, in the place of the one before it.
+pub(crate) fn rebuild(folder: &Path, _lock: &Lock) -> Result<(), StoreError> {
+    let old = views::newest(folder)?;
+    let mut told = old.and_then(|generation| Told::by(&views::path(folder, generation)).ok());
+    loop {
+        let draft = views::draft(folder)?;
+        let db = crate::database::create(&draft)?;
+        db.execute_batch("PRAGMA synchronous=OFF; BEGIN")?;
+        let found = replay(&db, folder, told.as_ref())?;
+        if let Some(from) = found.cut {
+            drop(db);
+            set_aside(folder, from)?;
+            cut(folder, from)?;
+            // What the old view says of the rest is no longer so.
+            told = None;
+            continue;
+        }
+        for (pack, end) in &found.lengths {
+            db.execute("INSERT INTO packs VALUES (?1, ?2, 0)", params![pack, *end as i64])?;
         }
         db.execute("INSERT INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
         db.execute_batch("COMMIT")?;
-        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    }
-    let failed = StoreError::io("cannot replace", &path);
-    let _ = std::fs::remove_file(folder.join(INDEX));
-    // A second name and not a move: the path is never without a database that somebody else would then make.
-    let aside = folder.join("piton.db.damaged");
-    let _ = std::fs::remove_file(&aside);
-    let _ = std::fs::hard_link(&path, &aside);
-    // Before the new one comes: a log of changes to the old database must never be read into the new one.
-    for stale in ["-wal", "-shm"] {
-        let _ = std::fs::remove_file(beside(DATABASE, stale));
-        let _ = std::fs::remove_file(beside("piton.db.new", stale));
-    }
-    std::fs::rename(&new, &path).map_err(failed)?;
-    Ok(())
-}
-
-/// Reads every pack and makes the rows of what is sound. `committed` limits a pack to what rows were made of; what
-/// is damaged goes to `damage`. Returns each pack with the end of its last sound record.
-pub(crate) fn replay(
-    db: &Connection,
-    folder: &Path,
-    committed: impl Fn(u32) -> Option<u64>,
-    mut damage: impl FnMut(Item) -> Result<(), StoreError>,
-) -> Result<Vec<(u32, u64)>, StoreError> {
-    let mut timeline: Vec<(Numbered, Place)> = Vec::new();
-    let mut ends = Vec::new();
-    for pack in pack_numbers(folder)? {
-        let path = folder.join(PACKS).join(crate::pack_name(pack));
-        let failed = |e| StoreError::io("cannot read", &path)(e);
-        let file = File::open(&path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let limit = committed(pack).unwrap_or(length).min(length);
-        let mut end = PACK_HEAD.len() as u64;
-        let mut result = Ok(());
-        pack::each(&file, pack, limit, |item| {
-            result = match item {
-                Item::Record(place, sound) => {
-                    end = place.offset + u64::from(place.length);
-                    match sound.kind {
-                        Kind::Timeline => match serde_json::from_slice(&sound.raw) {
-                            Ok(numbered) => {
-                                timeline.push((numbered, place));
-                                Ok(())
-                            }
-                            Err(_) => damage(Item::Damage { pack, from: place.offset, to: end }),
-                        },
-                        kind => apply_object(db, kind, &sound.id, &place),
-                    }
-                }
-                broken => damage(broken),
-            };
-            // The visitor's own errors end the reading; they are told apart below.
-            if result.is_err() { Err(std::io::Error::other("stopped")) } else { Ok(()) }
-        })
-        .or_else(|error| if result.is_err() { std::mem::replace(&mut result, Ok(())) } else { Err(failed(error)) })?;
-        ends.push((pack, end));
-    }
-    timeline.sort_by_key(|(numbered, _)| numbered.seq);
-    for (numbered, place) in &timeline {
-        apply(db, numbered, place)?;
-    }
-    Ok(ends)
-}
-
-/// The numbers of all pack files, in order.
-pub(crate) fn pack_numbers(folder: &Path) -> Result<Vec<u32>, StoreError> {
-    let folder = folder.join(PACKS);
-    let failed = |e| StoreError::io("cannot list", &folder)(e);
-    let mut numbers = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        numbers.extend(name.to_str().and_then(|n| n.strip_suffix(".pack")).and_then(|n| n.parse::<u32>().ok()));
-    }
-    numbers.sort_unstable();
-    Ok(numbers)
-}
-
-/// Whether every record of a pack from one place to another is sound.
-pub(crate) fn is_sound(store: &Store, number: u32, from: u64, to: u64) -> Result<bool, StoreError> {
-    let path = store.pack_path(number);
-    let failed = |e| StoreError::io("cannot read", &path)(e);
-    let Ok(file) = store.pack_file(number) else { return Ok(false) };
-    if file.metadata().map_err(failed)?.len() < to {
-        return Ok(false);
-    }
-    let mut sound = true;
-    pack::each(&file, number, to, |item| {
-        if let Item::Damage { to: end, .. } = item {
-            sound &= end <= from;
+        // The view of a new store holds nothing yet: should a power cut tear it, it is made again.
+        if !found.lengths.is_empty() {
+            db.execute_batch("PRAGMA synchronous=NORMAL")?;
         }
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        drop(db);
+        let _ = std::fs::remove_file(folder.join(INDEX));
+        let generation = old.max(found.generation).unwrap_or(0) + 1;
+        return views::publish(folder, &draft, generation);
+    }
+}
+
+/// What a view says of the packs, before it is replaced.
+pub(crate) struct Told {
+    end: Position,
+    synced: Position,
+    boot: String,
+}
+
+impl Told {
+    fn by(path: &Path) -> Result<Self, StoreError> {
+        let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let packs = crate::pack_rows(&db)?;
+        let boot = db.query_row("SELECT value FROM meta WHERE key = 'boot'", [], |r| r.get(0))?;
+        let end = packs.last().map(|(pack, length, _)| Position { pack: *pack, offset: *length });
+        Ok(Self { end: end.unwrap_or_default(), synced: synced(&packs), boot })
+    }
+}
+
+/// Everything before this is on the disk.
+pub(crate) fn synced(packs: &[(u32, u64, u64)]) -> Position {
+    let unsynced = packs.iter().find(|(_, length, synced)| synced < length);
+    let at =
+        unsynced.map(|(pack, _, synced)| (*pack, *synced)).or(packs.last().map(|(pack, length, _)| (*pack, *length)));
+    at.map_or(Position::default(), |(pack, offset)| Position { pack, offset })
+}
+
+/// What a replay found.
+pub(crate) struct Replayed {
+    /// Each pack with the end of what counts in it.
+    pub lengths: Vec<(u32, u64)>,
+    /// Bytes that count as closed and are no sound record.
+    pub damage: Vec<Range>,
+    /// From here on nothing can be believed: a power cut took some of it.
+    pub cut: Option<Position>,
+    /// The highest generation that a commit record names.
+    pub generation: Option<u64>,
+}
+
+/// Makes the rows of all that counts.
+fn replay(db: &Connection, folder: &Path, told: Option<&Told>) -> Result<Replayed, StoreError> {
+    let mut rows = Rows::new(db);
+    let mut judge =
+        Judge { boot: clock::boot_id(), durable: told.map_or(Position::default(), |t| t.synced), ..Judge::default() };
+    transactions::read(folder, Position::default(), None, |mut transaction| {
+        if matches!(transaction.end, End::Open) {
+            // Unless the view has it, in which case only its commit record is damaged, nobody ever closed it.
+            let Some(told) = told.filter(|told| told.end > transaction.start) else { return Ok(()) };
+            shorten(&mut transaction, told.end);
+            transaction.end = End::Lost;
+            judge.last_boot = Some(told.boot.clone());
+        }
+        judge.see(&transaction);
+        rows.add(folder, transaction)
+    })?;
+    let (cut, generation) = (judge.cut(), judge.generation);
+    Ok(Replayed { cut, generation, ..rows.finish()? })
+}
+
+/// The same for `verify`, of what a view says is there: nothing is judged, damage is only named.
+pub(crate) fn replay_known(db: &Connection, folder: &Path, known: &HashMap<u32, u64>) -> Result<Replayed, StoreError> {
+    let mut rows = Rows::new(db);
+    transactions::read(folder, Position::default(), Some(known), |transaction| rows.add(folder, transaction))?;
+    rows.finish()
+}
+
+/// Leaves only what lies before a position.
+fn shorten(transaction: &mut Transaction, end: Position) {
+    let is_before = |place: &Place| Position { pack: place.pack, offset: place.offset } < end;
+    transaction.objects.retain(|(_, _, place)| is_before(place));
+    transaction.timeline.retain(|(_, place)| is_before(place));
+    transaction.damage.retain(|range| Position { pack: range.pack, offset: range.from } < end);
+    transaction.stop = transaction.stop.min(end);
+}
+
+/// Makes rows of transactions. Records of the timeline wait until all are known, since they go in order of their numbers.
+struct Rows<'d> {
+    db: &'d Connection,
+    timeline: Vec<(Numbered, Place)>,
+    lengths: std::collections::BTreeMap<u32, u64>,
+    damage: Vec<Range>,
+}
+
+impl<'d> Rows<'d> {
+    fn new(db: &'d Connection) -> Self {
+        Self { db, timeline: Vec::new(), lengths: Default::default(), damage: Vec::new() }
+    }
+
+    fn add(&mut self, folder: &Path, transaction: Transaction) -> Result<(), StoreError> {
+        for (kind, id, place) in &transaction.objects {
+            apply_object(self.db, *kind, id, place)?;
+        }
+        self.lengths.extend(lengths(folder, &transaction)?);
+        self.damage.extend(transaction.damage);
+        self.timeline.extend(transaction.timeline);
         Ok(())
-    })
-    .map_err(failed)?;
-    Ok(sound)
+    }
+
+    fn finish(mut self) -> Result<Replayed, StoreError> {
+        self.timeline.sort_by_key(|(numbered, _)| numbered.seq);
+        for (numbered, place) in &self.timeline {
+            apply(self.db, numbered, place)?;
+        }
+        let lengths = self.lengths.into_iter().collect();
+        Ok(Replayed { lengths, damage: self.damage, cut: None, generation: None })
+    }
+}
+
+/// Tells damage from the traces of a power cut.
+///
+/// Damage in what was on the disk loses only the damaged records. What was not on the disk when the power went may be
+/// there in part, and a later transaction may need what is not: so nothing counts from the first one on that is not
+/// whole.
+#[derive(Default)]
+struct Judge {
+    /// The machine's run of now: what was written in it was not hit by a power cut.
+    boot: String,
+    /// Everything before this was on the disk.
+    durable: Position,
+    generation: Option<u64>,
+    /// Transactions that are not sound: where they begin and end, and the run that they were written in, where known.
+    unsound: Vec<(Position, Position, Option<String>)>,
+    /// The run in which the bytes at the end were written, where only the view tells.
+    last_boot: Option<String>,
+}
+
+impl Judge {
+    fn see(&mut self, transaction: &Transaction) {
+        let Transaction { start, stop, end, .. } = transaction;
+        match end {
+            End::Old => {}
+            End::Closed { commit, is_sound } => {
+                self.generation = self.generation.max(Some(commit.generation));
+                if *is_sound {
+                    self.durable = self.durable.max(commit.synced);
+                    // One whose own commit record is damaged was written in this run or before it. Had it been before,
+                    // this run would have synced it first.
+                    for (_, _, boot) in self.unsound.iter_mut().rev().take_while(|(_, _, boot)| boot.is_none()) {
+                        *boot = Some(commit.boot.clone());
+                    }
+                } else {
+                    self.unsound.push((*start, *stop, Some(commit.boot.clone())));
+                }
+            }
+            End::Lost | End::Open => self.unsound.push((*start, *stop, self.last_boot.take())),
+        }
+    }
+
+    fn cut(&self) -> Option<Position> {
+        let is_trace = |(_, stop, boot): &&(Position, Position, Option<String>)| {
+            *stop > self.durable && boot.as_ref() != Some(&self.boot)
+        };
+        self.unsound.iter().find(is_trace).map(|(start, _, _)| *start)
+    }
+}
+
+/// Whether everything between two positions is closed and sound.
+pub(crate) fn is_sound(folder: &Path, from: Position, known: &HashMap<u32, u64>) -> Result<bool, StoreError> {
+    let mut sound = true;
+    let mut reached = from;
+    transactions::read(folder, from, Some(known), |transaction| {
+        sound &= match &transaction.end {
+            End::Closed { is_sound, .. } => *is_sound,
+            End::Old => transaction.damage.is_empty(),
+            End::Lost | End::Open => false,
+        };
+        reached = transaction.stop;
+        Ok(())
+    })?;
+    let last =
+        known.iter().max().map_or(Position::default(), |(pack, length)| Position { pack: *pack, offset: *length });
+    Ok(sound && reached >= last && known.keys().all(|pack| pack_numbers(folder).is_ok_and(|all| all.contains(pack))))
 }
 
 impl Store {
-    /// Makes the database anew from the packs. This handle still has the old one: open the store again.
-    pub fn rebuild(&self, lock: &Lock) -> Result<(), StoreError> {
-        rebuild_locked(self.folder(), lock)
+    /// Makes the view anew from the packs, unless somebody else has done so. This handle still has the old one: open the
+    /// store again.
+    pub fn rebuild(&self) -> Result<(), StoreError> {
+        // Not as other writers take it: where packs and view cannot be made to agree, this is the way out.
+        let lock = take_lock(self.folder(), PATIENCE)?;
+        if views::newest(self.folder())? != Some(self.generation) {
+            return Ok(());
+        }
+        rebuild(self.folder(), &lock)
     }
 }

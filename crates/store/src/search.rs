@@ -1,8 +1,14 @@
 //! Searching by words. The index of words is made when somebody searches, from the rows that are new since the last time,
 //! so that no capture pays for it; it is only a cache and no record knows of it.
+//!
+//! It is a database of its own beside the view: whoever searches writes to it, and nobody who captures may wait for that.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 
 use piton_model::Timestamp;
-use rusqlite::params;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{OptionalExtension, params};
 
 use crate::Store;
 use crate::error::StoreError;
@@ -32,6 +38,9 @@ UNION ALL SELECT seq, 'path', group_concat(DISTINCT CAST(path AS TEXT)) FROM cha
 UNION ALL SELECT seq, 'description', description FROM checkpoints
   WHERE description IS NOT NULL AND cause NOT IN ('prompt', 'before-tool', 'after-tool') AND seq > ?1";
 
+/// The index of words, beside the view.
+pub(crate) const WORDS: &str = "words.db";
+
 impl Store {
     /// Finds texts that have all the words, newest first. Words match from their beginning: `auth` finds `author`.
     ///
@@ -46,7 +55,15 @@ impl Store {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        self.index_words()?;
+        if let Err(error) = self.index_words() {
+            if !error.is_damaged_database() {
+                return Err(error);
+            }
+            // Only a cache.
+            let _ = self.db().execute_batch("DETACH index_of_words");
+            let _ = std::fs::remove_file(self.folder().join(WORDS));
+            self.index_words()?;
+        }
         let db = self.db();
         let mut query = db.prepare_cached(
             "SELECT s.seq, s.kind, snippet(words, 2, char(1), char(2), '…', 24), c.created_at, t.at, p.opened / 1000000
@@ -69,15 +86,42 @@ impl Store {
         Ok(hits.collect::<Result<_, _>>()?)
     }
 
+    /// Attaches the index of words and brings it up to date.
     fn index_words(&self) -> Result<(), StoreError> {
         let db = self.db();
-        db.execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(seq UNINDEXED, kind UNINDEXED, text)")?;
-        let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
-        let done: i64 = self.meta("searched")?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let path = self.folder().join(WORDS);
+        let attached: bool = db.query_row(
+            "SELECT EXISTS (SELECT 1 FROM pragma_database_list WHERE name = 'index_of_words')",
+            [],
+            |r| r.get(0),
+        )?;
+        if !attached {
+            // An empty file is an empty database.
+            let made = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+            made.map_err(StoreError::io("cannot make", &path))?;
+            let path = ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_bytes()));
+            db.execute("ATTACH ?1 AS index_of_words", [path])?;
+            db.execute_batch("PRAGMA index_of_words.synchronous=OFF")?;
+        }
+        db.execute_batch(
+            "CREATE TABLE IF NOT EXISTS index_of_words.searched(generation INTEGER NOT NULL, seq INTEGER NOT NULL);
+             CREATE VIRTUAL TABLE IF NOT EXISTS index_of_words.words USING fts5(seq UNINDEXED, kind UNINDEXED, text)",
+        )?;
+        // Deferred: a transaction that says from the beginning that it will write would lock the view too.
+        let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Deferred)?;
+        let searched = db
+            .query_row("SELECT generation, seq FROM searched", [], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?)))
+            .optional()?;
         let last: i64 = db.query_row("SELECT coalesce(max(seq), 0) FROM records", [], |r| r.get(0))?;
-        if last > done {
-            db.execute(&format!("INSERT INTO words(seq, kind, text) {TEXTS}"), [done])?;
-            db.execute("INSERT OR REPLACE INTO meta VALUES ('searched', ?1)", [last.to_string()])?;
+        let generation = self.generation as i64;
+        let done = searched.filter(|(of, seq)| *of == generation && *seq <= last).map(|(_, seq)| seq);
+        if done != Some(last) {
+            if done.is_none() {
+                db.execute("DELETE FROM words", [])?;
+            }
+            db.execute(&format!("INSERT INTO words(seq, kind, text) {TEXTS}"), [done.unwrap_or(0)])?;
+            db.execute("DELETE FROM searched", [])?;
+            db.execute("INSERT INTO searched VALUES (?1, ?2)", [generation, last])?;
         }
         transaction.commit()?;
         Ok(())

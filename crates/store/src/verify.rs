@@ -2,6 +2,7 @@
 //! what checkpoints need with what is there.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 
 use piton_model::diff::TreeSource;
 use piton_model::{CheckpointId, Entry, ObjectId, WorkspacePath};
@@ -11,8 +12,9 @@ use rusqlite::types::Value;
 use crate::Store;
 use crate::database::{self, VIEW};
 use crate::error::StoreError;
-use crate::pack::{self, Item, Kind};
-use crate::rebuild::replay;
+use crate::pack::{self, Kind};
+use crate::rebuild::replay_known;
+use crate::transactions::Range;
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +50,17 @@ pub enum Damage {
     },
     /// What a checkpoint needs is damaged or missing.
     Needed {
-        /// The checkpoint that needs it; the newest where several do.
-        checkpoint: CheckpointId,
-        /// Where.
+        /// Every checkpoint that needs it, newest first.
+        checkpoints: Vec<CheckpointId>,
+        /// Where the newest of them has it.
         path: WorkspacePath,
-        /// What.
+        /// Its id.
         object: ObjectId,
+    },
+    /// Bytes that were closed and are not sound: a power cut took some of them, so none count. They are kept.
+    Aside {
+        /// Where they are kept.
+        file: PathBuf,
     },
     /// SQLite itself finds its file inconsistent.
     Database {
@@ -63,30 +70,27 @@ pub enum Damage {
 }
 
 impl Store {
-    /// Checks everything; reads every byte of every pack.
+    /// Checks everything; reads every byte of every pack. Needs no lock: it looks at the store as it is when it begins,
+    /// and whoever writes meanwhile goes on.
     pub fn verify(&self) -> Result<Verified, StoreError> {
+        struct Ended<'s>(&'s Store);
+        impl Drop for Ended<'_> {
+            fn drop(&mut self) {
+                let _ = self.0.db().execute_batch("COMMIT");
+            }
+        }
+        self.db().execute_batch("BEGIN")?;
+        let _ended = Ended(self);
         let mut found = Verified::default();
         self.integrity(&mut found)?;
         let committed: HashMap<u32, u64> = self.packs()?.into_iter().map(|(p, length, _)| (p, length)).collect();
         let again = database::in_memory()?;
-        let mut damage = Vec::new();
         again.execute_batch("BEGIN")?;
-        let ends = replay(
-            &again,
-            self.folder(),
-            |pack| Some(committed.get(&pack).copied().unwrap_or(0)),
-            |item| {
-                if let Item::Damage { pack, from, to } = item {
-                    // A pack that no row knows is the beginning of something that was never committed.
-                    if committed.contains_key(&pack) {
-                        damage.push(Damage::Pack { pack, from, to });
-                    }
-                }
-                Ok(())
-            },
-        )?;
+        let replayed = replay_known(&again, self.folder(), &committed)?;
         again.execute_batch("COMMIT")?;
-        let ends: HashMap<u32, u64> = ends.into_iter().collect();
+        let mut damage: Vec<Damage> =
+            replayed.damage.into_iter().map(|Range { pack, from, to }| Damage::Pack { pack, from, to }).collect();
+        let ends: HashMap<u32, u64> = replayed.lengths.into_iter().collect();
         for (pack, length) in &committed {
             let end = ends.get(pack).copied().unwrap_or(0);
             let is_named =
@@ -103,6 +107,7 @@ impl Store {
         }
         self.compare_packs(&mut found)?;
         self.reach(&mut found, broken_packs)?;
+        found.damage.extend(self.aside_files().into_iter().map(|file| Damage::Aside { file }));
         Ok(found)
     }
 
@@ -129,7 +134,7 @@ impl Store {
         }
         let unknown: Vec<String> = self
             .db()
-            .prepare("SELECT key FROM meta WHERE key NOT IN ('boot', 'index', 'searched')")?
+            .prepare("SELECT key FROM meta WHERE key NOT IN ('boot', 'index')")?
             .query_map([], |r| r.get(0))?
             .collect::<Result<_, _>>()?;
         found.damage.extend(unknown.into_iter().map(|key| Damage::Row { table: "meta", key }));
@@ -140,20 +145,19 @@ impl Store {
     /// that each has a row whose record is sound.
     fn reach(&self, found: &mut Verified, broken_packs: bool) -> Result<(), StoreError> {
         let mut seen: HashSet<ObjectId> = HashSet::new();
-        for row in self.checkpoints(None)? {
+        let mut broken: Vec<(WorkspacePath, ObjectId)> = Vec::new();
+        let roots: Vec<(CheckpointId, ObjectId)> =
+            self.checkpoints(None)?.into_iter().map(|row| (row.checkpoint.id, row.checkpoint.root.tree)).collect();
+        for (_, root) in &roots {
             found.checkpoints += 1;
-            let mut todo = vec![(WorkspacePath::root(), row.checkpoint.root.tree)];
+            let mut todo = vec![(WorkspacePath::root(), *root)];
             while let Some((path, id)) = todo.pop() {
                 if !seen.insert(id) {
                     continue;
                 }
                 found.objects += 1;
-                let mut needed = |path: WorkspacePath, object| {
-                    let checkpoint = row.checkpoint.id.clone();
-                    found.damage.push(Damage::Needed { checkpoint, path, object });
-                };
                 let Ok(tree) = self.tree(&id) else {
-                    needed(path, id);
+                    broken.push((path, id));
                     continue;
                 };
                 for (name, entry) in tree.entries() {
@@ -162,13 +166,18 @@ impl Store {
                         Entry::File { blob, .. } if seen.insert(*blob) => {
                             found.objects += 1;
                             if !self.has_blob(blob, broken_packs)? {
-                                needed(path.join(name), *blob);
+                                broken.push((path.join(name), *blob));
                             }
                         }
                         _ => {}
                     }
                 }
             }
+        }
+        for (path, object) in broken {
+            let mut needs = Needs { store: self, object, known: HashMap::new() };
+            let checkpoints = roots.iter().filter(|(_, root)| needs.tree(root)).map(|(id, _)| id.clone()).collect();
+            found.damage.push(Damage::Needed { checkpoints, path, object });
         }
         Ok(())
     }
@@ -193,6 +202,49 @@ impl Store {
             Kind::Chunks => Ok(self.write_blob(id, &mut std::io::sink()).is_ok()),
             _ => Ok(false),
         }
+    }
+}
+
+/// Which trees need an object.
+struct Needs<'s> {
+    store: &'s Store,
+    object: ObjectId,
+    known: HashMap<ObjectId, bool>,
+}
+
+impl Needs<'_> {
+    fn tree(&mut self, root: &ObjectId) -> bool {
+        // Not by recursion: folders may be deeper than a stack. A tree is asked again once all in it are known.
+        let mut todo = vec![*root];
+        while let Some(id) = todo.last().copied() {
+            if self.known.contains_key(&id) {
+                todo.pop();
+                continue;
+            }
+            let tree = if id == self.object { None } else { self.store.tree(&id).ok() };
+            let Some(tree) = tree else {
+                self.known.insert(id, id == self.object);
+                continue;
+            };
+            let mut needs = Some(false);
+            for (_, entry) in tree.entries() {
+                match entry {
+                    Entry::File { blob, .. } if *blob == self.object => needs = needs.map(|_| true),
+                    Entry::Folder { tree, .. } => match self.known.get(tree) {
+                        Some(known) => needs = needs.map(|needs| needs || *known),
+                        None => {
+                            todo.push(*tree);
+                            needs = None;
+                        }
+                    },
+                    _ => {}
+                }
+            }
+            if let Some(needs) = needs {
+                self.known.insert(id, needs);
+            }
+        }
+        self.known.get(root).copied().unwrap_or(false)
     }
 }
 

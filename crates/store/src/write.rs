@@ -1,4 +1,5 @@
-//! Writing: pack bytes first, then their rows in one transaction. Only a committed row makes data reachable.
+//! Writing: the records of a transaction, its commit record, then their rows. From the commit record on it counts, whatever
+//! becomes of the process; a failed commit of the rows takes it back before the lock goes.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,7 +18,9 @@ use rusqlite::params;
 use crate::database::{apply, apply_fresh_object, apply_object, fold, to_sql};
 use crate::error::StoreError;
 use crate::objects::Packed;
-use crate::pack::{self, Kind, PACK_HEAD, Place};
+use crate::pack::{self, Kind, PACK_HEAD, PackForm, Place, StoreKey, TAG, Tagger};
+use crate::rebuild::synced;
+use crate::transactions::{Commit, Position, Range, TransactionHash, find_key};
 use crate::{Store, pack_name};
 
 /// A new pack begins when one is over this.
@@ -30,8 +33,14 @@ pub struct Writer<'s> {
     store: &'s Store,
     pack: u32,
     file: Arc<File>,
+    key: StoreKey,
+    tagger: Tagger,
     /// The committed length of the pack that this began with.
     began: (u32, u64),
+    /// Everything before this is on the disk.
+    synced: Position,
+    /// Over all records so far, in order of their places.
+    hash: TransactionHash,
     /// Where the gathered bytes go.
     written: u64,
     gathered: Vec<u8>,
@@ -79,40 +88,35 @@ impl Drop for Writer<'_> {
 
 impl<'s> Writer<'s> {
     pub(crate) fn new(store: &'s Store) -> Result<Self, StoreError> {
-        let packs = store.packs()?;
-        let (pack, length) = packs.last().map_or((1, 0), |(pack, length, _)| (*pack, *length));
-        let next_seq: i64 = store.db().query_row("SELECT coalesce(max(seq), 0) + 1 FROM records", [], |r| r.get(0))?;
+        let end = store.settle()?;
+        let synced = synced(&store.packs()?);
+        let (key, pack, length) = begin(store, end)?;
+        let next_seq = store.next_seq()?;
         let is_fresh: bool = store.db().query_row("SELECT NOT EXISTS (SELECT 1 FROM all_objects)", [], |r| r.get(0))?;
         let used = store.size()?;
         let budget = store.workspace()?.map_or(u64::MAX, |w| w.budget);
-        let mut writer = Self {
+        Ok(Self {
             store,
             pack,
             file: open_pack(store, pack)?,
+            key,
+            tagger: key.tagger(pack),
             began: (pack, length),
+            synced,
+            hash: TransactionHash::default(),
             written: length,
-            gathered: Vec::new(),
+            gathered: if length == 0 { key.head().to_vec() } else { Vec::new() },
             filled: Vec::new(),
             objects: Vec::new(),
             new: HashSet::new(),
             timeline: Vec::new(),
-            next_seq: next_seq as u64,
+            next_seq,
             is_fresh,
             room: budget.saturating_sub(used + RESERVE),
             budget,
             unwritten: Arc::default(),
             is_committed: false,
-        };
-        // Packs that no row knows, and bytes after the last committed record, are of somebody who did not get to the end.
-        for stray in crate::rebuild::pack_numbers(store.folder())?.into_iter().filter(|number| *number > pack) {
-            let path = store.pack_path(stray);
-            std::fs::remove_file(&path).map_err(StoreError::io("cannot remove", &path))?;
-        }
-        writer.file.set_len(length).map_err(StoreError::io("cannot shorten", &store.pack_path(pack)))?;
-        if length == 0 {
-            writer.gathered.extend_from_slice(PACK_HEAD);
-        }
-        Ok(writer)
+        })
     }
 
     /// The store, as it was before this began.
@@ -141,7 +145,7 @@ impl<'s> Writer<'s> {
         if !self.new.insert(id) {
             return Ok(None);
         }
-        self.spend(bytes.len() as u64 + ROW)?;
+        self.spend((TAG + bytes.len()) as u64 + ROW)?;
         let (place, batch) = self.put(&bytes)?;
         self.objects.push((kind, id, place));
         Ok(batch)
@@ -197,15 +201,24 @@ impl<'s> Writer<'s> {
     ///
     /// `new_index`: the stat cache of before does not belong to what is written now.
     pub fn commit(mut self, durable: bool, new_index: bool) -> Result<(), StoreError> {
-        self.flush()?;
+        let is_empty = self.objects.is_empty() && self.timeline.is_empty();
         if self.unwritten.load(Ordering::Acquire) > 0 {
             let lost = io::Error::other("some of it could not be written");
             return Err(StoreError::io("cannot write", &self.store.pack_path(self.pack))(lost));
         }
         let fail = |what| move |e| StoreError::io("cannot write", Path::new(what))(e);
+        if is_empty {
+            self.gathered.clear();
+        } else {
+            // Last, and in one write with what was gathered: from here on all of it counts.
+            let commit = self.closing_record()?;
+            let (_, batch) = self.put(&commit)?;
+            batch.map_or(Ok(()), Batch::write)?;
+            self.flush()?;
+        }
         if durable {
             self.store.sync_packs()?;
-            for (pack, _) in self.filled.iter().copied().chain([(self.pack, 0)]) {
+            for (pack, _) in self.lengths() {
                 self.store.sync_pack(pack, pack != self.began.0 || self.began.1 == 0)?;
             }
         } else if self.is_tidied() {
@@ -229,8 +242,7 @@ impl<'s> Writer<'s> {
         for (numbered, place) in &self.timeline {
             apply(db, numbered, place)?;
         }
-        let lengths = self.filled.iter().copied().chain([(self.pack, self.written)]);
-        for (pack, length) in lengths {
+        for (pack, length) in self.lengths() {
             let synced = if durable { length as i64 } else { 0 };
             db.prepare_cached(
                 "INSERT INTO packs VALUES (?1, ?2, ?3)
@@ -250,9 +262,40 @@ impl<'s> Writer<'s> {
         }
         point("store:commit").map_err(fail("the database"))?;
         transaction.commit()?;
-        self.is_committed = true;
+        self.is_committed = !is_empty;
         point("store:committed").map_err(fail("the database"))?;
         Ok(())
+    }
+
+    /// The commit record of what has been added.
+    fn closing_record(&self) -> Result<Vec<u8>, StoreError> {
+        let last = (self.pack, self.written + self.gathered.len() as u64);
+        let range = |(pack, to)| {
+            let from = if pack == self.began.0 { self.began.1.max(PACK_HEAD) } else { PACK_HEAD };
+            Range { pack, from, to }
+        };
+        let ranges = self.filled.iter().copied().chain([last]).map(range).filter(|range| range.from < range.to);
+        let commit = Commit {
+            first: self.next_seq - self.timeline.len() as u64,
+            count: self.timeline.len() as u64,
+            ranges: ranges.collect(),
+            hash: self.hash.finish(),
+            synced: self.synced,
+            boot: clock::boot_id(),
+            generation: self.store.generation,
+            key: self.key.to_hex(),
+        };
+        let json = serde_json::to_vec(&commit).map_err(to_sql)?;
+        let packed = pack::pack(Kind::Commit, ObjectId::of_blob(&json), &json);
+        Ok(packed.map_err(StoreError::io("cannot pack", self.folder()))?.bytes)
+    }
+
+    /// The packs that this wrote to, with their lengths.
+    fn lengths(&self) -> Vec<(u32, u64)> {
+        if self.objects.is_empty() && self.timeline.is_empty() {
+            return Vec::new();
+        }
+        self.filled.iter().copied().chain([(self.pack, self.written)]).collect()
     }
 
     /// Whether so many rows come with it that the database's log is folded at the end, which waits for the disk.
@@ -272,11 +315,14 @@ impl<'s> Writer<'s> {
             self.file = open_pack(self.store, self.pack)?;
             self.file.set_len(0).map_err(StoreError::io("cannot shorten", &self.store.pack_path(self.pack)))?;
             self.written = 0;
-            self.gathered.extend_from_slice(PACK_HEAD);
+            self.gathered.extend_from_slice(&self.key.head());
+            self.tagger = self.key.tagger(self.pack);
         }
-        let offset = self.written + self.gathered.len() as u64;
+        let offset = self.written + (self.gathered.len() + TAG) as u64;
+        self.gathered.extend_from_slice(&self.tagger.tag(offset, bytes));
         self.gathered.extend_from_slice(bytes);
         let place = Place { pack: self.pack, offset, length: bytes.len() as u32 };
+        self.hash.add(&place, pack::check_of(bytes));
         let batch = if self.gathered.len() > GATHER { self.batch() } else { None };
         Ok((place, batch))
     }
@@ -330,6 +376,23 @@ impl Batch {
         unwritten.fetch_sub(1, Ordering::Release);
         Ok(())
     }
+}
+
+/// Where a writer begins: the key, the pack, and how long that is. Packs of format 1, and those whose head is damaged, are
+/// left as they are.
+fn begin(store: &Store, end: Position) -> Result<(StoreKey, u32, u64), StoreError> {
+    if end.offset > 0 {
+        let file = store.pack_file(end.pack)?;
+        let form = pack::form(&file).map_err(StoreError::io("cannot read", &store.pack_path(end.pack)))?;
+        if let PackForm::Tagged(key) = form {
+            return Ok((key, end.pack, end.offset));
+        }
+    }
+    let key = match find_key(store.folder())? {
+        Some(key) => key,
+        None => StoreKey(clock::random().map_err(StoreError::io("cannot make a key for", store.folder()))?),
+    };
+    Ok((key, if end.offset > 0 { end.pack + 1 } else { end.pack }, 0))
 }
 
 fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {

@@ -82,8 +82,16 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
                 format!("database: row {} of {table} is not what the packs say", escape(key))
             }
             DamageView::Database { message } => format!("database: {}", escape(message)),
-            DamageView::Needed { checkpoint, path, .. } => {
-                format!("checkpoint {}: {} cannot be restored", paint.id(checkpoint.short()), escape_view(path))
+            DamageView::Needed { checkpoints, path, .. } => {
+                let ids: Vec<String> = checkpoints.iter().map(|id| paint.id(id.short()).to_string()).collect();
+                let which = if ids.len() == 1 { "checkpoint" } else { "checkpoints" };
+                format!("{} cannot be restored by {which} {}", escape_view(path), ids.join(" "))
+            }
+            DamageView::Aside { file } => {
+                format!(
+                    "captures that a power cut left incomplete are kept in {}; delete it when you have seen this",
+                    escape(file)
+                )
             }
         };
         writeln!(out, "  {} {text}", paint.bad("!"))?;

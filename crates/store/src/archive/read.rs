@@ -196,6 +196,7 @@ impl Archive {
             Kind::Tree => self.tree(&sound.raw, plain)?,
             Kind::Chunks => Held { size: self.chunks(&sound, hashed)?, ..plain },
             Kind::Blob | Kind::Timeline => plain,
+            Kind::Commit => return Err(refused("it holds a record that belongs to a pack")),
         };
         match self.objects.entry(sound.id) {
             hash_map::Entry::Occupied(_) => Err(damaged("an object comes twice")),
@@ -389,7 +390,8 @@ impl Input {
         let length = u32::try_from(length).map_err(|_| damaged("a record says that it is larger than any"))?;
         self.fill(&mut bytes, payload)?;
         self.hasher.update(&bytes);
-        let sound = pack::unpack(&bytes).ok_or_else(|| damaged("a record is not what it was"))?;
+        let sound = pack::unpack(&bytes).filter(|sound| sound.delta.is_none());
+        let sound = sound.ok_or_else(|| damaged("a record is not what it was"))?;
         Ok(Some(Frame { sound, at, length }))
     }
 
@@ -416,7 +418,9 @@ fn read_again(file: &File, id: &ObjectId, held: &Held) -> Result<Sound, ArchiveE
     let mut bytes = vec![0; held.length as usize];
     file.read_exact_at(&mut bytes, held.at).map_err(ArchiveError::Read)?;
     let changed = ArchiveError::Damaged { at: held.at, why: "it changed while it was read" };
-    pack::unpack(&bytes).filter(|sound| sound.id == *id && sound.kind == held.kind).ok_or(changed)
+    pack::unpack(&bytes)
+        .filter(|sound| sound.id == *id && sound.kind == held.kind && sound.delta.is_none())
+        .ok_or(changed)
 }
 
 fn hash_range(file: &File, from: u64, to: u64, hasher: &mut blake3::Hasher) -> Result<(), ArchiveError> {
