@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 /// A new file is for its user alone: settings may hold keys.
 const NEW: u32 = 0o600;
 
+/// Larger files, in bytes, are not read: settings are small, and the hook's log is cut long before that.
+const LARGEST: u64 = 64 << 20;
+
 /// What a file holds; nothing where there is none.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+    match piton_engine::read_bounded(path, LARGEST)? {
         // A link to nothing is something.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && std::fs::symlink_metadata(path).is_err() => Ok(None),
-        Err(error) => Err(error),
+        None if std::fs::symlink_metadata(path).is_ok() => Err(io::ErrorKind::NotFound.into()),
+        found => Ok(found),
     }
 }
 

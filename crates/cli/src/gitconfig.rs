@@ -13,9 +13,12 @@ pub fn excludes_file(home: Option<&Path>, config_folder: Option<&Path>) -> Optio
     named.or_else(|| Some(config?.join("git/ignore")))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the user's git configuration is no file of a workspace")]
+/// Larger configuration files, in bytes, are not read.
+const LARGEST: u64 = 4 << 20;
+
 fn read(file: &Path) -> Option<String> {
-    std::fs::read_to_string(file).ok()
+    let bytes = piton_engine::read_bounded(file, LARGEST).ok()??;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The last `excludesFile` of the `[core]` sections of a configuration.

@@ -1,9 +1,12 @@
 //! What was left out, told by its reason: a list of ten thousand paths tells nobody anything.
 
-use piton_engine::model::SkipReason;
-use piton_engine::view::SkippedView;
+use std::io::{self, Write};
 
-use crate::escape::escape_view;
+use piton_engine::model::SkipReason;
+use piton_engine::view::{SkippedView, UnreadRulesView};
+
+use crate::console::Look;
+use crate::escape::{escape_path, escape_view};
 use crate::words::grouped;
 
 /// One line for each reason: `3 ignored: node_modules, target, .venv`, with at most `few` of its paths.
@@ -31,6 +34,14 @@ pub fn word(reason: SkipReason) -> &'static str {
         SkipReason::Special => "socket/pipe/device",
         other => other.describe(),
     }
+}
+
+/// Ignore files whose rules do not hold, a line each.
+pub fn write_unread_rules(out: &mut dyn Write, look: &Look, unread: &[UnreadRulesView]) -> io::Result<()> {
+    unread.iter().try_for_each(|one| {
+        let warning = look.paint.warn("warning:");
+        writeln!(out, "{warning} {} cannot be read, so its rules do not hold: {}", escape_path(&one.path), one.reason)
+    })
 }
 
 /// By reason, the largest group first.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use piton_host::fail::point;
-use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, clock, scan, staged_by};
+use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, UnreadRules, clock, scan, staged_by, unread_rules};
 use piton_model::diff::{self, Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
 use piton_model::session::Ending;
@@ -200,11 +200,19 @@ impl Workspace {
             skipped: scan.skipped.iter().map(Into::into).collect(),
             unsettled: scan.unsettled.iter().map(Into::into).collect(),
         };
+        let unread_rules = self.unread_rules(&root, scan.index.as_ref()).iter().map(Into::into).collect();
         self.keep_index(scan, keeps_index);
         // The checkpoint is recorded; what goes wrong here only makes the next start slower.
         let _ = self.store.tidy(&lock);
         self.tell(|| Notice::Captured { checkpoint: Box::new(detail.checkpoint.clone()) });
-        Ok(Captured { checkpoint: detail })
+        Ok(Captured { checkpoint: detail, unread_rules })
+    }
+
+    /// Ignore files that a scan could not read, so that their rules do not hold. Not asked in the hook: it reads every one.
+    pub(crate) fn unread_rules(&self, root: &Root, index: Option<&Index>) -> Vec<UnreadRules> {
+        let kept = if index.is_none() { self.store.index() } else { None };
+        let Some(index) = index.or(kept.as_ref()) else { return Vec::new() };
+        unread_rules(root, index, &self.rules())
     }
 
     /// The root, if it may be captured; another folder at the same path begins a new line.

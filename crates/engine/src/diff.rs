@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use piton_host::{Index, Root};
 use piton_model::diff::{self, Counts};
 use piton_model::inverse::Contents;
 use piton_model::plan::RootState;
@@ -60,6 +61,9 @@ pub(crate) struct Now {
     pub fresh: FreshTrees,
     pub contents: HashMap<ObjectId, Vec<u8>>,
     pub skipped: Vec<(WorkspacePath, piton_model::SkipReason)>,
+    pub folder: Root,
+    /// None where it is the index that the store has.
+    pub index: Option<Index>,
 }
 
 impl Workspace {
@@ -139,7 +143,7 @@ impl Workspace {
         let sink = if with_contents { HashingSink::with_contents() } else { HashingSink::default() };
         let scan = self.look_at(&root, &[], &sink)?;
         let (fresh, contents) = sink.finish();
-        Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped })
+        Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped, folder: root, index: scan.index })
     }
 
     fn side(&self, target: &str, now: &mut Option<Now>) -> Result<SideOf, DiffError> {

@@ -70,14 +70,15 @@ impl Workspace {
             Standing::Other(_) => FolderState::Other,
             Standing::Missing => FolderState::Missing,
         };
-        let (changes, skipped) = match self.now(false) {
+        let (changes, skipped, unread_rules) = match self.now(false) {
             Ok(now) => {
                 let trees = Trees { fresh: &now.fresh, store: &self.store };
                 let from = head.as_ref().map(|h| h.checkpoint.root);
                 let changes = diff::root_changes(&trees, from.as_ref(), Some(&now.root))?;
-                (changes, now.skipped)
+                let unread_rules = self.unread_rules(&now.folder, now.index.as_ref());
+                (changes, now.skipped, unread_rules)
             }
-            Err(CaptureError::Missing(_)) => (Vec::new(), Vec::new()),
+            Err(CaptureError::Missing(_)) => Default::default(),
             Err(error) => return Err(error.into()),
         };
         let mut sessions = self.sessions()?.sessions;
@@ -98,6 +99,7 @@ impl Workspace {
             changes: Counts::of(&changes),
             files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
             skipped: skipped.iter().map(Into::into).collect(),
+            unread_rules: unread_rules.iter().map(Into::into).collect(),
             pending: self.store.pending()?.iter().map(Into::into).collect(),
             sessions,
             gaps: gaps.iter().map(|(_, gap)| gap.into()).collect(),

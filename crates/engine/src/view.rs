@@ -12,6 +12,7 @@ mod told;
 
 use std::path::{Path, PathBuf};
 
+use piton_host::UnreadRules;
 use piton_model::diff::{Change, ChangeKind, Counts};
 use piton_model::git::GitState;
 use piton_model::text::Hunk;
@@ -84,6 +85,22 @@ pub struct SkippedView {
 impl From<&(WorkspacePath, SkipReason)> for SkippedView {
     fn from((path, reason): &(WorkspacePath, SkipReason)) -> Self {
         Self { path: path.into(), reason: *reason }
+    }
+}
+
+/// An ignore file that cannot be read (a pipe, a huge file, no permission): its rules do not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadRulesView {
+    /// Absolute.
+    #[serde(serialize_with = "readable")]
+    pub path: PathBuf,
+    /// In a few words.
+    pub reason: String,
+}
+
+impl From<&UnreadRules> for UnreadRulesView {
+    fn from(unread: &UnreadRules) -> Self {
+        Self { path: unread.path.clone(), reason: unread.why.clone() }
     }
 }
 
@@ -180,6 +197,9 @@ pub struct CheckpointDetail {
 pub struct Captured {
     /// What it made.
     pub checkpoint: CheckpointDetail,
+    /// Ignore files that had no say, because they cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_rules: Vec<UnreadRulesView>,
 }
 
 /// A checkpoint and what changed in it.
@@ -349,6 +369,9 @@ pub struct Status {
     pub changes: Counts,
     /// What a capture would leave out now.
     pub skipped: Vec<SkippedView>,
+    /// Ignore files that have no say, because they cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_rules: Vec<UnreadRulesView>,
     /// Operations that were cut off and wait for their folder.
     pub pending: Vec<OperationView>,
     /// The sessions that are at work, the one that reported last first.

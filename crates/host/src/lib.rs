@@ -5,6 +5,7 @@
 
 pub mod apply;
 mod assemble;
+pub mod bounded;
 pub mod clock;
 pub mod disk;
 pub mod fail;
@@ -30,5 +31,5 @@ pub use lock::Lock;
 pub use parallel::in_parallel;
 pub use read::{Sink, empty_tree, read_entry};
 pub use root::Root;
-pub use rules::RuleOptions;
+pub use rules::{RuleOptions, UnreadRules, unread_rules};
 pub use scan::{IsStaged, Limit, Progress, Scan, ScanError, ScanOptions, scan};

@@ -3,9 +3,10 @@
 //! Git's own semantics for git's own files; a nested repository begins its own chain of them. An ignored folder is
 //! skipped, an ignored single file (`.env`) is captured up to a size. `.pitonignore` decides over both.
 
+mod unread;
+
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,10 +14,18 @@ use std::sync::{Arc, Mutex};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use piton_model::{SkipReason, WorkspacePath};
-use rustix::fs::OFlags;
 
+use crate::bounded;
 use crate::pattern::translate;
 use crate::root::Root;
+
+pub use unread::{UnreadRules, unread_rules};
+
+/// Larger ignore files, in bytes, are not read; [`unread_rules`] names them.
+const LARGEST_RULES: u64 = 4 << 20;
+
+/// The largest `.git` file or `commondir` that is read, in bytes: it holds one path.
+const LARGEST_POINTER: u64 = 64 << 10;
 
 /// What the caller may choose.
 #[derive(Clone, Debug)]
@@ -92,7 +101,7 @@ impl Rules {
         hasher.update(&options.largest_file.to_le_bytes());
         hasher.update(&options.largest_ignored_file.to_le_bytes());
         let mut read = |path: &Path| {
-            let bytes = std::fs::read(path).ok();
+            let bytes = bounded::read(path, LARGEST_RULES).ok().flatten();
             hasher.update(path.as_os_str().as_bytes());
             hasher.update(&[0, bytes.is_some() as u8]);
             hasher.update(bytes.as_deref().unwrap_or_default());
@@ -168,14 +177,12 @@ impl Rules {
             return parent.clone();
         }
         let read = |name: &[u8]| {
-            let mut bytes = Vec::new();
-            let fd = root.open_beneath(&join(path, name), OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
-            std::fs::File::from(fd).take(4 << 20).read_to_end(&mut bytes).ok()?;
+            let bytes = bounded::read_beneath(root, &join(path, name), LARGEST_RULES).ok()??;
             Some(parse(&bytes))
         };
         let repository = names.has_git.then(|| {
             let git = root.path().join(OsStr::from_bytes(path)).join(".git");
-            let exclude = exclude_file(&git).and_then(|file| std::fs::read(file).ok());
+            let exclude = exclude_file(&git).and_then(|file| bounded::read(&file, LARGEST_RULES).ok()?);
             parse(exclude.as_deref().unwrap_or_default())
         });
         Arc::new(Level {
@@ -341,11 +348,12 @@ pub(crate) fn exclude_file(git: &Path) -> Option<PathBuf> {
     let folder = if git.is_dir() {
         git.to_path_buf()
     } else {
-        let text = std::fs::read_to_string(git).ok()?;
-        git.parent()?.join(text.strip_prefix("gitdir:")?.trim())
+        let text = bounded::read(git, LARGEST_POINTER).ok()??;
+        git.parent()?.join(OsStr::from_bytes(text.strip_prefix(b"gitdir:")?.trim_ascii()))
     };
     // A worktree shares the excludes of its main repository.
-    let common = std::fs::read_to_string(folder.join("commondir")).ok().map(|c| folder.join(c.trim()));
+    let common = bounded::read(&folder.join("commondir"), LARGEST_POINTER).ok().flatten();
+    let common = common.map(|c| folder.join(OsStr::from_bytes(c.trim_ascii())));
     Some(common.unwrap_or(folder).join("info/exclude"))
 }
 

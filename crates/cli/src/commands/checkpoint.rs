@@ -45,7 +45,10 @@ pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Fai
     let captured = with_progress(console, &progress, "Capturing", || workspace.capture(&options))?;
     console.print(&captured, |out, look| write(out, look, &captured))?;
     if !console.is_json() {
-        console.say_with(|out, look| write_remarks(out, look, &captured.checkpoint));
+        console.say_with(|out, look| {
+            skipped::write_unread_rules(out, look, &captured.unread_rules)?;
+            write_remarks(out, look, &captured.checkpoint)
+        });
     }
     Ok(())
 }

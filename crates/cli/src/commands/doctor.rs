@@ -265,6 +265,10 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         }
         _ => checks.ok(WHAT, format!("{path}: {}, {used}", plural(status.checkpoints, "checkpoint"))),
     }
+    for unread in &status.unread_rules {
+        let found = format!("{} cannot be read: {}", escape_path(&unread.path), unread.reason);
+        checks.note("rules", found, "its rules do not hold; make it a plain file that your user may read");
+    }
     let Ok(sessions) = workspace.sessions() else { return };
     let live = sessions.sessions.iter().filter(|session| session.live).count() as u64;
     if let Some(last) = sessions.sessions.first() {

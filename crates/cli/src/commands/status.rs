@@ -105,6 +105,7 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
         for (at, line) in skipped::lines(&status.skipped, look.lines(5)).iter().enumerate() {
             writeln!(out, "{}{line}", word(if at == 0 { "not captured" } else { "" }))?;
         }
+        skipped::write_unread_rules(out, look, &status.unread_rules)?;
     }
     let used = format!("{} of {}", words::size(status.size), words::size(status.budget));
     let count = words::plural(status.checkpoints, "checkpoint");

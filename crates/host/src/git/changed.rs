@@ -13,6 +13,7 @@ use super::hash::Format;
 use super::index::{Entry, Index, Known};
 use super::tree::MODE_FOLDER;
 use super::{FileStat, Limits, LookUp, Repository, Seen, files};
+use crate::bounded;
 use crate::root::Root;
 
 /// What is known of one file.
@@ -191,9 +192,11 @@ impl Check<'_> {
         let folders = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at + 1);
         [0].into_iter().chain(folders).any(|end| {
             let file = [&path[..end], b".gitattributes"].concat();
-            let Ok(fd) = self.root.open_beneath(&file, OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
-            let mut bytes = Vec::new();
-            std::fs::File::from(fd).take(LARGEST).read_to_end(&mut bytes).is_ok() && filters(&bytes)
+            match bounded::read_beneath(&self.root, &file, LARGEST) {
+                Ok(found) => found.is_some_and(|bytes| filters(&bytes)),
+                // What is no file has no say in git either; what cannot be read may say anything.
+                Err(error) => error.kind() != std::io::ErrorKind::InvalidInput,
+            }
         })
     }
 }

@@ -1,47 +1,28 @@
 //! Reading a repository's own files: never a device or a pipe, never more than was agreed on, never anything but read.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Stat};
+
+use crate::bounded;
 
 /// Opens a regular file. None where there is none: missing, or something else stands there.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, Stat)>> {
-    let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    // Asked before it is opened: opening a device can do something.
-    match rustix::fs::stat(path) {
-        Ok(stat) if is_file(&stat) => {}
-        Ok(_) => return Ok(None),
-        Err(error) => return if is_missing(error) { Ok(None) } else { Err(error.into()) },
-    }
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd),
-        Err(error) if is_missing(error) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let stat = rustix::fs::fstat(&file)?;
-    Ok(is_file(&stat).then_some((file, stat)))
+    none_where_something_else_is(bounded::open(path))
 }
 
 /// Reads a regular file whole. None where there is none; an error where it is larger than agreed.
 pub(super) fn read(path: &Path, largest: u64) -> io::Result<Option<(Vec<u8>, Stat)>> {
-    let Some((file, stat)) = open(path)? else { return Ok(None) };
-    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {largest} bytes"));
-    let size = stat.st_size as u64;
-    if size > largest {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::with_capacity(size as usize + 1);
-    file.take(largest + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > largest { Err(too_large()) } else { Ok(Some((bytes, stat))) }
+    none_where_something_else_is(bounded::read_with_stat(path, largest))
 }
 
-/// Whether an error says that nothing is there.
-fn is_missing(error: Errno) -> bool {
-    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+fn none_where_something_else_is<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        found => found,
+    }
 }
 
 /// Whether anything is there.

@@ -1,0 +1,75 @@
+//! Ignore files that are there and cannot be read as such: a pipe, an endless or huge file, a folder, no permission.
+//!
+//! A scan takes them for files without rules. Somebody meant them to say something, so whoever shows how a workspace
+//! stands asks here which they are.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{LARGEST_POINTER, LARGEST_RULES, RuleOptions, exclude_file, join};
+use crate::bounded;
+use crate::index::Index;
+use crate::root::Root;
+
+/// An ignore file without effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadRules {
+    /// Absolute.
+    pub path: PathBuf,
+    /// In a few words, such as what the system said.
+    pub why: String,
+}
+
+/// The ignore files that hold in a workspace and cannot be read, as its index knows its folders.
+pub fn unread_rules(root: &Root, index: &Index, options: &RuleOptions) -> Vec<UnreadRules> {
+    let mut unread = Vec::new();
+    let mut check = |path: &Path, found: io::Result<Option<Vec<u8>>>| {
+        if let Err(error) = found {
+            unread.push(UnreadRules { path: path.to_owned(), why: error.to_string() });
+        }
+    };
+    // Whoever names the null device means that there are none.
+    for file in options.global_excludes.iter().filter(|file| *file != Path::new("/dev/null")) {
+        check(file, bounded::read(file, LARGEST_RULES));
+    }
+    let mut above = root.path().ancestors().skip(1);
+    if !root.path().join(".git").exists()
+        && let Some(top) = above.find(|folder| folder.join(".git").exists())
+    {
+        let (file, found) = excludes_of(&top.join(".git"));
+        check(&file, found);
+        for folder in root.path().ancestors().skip(1).take_while(|folder| folder.starts_with(top)) {
+            let file = folder.join(".gitignore");
+            check(&file, bounded::read(&file, LARGEST_RULES));
+        }
+    }
+    for folder in index.folders() {
+        let names = folder.rules();
+        if names.has_git {
+            let git = root.path().join(OsStr::from_bytes(&join(folder.path(), b".git")));
+            let (file, found) = excludes_of(&git);
+            check(&file, found);
+        }
+        for (is_there, name) in [(names.has_gitignore, ".gitignore"), (names.has_pitonignore, ".pitonignore")] {
+            if is_there {
+                let path = join(folder.path(), name.as_bytes());
+                let shown = root.path().join(OsStr::from_bytes(&path));
+                check(&shown, bounded::read_beneath(root, &path, LARGEST_RULES));
+            }
+        }
+    }
+    unread
+}
+
+/// A repository's own excludes, or its `.git` where that does not lead to any.
+fn excludes_of(git: &Path) -> (PathBuf, io::Result<Option<Vec<u8>>>) {
+    match exclude_file(git) {
+        Some(file) => {
+            let found = bounded::read(&file, LARGEST_RULES);
+            (file, found)
+        }
+        None => (git.to_owned(), bounded::read(git, LARGEST_POINTER)),
+    }
+}
