@@ -10,12 +10,12 @@
 mod entry;
 
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fstat, renameat_with, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, statat};
 use rustix::io::Errno;
 
 use self::entry::{MakeError, make, may_remove, open_old, remove};
@@ -23,6 +23,7 @@ use crate::fail::point;
 use crate::parallel::in_parallel;
 use crate::root::Root;
 use crate::rules::{join, parent_of};
+use crate::sys;
 
 /// How the names of staged files begin.
 pub const STAGED: &str = ".piton-";
@@ -172,8 +173,8 @@ impl<'a> Applier<'a> {
             let staged = self.staged_name(number);
             let result = match (&step.before, &step.after) {
                 (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(number)),
-                (None, Some(_)) => renameat_with(parent, &staged[..], parent, name, RenameFlags::NOREPLACE),
-                (Some(_), None) => renameat_with(parent, name, parent, &staged[..], RenameFlags::NOREPLACE),
+                (None, Some(_)) => sys::rename_to_new(parent, &staged[..], parent, name),
+                (Some(_), None) => sys::rename_to_new(parent, name, parent, &staged[..]),
                 (None, None) => Ok(()),
             };
             result.map_err(|errno| match errno {
@@ -205,8 +206,8 @@ impl<'a> Applier<'a> {
         let (parent, name, staged) = (parent.as_fd(), name.as_bytes(), self.staged_name(number));
         match (&step.before, &step.after) {
             (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(number)),
-            (None, Some(_)) => renameat_with(parent, name, parent, &staged[..], RenameFlags::NOREPLACE),
-            (Some(_), None) => renameat_with(parent, &staged[..], parent, name, RenameFlags::NOREPLACE),
+            (None, Some(_)) => sys::rename_to_new(parent, name, parent, &staged[..]),
+            (Some(_), None) => sys::rename_to_new(parent, &staged[..], parent, name),
             (None, None) => Ok(()),
         }
         .map_err(io::Error::from)
@@ -214,7 +215,7 @@ impl<'a> Applier<'a> {
     }
 
     fn exchange(&self, parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
-        match renameat_with(parent, staged, parent, name, RenameFlags::EXCHANGE) {
+        match sys::exchange(parent, staged, name) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => exchange_in_three(parent, staged, name, aside),
             result => result,
         }
@@ -248,9 +249,7 @@ impl<'a> Applier<'a> {
                 &staged
             }
         };
-        renameat_with(&parent, &aside[..], &parent, to, RenameFlags::NOREPLACE)
-            .map_err(io::Error::from)
-            .map_err(at(path))
+        sys::rename_to_new(&parent, &aside[..], &parent, to).map_err(io::Error::from).map_err(at(path))
     }
 
     /// Makes what was put in place, and its being there, survive a power cut: once, at the end, before anything that
@@ -290,11 +289,11 @@ impl<'a> Applier<'a> {
         if !self.is_much() || crate::fail::is_armed() {
             return act();
         }
-        while_doing(|| Ok(rustix::fs::syncfs(self.root.fd())?), act)
+        while_doing(|| Ok(sys::sync_filesystem(self.root.fd())?), act)
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        rustix::fs::syncfs(self.root.fd())?;
+        sys::sync_filesystem(self.root.fd())?;
         // Folders of other filesystems that are mounted in the workspace.
         let device = fstat(self.root.fd())?.st_dev;
         let mut synced = vec![device];
@@ -302,7 +301,7 @@ impl<'a> Applier<'a> {
             let Ok((parent, _)) = self.root.parent(&step.path) else { continue };
             let device = fstat(&parent)?.st_dev;
             if !synced.contains(&device) {
-                rustix::fs::syncfs(&parent)?;
+                sys::sync_filesystem(&parent)?;
                 synced.push(device);
             }
         }
@@ -364,20 +363,17 @@ fn sync_each(opened: &[OwnedFd]) -> io::Result<()> {
 
 /// The permission bits of a folder.
 pub fn mode_of(root: &Root, path: &WorkspacePath) -> io::Result<u16> {
-    let fd = root.open_beneath(path.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
+    let fd = root.open_beneath(path.as_bytes(), sys::HANDLE | OFlags::DIRECTORY)?;
     Ok((fstat(&fd)?.st_mode & 0o7777) as u16)
 }
 
 /// Sets the permission bits of a folder.
 fn set_mode(root: &Root, path: &WorkspacePath, mode: u16) -> io::Result<()> {
-    let fd = root.open_beneath(path.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
+    let fd = root.open_beneath(path.as_bytes(), sys::HANDLE | OFlags::DIRECTORY)?;
     if (fstat(&fd)?.st_mode & 0o7777) as u16 == mode {
         return Ok(());
     }
-    // A handle that needs no permission to read; the kernel's own link to it is how its bits are set.
-    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    rustix::fs::chmod(link, Mode::from_raw_mode(u32::from(mode)))?;
-    Ok(())
+    Ok(sys::set_mode(fd.as_fd(), mode)?)
 }
 
 /// Makes a folder for a root that is not there, with all above it.
@@ -401,7 +397,7 @@ pub fn canonical(path: &std::path::Path) -> io::Result<PathBuf> {
 
 /// Exchanges two names where the filesystem cannot. Where it breaks off, what was there goes back to its place.
 fn exchange_in_three(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
-    let rename = |from: &[u8], to: &[u8]| renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE);
+    let rename = |from: &[u8], to: &[u8]| sys::rename_to_new(parent, from, parent, to);
     rename(name, aside)?;
     let result = rename(staged, name).and_then(|()| rename(aside, staged));
     if result.is_err() {

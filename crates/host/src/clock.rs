@@ -42,7 +42,7 @@ pub fn boot_id() -> String {
     if let Ok(id) = std::env::var("PITON_TEST_BOOT_ID") {
         return id;
     }
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+    crate::sys::boot_id()
 }
 
 /// A machine that was started anew, for tests of power cuts: what happens in `act`, on this thread, happens in that run.

@@ -1,7 +1,7 @@
 //! The only room that touches the workspace's files: scanning them, reading them, applying a plan; and what else is the
 //! machine's own: the clock, the dice, the lock.
 //!
-//! Never decides *what* to change. What is Linux's own is here and nowhere else.
+//! Never decides *what* to change. What is Linux's own is in `sys` and nowhere else.
 
 pub mod apply;
 mod assemble;
@@ -21,6 +21,7 @@ mod root;
 mod rules;
 mod scan;
 mod slots;
+mod sys;
 pub mod trash;
 mod walk;
 

@@ -3,6 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::sys;
+
 /// Fewer than this are not worth a thread.
 const FEW: usize = 64;
 /// Numbers that a thread takes at a time: neighbours share their folder.
@@ -10,19 +12,19 @@ const SHARE: usize = 16;
 
 /// How many threads are worth having.
 pub(crate) fn threads() -> usize {
-    // Asked of the scheduler alone: the standard library reads half a dozen files of the control groups as well.
-    let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |cores| cores.count() as usize);
-    allowed.clamp(1, 8)
+    sys::cores().clamp(1, 8)
 }
 
 /// Does `work` on so many threads at once, this one among them. Each takes its share of what there is to do by itself, so
 /// that it does not matter how many of them there are, nor how soon they begin.
 pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
-    let here = rustix::thread::sched_getcpu();
+    let here = sys::core();
     std::thread::scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|| {
-                leave(here);
+                // A new thread often begins on the core of the one that made it and stays there for many milliseconds
+                // while another core has nothing to do: longer than most of what is done together here.
+                sys::leave_core(here);
                 work();
             });
         }
@@ -32,22 +34,6 @@ pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
         }
         work();
     });
-}
-
-/// Goes to another core than this one. A new thread often begins on the core of the one that made it and stays there
-/// for many milliseconds while another core has nothing to do: longer than most of what is done together here.
-fn leave(core: usize) {
-    use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
-    if sched_getcpu() != core {
-        return;
-    }
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    let mut others = allowed;
-    others.unset(core);
-    // Only a push: from then on it may run where it will. Where the system refuses, it is slower and no more.
-    if sched_setaffinity(None, &others).is_ok() {
-        let _ = sched_setaffinity(None, &allowed);
-    }
 }
 
 /// Does `work` for each number below `count` and returns what it gave, in order; the first error ends it. Each thread
@@ -100,11 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thread_works_once_and_may_run_on_every_core_it_might_before() {
-        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    fn each_thread_works_once() {
         let seen = Mutex::new(Vec::new());
-        together(4, || seen.lock().unwrap().push(rustix::thread::sched_getaffinity(None).unwrap()));
-        assert_eq!(seen.into_inner().unwrap(), vec![allowed; 4]);
+        together(4, || seen.lock().unwrap().push(std::thread::current().id()));
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort_unstable_by_key(|id| format!("{id:?}"));
+        seen.dedup();
+        assert_eq!(seen.len(), 4);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use crate::index::Signature;
 use crate::root::Root;
 use crate::rules::{join, name_of, parent_of};
+use crate::sys;
 
 /// Where read bytes go: into the store, or only through the hash.
 pub trait Sink: Sync {
@@ -142,7 +143,7 @@ impl Read for Watched<'_> {
 /// Opens a file without moving its access time where that is allowed, and without waiting for a pipe's other end.
 fn open(root: &Root, path: &[u8]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    match root.open_beneath(path, flags | OFlags::NOATIME) {
+    match root.open_beneath(path, flags | sys::KEEP_ACCESS_TIME) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => {
             root.open_beneath(path, flags).map(File::from)
         }
@@ -225,7 +226,7 @@ fn entry<S: Sink>(
 }
 
 fn read_link(root: &Root, path: &[u8]) -> io::Result<Vec<u8>> {
-    let parent = root.open_beneath(parent_of(path), OFlags::PATH | OFlags::DIRECTORY)?;
+    let parent = root.open_beneath(parent_of(path), sys::HANDLE | OFlags::DIRECTORY)?;
     Ok(rustix::fs::readlinkat(&parent, name_of(path), Vec::new())?.into_bytes())
 }
 
@@ -236,15 +237,8 @@ fn absent(error: &io::Error) -> bool {
 /// The names in a folder, `.` and `..` left out.
 pub(crate) fn list(root: &Root, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     let fd = root.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-    let mut space = Vec::with_capacity(32 << 10);
-    let mut entries = rustix::fs::RawDir::new(fd, space.spare_capacity_mut());
     let mut names = Vec::new();
-    while let Some(entry) = entries.next() {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if name != b"." && name != b".." {
-            names.push(name);
-        }
-    }
+    sys::list(fd, &mut Vec::new(), |name, _| names.push(name.to_bytes().to_vec()))?;
     Ok(names)
 }
 

@@ -6,8 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use piton_model::{EntryName, RootIdentity, WorkspacePath};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, StatxFlags, openat, openat2, statat, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
+
+use crate::sys;
 
 /// A folder that is open and whose identity is known.
 #[derive(Debug)]
@@ -51,7 +53,7 @@ impl Root {
     /// Opens the folder at a path.
     pub fn open(path: &Path) -> io::Result<Self> {
         let fd = openat(CWD, path, FOLDER, Mode::empty())?;
-        let identity = identity(&fd)?;
+        let identity = sys::identity(fd.as_fd())?;
         Ok(Self { fd, path: path.to_owned(), identity })
     }
 
@@ -98,24 +100,21 @@ impl Root {
             return Ok(openat(&self.fd, c".", flags, Mode::empty())?);
         }
         if path.len() < LONG_PATH {
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            match openat2(&self.fd, path, flags, Mode::empty(), resolve) {
-                // No such call in this kernel, or a sandbox forbids it.
-                Err(Errno::NOSYS | Errno::PERM) => {}
-                result => return Ok(result?),
+            if let Some(fd) = sys::open_beneath(self.fd.as_fd(), path, flags)? {
+                return Ok(fd);
             }
         }
         self.open_by_names(path, flags)
     }
 
-    /// The same for kernels without `openat2` and for very long paths: one name at a time, no symlink followed.
+    /// The same for systems without such a call and for very long paths: one name at a time, no symlink followed.
     fn open_by_names(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         let mut at: Option<OwnedFd> = None;
         let mut names = path.split(|b| *b == b'/').peekable();
         while let Some(name) = names.next() {
             piton_model::path::check_name(name).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
             let step = if names.peek().is_some() {
-                OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+                sys::HANDLE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
             } else {
                 flags
             };
@@ -137,7 +136,7 @@ impl Root {
         }
         let at = bytes.iter().rposition(|b| *b == b'/').unwrap_or(0);
         let parent = self
-            .open_by_names(&bytes[..at], OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC)
+            .open_by_names(&bytes[..at], sys::HANDLE | OFlags::DIRECTORY | OFlags::CLOEXEC)
             .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
         let name = CString::new(&bytes[at + 1..]).map_err(|_| Errno::INVAL)?;
         statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)
@@ -147,32 +146,12 @@ impl Root {
     pub(crate) fn nearby<'r>(&'r self, folder: &[u8]) -> Nearby<'r> {
         // Where the folder is not there any more, the way from the root says so for each path.
         let is_near = folder.is_empty() || folder.len() >= LONG_PATH;
-        let open = if is_near { None } else { self.open_beneath(folder, OFlags::PATH | OFlags::DIRECTORY).ok() };
+        let open = if is_near { None } else { self.open_beneath(folder, sys::HANDLE | OFlags::DIRECTORY).ok() };
         Nearby { root: self, open: open.map(|fd| (fd, folder.len())) }
     }
 
-    /// Whether a filesystem is known to move a folder's times whenever its listing changes.
+    /// Whether its filesystem is known to move a folder's times whenever its listing changes.
     pub(crate) fn trusts_folder_times(&self) -> bool {
-        /// ext2/3/4, xfs, btrfs, tmpfs, overlayfs, zfs, f2fs, bcachefs.
-        const KNOWN: [u64; 8] =
-            [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630, 0x2fc1_2fc1, 0xf2f5_2010, 0xca45_1a4e];
-        rustix::fs::fstatfs(&self.fd).is_ok_and(|fs| KNOWN.contains(&(fs.f_type as u64)))
-    }
-}
-
-/// The identity of an open folder.
-fn identity(fd: &OwnedFd) -> io::Result<RootIdentity> {
-    let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    match statx(fd, c"", AtFlags::EMPTY_PATH, wanted) {
-        Ok(found) => Ok(RootIdentity {
-            device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
-            inode: found.stx_ino,
-            born: (found.stx_mask & StatxFlags::BTIME.bits() != 0)
-                .then(|| found.stx_btime.tv_sec * 1_000_000_000 + i64::from(found.stx_btime.tv_nsec)),
-        }),
-        Err(_) => {
-            let found = rustix::fs::fstat(fd)?;
-            Ok(RootIdentity { device: found.st_dev, inode: found.st_ino, born: None })
-        }
+        sys::moves_folder_times(self.fd.as_fd())
     }
 }

@@ -6,13 +6,11 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat, Timestamps, fchmod, fstat, futimens, open, renameat_with,
-    statat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timestamps, fchmod, fstat, futimens, open, statat};
 use rustix::io::Errno;
 
 use crate::fail::point;
+use crate::sys;
 
 /// How often a file is copied that somebody writes to in the meantime.
 const TRIES: u32 = 5;
@@ -29,7 +27,7 @@ pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
     }
     point("trash:move")?;
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+    match sys::rename_to_new(CWD, from, CWD, to) {
         Ok(()) => {}
         Err(Errno::EXIST) if unlink_where_same(from, to)? => {}
         Err(Errno::XDEV) => move_across(from, to, TRIES)?,
@@ -116,7 +114,7 @@ fn try_across(from: &Path, part: &Path, to: &Path) -> io::Result<bool> {
     if !has_same_bytes(from, part)? {
         return Ok(false);
     }
-    match renameat_with(CWD, part, CWD, to, RenameFlags::NOREPLACE) {
+    match sys::rename_to_new(CWD, part, CWD, to) {
         Err(Errno::EXIST) if has_same_bytes(from, to)? => std::fs::remove_file(part)?,
         Err(Errno::INVAL | Errno::NOSYS) if !exists(to)? => std::fs::rename(part, to)?,
         result => result?,

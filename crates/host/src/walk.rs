@@ -7,12 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use piton_model::path::is_git;
 use piton_model::{ObjectId, SkipReason};
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use rustix::io::Errno;
 
 use crate::index::{EntryView, FolderView, Index, Kind, Signature};
 use crate::root::Root;
 use crate::rules::{Decision, FolderRules, Level, Rules, What, exclude_file, join};
+use crate::sys;
 
 /// A folder as it was listed just now.
 pub(crate) struct FolderNode {
@@ -167,23 +168,20 @@ impl Walk<'_> {
         let signature = Signature::of_folder(&rustix::fs::fstat(&fd)?);
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut rules = FolderRules::default();
-        let mut listing = RawDir::new(&fd, space.spare_capacity_mut());
-        while let Some(entry) = listing.next() {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
+        sys::list(&fd, space, |name, _| {
+            let name = name.to_bytes();
             match name {
-                b"." | b".." => continue,
                 b".gitignore" => rules.has_gitignore = true,
                 b".pitonignore" => rules.has_pitonignore = true,
                 _ if is_git(name) => {
                     rules.has_git = true;
-                    continue;
+                    return;
                 }
-                _ if self.is_staged(name) => continue,
+                _ if self.is_staged(name) => return,
                 _ => {}
             }
             names.push(name.to_vec());
-        }
+        })?;
         names.sort_unstable();
         // Before the rules are read, for the same reason.
         let exclude_ctime = if rules.has_git { exclude_ctime(self.root, &task.path) } else { 0 };

@@ -317,15 +317,8 @@ fn wait(child: &mut Child, listening: &Handle) -> io::Result<ExitStatus> {
 
 /// Signals that this process was not started to ignore, as `nohup` does: those the command must go on ignoring.
 fn not_ignored(signals: impl Iterator<Item = Signal>) -> Vec<i32> {
-    let ignored = ignored().unwrap_or(0);
+    let ignored = piton_engine::ignored_signals().unwrap_or(0);
     signals.map(Signal::as_raw).filter(|signal| ignored & (1 << (signal - 1)) == 0).collect()
-}
-
-#[expect(clippy::disallowed_methods, reason = "what the system says of this process is no file of anybody's")]
-fn ignored() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    u64::from_str_radix(line.trim(), 16).ok()
 }
 
 fn code_of(status: ExitStatus) -> u8 {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use piton_model::{Entry, ObjectId};
 use rustix::fs::{
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::{Content, STAGED};
 use crate::fail::point;
+use crate::sys;
 
 pub(super) enum MakeError<E> {
     Io(io::Error),
@@ -103,14 +104,7 @@ fn resemble(new: &File, old: &File) {
             let _ = fchown(new, None, Some(group));
         }
     }
-    let mut names = vec![0; 4096];
-    let Ok(length) = rustix::fs::flistxattr(old, &mut names[..]) else { return };
-    for name in names[..length].split(|b| *b == 0).filter(|n| !n.is_empty()) {
-        let mut value = vec![0; 65536];
-        if let Ok(length) = rustix::fs::fgetxattr(old, name, &mut value[..]) {
-            let _ = rustix::fs::fsetxattr(new, name, &value[..length], rustix::fs::XattrFlags::empty());
-        }
-    }
+    sys::copy_attributes(old, new);
 }
 
 /// Removes a name and all that it holds; nothing where nothing is.
@@ -123,9 +117,9 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     }
     let open =
         |flags| openat(parent, name, flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-    let path = open(OFlags::PATH)?;
+    let path = open(sys::HANDLE)?;
     // It is on its way out, so its bits do not matter any more.
-    let _ = rustix::fs::chmod(format!("/proc/self/fd/{}", path.as_raw_fd()), Mode::RWXU);
+    let _ = sys::set_mode(path.as_fd(), 0o700);
     let folder = open(OFlags::RDONLY)?;
     for name in names_in(folder.as_fd())? {
         remove(folder.as_fd(), &name)?;
@@ -136,11 +130,11 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
 /// Whether [`remove`] would get to its end: every folder with something in it can be opened or is open, and none is a
 /// mount point.
 pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    let found = rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, rustix::fs::StatxFlags::TYPE)?;
-    if FileType::from_raw_mode(found.stx_mode.into()) != FileType::Directory {
+    let (mode, is_mount) = sys::mode_and_mount(parent, name)?;
+    if FileType::from_raw_mode(mode) != FileType::Directory {
         return Ok(());
     }
-    if found.stx_attributes.contains(rustix::fs::StatxAttributes::MOUNT_ROOT) {
+    if is_mount {
         return Err(Errno::BUSY.into());
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -148,7 +142,7 @@ pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> 
     let names = names_in(folder.as_fd())?;
     // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it
     // is, and only the kernel knows whether they are.
-    if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(found.stx_mode.into())).is_err() {
+    if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(mode)).is_err() {
         let probe = format!("{STAGED}probe");
         mkdirat(&folder, &probe[..], Mode::RWXU)?;
         unlinkat(&folder, &probe[..], AtFlags::REMOVEDIR)?;
@@ -159,13 +153,6 @@ pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> 
 /// The names in an open folder, `.` and `..` left out.
 fn names_in(folder: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
-    let mut space = Vec::with_capacity(32 << 10);
-    let mut listing = rustix::fs::RawDir::new(folder, space.spare_capacity_mut());
-    while let Some(entry) = listing.next() {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if !matches!(&name[..], b"." | b"..") {
-            names.push(name);
-        }
-    }
+    sys::list(folder, &mut Vec::new(), |name, _| names.push(name.to_bytes().to_vec()))?;
     Ok(names)
 }

@@ -4,6 +4,7 @@
 //! read and hashed; git would then note in the index that they are the same, and we may not.
 
 use std::io::Read;
+use std::os::fd::AsFd;
 
 use piton_model::git::{ASSUME_VALID, INTENT_TO_ADD, MODE_GITLINK, SKIP_WORKTREE};
 use rustix::fs::OFlags;
@@ -15,6 +16,7 @@ use super::tree::MODE_FOLDER;
 use super::{FileStat, Limits, LookUp, Repository, Seen, files};
 use crate::bounded;
 use crate::root::Root;
+use crate::sys;
 
 /// What is known of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +103,7 @@ impl Check<'_> {
 
     fn ask(&self, path: &[u8]) -> Option<FileStat> {
         let path = path.strip_suffix(b"/").unwrap_or(path);
-        let fd = self.root.open_beneath(path, OFlags::PATH).ok()?;
+        let fd = self.root.open_beneath(path, sys::HANDLE).ok()?;
         Some(FileStat::of(&rustix::fs::fstat(&fd).ok()?))
     }
 
@@ -168,8 +170,8 @@ impl Check<'_> {
 
     fn content(&self, path: &[u8], stat: &FileStat) -> Option<Vec<u8>> {
         if stat.mode & 0o170_000 == 0o120_000 {
-            let fd = self.root.open_beneath(path, OFlags::PATH).ok()?;
-            return Some(rustix::fs::readlinkat(&fd, c"", Vec::new()).ok()?.into_bytes());
+            let fd = self.root.open_beneath(path, sys::HANDLE).ok()?;
+            return sys::link_target(fd.as_fd()).ok();
         }
         let fd = self.root.open_beneath(path, OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
         let found = rustix::fs::fstat(&fd).ok()?;

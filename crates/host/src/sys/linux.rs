@@ -1,0 +1,204 @@
+//! Linux.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use piton_model::RootIdentity;
+use rustix::fs::{
+    Advice, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
+    XattrFlags, fadvise, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, openat2, readlinkat, renameat_with, statx,
+};
+use rustix::io::Errno;
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// Opens something only to have a handle on it: needs no permission to read it, follows no symlink, waits for nothing.
+pub(crate) const HANDLE: OFlags = OFlags::PATH;
+
+/// Reading does not move the access time. Refused (`EPERM`) to whoever does not own the file.
+pub(crate) const KEEP_ACCESS_TIME: OFlags = OFlags::NOATIME;
+
+/// Opens a path beneath a folder, with no symlink anywhere in it; none where this kernel, or a sandbox, has no such call.
+pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::io::Result<Option<OwnedFd>> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match openat2(folder, path, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS | Errno::PERM) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Exchanges two names of a folder in one step. `EINVAL`, `ENOSYS` or `EOPNOTSUPP` where the filesystem cannot.
+pub(crate) fn exchange(folder: BorrowedFd<'_>, one: &[u8], other: &[u8]) -> rustix::io::Result<()> {
+    renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
+}
+
+/// Renames to a name that nothing has, in one step. Fails as [`exchange`] does where the filesystem cannot.
+pub(crate) fn rename_to_new<P: rustix::path::Arg, Q: rustix::path::Arg>(
+    from_folder: impl AsFd,
+    from: P,
+    to_folder: impl AsFd,
+    to: Q,
+) -> rustix::io::Result<()> {
+    renameat_with(from_folder, from, to_folder, to, RenameFlags::NOREPLACE)
+}
+
+/// Writes all of a filesystem to the disk.
+pub(crate) fn sync_filesystem(on_it: impl AsFd) -> rustix::io::Result<()> {
+    rustix::fs::syncfs(on_it)
+}
+
+/// Lets the disk begin with bytes of a file, and goes on at once.
+pub(crate) fn begin_writing(file: &File, from: u64, length: NonZeroU64) {
+    // Linux writes what is told not to be needed, and drops from its memory only what is on the disk already: nothing of
+    // what was just written. Where it is refused, the sync does all.
+    let _ = fadvise(file, from, Some(length), Advice::DontNeed);
+}
+
+/// Sets the permission bits of what a [`HANDLE`] is on.
+pub(crate) fn set_mode(handle: BorrowedFd<'_>, mode: u16) -> rustix::io::Result<()> {
+    // The kernel's own link to it: a handle itself takes no bits.
+    let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    rustix::fs::chmod(link, Mode::from_raw_mode(u32::from(mode)))
+}
+
+/// Where the symlink leads that a [`HANDLE`] is on.
+pub(crate) fn link_target(handle: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
+    Ok(readlinkat(handle, c"", Vec::new())?.into_bytes())
+}
+
+/// The identity of an open folder, with its time of birth where the filesystem keeps one.
+pub(crate) fn identity(folder: BorrowedFd<'_>) -> io::Result<RootIdentity> {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    match statx(folder, c"", AtFlags::EMPTY_PATH, wanted) {
+        Ok(found) => Ok(RootIdentity {
+            device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            born: (found.stx_mask & StatxFlags::BTIME.bits() != 0)
+                .then(|| found.stx_btime.tv_sec * 1_000_000_000 + i64::from(found.stx_btime.tv_nsec)),
+        }),
+        Err(_) => {
+            let found = fstat(folder)?;
+            Ok(RootIdentity { device: found.st_dev, inode: found.st_ino, born: None })
+        }
+    }
+}
+
+/// The kind and permission bits of a name, not followed, and whether another filesystem is mounted on it.
+pub(crate) fn mode_and_mount(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<(u32, bool)> {
+    let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::MODE)?;
+    Ok((found.stx_mode.into(), found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
+}
+
+/// Whether a folder is on a filesystem that is known to move a folder's times whenever its listing changes.
+pub(crate) fn moves_folder_times(folder: BorrowedFd<'_>) -> bool {
+    /// ext2/3/4, xfs, btrfs, tmpfs, overlayfs, zfs, f2fs, bcachefs.
+    const KNOWN: [u64; 8] =
+        [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630, 0x2fc1_2fc1, 0xf2f5_2010, 0xca45_1a4e];
+    fstatfs(folder).is_ok_and(|fs| KNOWN.contains(&(fs.f_type as u64)))
+}
+
+/// Tells each name in an open folder, `.` and `..` left out, with its kind, which not every filesystem says. `space` is
+/// the caller's, so that many folders share one.
+pub(crate) fn list(
+    folder: impl AsFd,
+    space: &mut Vec<u8>,
+    mut each: impl FnMut(&CStr, FileType),
+) -> rustix::io::Result<()> {
+    space.reserve(32 << 10);
+    let mut listing = RawDir::new(folder, space.spare_capacity_mut());
+    while let Some(entry) = listing.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name != c"." && name != c".." {
+            each(name, entry.file_type());
+        }
+    }
+    Ok(())
+}
+
+/// Gives a file the extended attributes (access lists among them) of another, those that may be given.
+pub(crate) fn copy_attributes(from: &File, to: &File) {
+    let mut names = vec![0; 4096];
+    let Ok(length) = flistxattr(from, &mut names[..]) else { return };
+    for name in names[..length].split(|b| *b == 0).filter(|n| !n.is_empty()) {
+        let mut value = vec![0; 65536];
+        if let Ok(length) = fgetxattr(from, name, &mut value[..]) {
+            let _ = fsetxattr(to, name, &value[..length], XattrFlags::empty());
+        }
+    }
+}
+
+/// The number of cores that this process may use.
+pub(crate) fn cores() -> usize {
+    // Asked of the scheduler alone: the standard library reads half a dozen files of the control groups as well.
+    sched_getaffinity(None).map_or(1, |cores| cores.count() as usize)
+}
+
+/// The core that this thread runs on.
+pub(crate) fn core() -> usize {
+    sched_getcpu()
+}
+
+/// Pushes this thread to another core, where it is on this one. From then on it may run where it will.
+pub(crate) fn leave_core(core: usize) {
+    if sched_getcpu() != core {
+        return;
+    }
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut others = allowed;
+    others.unset(core);
+    // Where the system refuses, it is slower and no more.
+    if sched_setaffinity(None, &others).is_ok() {
+        let _ = sched_setaffinity(None, &allowed);
+    }
+}
+
+/// What tells one run of the machine from the next.
+pub(crate) fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+}
+
+/// What the kernel says of a process.
+pub(crate) struct ProcessStatus {
+    pub name: String,
+    pub parent: u32,
+    /// Differs between two processes that had the same number, within one run of the machine.
+    pub started: u64,
+    pub is_dead: bool,
+}
+
+/// The status of a process that is there.
+pub(crate) fn process(pid: u32) -> Option<ProcessStatus> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // The name is in brackets and may hold anything, brackets too.
+    let (head, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    Some(ProcessStatus {
+        name: head.split_once('(')?.1.to_owned(),
+        is_dead: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// The signals that this process ignores, as bits: signal 1 is the lowest.
+pub(crate) fn ignored_signals() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_was_pushed_away_may_run_where_it_might_before() {
+        let allowed = sched_getaffinity(None).unwrap();
+        leave_core(core());
+        assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+    }
+}
