@@ -170,12 +170,10 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// Opens `.piton/config.toml` of a root. A repository that somebody else made must not make piton read elsewhere, so
 /// neither of the two names may be a symlink.
 fn open_without_symlinks(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let folder = path.parent().unwrap_or(path);
-    let folder = openat(CWD, folder, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    if FileType::from_raw_mode(rustix::fs::fstat(&folder)?.st_mode) == FileType::Symlink {
-        return Err(Errno::LOOP);
-    }
-    openat(&folder, FILE, TO_READ | OFlags::NOFOLLOW, Mode::empty())
+    let root = path.ancestors().nth(2).ok_or(Errno::NOENT)?;
+    let inner = path.strip_prefix(root).map_err(|_| Errno::NOENT)?;
+    let opened = piton_engine::open_bounded_in(root, inner);
+    opened.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub use turns::{ChangesOptions, TimelineOptions};
 pub use undo::UndoOptions;
 pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BUDGET, OpenError, Workspace};
 
-pub use piton_host::bounded::read as read_bounded;
+pub use piton_host::bounded::{open_in as open_bounded_in, read as read_bounded};
 pub use piton_host::git::{GitError, PlaceError, WriteError};
 pub use piton_host::process::ignored_signals;
 pub use piton_host::{Clock, Progress, SystemClock};

@@ -28,6 +28,9 @@ use crate::sys;
 /// How the names of staged files begin.
 pub const STAGED: &str = ".piton-";
 
+/// Files and folders that are held open at once to be synced.
+const AT_A_TIME: usize = 16;
+
 /// More new files than this are synced by their filesystem as a whole, fewer one by one.
 const FEW: usize = 64;
 
@@ -269,7 +272,14 @@ impl<'a> Applier<'a> {
         let mut opened = Vec::new();
         for (path, flags) in files.chain(folders) {
             match self.root.open_beneath(path, flags) {
-                Ok(fd) => opened.push(fd),
+                Ok(fd) => {
+                    opened.push(fd);
+                    // Handles are few.
+                    if opened.len() == AT_A_TIME {
+                        sync_each(&opened).map_err(at(&WorkspacePath::root()))?;
+                        opened.clear();
+                    }
+                }
                 // Somebody moved it away: what is not there needs no syncing.
                 Err(error) if is_absent(&error) => {}
                 // Mode 0 is a mode too.

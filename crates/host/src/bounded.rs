@@ -6,6 +6,8 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -32,6 +34,14 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<(File, Stat)>> {
         Err(error) if is_missing(error) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Opens whatever is at a path in a folder, through no symlink and without waiting. The caller asks what it is.
+///
+/// # Errors
+/// `ELOOP` where a symlink is on the way, and what the system refuses.
+pub fn open_in(folder: &Path, path: &Path) -> io::Result<OwnedFd> {
+    Root::open(folder)?.open_beneath(path.as_os_str().as_bytes(), TO_READ)
 }
 
 /// Reads a regular file whole, following symlinks; none where nothing is there.

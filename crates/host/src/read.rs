@@ -5,13 +5,13 @@ use std::io::{self, Read, Seek};
 use std::time::Instant;
 
 use piton_model::tree::TreeEncoder;
-use piton_model::{Entry, ObjectId, SkipReason, Tree};
+use piton_model::{Entry, EntryName, ObjectId, SkipReason, Tree};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::index::Signature;
 use crate::root::Root;
-use crate::rules::{join, name_of, parent_of};
+use crate::rules::{name_of, parent_of};
 use crate::sys;
 
 /// Where read bytes go: into the store, or only through the hash.
@@ -163,64 +163,99 @@ fn failure(error: &io::Error) -> Reading {
 /// For checking what an operation put in or took out. The path may be one that no tree could hold, such as a staged
 /// file's. What may not be read comes back as skipped.
 pub fn read_entry<S: Sink>(root: &Root, path: &[u8], sink: &S) -> Result<io::Result<Option<Entry>>, S::Error> {
+    /// A folder that is being read.
+    struct Open {
+        /// Its name in the one above it; none at the top.
+        name: Option<EntryName>,
+        path_length: usize,
+        mode: u16,
+        left: std::vec::IntoIter<Vec<u8>>,
+        tree: Tree,
+    }
     let mut buffer = Vec::new();
-    entry(root, path, sink, &mut buffer)
+    let mut at = path.to_vec();
+    let mut name = None;
+    // The folders on the way, none of them held open: a tree may be deeper than there are handles, or stack.
+    let mut open: Vec<Open> = Vec::new();
+    loop {
+        let mut found = match look(root, &at, sink, &mut buffer)? {
+            Ok(Look::Folder { mode, names }) => {
+                let left = names.into_iter();
+                open.push(Open { name: name.take(), path_length: at.len(), mode, left, tree: Tree::default() });
+                None
+            }
+            Ok(Look::Entry(entry)) => Some((name.take(), entry)),
+            Err(error) => return Ok(Err(error)),
+        };
+        // What was found goes into the folder above it, which may be whole with it.
+        loop {
+            let Some(folder) = open.last_mut() else { return Ok(Ok(found.and_then(|(_, entry)| entry))) };
+            if let Some((Some(name), entry)) = found.take() {
+                folder.tree.set(name, entry);
+            }
+            match folder.left.next().map(EntryName::new) {
+                Some(Ok(next)) => {
+                    at.truncate(folder.path_length);
+                    if !at.is_empty() {
+                        at.push(b'/');
+                    }
+                    at.extend_from_slice(next.as_bytes());
+                    name = Some(next);
+                    break;
+                }
+                // A name that no tree can hold.
+                Some(Err(_)) => folder.tree.has_git = true,
+                None => {
+                    let Some(Open { name, mode, tree, .. }) = open.pop() else { continue };
+                    let encoded = tree.encode();
+                    let id = ObjectId::of_tree(&encoded);
+                    sink.tree(id, encoded)?;
+                    let entry = Entry::Folder { mode, tree: id, holds_skipped: tree.holds_skipped() };
+                    found = Some((name, Some(entry)));
+                }
+            }
+        }
+    }
 }
 
-fn entry<S: Sink>(
-    root: &Root,
-    path: &[u8],
-    sink: &S,
-    buffer: &mut Vec<u8>,
-) -> Result<io::Result<Option<Entry>>, S::Error> {
-    let skipped = |reason| Ok(Ok(Some(Entry::Skipped { reason })));
-    let Ok(c_path) = std::ffi::CString::new(path) else { return Ok(Ok(None)) };
+/// What stands at a path.
+enum Look {
+    /// A folder, with the names in it.
+    Folder { mode: u16, names: Vec<Vec<u8>> },
+    /// Something else, read whole; or nothing.
+    Entry(Option<Entry>),
+}
+
+fn look<S: Sink>(root: &Root, path: &[u8], sink: &S, buffer: &mut Vec<u8>) -> Result<io::Result<Look>, S::Error> {
+    let entry = |entry: Option<Entry>| Ok(Ok(Look::Entry(entry)));
+    let skipped = |reason| entry(Some(Entry::Skipped { reason }));
+    let Ok(c_path) = std::ffi::CString::new(path) else { return entry(None) };
     // Only a first look: what is read below is opened beneath the root and through no symlink.
     let stat = match root.peek(&c_path) {
         Ok(stat) => stat,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Ok(None)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return entry(None),
         Err(error) => return Ok(Err(error.into())),
     };
-    let mode = Signature::of(&stat).bits();
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => match read_file(root, path, sink, buffer, None)? {
             Reading::Read { blob, signature, .. } => {
-                Ok(Ok(Some(Entry::File { mode: signature.bits(), size: signature.size, blob })))
+                entry(Some(Entry::File { mode: signature.bits(), size: signature.size, blob }))
             }
             // Without a deadline nothing is late.
             Reading::Unreadable | Reading::Late => skipped(SkipReason::Unreadable),
-            Reading::Gone => Ok(Ok(None)),
+            Reading::Gone => entry(None),
         },
         FileType::Symlink => match read_link(root, path) {
-            Ok(target) => Ok(Ok(Some(Entry::Symlink { target }))),
-            Err(error) if absent(&error) => Ok(Ok(None)),
+            Ok(target) => entry(Some(Entry::Symlink { target })),
+            Err(error) if absent(&error) => entry(None),
             Err(error) => Ok(Err(error)),
         },
-        FileType::Directory => {
-            let names = match list(root, path) {
-                Ok(names) => names,
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => {
-                    return skipped(SkipReason::Unreadable);
-                }
-                Err(error) if absent(&error) => return Ok(Ok(None)),
-                Err(error) => return Ok(Err(error)),
-            };
-            let mut tree = Tree::default();
-            for name in names {
-                let Ok(name) = piton_model::EntryName::new(name) else {
-                    tree.has_git = true;
-                    continue;
-                };
-                match entry(root, &join(path, name.as_bytes()), sink, buffer)? {
-                    Ok(found) => tree.set(name, found),
-                    Err(error) => return Ok(Err(error)),
-                }
-            }
-            let encoded = tree.encode();
-            let id = ObjectId::of_tree(&encoded);
-            sink.tree(id, encoded)?;
-            Ok(Ok(Some(Entry::Folder { mode, tree: id, holds_skipped: tree.holds_skipped() })))
-        }
+        FileType::Directory => match list(root, path) {
+            Ok(names) => Ok(Ok(Look::Folder { mode: Signature::of(&stat).bits(), names })),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => skipped(SkipReason::Unreadable),
+            Err(error) if absent(&error) => entry(None),
+            Err(error) => Ok(Err(error)),
+        },
         _ => skipped(SkipReason::Special),
     }
 }

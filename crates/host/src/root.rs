@@ -33,18 +33,17 @@ impl<'r> Nearby<'r> {
 
     /// As [`Root::peek`], of a path that lies in the folder or is the folder itself.
     pub(crate) fn peek(&self, path: &std::ffi::CStr) -> rustix::io::Result<Stat> {
-        let whole = path.to_bytes_with_nul();
-        let Some((fd, length)) = self.open.as_ref().filter(|_| whole.len() < LONG_PATH) else {
-            return self.root.peek(path);
-        };
-        match whole.get(length + 1..).and_then(|rest| std::ffi::CStr::from_bytes_with_nul(rest).ok()) {
-            Some(rest) => statat(fd, rest, AtFlags::SYMLINK_NOFOLLOW),
+        let Some((fd, length)) = &self.open else { return self.root.peek(path) };
+        match path.to_bytes_with_nul().get(length + 1..).and_then(|rest| std::ffi::CStr::from_bytes_with_nul(rest).ok())
+        {
+            Some(rest) if rest.count_bytes() < LONG_PATH => statat(fd, rest, AtFlags::SYMLINK_NOFOLLOW),
+            Some(_) => self.root.peek(path),
             None => rustix::fs::fstat(fd),
         }
     }
 }
 
-/// Longer paths are resolved name by name: the kernel takes no path over 4096 bytes.
+/// Longer paths are resolved in several steps: the kernel takes no path over 4096 bytes.
 const LONG_PATH: usize = 4000;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -95,33 +94,7 @@ impl Root {
 
     /// Opens anything beneath the root, never through a symlink.
     pub(crate) fn open_beneath(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        if path.is_empty() {
-            return Ok(openat(&self.fd, c".", flags, Mode::empty())?);
-        }
-        if path.len() < LONG_PATH {
-            if let Some(fd) = sys::open_beneath(self.fd.as_fd(), path, flags)? {
-                return Ok(fd);
-            }
-        }
-        self.open_by_names(path, flags)
-    }
-
-    /// The same for systems without such a call and for very long paths: one name at a time, no symlink followed.
-    fn open_by_names(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-        let mut at: Option<OwnedFd> = None;
-        let mut names = path.split(|b| *b == b'/').peekable();
-        while let Some(name) = names.next() {
-            piton_model::path::check_name(name).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
-            let step = if names.peek().is_some() {
-                sys::HANDLE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
-            } else {
-                flags
-            };
-            let from = at.as_ref().map_or(self.fd.as_fd(), |fd| fd.as_fd());
-            at = Some(openat(from, name, step, Mode::empty())?);
-        }
-        at.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+        open_beneath(self.fd.as_fd(), path, flags)
     }
 
     /// The status of a path, the last name not followed. Folders above it may be symlinks by now: good enough to ask
@@ -136,7 +109,7 @@ impl Root {
         }
         let at = bytes.iter().rposition(|b| *b == b'/').unwrap_or(0);
         let parent = self
-            .open_by_names(&bytes[..at], sys::HANDLE | OFlags::DIRECTORY | OFlags::CLOEXEC)
+            .open_beneath(&bytes[..at], sys::HANDLE | OFlags::DIRECTORY)
             .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
         let name = CString::new(&bytes[at + 1..]).map_err(|_| Errno::INVAL)?;
         statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)
@@ -145,8 +118,8 @@ impl Root {
     /// A place in the tree to ask about many paths from: each way from the root is that much shorter.
     pub(crate) fn nearby<'r>(&'r self, folder: &[u8]) -> Nearby<'r> {
         // Where the folder is not there any more, the way from the root says so for each path.
-        let is_near = folder.is_empty() || folder.len() >= LONG_PATH;
-        let open = if is_near { None } else { self.open_beneath(folder, sys::HANDLE | OFlags::DIRECTORY).ok() };
+        let open =
+            if folder.is_empty() { None } else { self.open_beneath(folder, sys::HANDLE | OFlags::DIRECTORY).ok() };
         Nearby { root: self, open: open.map(|fd| (fd, folder.len())) }
     }
 
@@ -154,4 +127,49 @@ impl Root {
     pub(crate) fn trusts_folder_times(&self) -> bool {
         sys::moves_folder_times(self.fd.as_fd())
     }
+}
+
+/// Opens anything beneath an open folder, never through a symlink. However long the path is, two handles are open at
+/// most.
+pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut at: Option<OwnedFd> = None;
+    let mut rest = path;
+    loop {
+        let from = at.as_ref().map_or(folder, |fd| fd.as_fd());
+        if rest.is_empty() {
+            return Ok(openat(from, c".", flags, Mode::empty())?);
+        }
+        if rest.len() < LONG_PATH {
+            return match sys::open_beneath(from, rest, flags)? {
+                Some(fd) => Ok(fd),
+                None => open_by_names(from, rest, flags),
+            };
+        }
+        let cut = rest[..LONG_PATH].iter().rposition(|b| *b == b'/').ok_or(Errno::NAMETOOLONG)?;
+        let (step, passing) = (&rest[..cut], sys::HANDLE | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW);
+        let next = match sys::open_beneath(from, step, passing)? {
+            Some(fd) => fd,
+            None => open_by_names(from, step, passing)?,
+        };
+        at = Some(next);
+        rest = &rest[cut + 1..];
+    }
+}
+
+/// The same for systems without such a call: one name at a time, no symlink followed.
+fn open_by_names(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    let mut at: Option<OwnedFd> = None;
+    let mut names = path.split(|b| *b == b'/').peekable();
+    while let Some(name) = names.next() {
+        piton_model::path::check_name(name).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
+        let step = if names.peek().is_some() {
+            sys::HANDLE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+        } else {
+            flags
+        };
+        let from = at.as_ref().map_or(folder, |fd| fd.as_fd());
+        at = Some(openat(from, name, step, Mode::empty())?);
+    }
+    at.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

@@ -207,22 +207,29 @@ impl Rules {
         path: &[u8],
         known: &impl Fn(&[u8]) -> Option<FolderRules>,
     ) -> Arc<Level> {
-        if path.is_empty() {
-            return self.base();
+        let mut unknown = Vec::new();
+        let mut at = path;
+        let mut level = loop {
+            if at.is_empty() {
+                break self.base();
+            }
+            at = parent_of(at);
+            if let Some(level) = self.known.lock().unwrap_or_else(|e| e.into_inner()).get(at) {
+                break level.clone();
+            }
+            unknown.push(at);
+        };
+        for folder in unknown.into_iter().rev() {
+            let has =
+                |name: &[u8]| std::ffi::CString::new(join(folder, name)).is_ok_and(|path| root.peek(&path).is_ok());
+            let names = known(folder).unwrap_or_else(|| FolderRules {
+                has_git: has(b".git"),
+                has_gitignore: has(b".gitignore"),
+                has_pitonignore: has(b".pitonignore"),
+            });
+            level = self.enter(root, &level, folder, names);
+            self.known.lock().unwrap_or_else(|e| e.into_inner()).insert(folder.to_vec(), level.clone());
         }
-        let parent = parent_of(path);
-        if let Some(level) = self.known.lock().unwrap_or_else(|e| e.into_inner()).get(parent) {
-            return level.clone();
-        }
-        let above = self.level_above(root, parent, known);
-        let has = |name: &[u8]| std::ffi::CString::new(join(parent, name)).is_ok_and(|path| root.peek(&path).is_ok());
-        let names = known(parent).unwrap_or_else(|| FolderRules {
-            has_git: has(b".git"),
-            has_gitignore: has(b".gitignore"),
-            has_pitonignore: has(b".pitonignore"),
-        });
-        let level = self.enter(root, &above, parent, names);
-        self.known.lock().unwrap_or_else(|e| e.into_inner()).insert(parent.to_vec(), level.clone());
         level
     }
 

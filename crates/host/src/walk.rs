@@ -223,6 +223,7 @@ impl Walk<'_> {
                 (FileType::RegularFile | FileType::Directory | FileType::Symlink, Decision::Skip(reason)) => {
                     NodeKind::Skipped(reason)
                 }
+                (FileType::Directory, _) if is_too_deep(&path) => NodeKind::Skipped(SkipReason::Unreadable),
                 (FileType::Directory, decision) => {
                     let is_known = before.as_ref().is_some_and(|b| b.kind == Kind::Folder);
                     if self.known_too || !is_known || self.index.is_none() {
@@ -281,6 +282,14 @@ pub(crate) fn is_young(signature: &Signature, from: i64) -> bool {
     let newest = signature.mtime.max(signature.ctime);
     let slack = if signature.ctime % 1_000_000_000 == 0 { WHOLE_SECONDS } else { TICK };
     newest >= from.saturating_sub(slack)
+}
+
+/// Whether a folder lies deeper than trees are followed. Trees are compared and put together by functions that call
+/// themselves once a level, so a tree without end must not be captured; and the index keeps a path's length in 16 bits.
+fn is_too_deep(path: &[u8]) -> bool {
+    const DEEPEST: usize = 2_000;
+    const LONGEST: usize = 60_000;
+    path.len() > LONGEST || path.iter().filter(|b| **b == b'/').count() >= DEEPEST
 }
 
 /// When the exclude file of the repository in a folder changed last; 0 where there is none.

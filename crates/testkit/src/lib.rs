@@ -6,6 +6,7 @@
 
 mod agent;
 mod claude;
+mod deep;
 mod disk;
 mod endpoint;
 mod git;
@@ -20,6 +21,7 @@ mod world;
 
 pub use agent::Agent;
 pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
+pub use deep::{make_deep, read_deep, remove_deep};
 pub use disk::SmallDisk;
 pub use endpoint::{Asked, Endpoint};
 pub use git::{git, git_command};

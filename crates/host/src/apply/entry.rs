@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use piton_model::{Entry, ObjectId};
 use rustix::fs::{
@@ -12,6 +12,8 @@ use rustix::io::Errno;
 
 use super::{Content, STAGED};
 use crate::fail::point;
+use crate::root::open_beneath;
+use crate::rules::{join, name_of, parent_of};
 use crate::sys;
 
 pub(super) enum MakeError<E> {
@@ -32,8 +34,48 @@ impl<E> From<io::Error> for MakeError<E> {
     }
 }
 
-/// Makes an entry under a new name; a file takes owner and attributes of the one it will replace, where permitted.
+/// Makes an entry under a new name, with all that it holds; a file takes owner and attributes of the one it will
+/// replace, where permitted.
 pub(super) fn make<C: Content>(
+    parent: BorrowedFd<'_>,
+    name: &[u8],
+    entry: &Entry,
+    like: Option<&File>,
+    content: &C,
+) -> Result<(), MakeError<C::Error>> {
+    let Entry::Folder { mode, tree, .. } = entry else { return make_one(parent, name, entry, like, content) };
+    mkdirat(parent, name, Mode::RWXU)?;
+    // One folder after the other, each opened anew from the top: however deep the tree is, few handles are open.
+    let mut waiting = vec![(name.to_vec(), *mode, *tree)];
+    let mut made = Vec::new();
+    while let Some((path, mode, tree)) = waiting.pop() {
+        let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let before = waiting.len();
+        for (name, entry) in content.tree(&tree).map_err(MakeError::Content)?.entries() {
+            match entry {
+                Entry::Folder { mode, tree, .. } => {
+                    mkdirat(&folder, name.as_bytes(), Mode::RWXU)?;
+                    waiting.push((join(&path, name.as_bytes()), *mode, *tree));
+                }
+                entry => make_one(folder.as_fd(), name.as_bytes(), entry, None, content)?,
+            }
+        }
+        if waiting.len() == before {
+            fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
+        } else {
+            made.push((path, mode));
+        }
+    }
+    // Inner folders first: one that loses its bits may not be passed through any more.
+    for (path, mode) in made.into_iter().rev() {
+        let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
+    }
+    Ok(())
+}
+
+/// Makes a file or a symlink under a new name.
+fn make_one<C: Content>(
     parent: BorrowedFd<'_>,
     name: &[u8],
     entry: &Entry,
@@ -57,17 +99,8 @@ pub(super) fn make<C: Content>(
             }
         }
         Entry::Symlink { target } => symlinkat(&target[..], parent, name)?,
-        Entry::Folder { mode, tree, .. } => {
-            mkdirat(parent, name, Mode::RWXU)?;
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let folder = openat(parent, name, flags, Mode::empty())?;
-            for (name, entry) in content.tree(tree).map_err(MakeError::Content)?.entries() {
-                make(folder.as_fd(), name.as_bytes(), entry, None, content)?;
-            }
-            fchmod(&folder, Mode::from_raw_mode(u32::from(*mode)))?;
-        }
-        // A plan's `after` never has one.
-        Entry::Skipped { .. } => {}
+        // Folders are made by the caller, and a plan's `after` never has anything skipped.
+        Entry::Folder { .. } | Entry::Skipped { .. } => {}
     }
     Ok(())
 }
@@ -109,50 +142,96 @@ fn resemble(new: &File, old: &File) {
 
 /// Removes a name and all that it holds; nothing where nothing is.
 pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
+    match kind_of(parent, name) {
+        Ok(FileType::Directory) => {}
         Ok(_) => return Ok(unlinkat(parent, name, AtFlags::empty())?),
         Err(Errno::NOENT) => return Ok(()),
         Err(errno) => return Err(errno.into()),
     }
-    let open =
-        |flags| openat(parent, name, flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-    let path = open(sys::HANDLE)?;
-    // It is on its way out, so its bits do not matter any more.
-    let _ = sys::set_mode(path.as_fd(), 0o700);
-    let folder = open(OFlags::RDONLY)?;
-    for name in names_in(folder.as_fd())? {
-        remove(folder.as_fd(), &name)?;
+    // Each folder comes twice: to be emptied of files, and once its own folders are gone.
+    let mut waiting = vec![(name.to_vec(), false)];
+    let mut space = Vec::new();
+    let mut above: Option<(Vec<u8>, OwnedFd)> = None;
+    while let Some((path, is_emptied)) = waiting.pop() {
+        if is_emptied {
+            let up = parent_of(&path);
+            // Neighbours share the folder above them.
+            if above.as_ref().is_none_or(|(path, _)| path != up) {
+                above = Some((up.to_vec(), open_beneath(parent, up, sys::HANDLE | OFlags::DIRECTORY)?));
+            }
+            let Some((_, folder)) = &above else { continue };
+            unlinkat(folder, name_of(&path), AtFlags::REMOVEDIR)?;
+            continue;
+        }
+        let folder = open_to_empty(parent, &path)?;
+        waiting.push((path.clone(), true));
+        for (name, kind) in names_in(folder.as_fd(), &mut space)? {
+            match kind {
+                FileType::Directory => waiting.push((join(&path, &name), false)),
+                _ => unlinkat(&folder, &name[..], AtFlags::empty())?,
+            }
+        }
     }
-    Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+    Ok(())
+}
+
+/// Opens a folder that is on its way out, so that its bits do not matter any more.
+fn open_to_empty(parent: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
+    match open_beneath(parent, path, OFlags::RDONLY | OFlags::DIRECTORY) {
+        Ok(folder) => {
+            if fstat(&folder)?.st_mode & 0o700 != 0o700 {
+                let _ = fchmod(&folder, Mode::RWXU);
+            }
+            Ok(folder)
+        }
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => {
+            let handle = open_beneath(parent, path, sys::HANDLE | OFlags::DIRECTORY)?;
+            let _ = sys::set_mode(handle.as_fd(), 0o700);
+            open_beneath(parent, path, OFlags::RDONLY | OFlags::DIRECTORY)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether [`remove`] would get to its end: every folder with something in it can be opened or is open, and none is a
 /// mount point.
 pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    let (mode, is_mount) = sys::mode_and_mount(parent, name)?;
-    if FileType::from_raw_mode(mode) != FileType::Directory {
+    if kind_of(parent, name)? != FileType::Directory {
         return Ok(());
     }
-    if is_mount {
-        return Err(Errno::BUSY.into());
+    let mut waiting = vec![name.to_vec()];
+    let mut space = Vec::new();
+    while let Some(path) = waiting.pop() {
+        let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let (mode, is_mount) = sys::mode_and_mount(folder.as_fd())?;
+        if is_mount {
+            return Err(Errno::BUSY.into());
+        }
+        let names = names_in(folder.as_fd(), &mut space)?;
+        // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it
+        // is, and only the kernel knows whether they are.
+        if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(mode)).is_err() {
+            let probe = format!("{STAGED}probe");
+            mkdirat(&folder, &probe[..], Mode::RWXU)?;
+            unlinkat(&folder, &probe[..], AtFlags::REMOVEDIR)?;
+        }
+        let folders = names.into_iter().filter(|(_, kind)| *kind == FileType::Directory);
+        waiting.extend(folders.map(|(name, _)| join(&path, &name)));
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = openat(parent, name, flags, Mode::empty())?;
-    let names = names_in(folder.as_fd())?;
-    // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it
-    // is, and only the kernel knows whether they are.
-    if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(mode)).is_err() {
-        let probe = format!("{STAGED}probe");
-        mkdirat(&folder, &probe[..], Mode::RWXU)?;
-        unlinkat(&folder, &probe[..], AtFlags::REMOVEDIR)?;
-    }
-    names.iter().try_for_each(|name| may_remove(folder.as_fd(), name))
+    Ok(())
 }
 
-/// The names in an open folder, `.` and `..` left out.
-fn names_in(folder: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
+/// The names in an open folder, `.` and `..` left out, with their kinds.
+fn names_in(folder: BorrowedFd<'_>, space: &mut Vec<u8>) -> io::Result<Vec<(Vec<u8>, FileType)>> {
     let mut names = Vec::new();
-    sys::list(folder, &mut Vec::new(), |name, _| names.push(name.to_bytes().to_vec()))?;
+    sys::list(folder, space, |name, kind| names.push((name.to_bytes().to_vec(), kind)))?;
+    // Not every filesystem tells kinds in a listing.
+    for (name, kind) in names.iter_mut().filter(|(_, kind)| *kind == FileType::Unknown) {
+        *kind = kind_of(folder, name)?;
+    }
     Ok(names)
+}
+
+fn kind_of(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<FileType> {
+    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileType::from_raw_mode(stat.st_mode))
 }

@@ -11,14 +11,32 @@ use super::inflate::Inflater;
 use super::number::varint;
 use super::objects::{Failure, Kind};
 
-/// A pack. Its index is open from the beginning, the pack itself when something in it is wanted.
+/// A pack. The first few of a folder are held open: the index from the beginning, the pack itself when something in it is
+/// wanted. The others are opened anew each time, since there may be more of them than handles.
 pub(super) struct Pack {
     format: Format,
-    index: File,
+    index: Option<File>,
     /// How many objects there are up to each first byte.
     fan: Vec<u32>,
     path: PathBuf,
     pack: OnceCell<Option<File>>,
+}
+
+/// A file that is held open, or was opened just now.
+enum Opened<'a> {
+    Held(&'a File),
+    Now(File),
+}
+
+impl std::ops::Deref for Opened<'_> {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match self {
+            Self::Held(file) => file,
+            Self::Now(file) => file,
+        }
+    }
 }
 
 /// Where the ids begin.
@@ -29,6 +47,8 @@ const LONGEST_CHAIN: usize = 4096;
 const MOST_WORK: u64 = 1 << 30;
 /// Packs of one folder that are looked at.
 const MOST_PACKS: usize = 4096;
+/// Packs of one folder that are held open.
+const MOST_HELD: usize = 16;
 
 type Object = (Kind, Vec<u8>);
 
@@ -38,7 +58,15 @@ impl Pack {
         let Ok(listing) = std::fs::read_dir(folder.join("pack")) else { return Vec::new() };
         let paths = listing.flatten().map(|entry| entry.path());
         let indexes = paths.filter(|path| path.extension().is_some_and(|e| e == "idx")).take(MOST_PACKS);
-        indexes.filter_map(|path| Self::open(path, format)).collect()
+        let mut packs: Vec<Self> = Vec::new();
+        for path in indexes {
+            let Some(mut pack) = Self::open(path, format) else { continue };
+            if packs.len() >= MOST_HELD {
+                pack.index = None;
+            }
+            packs.push(pack);
+        }
+        packs
     }
 
     fn open(index: PathBuf, format: Format) -> Option<Self> {
@@ -53,7 +81,7 @@ impl Pack {
         if !fan.is_sorted() || (stat.st_size as u64) < least {
             return None;
         }
-        Some(Self { format, index: file, fan, path: index.with_extension("pack"), pack: OnceCell::new() })
+        Some(Self { format, index: Some(file), fan, path: index.with_extension("pack"), pack: OnceCell::new() })
     }
 
     /// Where in the pack an object begins.
@@ -65,23 +93,24 @@ impl Pack {
         let mut low = if first == 0 { 0 } else { u64::from(self.fan[first - 1]) };
         let mut high = u64::from(self.fan[first]);
         let mut buffer = [0; SHARE as usize * 32];
+        let index = self.index()?;
         while high - low > SHARE {
             let middle = low + (high - low) / 2;
             let probe = &mut buffer[..width];
-            self.index.read_exact_at(probe, IDS_AT + middle * width as u64).map_err(|_| Failure::Damaged)?;
+            index.read_exact_at(probe, IDS_AT + middle * width as u64).map_err(|_| Failure::Damaged)?;
             if &*probe <= id.as_bytes() { low = middle } else { high = middle }
         }
         let ids = &mut buffer[..(high - low) as usize * width];
-        self.index.read_exact_at(ids, IDS_AT + low * width as u64).map_err(|_| Failure::Damaged)?;
+        index.read_exact_at(ids, IDS_AT + low * width as u64).map_err(|_| Failure::Damaged)?;
         let at = ids.chunks_exact(width).position(|found| found == id.as_bytes()).ok_or(Failure::Missing)?;
-        self.offset(low + at as u64).ok_or(Failure::Damaged)
+        self.offset(&index, low + at as u64).ok_or(Failure::Damaged)
     }
 
-    fn offset(&self, number: u64) -> Option<u64> {
+    fn offset(&self, index: &File, number: u64) -> Option<u64> {
         let count = u64::from(*self.fan.last()?);
         let offsets = IDS_AT + count * (self.format.len() as u64 + 4);
         let mut four = [0; 4];
-        self.index.read_exact_at(&mut four, offsets + number * 4).ok()?;
+        index.read_exact_at(&mut four, offsets + number * 4).ok()?;
         let offset = u32::from_be_bytes(four);
         if offset >> 31 == 0 {
             return Some(offset.into());
@@ -89,14 +118,24 @@ impl Pack {
         // Beyond 2 GiB it stands in another table.
         let mut eight = [0; 8];
         let number = u64::from(offset & (u32::MAX >> 1));
-        self.index.read_exact_at(&mut eight, offsets + count * 4 + number * 8).ok()?;
+        index.read_exact_at(&mut eight, offsets + count * 4 + number * 8).ok()?;
         Some(u64::from_be_bytes(eight))
     }
 
-    fn file(&self) -> Result<&File, Failure> {
-        let open = || files::open(&self.path).ok().flatten().map(|(file, _)| file);
+    fn index(&self) -> Result<Opened<'_>, Failure> {
+        match &self.index {
+            Some(file) => Ok(Opened::Held(file)),
+            None => open_again(&self.path.with_extension("idx")).map(Opened::Now).ok_or(Failure::Missing),
+        }
+    }
+
+    fn file(&self) -> Result<Opened<'_>, Failure> {
         // Git removes old packs when it has repacked them.
-        self.pack.get_or_init(open).as_ref().ok_or(Failure::Missing)
+        let found = match &self.index {
+            Some(_) => self.pack.get_or_init(|| open_again(&self.path)).as_ref().map(Opened::Held),
+            None => open_again(&self.path).map(Opened::Now),
+        };
+        found.ok_or(Failure::Missing)
     }
 
     /// Puts an object together. `largest` is for the object itself, `bound` for those that it is a difference to.
@@ -108,7 +147,7 @@ impl Pack {
         inflater: &RefCell<Inflater>,
         elsewhere: &dyn Fn(Id) -> Result<Object, Failure>,
     ) -> Result<Object, Failure> {
-        let file = self.file()?;
+        let file = &*self.file()?;
         let mut chain = Vec::new();
         let mut at = offset;
         let (kind, mut content) = loop {
@@ -150,6 +189,10 @@ impl Pack {
         }
         Ok((kind, content))
     }
+}
+
+fn open_again(path: &Path) -> Option<File> {
+    files::open(path).ok().flatten().map(|(file, _)| file)
 }
 
 enum EntryKind {

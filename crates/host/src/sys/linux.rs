@@ -85,9 +85,9 @@ pub(crate) fn identity(folder: BorrowedFd<'_>) -> io::Result<RootIdentity> {
     }
 }
 
-/// The kind and permission bits of a name, not followed, and whether another filesystem is mounted on it.
-pub(crate) fn mode_and_mount(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<(u32, bool)> {
-    let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::MODE)?;
+/// The kind and permission bits of an open folder, and whether another filesystem is mounted there.
+pub(crate) fn mode_and_mount(folder: BorrowedFd<'_>) -> rustix::io::Result<(u32, bool)> {
+    let found = statx(folder, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE | StatxFlags::MODE)?;
     Ok((found.stx_mode.into(), found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
 }
 
