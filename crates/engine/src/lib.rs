@@ -90,6 +90,6 @@ pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BU
 pub use piton_host::bounded::{open_in as open_bounded_in, read as read_bounded};
 pub use piton_host::git::{GitError, PlaceError, WriteError};
 pub use piton_host::process::ignored_signals;
-pub use piton_host::{Clock, Progress, SystemClock};
+pub use piton_host::{Abilities, Clock, Progress, SystemClock};
 pub use piton_model as model;
 pub use piton_store::{ArchiveError, StoreError};

@@ -138,7 +138,7 @@ impl Workspace {
         let applier = Applier { root, operation: &operation.id, steps: &operation.steps, folders: &folders };
         applier.open_folders().map_err(refused)?;
         for number in 0..operation.steps.len() {
-            applier.settle_exchange(number).map_err(refused)?;
+            applier.settle(number).map_err(refused)?;
         }
         self.capture_first(lock, root, &operation)?;
         point("recover:captured").map_err(io_error)?;
@@ -202,7 +202,7 @@ impl Workspace {
 
     /// Where the files outside the workspace stand.
     fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Result<Vec<Side>, ApplyError<StoreError>> {
-        let settle = |number| outer.settle_exchange(number).map_err(outside);
+        let settle = |number| outer.settle(number).map_err(outside);
         (0..outer.steps.len()).try_for_each(settle)?;
         let side_of = |(number, step): (usize, &Step)| match side(outer, number, step).map_err(outside)? {
             Side::EditedAfter | Side::EditedBefore if self.is_torn(outer, operation, step).map_err(outside)? => {

@@ -4,10 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use piton_host::{Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock};
+use piton_host::{Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock, probe};
 use piton_model::{Record, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
+use crate::capture::CaptureError;
 use crate::notice::Listeners;
 use crate::recover::RecoverError;
 use crate::view;
@@ -325,6 +326,14 @@ impl Workspace {
             largest_ignored_file: self.environment.largest_ignored_file.unwrap_or(usual.largest_ignored_file),
             ..usual
         }
+    }
+
+    /// What the filesystem of the workspace's folder can do, tried out there and cleared up; none where the folder is gone.
+    pub fn abilities(&self) -> Result<Option<Abilities>, CaptureError> {
+        // No capture sees the probe.
+        let _lock = self.store.lock(PATIENCE)?;
+        let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else { return Ok(None) };
+        probe(&root).map(Some).map_err(|e| self.folder_error(e))
     }
 
     pub(crate) fn limit(&self) -> Limit {

@@ -8,6 +8,7 @@
 //! to come, after it what was there. Nothing is ever written into an existing inode.
 
 mod entry;
+mod moving;
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +20,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, statat};
 use rustix::io::Errno;
 
 use self::entry::{MakeError, make, may_remove, open_old, remove};
+pub(crate) use self::moving::move_to_new;
+use self::moving::{exchange, settle};
 use crate::fail::point;
 use crate::parallel::in_parallel;
 use crate::root::Root;
@@ -175,9 +178,9 @@ impl<'a> Applier<'a> {
             let (parent, name) = parents.of(&step.path).map_err(&error)?;
             let staged = self.staged_name(number);
             let result = match (&step.before, &step.after) {
-                (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(number)),
-                (None, Some(_)) => sys::rename_to_new(parent, &staged[..], parent, name),
-                (Some(_), None) => sys::rename_to_new(parent, name, parent, &staged[..]),
+                (Some(_), Some(_)) => exchange(parent, &staged, name, &self.aside_name(number)),
+                (None, Some(_)) => move_to_new(parent, &staged[..], parent, name),
+                (Some(_), None) => move_to_new(parent, name, parent, &staged[..]),
                 (None, None) => Ok(()),
             };
             result.map_err(|errno| match errno {
@@ -208,20 +211,13 @@ impl<'a> Applier<'a> {
         let (parent, name) = self.root.parent(&step.path).map_err(&error)?;
         let (parent, name, staged) = (parent.as_fd(), name.as_bytes(), self.staged_name(number));
         match (&step.before, &step.after) {
-            (Some(_), Some(_)) => self.exchange(parent, &staged, name, &self.aside_name(number)),
-            (None, Some(_)) => sys::rename_to_new(parent, name, parent, &staged[..]),
-            (Some(_), None) => sys::rename_to_new(parent, &staged[..], parent, name),
+            (Some(_), Some(_)) => exchange(parent, &staged, name, &self.aside_name(number)),
+            (None, Some(_)) => move_to_new(parent, name, parent, &staged[..]),
+            (Some(_), None) => move_to_new(parent, &staged[..], parent, name),
             (None, None) => Ok(()),
         }
         .map_err(io::Error::from)
         .map_err(&error)
-    }
-
-    fn exchange(&self, parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
-        match sys::exchange(parent, staged, name) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => exchange_in_three(parent, staged, name, aside),
-            result => result,
-        }
     }
 
     /// Refuses where an exchange got neither to its end nor back: whoever is about to record an end must not.
@@ -236,23 +232,12 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Ends an exchange that a crash cut in three: afterwards it happened whole or not at all.
-    pub fn settle_exchange<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
+    /// Ends a move or an exchange that a crash cut off: afterwards it happened whole or not at all.
+    pub fn settle<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
         let path = &self.steps[number].path;
         let Ok((parent, name)) = self.root.parent(path) else { return Ok(()) };
         let (aside, staged) = (self.aside_name(number), self.staged_name(number));
-        if statat(&parent, &aside[..], AtFlags::SYMLINK_NOFOLLOW).is_err() {
-            return Ok(());
-        }
-        let to = match statat(&parent, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => name.as_bytes(),
-            _ => {
-                // Where the staged name is still taken, what was staged never got to its place: it is piton's own.
-                remove(parent.as_fd(), &staged).map_err(at(path))?;
-                &staged
-            }
-        };
-        sys::rename_to_new(&parent, &aside[..], &parent, to).map_err(io::Error::from).map_err(at(path))
+        settle(parent.as_fd(), &staged, name.as_bytes(), &aside).map_err(at(path))
     }
 
     /// Makes what was put in place, and its being there, survive a power cut: once, at the end, before anything that
@@ -405,17 +390,6 @@ pub fn canonical(path: &std::path::Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Exchanges two names where the filesystem cannot. Where it breaks off, what was there goes back to its place.
-fn exchange_in_three(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
-    let rename = |from: &[u8], to: &[u8]| sys::rename_to_new(parent, from, parent, to);
-    rename(name, aside)?;
-    let result = rename(staged, name).and_then(|()| rename(aside, staged));
-    if result.is_err() {
-        let _ = rename(aside, name);
-    }
-    result
-}
-
 /// Does one thing beside the other. The system tells of bytes that did not get to the disk once, so that the sync at the
 /// end would not hear of what this one was told.
 fn while_doing<T, E>(
@@ -491,7 +465,7 @@ mod tests {
         let steps = [Step { path: WorkspacePath::new("f").unwrap(), before: entry.clone(), after: entry }];
         let applier = Applier { root: &root, operation: &operation, steps: &steps, folders: &[] };
         let (staged, aside) = (applier.staged_name(0), applier.aside_name(0));
-        let exchange = || exchange_in_three(root.fd(), &staged, b"f", &aside);
+        let exchange = || moving::exchange_in_three(root.fd(), &staged, b"f", &aside);
         let read = |name: &[u8]| std::fs::read_to_string(here(name)).ok();
 
         std::fs::write(here(b"f"), "old").unwrap();

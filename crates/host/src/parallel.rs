@@ -44,7 +44,7 @@ pub fn in_parallel<S, T: Send, E: Send>(
     work: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     // A test that counts failpoints wants them one after the other, on its own thread.
-    if count < FEW || crate::fail::is_armed() {
+    if count < FEW || crate::fail::is_armed() || sys::is_refusing() {
         let mut state = state();
         return (0..count).map(|number| work(&mut state, number)).collect();
     }

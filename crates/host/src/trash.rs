@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timestamps, fchmod, fstat, futimens, open, statat};
 use rustix::io::Errno;
 
+use crate::apply::move_to_new;
 use crate::fail::point;
-use crate::sys;
 
 /// How often a file is copied that somebody writes to in the meantime.
 const TRIES: u32 = 5;
@@ -27,12 +27,10 @@ pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
     }
     point("trash:move")?;
-    match sys::rename_to_new(CWD, from, CWD, to) {
+    match move_to_new(CWD, from, CWD, to) {
         Ok(()) => {}
         Err(Errno::EXIST) if unlink_where_same(from, to)? => {}
         Err(Errno::XDEV) => move_across(from, to, TRIES)?,
-        // A file system that cannot promise it: nobody else writes in piton's trash.
-        Err(Errno::INVAL | Errno::NOSYS) if !exists(to)? => std::fs::rename(from, to)?,
         Err(errno) => return Err(errno.into()),
     }
     sync_folder_of(to)?;
@@ -114,9 +112,8 @@ fn try_across(from: &Path, part: &Path, to: &Path) -> io::Result<bool> {
     if !has_same_bytes(from, part)? {
         return Ok(false);
     }
-    match sys::rename_to_new(CWD, part, CWD, to) {
+    match move_to_new(CWD, part, CWD, to) {
         Err(Errno::EXIST) if has_same_bytes(from, to)? => std::fs::remove_file(part)?,
-        Err(Errno::INVAL | Errno::NOSYS) if !exists(to)? => std::fs::rename(part, to)?,
         result => result?,
     }
     sync_folder_of(to)?;

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use piton_agents::claude_code::settings::{self as hooks, HookCommand, InstalledHook};
 use piton_agents::{Adapter, claude_code};
-use piton_engine::OpenError;
 use piton_engine::view::FolderState;
+use piton_engine::{Abilities, OpenError, Workspace};
 use serde::Serialize;
 
 use super::setup;
@@ -25,7 +25,8 @@ use crate::{agent_files, hook, settings};
 /// Say whether capture works now, and what to do if not
 ///
 /// Looks at the agent's settings, at piton's own, at the store and at the hook's log; then lets the installed hook
-/// capture, and rewinds, in a scratch folder with a store of its own. Your files and your checkpoints are not touched.
+/// capture, and rewinds, in a scratch folder with a store of its own. Your files and your checkpoints are not touched: only a folder
+/// `.piton-probe` is made in the workspace for a moment, to try out what its filesystem can do.
 /// Ends in 1 if capture does not work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -265,6 +266,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         }
         _ => checks.ok(WHAT, format!("{path}: {}, {used}", plural(status.checkpoints, "checkpoint"))),
     }
+    check_filesystem(checks, &workspace);
     for unread in &status.unread_rules {
         let found = format!("{} cannot be read: {}", escape_path(&unread.path), unread.reason);
         checks.note("rules", found, "its rules do not hold; make it a plain file that your user may read");
@@ -282,6 +284,28 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
                 checks.note("sessions", found, "`piton log` shows where and why");
             }
         }
+    }
+}
+
+/// Tries out what a rewind needs, in the workspace's own folder.
+fn check_filesystem(checks: &mut Checks, workspace: &Workspace) {
+    const WHAT: &str = "filesystem";
+    match workspace.abilities() {
+        Ok(None) => {}
+        Ok(Some(Abilities { exchange: true, rename_to_new: true, .. })) => {
+            checks.ok(WHAT, "a rewind replaces each file in one step");
+        }
+        Ok(Some(found)) if found.rename_to_new || found.link => checks.note(
+            WHAT,
+            "it cannot exchange two names, so a file that a rewind replaces is away for an instant",
+            "nothing to do: a rewind works, and overwrites nothing",
+        ),
+        Ok(Some(_)) => checks.note(
+            WHAT,
+            "it has neither safe renames nor hard links, so a file that a rewind replaces is away for an instant",
+            "let nothing else write there during a rewind: a file that is made in that instant may be overwritten",
+        ),
+        Err(error) => checks.note(WHAT, error.to_string(), "captures work; a rewind may be refused"),
     }
 }
 

@@ -14,6 +14,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use super::{Call, refuse};
+
 /// Opens something only to have a handle on it: needs no permission to read it, follows no symlink, waits for nothing.
 pub(crate) const HANDLE: OFlags = OFlags::PATH;
 
@@ -22,6 +24,9 @@ pub(crate) const KEEP_ACCESS_TIME: OFlags = OFlags::NOATIME;
 
 /// Opens a path beneath a folder, with no symlink anywhere in it; none where this kernel, or a sandbox, has no such call.
 pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::io::Result<Option<OwnedFd>> {
+    if refuse(Call::OpenBeneath).is_err() {
+        return Ok(None);
+    }
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(folder, path, flags, Mode::empty(), resolve) {
         Err(Errno::NOSYS | Errno::PERM) => Ok(None),
@@ -31,6 +36,7 @@ pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -
 
 /// Exchanges two names of a folder in one step. `EINVAL`, `ENOSYS` or `EOPNOTSUPP` where the filesystem cannot.
 pub(crate) fn exchange(folder: BorrowedFd<'_>, one: &[u8], other: &[u8]) -> rustix::io::Result<()> {
+    refuse(Call::Exchange)?;
     renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
 }
 
@@ -41,7 +47,19 @@ pub(crate) fn rename_to_new<P: rustix::path::Arg, Q: rustix::path::Arg>(
     to_folder: impl AsFd,
     to: Q,
 ) -> rustix::io::Result<()> {
+    refuse(Call::RenameToNew)?;
     renameat_with(from_folder, from, to_folder, to, RenameFlags::NOREPLACE)
+}
+
+/// Gives a file, or a symlink itself, a second name. Fails as [`exchange`] does, or with `EPERM`, where there are none.
+pub(crate) fn link<P: rustix::path::Arg, Q: rustix::path::Arg>(
+    from_folder: impl AsFd,
+    from: P,
+    to_folder: impl AsFd,
+    to: Q,
+) -> rustix::io::Result<()> {
+    refuse(Call::Link)?;
+    rustix::fs::linkat(from_folder, from, to_folder, to, AtFlags::empty())
 }
 
 /// Writes all of a filesystem to the disk.

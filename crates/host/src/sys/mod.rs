@@ -8,3 +8,86 @@ mod linux;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
+
+/// A call that some systems, filesystems or sandboxes refuse, so that there is another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Call {
+    /// Exchanging two names.
+    Exchange = 1,
+    /// Renaming to a name that nothing has.
+    RenameToNew = 2,
+    /// A second name for a file.
+    Link = 4,
+    /// Opening a path through no symlink at once.
+    OpenBeneath = 8,
+}
+
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+fn refuse(_: Call) -> rustix::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub(crate) fn is_refusing() -> bool {
+    false
+}
+
+#[cfg(debug_assertions)]
+pub(crate) use test::is_refusing;
+#[cfg(debug_assertions)]
+use test::refuse;
+#[cfg(debug_assertions)]
+pub use test::refusing;
+
+/// A switch for tests, as a filesystem would have it that cannot do a thing. Compiled to nothing in a release build.
+#[cfg(debug_assertions)]
+mod test {
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+
+    use rustix::io::Errno;
+
+    use super::Call;
+
+    thread_local! {
+        static REFUSED: Cell<u8> = const { Cell::new(0) };
+    }
+
+    /// What `PITON_TEST_REFUSE` names, for a process that a test starts: `exchange,rename-to-new,link,open-beneath`.
+    fn refused_by_environment() -> u8 {
+        static REFUSED: OnceLock<u8> = OnceLock::new();
+        *REFUSED.get_or_init(|| {
+            let names = std::env::var("PITON_TEST_REFUSE").unwrap_or_default();
+            let call = |name: &str| match name {
+                "exchange" => Call::Exchange as u8,
+                "rename-to-new" => Call::RenameToNew as u8,
+                "link" => Call::Link as u8,
+                "open-beneath" => Call::OpenBeneath as u8,
+                _ => 0,
+            };
+            names.split(',').map(call).fold(0, |all, one| all | one)
+        })
+    }
+
+    pub(crate) fn is_refusing() -> bool {
+        REFUSED.get() != 0
+    }
+
+    pub(super) fn refuse(call: Call) -> rustix::io::Result<()> {
+        match (REFUSED.get() | refused_by_environment()) & call as u8 {
+            0 => Ok(()),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// Runs `act` with these calls refused on this thread, which then does all of an operation by itself.
+    pub fn refusing<T>(calls: &[Call], act: impl FnOnce() -> T) -> T {
+        REFUSED.set(calls.iter().fold(0, |all, call| all | *call as u8));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        REFUSED.set(0);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}

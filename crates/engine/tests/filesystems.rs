@@ -1,0 +1,197 @@
+//! Rewinds on filesystems that cannot do what a rewind does where it can: exchange two names, rename without
+//! overwriting, give a file two names.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use piton_engine::{OperationError, RewindOptions};
+use piton_host::fail;
+use piton_host::sys::{Call, refusing};
+use piton_testkit::{Filesystem, FilesystemKind, Snapshot, World};
+
+/// A project and a checkpoint of it, and then a bit of everything: files and folders that come, go and change kind.
+fn agent_at_work(world: &World) -> String {
+    world.write("same", "same").write("edited", "before").write("deleted", "deleted").write("dir/sub/x", "x");
+    world.write("thing", "a file").link("link", "same").write("run.sh", "#!").mode("run.sh", 0o755).folder("empty");
+    let id = world.capture();
+    world.write("edited", "after").remove("deleted").remove("dir").remove("empty").mode("run.sh", 0o644);
+    world.remove("thing").write("thing/inside", "a folder").remove("link").link("link", "edited");
+    world.write("added", "a").write("new/deep/y", "y");
+    id
+}
+
+/// What a filesystem may lack: each time a little more.
+const LACKS: [&[Call]; 4] = [
+    &[Call::Exchange],
+    &[Call::Exchange, Call::RenameToNew],
+    &[Call::Exchange, Call::RenameToNew, Call::Link],
+    &[Call::Exchange, Call::RenameToNew, Call::OpenBeneath],
+];
+
+#[test]
+fn a_rewind_and_a_redo_need_nothing_that_a_filesystem_may_lack() {
+    for lacks in LACKS {
+        let world = World::new();
+        let id = agent_at_work(&world);
+        let old = world.snapshot();
+        refusing(lacks, || {
+            world.rewind(&id);
+            let new = world.snapshot();
+            assert!(new.bytes("edited") == Some(b"before") && new.bytes("added").is_none(), "{lacks:?}");
+            world.redo();
+            world.assert_is(&old);
+            world.rewind(&id);
+            world.assert_is(&new);
+        });
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn a_crash_at_any_step_without_safe_renames_leaves_the_old_or_the_new_tree() {
+    for lacks in LACKS {
+        let world = World::new();
+        let id = agent_at_work(&world);
+        let old = world.snapshot();
+        world.rewind(&id);
+        let new = world.snapshot();
+        let mut died = 0;
+        for step in 1.. {
+            let world = World::new();
+            let id = agent_at_work(&world);
+            if fail::with(step, || refusing(lacks, || drop(world.rewind(&id)))).is_some() {
+                break;
+            }
+            died = step;
+            refusing(lacks, || drop(world.open()));
+            assert_old_or_new(&world, &format!("{lacks:?}, step {step}"), &old, &new);
+            assert!(world.open().status().unwrap().pending.is_empty());
+            refusing(lacks, || drop(world.rewind(&id)));
+            world.assert_is(&new);
+            world.assert_sound();
+        }
+        assert!(died > 60, "only {died} steps");
+    }
+}
+
+/// The crash that only such a filesystem has: between a file's second name and the loss of its first. What somebody does to
+/// it before the recovery is kept.
+#[test]
+fn a_file_that_a_crash_left_with_two_names_keeps_what_somebody_wrote_to_it_since() {
+    let lacks = &[Call::Exchange, Call::RenameToNew];
+    for nth in 1..=4 {
+        let world = World::new();
+        world.write("edited", "before").write("goes", "goes");
+        world.write("stays", "stays");
+        let with = world.capture();
+        world.write("edited", "after").remove("goes").write("comes", "comes");
+        let path = world.path("edited");
+        // Dying right after the nth second name was given.
+        let happen = || std::panic::panic_any("died");
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            refusing(lacks, || fail::when(nth, "move:linked", happen, || drop(world.rewind(&with))));
+        }));
+        assert!(result.is_err());
+        let there = path.exists();
+        if there {
+            // In place, as some programs write: both names show it.
+            std::fs::write(&path, "somebody's").unwrap();
+        }
+        drop(world.open());
+        if there {
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's", "{nth}");
+        }
+        assert_eq!(std::fs::read_to_string(world.path("stays")).unwrap(), "stays");
+        let left: Vec<_> = std::fs::read_dir(world.ws()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".piton-")), "{nth}: {left:?}");
+        world.assert_sound();
+    }
+}
+
+/// Somebody makes a file in the very moment in which a rewind would put its own there.
+#[test]
+fn nothing_is_overwritten_that_somebody_made_in_the_last_moment() {
+    for lacks in LACKS {
+        let world = World::new();
+        world.write("comes", "captured");
+        let id = world.capture();
+        world.remove("comes");
+        let path = world.path("comes");
+        let happen = move || std::fs::write(path, "somebody's").unwrap();
+        let outcome = refusing(lacks, || {
+            fail::when(1, "apply:swap", happen, || world.open().rewind_now(&id, &RewindOptions::default()))
+        });
+        assert!(matches!(outcome, Err(OperationError::RolledBack { .. })), "{lacks:?}: {outcome:?}");
+        assert_eq!(std::fs::read_to_string(world.path("comes")).unwrap(), "somebody's");
+    }
+}
+
+#[test]
+fn rewinds_work_and_crashes_are_recovered_from_on_every_filesystem_that_can_be_had() {
+    for kind in FilesystemKind::ALL {
+        let scratch = tempfile::tempdir().unwrap();
+        let base = scratch.path().canonicalize().unwrap();
+        std::fs::create_dir(base.join("ws")).unwrap();
+        let mounted = match Filesystem::mount(kind, &base.join("ws"), &base.join("beside")) {
+            Ok(mounted) => mounted,
+            Err(why) => {
+                piton_testkit::not_run(&format!("rewinds on {kind:?}"), &why);
+                continue;
+            }
+        };
+        let empty = || {
+            for entry in std::fs::read_dir(base.join("ws")).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() && !path.is_symlink() {
+                    std::fs::remove_dir_all(path)
+                } else {
+                    std::fs::remove_file(path)
+                }
+                .or_else(|e| if e.kind() == std::io::ErrorKind::PermissionDenied { Ok(()) } else { Err(e) })
+                .unwrap();
+            }
+            let _ = std::fs::remove_dir_all(base.join("home"));
+        };
+        let world = World::at(&base, |_| {});
+        let inside = if kind == FilesystemKind::Casefold { "folded/" } else { "" };
+        world.write(format!("{inside}Name"), "before");
+        let id = world.capture();
+        world.remove(format!("{inside}Name")).write(format!("{inside}name"), "after");
+        world.rewind(&id);
+        assert_eq!(std::fs::read_to_string(world.path(format!("{inside}Name"))).unwrap(), "before", "{kind:?}");
+        empty();
+
+        let id = agent_at_work(&world);
+        let old = world.snapshot();
+        world.rewind(&id);
+        let new = world.snapshot();
+        world.redo();
+        world.assert_is(&old);
+        for step in (1..).step_by(5) {
+            empty();
+            let id = agent_at_work(&world);
+            if fail::with(step, || drop(world.rewind(&id))).is_some() {
+                break;
+            }
+            drop(world.open());
+            assert_old_or_new(&world, &format!("{kind:?}, step {step}"), &old, &new);
+            world.rewind(&id);
+            world.assert_is(&new);
+            world.assert_sound();
+        }
+        assert!(world.open().abilities().unwrap().is_some());
+        world.assert_is(&new);
+        drop(mounted);
+    }
+}
+
+#[track_caller]
+fn assert_old_or_new(world: &World, when: &str, old: &Snapshot, new: &Snapshot) {
+    let now = world.snapshot();
+    assert!(
+        now == *old || now == *new,
+        "{when}: neither. is | old\n{}\nis | new\n{}",
+        now.differences(old).join("\n"),
+        now.differences(new).join("\n")
+    );
+}

@@ -1,0 +1,96 @@
+//! Other filesystems than the one that tests are on, mounted for as long as a value lives.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A filesystem at a folder, with a source beside it. Gone with this value.
+pub struct Filesystem {
+    at: PathBuf,
+}
+
+/// A kind of filesystem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilesystemKind {
+    /// In memory.
+    Tmpfs,
+    /// One folder laid over another, as containers have it.
+    Overlay,
+    /// In user space; knows no flags of rename.
+    Bindfs,
+    /// In user space; knows no flags of rename, and shows two names of a file as two files.
+    Unionfs,
+    /// ext4 with folders in which `readme` and `README` are one name.
+    Casefold,
+}
+
+impl FilesystemKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Tmpfs, Self::Overlay, Self::Bindfs, Self::Unionfs, Self::Casefold];
+}
+
+impl Filesystem {
+    /// Mounts one at an empty folder; `beside` is a folder for what it is made of.
+    ///
+    /// # Errors
+    /// Why it cannot be had here, in words for the list of what was not run.
+    pub fn mount(kind: FilesystemKind, at: &Path, beside: &Path) -> Result<Self, String> {
+        let folder = |name: &str| {
+            let path = beside.join(name);
+            std::fs::create_dir_all(&path).expect("a folder beside it");
+            path
+        };
+        match kind {
+            FilesystemKind::Tmpfs => run(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(at))?,
+            FilesystemKind::Overlay => {
+                // An overlay of an overlay is refused by some kernels, so its parts are in memory.
+                let parts = folder("parts");
+                run(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&parts))?;
+                let made = ["lower", "upper", "work"].map(|name| parts.join(name));
+                made.iter().for_each(|path| std::fs::create_dir(path).expect("a folder in memory"));
+                let [lower, upper, work] = made.map(|path| path.display().to_string());
+                let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+                let mounted = run(Command::new("mount").args(["-t", "overlay", "overlay", "-o", &options]).arg(at));
+                // It lives on for as long as the overlay does.
+                let _ = run(Command::new("umount").arg("-l").arg(&parts));
+                mounted?;
+            }
+            FilesystemKind::Bindfs => run(Command::new("bindfs").arg(folder("bound")).arg(at))?,
+            FilesystemKind::Unionfs => {
+                let branch = format!("{}=RW", folder("branch").display());
+                run(Command::new("unionfs").args(["-o", "cow", &branch]).arg(at))?;
+            }
+            FilesystemKind::Casefold => {
+                let image = folder("disk").join("image");
+                std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("an image");
+                run(Command::new("mkfs.ext4").args(["-q", "-O", "casefold"]).arg(&image))?;
+                run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(at))?;
+                let mounted = Self { at: at.to_owned() };
+                let inner = at.join("folded");
+                std::fs::create_dir(&inner).expect("a folder");
+                run(Command::new("chattr").arg("+F").arg(&inner))?;
+                return Ok(mounted);
+            }
+        }
+        Ok(Self { at: at.to_owned() })
+    }
+}
+
+impl Drop for Filesystem {
+    fn drop(&mut self) {
+        for (program, option) in [("umount", "-l"), ("fusermount3", "-uz"), ("fusermount", "-uz")] {
+            if run(Command::new(program).arg(option).arg(&self.at)).is_ok() {
+                return;
+            }
+        }
+        if !std::thread::panicking() {
+            panic!("{} stays mounted", self.at.display());
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let done = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    if done.status.success() { Ok(()) } else { Err(format!("{program}: {}", said.trim().replace('\n', "; "))) }
+}
