@@ -379,11 +379,13 @@ impl Workspace {
                 was_yours: last.get(&change.path).is_some_and(Owner::may_be_you),
             };
             let owner = ownership::owner(found, &windows, &about.moment);
+            // Of too many to list one owner is told, and that only where nothing more is to be said of any of them.
+            let settles = if is_listed { ownership::settles(&owner, found, &windows) } else { None };
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
-            match owned.iter_mut().find(|group| group.owner == owner) {
+            match owned.iter_mut().find(|group| group.owner == owner && group.settles == settles) {
                 Some(group) if is_listed => group.paths.push(path),
                 Some(_) => {}
-                None => owned.push(Owned { owner, paths: if is_listed { vec![path] } else { Vec::new() } }),
+                None => owned.push(Owned { owner, settles, paths: if is_listed { vec![path] } else { Vec::new() } }),
             }
             // Too many to list: what can be said is whose they all are, and here they are not one's.
             if !is_listed && owned.len() > 1 {

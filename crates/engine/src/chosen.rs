@@ -300,10 +300,10 @@ impl Workspace {
         let mut owned = self.owners(&changes, seen.index, &head, &About::of(Cause::BeforeOperation))?;
         if owned.is_empty() {
             // Too many to be told apart, and not all one's.
-            owned.push(Owned { owner: Owner::Unsure { candidates: Vec::new() }, paths: Vec::new() });
+            owned.push(Owned::of(Owner::Unsure { candidates: Vec::new() }, Vec::new()));
         }
         let mut found = Vec::new();
-        for Owned { owner, paths } in owned {
+        for Owned { owner, paths, .. } in owned {
             if paths.is_empty() {
                 let all = changes.iter().filter(|change| !change.implied);
                 found.extend(all.map(|change| fresh(change.path.clone(), change.kind(), &owner)));

@@ -388,15 +388,15 @@ fn with_operation(owned: Vec<Owned>, operation: &Operation) -> Vec<Owned> {
     let is_its = |changed: &ChangedPath| operation.steps.iter().any(|step| changed.path.is_within(&step.path));
     let mut its = Vec::new();
     let mut others = Vec::new();
-    for Owned { owner, paths } in owned {
+    for Owned { owner, settles, paths } in owned {
         let (mine, rest): (Vec<_>, Vec<_>) = paths.into_iter().partition(is_its);
         its.extend(mine);
         if !rest.is_empty() {
-            others.push(Owned { owner, paths: rest });
+            others.push(Owned { owner, settles, paths: rest });
         }
     }
     if !its.is_empty() {
-        others.push(Owned { owner: Owner::Operation { operation: operation.id.clone() }, paths: its });
+        others.push(Owned::of(Owner::Operation { operation: operation.id.clone() }, its));
     }
     others
 }

@@ -9,8 +9,8 @@ use piton_engine::model::event::{Event, ToolCall};
 use piton_engine::model::{Candidate, Evidence, Owner};
 use piton_engine::view::ChangedFile;
 use piton_engine::{
-    CaptureError, CaptureOptions, MOST_MANUAL, Notice, ObserveOptions, RedoOptions, TargetError, TimelineOptions, Tool,
-    TurnFound,
+    CaptureError, CaptureOptions, ChangesOptions, MOST_MANUAL, Notice, ObserveOptions, RedoOptions, TargetError,
+    TimelineOptions, Tool, TurnFound,
 };
 use piton_testkit::{Agent, World};
 
@@ -640,4 +640,74 @@ fn the_end_of_a_turn_is_before_what_was_done_until_its_session_went_on() {
     agent.tell(Event::SessionStarted { source: Some("resume".into()) });
     world.rewind("t1.end");
     world.assert_is(&end);
+}
+
+/// Two sessions edit two files at once, and the second is done first: its capture finds both changes.
+#[test]
+fn what_a_tool_named_is_its_own_though_another_sessions_tool_ended_first() {
+    let world = World::new();
+    world.write("alpha", "1").write("beta", "1").write("gone", "1").write("made/by/a/shell", "1");
+    let (a, b) = (Agent::new(&world, "a"), Agent::new(&world, "b"));
+    a.prompt("change alpha");
+    b.prompt("change beta");
+    a.before("a1", "Edit", &["alpha", "gone"]);
+    b.before("b1", "Edit", &["beta"]);
+    tick();
+    world.write("alpha", "2").write("beta", "2").remove("gone");
+    b.after("b1");
+    // It cannot be known yet that the other tool is at work still.
+    let files = |agent: &Agent<'_>| owners(&agent.turns()[0].steps[0].files);
+    assert_eq!(files(&a), [""; 0]);
+    world.write("alpha", "3");
+    a.after("a1");
+    assert_eq!(files(&a), ["alpha named t1.1", "gone named t1.1"]);
+    assert_eq!(files(&b), ["beta named t1.1"]);
+    assert_eq!(owners(&b.turns()[0].unsure), [""; 0]);
+    a.end_turn();
+    b.end_turn();
+    world.assert_sound();
+
+    // The same of a shell beside a tool that says what it writes, and of a tool that failed.
+    for (how, id) in [("done", "a2"), ("failed", "a3"), ("interrupted", "a4")] {
+        a.prompt(how);
+        b.prompt(how);
+        a.before(id, "Bash", &[]);
+        b.before(id, "Edit", &["beta"]);
+        tick();
+        world.write("beta", how).write(format!("by a shell, {how}"), "");
+        b.after(id);
+        let call = ToolCall { id: Some(id.into()), ..ToolCall::default() };
+        a.tell(match how {
+            "done" => Event::AfterTool(call),
+            _ => Event::ToolFailed { call, error: String::new(), interrupted: how == "interrupted" },
+        });
+        let turn = a.turns().pop().unwrap();
+        assert_eq!(owners(&turn.files), [format!("by a shell, {how} window t{}.1", turn.number)]);
+        a.end_turn();
+        b.end_turn();
+    }
+    world.assert_sound();
+
+    let chosen = world
+        .open()
+        .changes(&ChangesOptions { session: Some(a.id().to_string()), ..ChangesOptions::default() })
+        .unwrap();
+    assert!(chosen.changes.iter().all(|one| !matches!(one.change.owner, Owner::Unsure { .. })), "{chosen:?}");
+}
+
+#[test]
+fn a_tool_that_never_reports_its_end_leaves_the_doubt() {
+    let world = World::new();
+    world.write("alpha", "1").write("beta", "1");
+    let (a, b) = (Agent::new(&world, "a"), Agent::new(&world, "b"));
+    a.prompt("change alpha");
+    b.prompt("change beta");
+    a.before("a1", "Edit", &["alpha"]);
+    b.before("b1", "Edit", &["beta"]);
+    tick();
+    world.write("alpha", "2").write("beta", "2");
+    b.after("b1");
+    a.prompt("and now?");
+    assert_eq!(owners(&b.turns()[0].unsure), ["alpha unsure t1.1 you"]);
+    world.assert_sound();
 }

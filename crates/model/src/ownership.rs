@@ -8,6 +8,8 @@
 //! - `window`: the file changed while the window of one tool that does not say what it writes, such as a shell, was
 //!   open and no other.
 //! - Found while no window was open: the user's own.
+//! - Whoever looks while a tool of another session is at work cannot know that it still is. What is in doubt for that
+//!   reason alone is settled by the tool's own after event ([`settles`]).
 //! - Nobody reports a user who saves a file while a shell runs. Where the user was the last to change that file, both
 //!   may have been it; otherwise the evidence `window` is all there is, and it is shown.
 
@@ -96,8 +98,34 @@ pub enum Candidate {
 pub struct Owned {
     /// Whose.
     pub owner: Owner,
+    /// The step that `owner` becomes once that step's own after event has come; see [`settles`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settles: Option<Settles>,
     /// What.
     pub paths: Vec<ChangedPath>,
+}
+
+impl Owned {
+    /// Changes whose owner stays as it is.
+    pub fn of(owner: Owner, paths: Vec<ChangedPath>) -> Self {
+        Self { owner, settles: None, paths }
+    }
+}
+
+/// The tool call that turns out to be a change's owner if it reports its own end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settles {
+    /// The call.
+    #[serde(flatten)]
+    pub step: StepRef,
+    /// What speaks for it then.
+    pub evidence: Evidence,
+}
+
+impl From<Settles> for Owner {
+    fn from(settles: Settles) -> Self {
+        Self::Step { step: settles.step, evidence: settles.evidence }
+    }
 }
 
 /// One changed path.
@@ -208,6 +236,28 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
             let or_you = |w: &&Window| (is_vague(w) && !ended_now(w)) || w.opened == UNKNOWN || gone_outside(w);
             unsure(&silent, found.was_yours || silent.iter().any(or_you))
         }
+    }
+}
+
+/// The step that a doubtful change turns out to be of, if that step reports its own end.
+///
+/// Somebody else looked while its tool was at work: another session's event, or a person. Whether the tool is at work
+/// still or was given up nobody can tell at that moment. Its own after event tells, and then the change is as sure as
+/// if that event had been the first to find it.
+pub fn settles(owner: &Owner, found: Found<'_>, windows: &[Window]) -> Option<Settles> {
+    let Owner::Unsure { candidates } = owner else { return None };
+    let mut steps = candidates.iter().filter_map(|candidate| match candidate {
+        Candidate::Step(step) => Some(step),
+        Candidate::You => None,
+    });
+    let (Some(step), None) = (steps.next(), steps.next()) else { return None };
+    let is_at_work = |window: &Window| window.step == *step && window.closed.is_none() && !window.background;
+    if !windows.iter().any(is_at_work) {
+        return None;
+    }
+    match self::owner(found, windows, &Moment::After(step.clone())) {
+        Owner::Step { step: then, evidence } if then == *step => Some(Settles { step: then, evidence }),
+        _ => None,
     }
 }
 
@@ -508,6 +558,122 @@ mod tests {
         assert!(is_sure(changed(5), Window { opened: UNKNOWN, ..edit(bash.clone(), 0, "a.txt") }, &after));
         // A tool that names a file elsewhere says what it writes.
         assert!(!is_sure(changed(5), Window { says: true, ..shell(bash.clone(), 4) }, &after));
+    }
+
+    /// Two sessions at work at once, and somebody looks before this one's tool has reported its end.
+    #[test]
+    fn a_tools_own_after_event_settles_what_somebody_else_found_while_it_ran() {
+        let (mine, beside, other) = (step(1, 1, 1), step(1, 1, 2), step(2, 4, 1));
+        let elsewhere = Moment::After(other.clone());
+        for (story, expected, when, was_yours, windows, moment) in [
+            (
+                "it names the file, and another session's edit ends first",
+                "named 1.1.1",
+                Some(5),
+                false,
+                vec![edit(mine.clone(), 3, "a.txt"), edit(other.clone(), 4, "b.txt")],
+                elsewhere.clone(),
+            ),
+            (
+                "it names the file, and another session's shell ends first",
+                "named 1.1.1",
+                Some(5),
+                false,
+                vec![edit(mine.clone(), 3, "a.txt"), shell(other.clone(), 4)],
+                elsewhere.clone(),
+            ),
+            (
+                "it names a file of the user's",
+                "named 1.1.1",
+                Some(5),
+                true,
+                vec![edit(mine.clone(), 3, "a.txt")],
+                Moment::Between,
+            ),
+            (
+                "it deletes the file that it names",
+                "named 1.1.1",
+                None,
+                false,
+                vec![edit(mine.clone(), 3, "a.txt"), edit(other.clone(), 4, "b.txt")],
+                elsewhere.clone(),
+            ),
+            (
+                "a shell, and another session's edit of another file ends first",
+                "window 1.1.1",
+                Some(5),
+                false,
+                vec![shell(mine.clone(), 3), edit(other.clone(), 4, "b.txt")],
+                elsewhere.clone(),
+            ),
+            (
+                "a shell, and a person looks",
+                "window 1.1.1",
+                Some(5),
+                false,
+                vec![shell(mine.clone(), 3)],
+                Moment::Between,
+            ),
+            (
+                "a shell, and the file was the user's",
+                "never",
+                Some(5),
+                true,
+                vec![shell(mine.clone(), 3)],
+                elsewhere.clone(),
+            ),
+            (
+                "shells of two sessions",
+                "never",
+                Some(5),
+                false,
+                vec![shell(mine.clone(), 3), shell(other.clone(), 4)],
+                elsewhere.clone(),
+            ),
+            (
+                "two name it",
+                "never",
+                Some(5),
+                false,
+                vec![edit(mine.clone(), 3, "a.txt"), edit(beside.clone(), 4, "a.txt")],
+                elsewhere.clone(),
+            ),
+            (
+                "an edit of another file",
+                "never",
+                Some(5),
+                false,
+                vec![edit(mine.clone(), 3, "b.txt")],
+                elsewhere.clone(),
+            ),
+            (
+                "a command in the background",
+                "never",
+                Some(5),
+                false,
+                vec![background(shell(mine.clone(), 3))],
+                elsewhere.clone(),
+            ),
+            (
+                "its after event has been already",
+                "never",
+                None,
+                false,
+                vec![closed(shell(mine.clone(), 3), 6)],
+                Moment::Between,
+            ),
+        ] {
+            let path = WorkspacePath::new("a.txt").unwrap();
+            let found = Found { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
+            let doubt = owner(found, &windows, &moment);
+            assert!(matches!(doubt, Owner::Unsure { .. }), "{story}: {doubt:?}");
+            let settled = settles(&doubt, found, &windows).map(|settled| {
+                assert_eq!(settled.step, mine, "{story}");
+                let word = if settled.evidence == Evidence::Named { "named" } else { "window" };
+                format!("{word} 1.1.1")
+            });
+            assert_eq!(settled.as_deref().unwrap_or("never"), expected, "{story}");
+        }
     }
 
     #[test]

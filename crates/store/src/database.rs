@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) const VERSION: i64 = 8;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
-pub(crate) const VIEW: [(&str, &str); 13] = [
+pub(crate) const VIEW: [(&str, &str); 14] = [
     ("all_objects", "id, kind, pack, offset, length"),
     ("records", "seq, kind, pack, offset, length"),
     ("workspaces", "seq, json"),
@@ -39,6 +39,7 @@ pub(crate) const VIEW: [(&str, &str); 13] = [
          ending, closed, ended_seq, says, outside, outside_after",
     ),
     ("changes", "key, seq, path, kind, owner"),
+    ("doubts", "step, seq"),
     ("gaps", "seq, session, turn, step, cause, reason, at"),
     ("messages", "seq, session, turn, role, text, at"),
 ];
@@ -83,6 +84,7 @@ CREATE TABLE turns(
   key TEXT PRIMARY KEY, session TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL, prompt TEXT,
   prompt_id TEXT, at INTEGER NOT NULL, mark TEXT, ending TEXT, message TEXT, ended_at INTEGER
 ) WITHOUT ROWID;
+CREATE INDEX turns_called ON turns(session, prompt_id) WHERE prompt_id IS NOT NULL;
 CREATE TABLE steps(
   key TEXT PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
   call TEXT, tool TEXT NOT NULL, summary TEXT NOT NULL, command TEXT, paths TEXT NOT NULL, background INTEGER NOT NULL,
@@ -95,6 +97,7 @@ CREATE INDEX steps_called ON steps(session, call) WHERE call IS NOT NULL;
 CREATE TABLE changes(
   key INTEGER PRIMARY KEY, seq INTEGER NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL, owner TEXT NOT NULL
 );
+CREATE TABLE doubts(step TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (step, seq)) WITHOUT ROWID;
 CREATE TABLE gaps(
   seq INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, step INTEGER, cause TEXT NOT NULL,
   reason TEXT NOT NULL, at INTEGER NOT NULL
