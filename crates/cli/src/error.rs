@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::commands::undo;
 use crate::console::Console;
 use crate::escape::{escape, escape_path};
-use crate::words::local_time;
+use crate::words::{gibibytes, local_time};
 
 /// Why a command was not done.
 #[derive(Debug)]
@@ -593,8 +593,11 @@ impl From<StoreError> for Failure {
             StoreError::Newer { .. } | StoreError::UnknownRecord { .. } => {
                 Self::user(text).hint("a later piton made this store; update piton to use it")
             }
-            StoreError::OverBudget { budget, .. } => Self::user(format!("{text}; nothing was recorded"))
-                .hint(format!("allow more: `piton init --budget {}G`", (budget >> 30).saturating_mul(2).max(1)))
+            StoreError::OverBudget { budget, needed } => Self::user(format!("{text}; nothing was recorded"))
+                .hint(format!(
+                    "allow more: `piton init --budget {}G`",
+                    gibibytes(budget.saturating_mul(2).max(needed.saturating_add(needed / 4)))
+                ))
                 .hint("or name what should be left out in a `.pitonignore` file at the workspace's root"),
             StoreError::Replaced => Self::user(text).hint("run the command again"),
             StoreError::Busy => {

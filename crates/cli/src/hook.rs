@@ -16,7 +16,7 @@ mod weakened;
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use piton_agents::claude_code::transcript;
 use piton_agents::{Adapter, Event, Reply, Report};
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Observed;
-use piton_engine::{Engine, ObserveOptions, TurnFound};
+use piton_engine::{Engine, ObserveError, ObserveOptions, TurnFound};
 
 use self::log::Line;
 use self::watchdog::Watchdog;
@@ -179,8 +179,16 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     };
     let observed = engine.observe(&report, &options);
     watchdog.observed();
-    // Where not even a gap could be recorded, the log is the only one to tell of it.
-    let (observed, others) = observed.map_err(|error| format!("gap: {error}{}", remarks(&mistakes)))?;
+    let (observed, others) = match observed {
+        Ok(observed) => observed,
+        Err(error) => {
+            // Not even a gap could be recorded, so nobody can know whether the user was told before: at each prompt, then.
+            let line = not_captured(&error.to_string());
+            let is_for_user = matches!(&report.event, Event::Prompt { .. } | Event::SessionStarted { .. });
+            let reply = if is_for_user { Reply::Line(line) } else { Reply::Nothing };
+            return Ok((reply, format!("gap: {error}{}", remarks(&mistakes))));
+        }
+    };
     watchdog.describe(Line::of(&report).at(&observed));
     let mut outcome = outcome_of(&observed);
     for (path, other) in &others {
@@ -194,9 +202,31 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     if let Event::Prompt { .. } = &report.event {
         let elsewhere = others.iter().filter_map(|(path, other)| Some((path.as_path(), other.as_ref().ok()?)));
         let reply = told::reply(&observed, &root, elsewhere, settings.tell_agent.value);
-        return Ok((reply, outcome));
+        return Ok((with_first_gap(reply, &observed, &others), outcome));
     }
-    Ok((line_for_user(&engine, &root, &report, &observed, &settings), outcome))
+    let reply = line_for_user(&engine, &root, &report, &observed, &settings);
+    Ok((with_first_gap(reply, &observed, &others), outcome))
+}
+
+/// Adds the first gap of a session to what is said, here or in another of its workspaces.
+fn with_first_gap(reply: Reply, observed: &Observed, others: &[(PathBuf, Result<Observed, ObserveError>)]) -> Reply {
+    let others = others.iter().filter_map(|(path, other)| {
+        let reason = other.as_ref().ok()?.first_gap.as_ref()?;
+        Some(not_captured(&format!("{}: {reason}", escape_path(path))))
+    });
+    let gaps = observed.first_gap.iter().map(|reason| not_captured(reason)).chain(others);
+    gaps.fold(reply, |reply, gap| match reply {
+        Reply::Nothing => Reply::Line(gap),
+        Reply::Line(line) => Reply::Line(format!("{line} · {gap}")),
+        Reply::Context(context) => Reply::Both { line: gap, context },
+        Reply::Both { line, context } => Reply::Both { line: format!("{line} · {gap}"), context },
+        answer @ Reply::Answer(_) => answer,
+    })
+}
+
+/// What the user reads where something was not captured. Said once in a session, so it says how to hear more.
+fn not_captured(reason: &str) -> String {
+    format!("piton: warning: not captured: {}; `piton status` tells more", escape(reason))
 }
 
 fn outcome_of(observed: &Observed) -> String {

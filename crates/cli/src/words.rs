@@ -39,6 +39,11 @@ pub fn size(bytes: u64) -> String {
     if unit == "B" || value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
 }
 
+/// So many whole GiB hold it.
+pub fn gibibytes(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 30).max(1)
+}
+
 /// `3 created, 1 modified`; the words that are true.
 pub fn changes(counts: &Counts) -> String {
     let parts = [(counts.created, "created"), (counts.modified, "modified"), (counts.deleted, "deleted")];

@@ -4,7 +4,7 @@ use piton_host::Lock;
 use piton_model::event::Report;
 use piton_model::session::Gap;
 use piton_model::{Place, Record, SessionId};
-use piton_store::StoreError;
+use piton_store::{Purpose, StoreError};
 
 use crate::observe::cause_of;
 use crate::workspace::Workspace;
@@ -23,18 +23,18 @@ impl Workspace {
         self.store.set_gap_aside(&Gap { place, cause, reason: reason.to_owned(), at: self.environment.clock.now() })
     }
 
-    /// Records the gaps that were set aside.
-    pub(crate) fn record_gaps_aside(&self, lock: &Lock) -> Result<(), StoreError> {
+    /// Records the gaps that were set aside; returns them.
+    pub(crate) fn record_gaps_aside(&self, lock: &Lock) -> Result<Vec<Gap>, StoreError> {
         let gaps = self.store.gaps_aside(lock);
         if gaps.is_empty() {
-            return Ok(());
+            return Ok(gaps);
         }
-        let mut writer = self.store.write(lock)?;
-        for gap in gaps {
-            writer.record(Record::Gap(gap))?;
+        let mut writer = self.store.write(lock)?.allowing(Purpose::Note);
+        for gap in &gaps {
+            writer.record(Record::Gap(gap.clone()))?;
         }
         writer.commit(false, false)?;
         self.store.forget_gaps_aside(lock);
-        Ok(())
+        Ok(gaps)
     }
 }

@@ -105,6 +105,8 @@ pub(crate) struct Taken<'s> {
     pub fresh: FreshTrees,
     /// Whether the scan's index is good for the next scan.
     pub keeps_index: bool,
+    /// Something was left out for want of room; see [`crate::lean`].
+    pub is_lean: bool,
 }
 
 /// What a scan must look at, and for how long.
@@ -174,7 +176,7 @@ impl Workspace {
             }
         }
         let root = self.root_to_capture(&lock)?;
-        let Taken { mut writer, scan, fresh, keeps_index } = self.take(&lock, &root, &Attention::default())?;
+        let Taken { mut writer, scan, fresh, keeps_index, .. } = self.take(&lock, &root, &Attention::default())?;
         let parent = self.store.head(self.record.line)?;
         let git = self.git_state(&mut writer, &scan)?;
         let about = About { place, git, ..About::of(Cause::Manual) };
@@ -263,7 +265,7 @@ impl Workspace {
         let (writer, fresh) = sink.finish();
         let fresh = fresh.with_before(index);
         let keeps_index = scan.index.is_some() && attention.forced.is_empty();
-        Ok(Taken { writer, scan, fresh, keeps_index })
+        Ok(Taken { writer, scan, fresh, keeps_index, is_lean: false })
     }
 
     pub(crate) fn scan_options<'a>(&'a self, index: Option<&'a Index>, forced: &[WorkspacePath]) -> ScanOptions<'a> {

@@ -9,7 +9,7 @@ use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::edit::{Edit, edit};
 use piton_model::plan::{Layered, RootState};
 use piton_model::{Checkpoint, CheckpointId, Entry, Record, WorkspacePath};
-use piton_store::StoreError;
+use piton_store::{Purpose, StoreError};
 
 use crate::operate::random_error;
 use crate::sink::{HashingSink, StoringSink, Trees};
@@ -106,7 +106,7 @@ impl Workspace {
         steps: &[usize],
         before: &Checkpoint,
     ) -> Result<CheckpointId, StoreError> {
-        let sink = StoringSink::new(self.store.write(lock)?);
+        let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation));
         let mut edits = Vec::new();
         for number in steps {
             let found = read_entry(applier.root, &applier.staged_path(*number), &sink)?;
@@ -119,6 +119,7 @@ impl Workspace {
             edits.push((path, Edit::Put(entry)));
         }
         let (mut writer, fresh) = sink.finish();
+        writer.allow(Purpose::End);
         let trees = Trees { fresh: &fresh, store: &self.store };
         let (tree, new) = edit(&trees, &before.root.tree, &edits)?;
         for tree in new.values() {

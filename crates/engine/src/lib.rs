@@ -34,6 +34,7 @@ mod fork;
 mod future;
 mod git;
 mod git_restore;
+mod lean;
 mod leftovers;
 mod lineage;
 mod notice;

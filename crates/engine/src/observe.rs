@@ -13,7 +13,7 @@ use piton_model::session::{
     Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
 };
 use piton_model::{Cause, Entry, Origin, Place, Rank, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
-use piton_store::{PATIENCE, StepRow, StoreError, TurnRow, Writer};
+use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 
 use crate::capture::{About, Attention, CaptureError, Taken, window_of};
 use crate::notice::Notice;
@@ -104,13 +104,17 @@ impl Workspace {
         };
         self.read_record()?;
         self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
-        self.record_gaps_aside(&lock)?;
+        let mut gaps = match self.record_gaps_aside(&lock) {
+            // They stay where they are until there is room.
+            Err(StoreError::OverBudget { .. }) => Vec::new(),
+            recorded => recorded?,
+        };
         let context = self.context(report, options, asked)?;
         let cause = cause_of(&report.event).filter(|_| options.automatic);
         let captured = match cause {
             Some(cause) => self.capture_event(&lock, report, &context, cause, options),
             None => {
-                let mut writer = self.store.write(&lock)?;
+                let mut writer = self.store.write(&lock)?.allowing(Purpose::Note);
                 self.note(&mut writer, report, &context, None)?;
                 writer.commit(false, false)?;
                 Ok(None)
@@ -126,7 +130,8 @@ impl Workspace {
                     reason: reason.clone(),
                     at: self.environment.clock.now(),
                 };
-                let noted = self.store.write(&lock).and_then(|mut writer| {
+                let noted = self.store.write(&lock).and_then(|writer| {
+                    let mut writer = writer.allowing(Purpose::Note);
                     self.note(&mut writer, report, &context, Some(gap.clone()))?;
                     writer.commit(false, false)
                 });
@@ -135,8 +140,15 @@ impl Workspace {
                     let _ = self.store.set_gap_aside(&gap);
                     return Err(error);
                 }
+                gaps.push(gap);
                 (None, Some(reason))
             }
+        };
+        // Only where there is one just now is it worth asking whether there was one before.
+        gaps.retain(|gap| gap.place.session == context.session);
+        let first_gap = match gaps.first() {
+            Some(first) if self.store.gaps(Some(&context.session))?.len() == gaps.len() => Some(first.reason.clone()),
+            _ => None,
         };
         let _ = self.store.tidy(&lock);
         drop(lock);
@@ -156,6 +168,7 @@ impl Workspace {
             new_turn: context.new_turn.is_some(),
             checkpoint,
             gap,
+            first_gap,
         })
     }
 
@@ -170,7 +183,7 @@ impl Workspace {
         let root = self.root_to_capture(lock)?;
         let named = context.step.as_ref().map(|row| &row.step.paths[..]).unwrap_or_default();
         let mut forced: Vec<WorkspacePath> = Vec::new();
-        let Taken { mut writer, scan, fresh, keeps_index } = loop {
+        let Taken { mut writer, scan, fresh, keeps_index, .. } = loop {
             let attention = Attention { forced: &forced, deadline: options.deadline };
             let taken = self.take(lock, &root, &attention)?;
             let trees = Trees { fresh: &taken.fresh, store: &self.store };

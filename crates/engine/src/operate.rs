@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use piton_host::apply::{Applier, ApplyError, Content, Swapped, make_root};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, clock, in_parallel};
+use piton_host::{Lock, Root, Scan, clock, in_parallel};
 use piton_model::conversation::ConversationMove;
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::git::{GitEnd, GitMove};
@@ -23,7 +23,7 @@ use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
     SessionId, Tree, WorkspacePath,
 };
-use piton_store::{PATIENCE, Store, StoreError};
+use piton_store::{PATIENCE, Purpose, Store, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
@@ -35,7 +35,7 @@ use crate::notice::Notice;
 use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
 use crate::running::described;
-use crate::sink::Trees;
+use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::target::TargetError;
 use crate::view::{ConversationOutcome, OperationOutcome, RunningView};
 use crate::workspace::{Standing, Workspace};
@@ -174,28 +174,31 @@ impl Workspace {
         let root = self.root_to_rewind(&lock, ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         let (request, draft, taken) = loop {
-            let mut taken = self.take(&lock, &root, &Attention { forced: &forced, deadline: None })?;
-            taken.writer.begin_writing()?;
-            let seen = Seen {
-                now: taken.scan.root,
-                trees: Trees { fresh: &taken.fresh, store: &self.store },
-                index: taken.scan.index.as_ref(),
-                root: Some(&root),
+            let planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<WorkspacePath>| {
+                let trees = Trees { fresh, store: &self.store };
+                let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: Some(&root) };
+                self.planned(ask, shown.as_ref(), &seen, forced)
             };
-            match &shown {
-                Some((request, draft, _)) => {
-                    still_holds(&seen.trees, seen.now, &draft.plan)?;
-                    self.outside_still_holds(&draft.outside)?;
-                    self.git_still_holds(ask, request)?;
-                    break (request.clone(), draft.clone(), taken);
-                }
-                None => {
-                    let request = self.request(ask, &seen)?;
-                    let draft = self.draft(&request, &seen)?;
-                    if !more_unknown(&draft.plan, &mut forced) {
+            match self.take(&lock, &root, &Attention { forced: &forced, deadline: None }) {
+                Ok(mut taken) => {
+                    taken.writer.begin_writing()?;
+                    if let Some((request, draft)) = planned(&taken.scan, &taken.fresh, &mut forced)? {
                         break (request, draft, taken);
                     }
                 }
+                Err(error) if error.is_over_budget() => {
+                    let sink = HashingSink::default();
+                    let scan = self.look_at(&root, &forced, &sink)?;
+                    let fresh = sink.finish().0;
+                    if let Some((request, draft)) = planned(&scan, &fresh, &mut forced)? {
+                        let paths: Vec<_> = draft.plan.steps.iter().map(|step| step.path.clone()).collect();
+                        let taken = self.take_lean(&lock, &root, scan, fresh, &paths)?;
+                        let trees = Trees { fresh: &taken.fresh, store: &self.store };
+                        still_holds(&trees, taken.scan.root, &draft.plan)?;
+                        break (request, draft, taken);
+                    }
+                }
+                Err(error) => return Err(error.into()),
             }
         };
         let open: Vec<Conflict> = draft.open_conflicts().cloned().collect();
@@ -281,6 +284,25 @@ impl Workspace {
         Ok(outcome)
     }
 
+    /// What is asked for and the plan of it, given what is there; none where more must be looked at first.
+    fn planned(
+        &self,
+        ask: &Ask,
+        shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
+        seen: &Seen<'_>,
+        forced: &mut Vec<WorkspacePath>,
+    ) -> Result<Option<(Request, Draft)>, OperationError> {
+        if let Some((request, draft, _)) = shown {
+            still_holds(&seen.trees, seen.now, &draft.plan)?;
+            self.outside_still_holds(&draft.outside)?;
+            self.git_still_holds(ask, request)?;
+            return Ok(Some((request.clone(), draft.clone())));
+        }
+        let request = self.request(ask, seen)?;
+        let draft = self.draft(&request, seen)?;
+        Ok((!more_unknown(&draft.plan, forced)).then_some((request, draft)))
+    }
+
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
     fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<Root, OperationError> {
         if !ask.writes_files() {
@@ -311,7 +333,9 @@ impl Workspace {
         taken: Taken<'_>,
         is_shown: bool,
     ) -> Result<(Begun, Option<ConversationOutcome>), OperationError> {
-        let Taken { mut writer, scan, fresh, keeps_index } = taken;
+        let Taken { mut writer, scan, fresh, keeps_index, is_lean } = taken;
+        // What must be recorded of an operation is little; where captures have no room left, the reserve takes it.
+        writer.allow(Purpose::Operation);
         let trees = Trees { fresh: &fresh, store: &self.store };
         let plan = &draft.plan;
         let (result, new) = plan.result(&trees, scan.root)?;
@@ -342,7 +366,8 @@ impl Workspace {
         };
         let id = OperationId::from_random(clock::random().map_err(|e| self.folder_error(e))?);
         let parent = self.store.head(self.record.line)?;
-        let git = self.git_state(&mut writer, &scan)?;
+        // The reserve is for what would be lost otherwise; the repository stays as it is.
+        let git = if is_lean { None } else { self.git_state(&mut writer, &scan)? };
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
@@ -530,7 +555,7 @@ impl Workspace {
 
     fn note_done(&self, lock: &Lock, begun: &Begun, before: Option<CheckpointId>) -> Result<(), StoreError> {
         let after = CheckpointId::from_random(clock::random().map_err(random_error)?);
-        let mut writer = self.store.write(lock)?;
+        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
         if let Some(branch) = begun.operation.conversation.as_ref().and_then(|change| change.branch.clone()) {
             writer.record(Record::Session(branch))?;
         }
@@ -572,7 +597,7 @@ impl Workspace {
     }
 
     pub(crate) fn note_end(&self, lock: &Lock, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {
-        let mut writer = self.store.write(lock)?;
+        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
         writer.record(Record::Ended { operation: id.clone(), outcome, ended_at: self.environment.clock.now() })?;
         writer.commit(true, false)
     }

@@ -16,7 +16,7 @@ use piton_model::merge::merge_entry;
 use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, Layered, RootState};
 use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, WorkspacePath};
-use piton_store::{CheckpointRow, PATIENCE, StoreError};
+use piton_store::{CheckpointRow, PATIENCE, Purpose, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
@@ -279,7 +279,9 @@ impl Workspace {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
         let attention = Attention { forced: &forced, deadline: None };
-        let Taken { mut writer, scan, fresh, .. } = self.take(lock, root, &attention).map_err(waits)?;
+        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        let Taken { mut writer, scan, fresh, .. } = taken;
+        writer.allow(Purpose::End);
         let parent = self.store.head(self.record.line)?;
         let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
         let mut checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about).map_err(waits)?;
@@ -296,6 +298,7 @@ impl Workspace {
     /// Records the state that stands again, so that nobody is taken for the one who put it back.
     fn note_put_back(&self, taken: Taken<'_>, operation: &Operation) -> Result<(), CaptureError> {
         let Taken { mut writer, scan, fresh, .. } = taken;
+        writer.allow(Purpose::End);
         let head = self.store.head(self.record.line)?;
         if head.as_ref().is_none_or(|head| head.checkpoint.root == scan.root) {
             return Ok(());
@@ -327,7 +330,8 @@ impl Workspace {
     ) -> Result<Vec<WorkspacePath>, RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
-        let taken = self.take(lock, root, &Attention { forced: &forced, deadline: None }).map_err(waits)?;
+        let attention = Attention { forced: &forced, deadline: None };
+        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
         let trees = Trees { fresh: &taken.fresh, store: &self.store };
         let now = taken.scan.root;
         let mut new = NewTrees::new();

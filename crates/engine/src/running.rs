@@ -12,7 +12,7 @@ use piton_agents::claude_code::survey;
 use piton_host::{Lock, outside};
 use piton_model::session::{Ending, StepEnd, TurnEnd};
 use piton_model::{Record, SessionId, Timestamp};
-use piton_store::{PATIENCE, SessionRow, StepRow, StoreError, TurnRow};
+use piton_store::{PATIENCE, Purpose, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::conversation::Source;
 use crate::draft::Ask;
@@ -310,7 +310,7 @@ impl Workspace {
             return Ok(());
         }
         let (now, closed) = (self.environment.clock.now(), self.environment.clock.now_ns());
-        let mut writer = self.store.write(lock)?;
+        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
         for AtWork { turn, steps, interrupted, .. } in over {
             let how = if *interrupted == Some(Interrupted::Gone) { Ending::Lost } else { Ending::Interrupted };
             for row in steps {

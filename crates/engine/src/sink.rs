@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use piton_host::{Index, Sink};
 use piton_model::diff::TreeSource;
+use piton_model::edit::NewTrees;
 use piton_model::{ObjectId, Tree};
 use piton_store::{Batch, CHUNKED_FROM, Packed, Store, StoreError, Writer, pack_blob, pack_large, pack_tree};
 
@@ -173,6 +174,13 @@ const AT_HAND: usize = 8192;
 impl FreshTrees {
     fn new(encoded: HashMap<ObjectId, Vec<u8>>) -> Self {
         Self { encoded, decoded: Mutex::default(), before: None }
+    }
+
+    /// Adds more trees.
+    pub(crate) fn with(mut self, other: Self, new: &NewTrees) -> Self {
+        self.encoded.extend(other.encoded);
+        self.encoded.extend(new.iter().map(|(id, tree)| (*id, tree.encode())));
+        self
     }
 
     /// Takes trees from the stat cache of before the scan where it has them.

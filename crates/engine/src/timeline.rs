@@ -87,6 +87,13 @@ impl Workspace {
             _ => Vec::new(),
         };
         sessions.retain(|session| session.live);
+        let room = self.store.room()?;
+        // Without room an operation captures only what it touches itself.
+        let captured = match room {
+            0 => self.store.last_capture()?,
+            _ => head.as_ref().map_or(0, |head| head.seq),
+        };
+        let not_captured = self.store.last_gap()?.filter(|(seq, _)| *seq > captured);
         Ok(Status {
             id: self.record.id.clone(),
             path: self.path.clone(),
@@ -103,6 +110,8 @@ impl Workspace {
             pending: self.store.pending()?.iter().map(Into::into).collect(),
             sessions,
             gaps: gaps.iter().map(|(_, gap)| gap.into()).collect(),
+            not_captured: not_captured.map(|(_, gap)| (&gap).into()),
+            room,
         })
     }
 }

@@ -175,6 +175,9 @@ pub struct Observed {
     pub checkpoint: Option<CheckpointView>,
     /// Why none was made that should have been.
     pub gap: Option<String>,
+    /// The first gap of the session, if it came to light just now: its user should hear of it once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_gap: Option<String>,
     /// What the agent and its user should know at a prompt, where anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
@@ -378,6 +381,11 @@ pub struct Status {
     pub sessions: Vec<SessionView>,
     /// The gaps of the session that reported last.
     pub gaps: Vec<GapView>,
+    /// The newest gap, where nothing was captured since: what happens now is not protected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_captured: Option<GapView>,
+    /// Bytes that captures may still take.
+    pub room: u64,
 }
 
 /// Whether a workspace's folder is the one that was captured.

@@ -74,6 +74,8 @@ pub enum SkipReason {
     Store = 6,
     /// An agent's own state folder.
     AgentState = 7,
+    /// There was no room for it in the store, and no operation touches it.
+    Budget = 10,
 }
 
 impl SkipReason {
@@ -92,14 +94,24 @@ impl SkipReason {
             Self::TooLarge => "over the size limit",
             Self::Store => "piton's own store",
             Self::AgentState => "an agent's own state",
+            Self::Budget => "over the budget",
         }
     }
 
     /// The reason for a code of the encoding.
     pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Ignored, Self::Excluded, Self::Unreadable, Self::Special, Self::TooLarge, Self::Store, Self::AgentState]
-            .into_iter()
-            .find(|r| *r as u8 == code)
+        [
+            Self::Ignored,
+            Self::Excluded,
+            Self::Unreadable,
+            Self::Special,
+            Self::TooLarge,
+            Self::Store,
+            Self::AgentState,
+            Self::Budget,
+        ]
+        .into_iter()
+        .find(|r| *r as u8 == code)
     }
 }
 

@@ -13,6 +13,8 @@ use crate::error::StoreError;
 /// Where they are set aside, and where they are while they are being recorded.
 const ASIDE: &str = "gaps";
 const ASIDE_TAKEN: &str = "gaps.taken";
+/// A store that cannot take a gap for days must not grow by what is set aside: what comes first tells enough.
+const MOST_ASIDE: u64 = 256 << 10;
 
 impl Store {
     /// Sets a gap aside: whoever could not get the lock in time cannot record why. The next one to write does.
@@ -25,7 +27,8 @@ impl Store {
         line.push(b'\n');
         let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
         // One write, so that lines of several processes do not mix.
-        file.and_then(|mut file| file.write_all(&line)).map_err(StoreError::io("cannot write", &path))
+        file.and_then(|mut file| if file.metadata()?.len() < MOST_ASIDE { file.write_all(&line) } else { Ok(()) })
+            .map_err(StoreError::io("cannot write", &path))
     }
 
     /// The gaps that were set aside. Once they are recorded, [`Store::forget_gaps_aside`].

@@ -42,7 +42,7 @@ pub use search::Hit;
 pub use sessions::{ChangeRow, SessionRow, StepRow, TurnRow};
 pub use verify::{Damage, Verified};
 pub use views::database_file;
-pub use write::{Batch, Writer};
+pub use write::{Batch, Purpose, Writer};
 
 /// Which state of the repository goes with which state of `.git` and of the workspace.
 #[derive(Clone, Debug)]
@@ -279,10 +279,10 @@ impl Store {
         self.packs.lock().unwrap_or_else(|e| e.into_inner()).remove(&pack);
     }
 
-    /// Bytes that the store takes: packs, database and index.
+    /// Bytes that the store takes: packs, database, index and what is set aside.
     pub fn size(&self) -> Result<u64, StoreError> {
         let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();
-        let beside = [INDEX.into(), search::WORDS.into()].map(|name: PathBuf| self.folder.join(name));
+        let beside = [INDEX, GIT, search::WORDS, "gaps", "gaps.taken"].map(|name| self.folder.join(name));
         let beside = beside.into_iter().chain(self.aside_files()).filter_map(|path| std::fs::metadata(path).ok());
         Ok(packs + views::size(&self.folder)? + beside.map(|found| found.len()).sum::<u64>())
     }

@@ -335,6 +335,7 @@ fn kind_word(kind: ChangeKind) -> &'static str {
     }
 }
 
+const GAP: &str = "SELECT seq, session, turn, step, cause, reason, at FROM gaps";
 const SESSION: &str = "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at, origin, rank, heard, \
      kept      FROM sessions";
 const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
@@ -645,21 +646,21 @@ impl Store {
 
     /// The gaps, oldest first; of one session where that is given.
     pub fn gaps(&self, of: Option<&SessionId>) -> Result<Vec<(u64, Gap)>, StoreError> {
-        self.rows(
-            "SELECT seq, session, turn, step, cause, reason, at FROM gaps WHERE ?1 IS NULL OR session = ?1 ORDER BY seq",
-            [of.map(SessionId::as_str)],
-            |row| {
-                Ok((
-                    row.get::<_, i64>(0)? as u64,
-                    Gap {
-                        place: Place { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
-                        cause: serde_json::from_value(row.get::<_, String>(4)?.into()).map_err(from_sql)?,
-                        reason: row.get(5)?,
-                        at: Timestamp(row.get(6)?),
-                    },
-                ))
-            },
-        )
+        self.rows(&format!("{GAP} WHERE ?1 IS NULL OR session = ?1 ORDER BY seq"), [of.map(SessionId::as_str)], gap)
+    }
+
+    /// The number of the newest checkpoint that no operation made; 0 where there is none.
+    pub fn last_capture(&self) -> Result<u64, StoreError> {
+        let sql = "SELECT seq FROM checkpoints WHERE cause NOT IN ('before-operation', 'operation')
+                   AND line < 2147483648 ORDER BY seq DESC LIMIT 1";
+        Ok(self.rows(sql, [], |row| Ok(row.get::<_, i64>(0)? as u64))?.pop().unwrap_or(0))
+    }
+
+    /// The newest gap.
+    pub fn last_gap(&self) -> Result<Option<(u64, Gap)>, StoreError> {
+        // Gaps of an archive were never gaps here.
+        let here = "session NOT IN (SELECT id FROM sessions WHERE last_seq = 0)";
+        Ok(self.rows(&format!("{GAP} WHERE {here} ORDER BY seq DESC LIMIT 1"), [], gap)?.pop())
     }
 
     fn rows<T>(
@@ -757,6 +758,16 @@ fn outside_json(files: &[Outside]) -> Result<Option<String>, StoreError> {
 fn outside(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<Outside>> {
     let json: Option<String> = row.get(column)?;
     json.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json).map_err(from_sql))
+}
+
+fn gap(row: &Row<'_>) -> rusqlite::Result<(u64, Gap)> {
+    let gap = Gap {
+        place: Place { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
+        cause: serde_json::from_value(row.get::<_, String>(4)?.into()).map_err(from_sql)?,
+        reason: row.get(5)?,
+        at: Timestamp(row.get(6)?),
+    };
+    Ok((row.get::<_, i64>(0)? as u64, gap))
 }
 
 fn change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {

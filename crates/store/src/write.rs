@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use piton_host::fail::point;
 use piton_host::{clock, disk};
 use piton_model::record::Numbered;
-use piton_model::{Cause, ObjectId, Record};
+use piton_model::{ObjectId, Record};
 use rusqlite::params;
 
 use crate::database::{apply, apply_fresh_object, apply_object, fold, to_sql};
@@ -52,8 +52,10 @@ pub struct Writer<'s> {
     next_seq: u64,
     /// A store without objects need not be asked for any.
     is_fresh: bool,
-    /// Bytes that objects may still take.
+    /// Bytes that may still be written.
     room: u64,
+    /// Bytes that the store took when this began.
+    used: u64,
     budget: u64,
     /// Batches that were taken and are not written.
     unwritten: Arc<AtomicUsize>,
@@ -66,8 +68,47 @@ pub(crate) const ROW: u64 = 200;
 const FEW: usize = 1_000;
 /// So much takes the disk a while.
 const MUCH: u64 = 1 << 20;
-/// Kept free of objects, so that the database's log, and above all the end of an operation, always find room.
-const RESERVE: u64 = 2 << 20;
+/// Kept free, so that the database's log, and above all the end of an operation, always find room.
+const FLOOR: u64 = 2 << 20;
+
+/// What is written, which decides how much of the budget it may take.
+///
+/// Captures leave a reserve. Where they do not fit any more, a note that says so still does, and so does what an
+/// operation must keep of the files that it overwrites: a full store must not be one that cannot be rewound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Captures, and whatever else can be refused.
+    Capture,
+    /// What an agent reports, without a capture. It leaves half of the reserve to operations.
+    Note,
+    /// The beginning of an operation: it may be refused, since nothing has been changed yet.
+    Operation,
+    /// What must be recorded: an operation is in the middle of its work, or its end is all that is missing.
+    End,
+}
+
+/// What captures leave to operations.
+fn reserve(budget: u64) -> u64 {
+    (budget / 8).clamp(1 << 20, 256 << 20)
+}
+
+fn room_for(purpose: Purpose, budget: u64, used: u64) -> u64 {
+    let kept = match purpose {
+        Purpose::Capture => FLOOR + reserve(budget),
+        Purpose::Note => FLOOR + reserve(budget) / 2,
+        Purpose::Operation => FLOOR,
+        Purpose::End => return u64::MAX,
+    };
+    budget.saturating_sub(used.saturating_add(kept))
+}
+
+impl Store {
+    /// Bytes that captures may still take.
+    pub fn room(&self) -> Result<u64, StoreError> {
+        let budget = self.workspace()?.map_or(u64::MAX, |w| w.budget);
+        Ok(room_for(Purpose::Capture, budget, self.size()?))
+    }
+}
 
 impl Drop for Writer<'_> {
     /// Gives back the space of what does not count, best effort: the next writer would cut it off as well.
@@ -112,11 +153,25 @@ impl<'s> Writer<'s> {
             timeline: Vec::new(),
             next_seq,
             is_fresh,
-            room: budget.saturating_sub(used + RESERVE),
+            room: room_for(Purpose::Capture, budget, used),
+            used,
             budget,
             unwritten: Arc::default(),
             is_committed: false,
         })
+    }
+
+    /// Says what is written. Whatever may take less of the budget comes first.
+    pub fn allow(&mut self, purpose: Purpose) {
+        let spent = room_for(Purpose::Capture, self.budget, self.used).saturating_sub(self.room);
+        self.room = self.room.max(room_for(purpose, self.budget, self.used).saturating_sub(spent));
+    }
+
+    /// The same of a writer that has just begun.
+    #[must_use]
+    pub fn allowing(mut self, purpose: Purpose) -> Self {
+        self.allow(purpose);
+        self
     }
 
     /// The store, as it was before this began.
@@ -172,9 +227,9 @@ impl<'s> Writer<'s> {
         let json = serde_json::to_vec(&numbered).map_err(to_sql)?;
         let packed = pack::pack(Kind::Timeline, ObjectId::of_blob(&json), &json)
             .map_err(StoreError::io("cannot pack", self.folder()))?;
-        // What an operation records is never refused: it would leave the operation pending.
-        if matches!(&numbered.record, Record::Checkpoint(c) if c.cause == Cause::Manual) {
-            self.spend(packed.bytes.len() as u64 + 2 * ROW)?;
+        // Rows repeat most of a record, unpacked. A new budget is never refused for want of room.
+        if !matches!(&numbered.record, Record::Workspace(_)) {
+            self.spend((packed.bytes.len() + json.len()) as u64 + 2 * ROW)?;
         }
         let (place, batch) = self.put(&packed.bytes)?;
         batch.map_or(Ok(()), Batch::write)?;

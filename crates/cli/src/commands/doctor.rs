@@ -13,6 +13,7 @@ use piton_engine::{Abilities, OpenError, Workspace};
 use serde::Serialize;
 
 use super::setup;
+use super::status::more_room;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
@@ -20,7 +21,7 @@ use crate::error::Failure;
 use crate::escape::{escape, escape_path};
 use crate::settings::shown;
 use crate::words::{age, plural, size};
-use crate::{agent_files, hook, settings};
+use crate::{agent_files, hook, owners, settings};
 
 /// Say whether capture works now, and what to do if not
 ///
@@ -261,6 +262,9 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         FolderState::Missing => {
             checks.problem(WHAT, format!("{path} is gone"), "`piton rewind TARGET` brings it back");
         }
+        _ if status.room == 0 => {
+            checks.problem(WHAT, format!("{path}: {used} used, no room for captures"), more_room(status.budget));
+        }
         _ if status.size.saturating_mul(10) > status.budget.saturating_mul(9) => {
             checks.note(WHAT, format!("{path}: {used} used"), "allow more: `piton init --budget SIZE`");
         }
@@ -270,6 +274,12 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
     for unread in &status.unread_rules {
         let found = format!("{} cannot be read: {}", escape_path(&unread.path), unread.reason);
         checks.note("rules", found, "its rules do not hold; make it a plain file that your user may read");
+    }
+    if let Some(gap) = &status.not_captured {
+        let found =
+            format!("the last event was not captured, {}, {}", age(gap.at, console.look.now), owners::gap(gap, &[]));
+        let hint = if status.room == 0 { more_room(status.budget) } else { "`piton log` shows every gap".to_owned() };
+        checks.problem("gap", found, hint);
     }
     let Ok(sessions) = workspace.sessions() else { return };
     let live = sessions.sessions.iter().filter(|session| session.live).count() as u64;

@@ -95,7 +95,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Export(args) => export::run(&args, &global, console)?,
         Command::Import(args) => import::run(&args, &global, console)?,
         Command::Blame(args) => blame::run(&args, &global, console)?,
-        Command::Status(args) => status::run(&args, &global, console)?,
+        Command::Status(args) => return status::run(&args, &global, console),
         Command::Init(args) => init::run(&args, &global, console)?,
         Command::Setup(args) => setup::run(&args, &global, console)?,
         Command::Doctor(args) => return doctor::run(&args, &global, console),

@@ -1,6 +1,7 @@
 //! `piton status`: how the workspace stands.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use piton_engine::view::{FolderState, SessionView, Status};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::{files, hook, owners, settings, skipped, words};
 /// Show how the workspace stands
 ///
 /// Its last checkpoint, what changed since, the sessions that are at work and their gaps, what a capture leaves out, and how
-/// much disk its checkpoints take.
+/// much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {}
@@ -36,7 +37,7 @@ struct Shown<'a> {
     warnings: &'a [String],
 }
 
-pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
     let progress = workspace.progress();
     let status = with_progress(console, &progress, "Looking", || workspace.status())?;
@@ -49,7 +50,20 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<(), Failu
     if status.last.is_none() {
         console.advise("`piton checkpoint` captures the workspace");
     }
-    Ok(())
+    if status.not_captured.is_none() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    match status.room {
+        0 => console.advise(more_room(status.budget)),
+        _ => console.advise("`piton doctor` looks for the reason; the next capture that works ends it"),
+    }
+    Ok(ExitCode::from(1))
+}
+
+/// What to do where captures have no room left.
+pub fn more_room(budget: u64) -> String {
+    let more = words::gibibytes(budget.saturating_mul(2));
+    format!("allow more: `piton init --budget {more}G`; or name what to leave out in `.pitonignore`")
 }
 
 /// The whole of it.
@@ -83,6 +97,11 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
             writeln!(out, "{}{}, {age}", word("last"), words::label(last, paint))?;
         }
         None => writeln!(out, "{}nothing captured yet", word("last"))?,
+    }
+    if let Some(gap) = &status.not_captured {
+        let text =
+            format!("the last event was not captured, {}, {}", words::age(gap.at, look.now), owners::gap(gap, &[]));
+        writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     for session in &status.sessions {
         writeln!(out, "{}{}", word("at work"), at_work(session, look))?;

@@ -1,0 +1,72 @@
+//! A store whose budget is used up, at the command line: who is told, and what to do.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use piton_testkit::{Scene, both};
+use serde_json::{Value, json};
+
+/// Bytes that do not pack.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn report(scene: &Scene, session: &str, event: Value) -> String {
+    let mut report = json!({"session": session, "cwd": scene.world.ws()});
+    report.as_object_mut().unwrap().append(&mut event.as_object().unwrap().clone());
+    let done = scene.send(&["hook", "generic"], report.to_string().as_bytes());
+    assert_eq!(done.status.code(), Some(0), "{}", both(&done));
+    both(&done)
+}
+
+#[test]
+fn the_first_gap_of_a_session_is_told_once_and_status_and_doctor_fail_until_a_capture_works() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.ok(&["init", "--budget", "8M"]);
+    scene.world.write("f", "1");
+    scene.ok(&["checkpoint", "before"]);
+    scene.ok(&["status"]);
+    scene.world.write("large", noise(1, 7 << 20)).write("f", "2");
+
+    let first = report(&scene, "s1", json!({"event": "prompt", "text": "one"}));
+    let line: Value = serde_json::from_str(&first).unwrap();
+    let line = line["line"].as_str().unwrap();
+    assert!(line.contains("not captured") && line.contains("budget") && line.contains("piton status"), "{line}");
+    // Once in a session, and again in another.
+    assert_eq!(report(&scene, "s1", json!({"event": "turn-ended"})), "");
+    assert_eq!(report(&scene, "s1", json!({"event": "prompt", "text": "two"})), "");
+    assert!(report(&scene, "s2", json!({"event": "session-started"})).contains("not captured"));
+
+    let status = scene.run(&["status"]);
+    assert_eq!(status.status.code(), Some(1));
+    assert!(both(&status).contains("not protected:"), "{}", both(&status));
+    let found = scene.run(&["status", "--json"]);
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert!(found["not_captured"]["reason"].as_str().unwrap().contains("budget"));
+    let doctor = scene.run(&["doctor", "--json"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let gap = doctor["checks"].as_array().unwrap().iter().find(|check| check["what"] == "gap").unwrap();
+    assert_eq!(gap["state"], "problem");
+
+    // What does not fit into the reserve is refused, with figures and the command that makes room.
+    let refused = scene.fails(&["rewind", "before", "--yes", "--scope", "code", "--interrupted"]);
+    assert!(refused.contains("over its budget of 8 MiB") && refused.contains("piton init --budget 1G"), "{refused}");
+    assert_eq!(scene.read("f"), "2");
+    // One file does fit.
+    scene.ok(&["rewind", "before", "--path", "f", "--yes", "--scope", "code", "--interrupted"]);
+    assert_eq!(scene.read("f"), "1");
+    scene.ok(&["redo", "--yes", "--interrupted"]);
+    assert_eq!(scene.read("f"), "2");
+
+    assert_eq!(scene.run(&["status"]).status.code(), Some(1));
+
+    scene.ok(&["init", "--budget", "1G"]);
+    report(&scene, "s1", json!({"event": "turn-ended"}));
+    scene.ok(&["status"]);
+}
