@@ -279,6 +279,10 @@ impl Store {
         self.packs.lock().unwrap_or_else(|e| e.into_inner()).remove(&pack);
     }
 
+    pub(crate) fn forget_packs(&self) {
+        self.packs.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    }
+
     /// Bytes that the store takes: packs, database, index and what is set aside.
     pub fn size(&self) -> Result<u64, StoreError> {
         let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();

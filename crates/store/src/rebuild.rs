@@ -57,7 +57,7 @@ pub(crate) struct Told {
 
 impl Told {
     fn by(path: &Path) -> Result<Self, StoreError> {
-        let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let db = crate::database::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let packs = crate::pack_rows(&db)?;
         let boot = db.query_row("SELECT value FROM meta WHERE key = 'boot'", [], |r| r.get(0))?;
         let end = packs.last().map(|(pack, length, _)| Position { pack: *pack, offset: *length });

@@ -54,9 +54,8 @@ impl Store {
             set_aside(self.folder(), end)?;
         }
         cut(self.folder(), end)?;
-        for pack in pack_numbers(self.folder())?.into_iter().filter(|pack| *pack > end.pack) {
-            self.forget_pack(pack);
-        }
+        // The next pack of a number is another file.
+        self.forget_packs();
         Ok(end)
     }
 

@@ -471,4 +471,121 @@ mod tests {
             assert!(self::names(&store).contains(&"name 9".to_owned()), "byte {at}");
         }
     }
+
+    /// Bytes that do not pack.
+    fn noise(seed: usize) -> Vec<u8> {
+        let mut bytes = vec![0; 10_000];
+        blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    /// One transaction with these blobs.
+    fn write(store: &Store, n: u8, blobs: std::ops::Range<usize>) {
+        let lock = store.lock(PATIENCE).unwrap();
+        let mut writer = store.write(&lock).unwrap();
+        writer.record(name(n)).unwrap();
+        for seed in blobs {
+            writer.blob(&noise(seed)).unwrap();
+        }
+        writer.commit(false, false).unwrap();
+    }
+
+    fn lose_the_view(folder: &Path) {
+        for file in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.is_file() {
+                std::fs::remove_file(file).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_fills_several_packs_counts_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        write(&store, 1, 0..3);
+        write(&store, 2, 3..30);
+        let packs = pack_numbers(folder.path()).unwrap();
+        assert!(packs.len() > 3, "{packs:?}: the test would test nothing");
+        drop(store);
+        lose_the_view(folder.path());
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(names(&store), ["name 1", "name 2"]);
+        assert!((0..30).all(|seed| store.blob(&ObjectId::of_blob(&noise(seed))).unwrap() == noise(seed)));
+        write(&store, 3, 30..31);
+        assert!(store.verify().unwrap().damage.is_empty());
+        drop(store);
+        // Its process died before it was closed: the last bytes of the last pack are not there yet.
+        let last = folder.path().join(PACKS).join(pack_name(*packs.last().unwrap()));
+        let length = std::fs::metadata(&last).unwrap().len();
+        for cut in [1, 2_000, length - PACK_HEAD] {
+            let other = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(other.path().join(PACKS)).unwrap();
+            for pack in &packs {
+                let from = folder.path().join(PACKS).join(pack_name(*pack));
+                std::fs::copy(from, other.path().join(PACKS).join(pack_name(*pack))).unwrap();
+            }
+            let store = Store::open(other.path()).unwrap();
+            assert_eq!(names(&store), ["name 1", "name 2", "name 3"]);
+            drop(store);
+            lose_the_view(other.path());
+            // All of the third transaction goes, and the end of the second.
+            let last = other.path().join(PACKS).join(pack_name(*packs.last().unwrap()));
+            let third = transaction_starts(other.path())[2];
+            assert_eq!(third.pack, *packs.last().unwrap());
+            let file = File::options().write(true).open(&last).unwrap();
+            file.set_len(third.offset.saturating_sub(cut).max(PACK_HEAD)).unwrap();
+            let store = Store::open(other.path()).unwrap();
+            assert_eq!(names(&store), ["name 1"]);
+            write(&store, 4, 40..41);
+            assert_eq!(names(&store), ["name 1", "name 4"]);
+            assert!(store.verify().unwrap().damage.is_empty());
+            assert!(pack_numbers(other.path()).unwrap().len() <= 2, "what nobody closed goes");
+        }
+    }
+
+    fn transaction_starts(folder: &Path) -> Vec<Position> {
+        let mut starts = Vec::new();
+        read(folder, Position::default(), None, |transaction| {
+            starts.push(transaction.start);
+            Ok(())
+        })
+        .unwrap();
+        starts
+    }
+
+    /// The process died between the commit record and the rows: it was closed, so it counts. And where the rows are
+    /// refused, the writer takes back what it wrote.
+    #[test]
+    fn a_closed_transaction_without_rows_is_rolled_forward_and_a_refused_one_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        write(&store, 1, 0..1);
+        let before = std::fs::metadata(store.pack_path(1)).unwrap().len();
+        let lock = store.lock(PATIENCE).unwrap();
+        let mut writer = store.write(&lock).unwrap();
+        writer.record(name(2)).unwrap();
+        store
+            .db()
+            .execute_batch("CREATE TEMP TRIGGER refuse BEFORE INSERT ON names BEGIN SELECT raise(ABORT, 'no'); END")
+            .unwrap();
+        assert!(writer.commit(false, false).is_err());
+        assert_eq!(std::fs::metadata(store.pack_path(1)).unwrap().len(), before);
+        store.db().execute_batch("DROP TRIGGER refuse").unwrap();
+        let mut writer = store.write(&lock).unwrap();
+        writer.record(name(2)).unwrap();
+        writer.commit(false, false).unwrap();
+        drop(lock);
+        assert_eq!(names(&store), ["name 1", "name 2"]);
+        // As if only the packs had come to be written.
+        let whole = std::fs::read(store.pack_path(1)).unwrap();
+        std::fs::write(store.pack_path(1), &whole[..before as usize]).unwrap();
+        drop(store);
+        lose_the_view(folder.path());
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(names(&store), ["name 1"]);
+        std::fs::write(store.pack_path(1), &whole).unwrap();
+        drop(store.lock(PATIENCE).unwrap());
+        assert_eq!(names(&store), ["name 1", "name 2"]);
+        assert!(store.verify().unwrap().damage.is_empty());
+    }
 }
