@@ -110,7 +110,7 @@ pub fn write_prompt(out: &mut dyn Write, look: &Look, prompt: &str, most: usize)
 /// where there is nothing to start.
 ///
 /// # Errors
-/// Where there is no clipboard or nothing to start; and where the agent could be started this does not return.
+/// Where there is nothing to start; and where the agent could be started this does not return.
 pub fn go_on(
     console: &mut Console,
     done: Option<&ConversationOutcome>,
@@ -119,8 +119,14 @@ pub fn go_on(
     made: &str,
 ) -> Result<(), Failure> {
     if let (true, Some(prompt)) = (copies, done.and_then(|done| done.prompt.as_deref())) {
-        copy(prompt)?;
-        console.say("the prompt is on the clipboard");
+        // What was asked for is done, and the prompt has been printed: no reason to call it failed.
+        match copy(prompt) {
+            Ok(()) => console.say("the prompt is on the clipboard"),
+            Err(why) => {
+                let warning = console.talk.paint.warn("warning:");
+                console.say(format!("{warning} the prompt is not on the clipboard: {why}"));
+            }
+        }
     }
     match done.filter(|done| done.resume.is_some()) {
         Some(done) if resumes => Err(resume(console, done)),
@@ -135,7 +141,7 @@ pub fn go_on(
 ///
 /// # Errors
 /// Where there is neither.
-fn copy(text: &str) -> Result<(), Failure> {
+fn copy(text: &str) -> Result<(), &'static str> {
     const PROGRAMS: [&[&str]; 5] = [
         &["wl-copy"],
         &["xclip", "-selection", "clipboard"],
@@ -148,7 +154,7 @@ fn copy(text: &str) -> Result<(), Failure> {
     }
     let mut terminal = io::stderr();
     if !terminal.is_terminal() {
-        return Err(Failure::user("there is no clipboard here: neither wl-copy, xclip, xsel nor a terminal"));
+        return Err("there is neither wl-copy, xclip, xsel nor a terminal");
     }
     // OSC 52: most terminals put this on the clipboard, also through ssh.
     let _ = write!(terminal, "\x1b]52;c;{}\x07", encode_base64(text.as_bytes()));

@@ -15,7 +15,7 @@ use crate::args::Global;
 use crate::console::Console;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path, escape_view};
-use crate::gitconfig::excludes_file;
+use crate::gitconfig::{user_config, usual_excludes};
 use crate::settings;
 
 /// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
@@ -141,14 +141,14 @@ pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
     let home = home()?;
     let home_folder = variable("HOME").or_else(|| etcetera::home_dir().ok());
     let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
-    let config_folder = variable("XDG_CONFIG_HOME");
     let transcripts = claude_folder(home_folder.as_deref()).map(|folder| folder.join("projects"));
     let usual = Environment::default();
     let most_branches = settings.and_then(|settings| usize::try_from(settings.most_branches.value).ok());
     let environment = Environment {
         most_branches: most_branches.unwrap_or(usual.most_branches),
         transcripts: transcripts.map(|folder| (claude_code::NAME.to_owned(), folder)).into_iter().collect(),
-        global_excludes: excludes_file(home_folder.as_deref(), config_folder.as_deref()),
+        global_excludes: usual_excludes(home_folder.as_deref(), &|name| std::env::var_os(name)),
+        git_config: user_config(home_folder.as_deref(), &|name| std::env::var_os(name)),
         home_folder,
         agent_state,
         // Where nobody can be asked, a guess that is wrong would be found out too late.

@@ -1,45 +1,51 @@
-//! Where git's global excludes are, read from the user's git configuration.
-//!
-//! By hand and not with the `ignore` crate's function, which compiles two regular expressions for it: that took longer
-//! than opening the store, at every start.
+//! Where git's settings are, for this user and in this environment. What is in them is read by `piton_host::git`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The user's global excludes file: `core.excludesFile`, else `git/ignore` in the configuration folder.
-pub fn excludes_file(home: Option<&Path>, config_folder: Option<&Path>) -> Option<PathBuf> {
-    let config = config_folder.map(Path::to_path_buf).or_else(|| Some(home?.join(".config")));
-    let files = [home.map(|h| h.join(".gitconfig")), config.as_ref().map(|c| c.join("git/config"))];
-    let named = files.into_iter().flatten().find_map(|file| excludes_in(&read(&file)?, home));
-    named.or_else(|| Some(config?.join("git/ignore")))
-}
+use piton_engine::UserConfig;
 
-/// Larger configuration files, in bytes, are not read.
-const LARGEST: u64 = 4 << 20;
+/// A variable of the environment.
+type Variable<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
-fn read(file: &Path) -> Option<String> {
-    let bytes = piton_engine::read_bounded(file, LARGEST).ok()??;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The last `excludesFile` of the `[core]` sections of a configuration.
-fn excludes_in(text: &str, home: Option<&Path>) -> Option<PathBuf> {
-    let mut in_core = false;
-    let mut found = None;
-    for line in text.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            in_core = section.split(']').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("core"));
-        } else if let Some((key, value)) = line.split_once('=')
-            && in_core
-            && key.trim().eq_ignore_ascii_case("excludesfile")
-        {
-            let value = value.trim().trim_matches('"');
-            found = match (value.strip_prefix("~/"), home) {
-                (Some(rest), Some(home)) => Some(home.join(rest)),
-                _ => Some(PathBuf::from(value)),
-            };
+/// The settings files, as git finds them.
+pub fn user_config(home: Option<&Path>, variable: &Variable<'_>) -> UserConfig {
+    let mut files = Vec::new();
+    let is_yes = |value: OsString| !matches!(value.to_str(), Some("" | "0" | "false" | "no" | "off"));
+    if !variable("GIT_CONFIG_NOSYSTEM").is_some_and(is_yes) {
+        files.push(variable("GIT_CONFIG_SYSTEM").map_or_else(|| PathBuf::from("/etc/gitconfig"), PathBuf::from));
+    }
+    // Takes the place of both of the user's own, also where it names nothing.
+    match variable("GIT_CONFIG_GLOBAL") {
+        Some(file) => files.push(file.into()),
+        None => {
+            files.extend(config_folder(home, variable).map(|folder| folder.join("git/config")));
+            files.extend(home.map(|home| home.join(".gitconfig")));
         }
     }
-    found
+    UserConfig { files, home: home.map(Path::to_path_buf), excludes_file: given(variable) }
+}
+
+/// The excludes file where no setting names one.
+pub fn usual_excludes(home: Option<&Path>, variable: &Variable<'_>) -> Option<PathBuf> {
+    Some(config_folder(home, variable)?.join("git/ignore"))
+}
+
+fn config_folder(home: Option<&Path>, variable: &Variable<'_>) -> Option<PathBuf> {
+    let named = variable("XDG_CONFIG_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
+    named.or_else(|| Some(home?.join(".config")))
+}
+
+/// The last `core.excludesFile` of the settings that the environment itself has.
+fn given(variable: &Variable<'_>) -> Option<OsString> {
+    /// More than anybody sets.
+    const MOST: u32 = 1_000;
+    let count: u32 = variable("GIT_CONFIG_COUNT")?.to_str()?.trim().parse().ok()?;
+    let is_it = |at: &u32| {
+        let key = variable(&format!("GIT_CONFIG_KEY_{at}"));
+        key.is_some_and(|key| key.eq_ignore_ascii_case("core.excludesfile"))
+    };
+    (0..count.min(MOST)).rev().find(is_it).and_then(|at| variable(&format!("GIT_CONFIG_VALUE_{at}")))
 }
 
 #[cfg(test)]
@@ -47,16 +53,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_excludes_file_is_the_last_one_in_a_core_section() {
-        let home = Path::new("/home/u");
-        for (text, expected) in [
-            ("[core]\n\texcludesFile = ~/my/ignore\n", Some("/home/u/my/ignore")),
-            ("[Core]\nEXCLUDESFILE=\"/etc/x y\"\n[other]\nexcludesfile=/no\n", Some("/etc/x y")),
-            ("[core]\nexcludesfile = /a\n[core]\nexcludesfile = /b\n", Some("/b")),
-            ("[other \"core\"]\nexcludesfile = /a\n", None),
-            ("", None),
-        ] {
-            assert_eq!(excludes_in(text, Some(home)), expected.map(PathBuf::from), "{text:?}");
-        }
+    fn settings_are_where_git_looks_for_them() {
+        let check = |variables: &[(&str, &str)], expected: &[&str]| {
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(*value))
+            };
+            let found = user_config(Some(Path::new("/home/u")), &variable);
+            assert_eq!(found.files, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{variables:?}");
+            found
+        };
+        let usual = ["/etc/gitconfig", "/home/u/.config/git/config", "/home/u/.gitconfig"];
+        check(&[], &usual);
+        check(&[("XDG_CONFIG_HOME", "")], &usual);
+        check(&[("XDG_CONFIG_HOME", "/x")], &[usual[0], "/x/git/config", usual[2]]);
+        check(&[("GIT_CONFIG_GLOBAL", "/g"), ("XDG_CONFIG_HOME", "/x")], &["/etc/gitconfig", "/g"]);
+        check(&[("GIT_CONFIG_GLOBAL", ""), ("GIT_CONFIG_NOSYSTEM", "1")], &[""]);
+        check(
+            &[("GIT_CONFIG_SYSTEM", "/s"), ("GIT_CONFIG_NOSYSTEM", "false"), ("GIT_CONFIG_GLOBAL", "/g")],
+            &["/s", "/g"],
+        );
+        let given = [
+            ("GIT_CONFIG_COUNT", "3"),
+            ("GIT_CONFIG_KEY_0", "core.excludesFile"),
+            ("GIT_CONFIG_VALUE_0", "/a"),
+            ("GIT_CONFIG_KEY_1", "Core.ExcludesFile"),
+            ("GIT_CONFIG_VALUE_1", "/b"),
+            ("GIT_CONFIG_KEY_2", "core.pager"),
+        ];
+        assert_eq!(check(&given, &usual).excludes_file, Some("/b".into()));
     }
 }

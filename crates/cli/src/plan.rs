@@ -22,7 +22,7 @@ use crate::owners::Names;
 use crate::patch;
 use crate::skipped;
 use crate::titles::Titles;
-use crate::words::{age, grouped, label};
+use crate::words::{age, grouped, is_imported, label};
 
 pub use conflicts::write as write_conflicts;
 pub use git::write as write_git;
@@ -59,7 +59,12 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         writeln!(out, "{} the workspace's folder is gone and is made anew", paint.warn("warning:"))?;
     }
     if plan.other_folder {
-        let text = "that checkpoint was captured in another folder that stood at this path";
+        let text = match &plan.target {
+            Some(target) if is_imported(target.line) => {
+                "that checkpoint was imported: it was captured in another folder"
+            }
+            _ => "that checkpoint was captured in another folder that stood at this path",
+        };
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
     running::write(out, look, plan, &around.names)?;

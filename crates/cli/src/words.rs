@@ -109,6 +109,23 @@ pub fn cause(cause: Cause) -> &'static str {
     }
 }
 
+/// Lines from here on are imports.
+const IMPORTED: u32 = 1 << 31;
+
+/// Whether a checkpoint came with an archive.
+pub fn is_imported(line: u32) -> bool {
+    line >= IMPORTED
+}
+
+/// What to say of a checkpoint's line, in the workspace whose own line is `here`.
+pub fn of_line(line: u32, here: u32) -> &'static str {
+    match line {
+        _ if line == here => "",
+        _ if is_imported(line) => "(imported)",
+        _ => "(another folder)",
+    }
+}
+
 /// `kmzqwxyl "before refactor"`.
 pub fn label(checkpoint: &CheckpointView, paint: Paint) -> String {
     let id = paint.id(checkpoint.id.short());
@@ -120,7 +137,10 @@ pub fn label(checkpoint: &CheckpointView, paint: Paint) -> String {
 
 fn moment(then: Timestamp, format: &str) -> String {
     let time = jiff::Timestamp::from_millisecond(then.0).unwrap_or_default();
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
+    let zone = jiff::tz::TimeZone::system();
+    // A zone that the system does not know is taken for UTC, and whoever reads that must not take it for their own.
+    let mark = if zone.is_unknown() { " UTC" } else { "" };
+    format!("{}{mark}", time.to_zoned(zone).strftime(format))
 }
 
 #[cfg(test)]

@@ -46,6 +46,13 @@ fn a_session_goes_to_a_file_and_comes_to_another_store() {
     );
     assert!(said.contains(&format!("`piton log --session {}` shows it; your files are as they were", id.short())));
     assert!(to.world.snapshot().len() == 1);
+    // This folder's own checkpoint is its own still, and the last one here.
+    let log = to.ok(&["log"]);
+    assert!(!log.contains("another folder"), "{log}");
+    let flat = to.ok(&["log", "--checkpoints"]);
+    let (own, imported): (Vec<_>, Vec<_>) = flat.lines().partition(|line| !line.contains("(imported)"));
+    assert_eq!((own.len(), imported.len()), (1, 9), "{flat}");
+    assert!(own[0].starts_with("* ") && own[0].contains("good") && !own[0].contains("another folder"), "{flat}");
     assert!(to.told(&["import", place]).contains("is already here, with all that the archive has of it"));
 
     let s = id.short();

@@ -14,9 +14,10 @@ use crate::capture::About;
 use crate::draft::Seen;
 use crate::lineage::Lineage;
 use crate::outside::OutsideChanges;
+use crate::sink::{HashingSink, Trees};
 use crate::target::TargetError;
 use crate::view::{ChangedFile, CommandView};
-use crate::workspace::Workspace;
+use crate::workspace::{Standing, Workspace};
 
 /// Which changes to take back. Everything that is given must hold.
 #[derive(Clone, Debug, Default)]
@@ -291,6 +292,20 @@ impl Workspace {
             }
         }
         Ok(found)
+    }
+
+    /// The same of what is there now. Where that cannot be looked at, there is nothing to tell of it.
+    pub(crate) fn uncaptured_now(&self) -> Result<Vec<ChosenChange>, StoreError> {
+        let Ok(Standing::Same(root)) = self.standing() else { return Ok(Vec::new()) };
+        let sink = HashingSink::default();
+        let Ok(scan) = self.look_at(&root, &[], &sink) else { return Ok(Vec::new()) };
+        let fresh = sink.finish().0;
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let seen = Seen { now: scan.root, trees, index: scan.index.as_ref(), root: Some(&root) };
+        match self.uncaptured(&seen) {
+            Err(crate::OperationError::Store(error)) => Err(error),
+            found => Ok(found.unwrap_or_default()),
+        }
     }
 
     /// What changed since the last capture, and whose that is.

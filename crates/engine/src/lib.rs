@@ -33,6 +33,7 @@ mod export;
 mod fork;
 mod future;
 mod git;
+mod git_kept;
 mod git_restore;
 mod lean;
 mod leftovers;
@@ -89,7 +90,7 @@ pub use undo::UndoOptions;
 pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BUDGET, OpenError, Workspace};
 
 pub use piton_host::bounded::{open_in as open_bounded_in, read as read_bounded};
-pub use piton_host::git::{GitError, PlaceError, WriteError};
+pub use piton_host::git::{GitError, PlaceError, UserConfig, WriteError};
 pub use piton_host::process::ignored_signals;
 pub use piton_host::{Abilities, Clock, Progress, SystemClock};
 pub use piton_model as model;

@@ -257,6 +257,9 @@ impl Workspace {
         let checked = self.apply(&lock, &root, &begun)?;
         let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
         self.end(&lock, &root, &begun, &checked)?;
+        if begun.operation.git.is_some() {
+            self.forget_git_taken_back();
+        }
         drop(lock);
         if let Some(change) = &begun.operation.conversation
             && let Some(branch) = &change.branch

@@ -271,7 +271,7 @@ impl Workspace {
                 turn: turn.or(place.map(|place| place.turn)).unwrap_or(0),
                 step: step.map(|step| step.step),
                 tool: step.and_then(|step| tools.get(step)).cloned(),
-                checkpoint: checkpoint.checkpoint.id.clone(),
+                checkpoint: Some(checkpoint.checkpoint.id.clone()),
                 undone: false,
             });
         }
@@ -280,6 +280,30 @@ impl Workspace {
         for ((change, own), in_effect) in changes.iter_mut().zip(own).zip(in_effect) {
             change.undone = !in_effect;
             own.filter(|_| in_effect).into_iter().for_each(|row| together.add(row));
+        }
+        // What nobody has captured yet comes last, with the numbers by which an undo knows it.
+        for change in self.uncaptured_now()? {
+            let is_own = lineage.may_own(&change.owner);
+            if !is_own && !(options.all && change.owner == Owner::You) {
+                continue;
+            }
+            let step = match &change.owner {
+                Owner::Step { step, .. } => Some(step),
+                _ => None,
+            };
+            if is_own {
+                together.note(&change.path, change.kind, &change.owner);
+            }
+            changes.push(NumberedChange {
+                number: if is_own { numbers.next() } else { None },
+                at: self.environment.clock.now(),
+                turn: change.owner.turn().map_or(0, |(_, turn)| turn),
+                step: step.map(|step| step.step),
+                tool: step.and_then(|step| tools.get(step)).cloned(),
+                checkpoint: None,
+                undone: false,
+                change: change.file(),
+            });
         }
         let mut unlisted = Counts::default();
         let mut yours_unlisted = Counts::default();
@@ -477,10 +501,15 @@ struct Together(BTreeMap<WorkspacePath, (ChangeKind, ChangeKind, Owner)>);
 
 impl Together {
     fn add(&mut self, row: &ChangeRow) {
-        self.0
-            .entry(row.path.clone())
-            .and_modify(|(_, last, owner)| (*last, *owner) = (row.kind, row.owner.clone()))
-            .or_insert((row.kind, row.kind, row.owner.clone()));
+        self.note(&row.path, row.kind, &row.owner);
+    }
+
+    fn note(&mut self, path: &WorkspacePath, kind: ChangeKind, owner: &Owner) {
+        self.0.entry(path.clone()).and_modify(|(_, last, by)| (*last, *by) = (kind, owner.clone())).or_insert((
+            kind,
+            kind,
+            owner.clone(),
+        ));
     }
 
     fn files(&self) -> Vec<ChangedFile> {

@@ -29,7 +29,7 @@ pub use branches::{
 };
 pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, OriginView};
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
-pub use git::{Exported, ExportedCommit, GitPlanView};
+pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
 pub use operations::{
     Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations,
     OutsideAct, OutsideView, PlanView,
@@ -70,6 +70,10 @@ impl From<&WorkspacePath> for PathView {
 /// A path of the system, for people: a folder whose name is not UTF-8 must not keep a document from being written.
 fn readable<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
+}
+
+fn all_readable<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(paths.iter().map(|path| path.display().to_string()))
 }
 
 /// Something that was left out, and why.

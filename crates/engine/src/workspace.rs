@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use piton_host::git::UserConfig;
 use piton_host::{Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock, probe};
 use piton_model::{Record, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
@@ -32,6 +33,8 @@ pub struct Environment {
     pub home_folder: Option<PathBuf>,
     /// Git's global excludes file.
     pub global_excludes: Option<PathBuf>,
+    /// Where git's settings are, which may name another one.
+    pub git_config: UserConfig,
     /// State folders of agents, which are never captured.
     pub agent_state: Vec<PathBuf>,
     /// Where agents keep their transcripts, folder by folder, with the agent's name. Nothing else is read as one, and no
@@ -58,6 +61,7 @@ impl Default for Environment {
         Self {
             home_folder: None,
             global_excludes: None,
+            git_config: UserConfig::default(),
             agent_state: Vec::new(),
             transcripts: Vec::new(),
             most_branches: MOST_BRANCHES,
@@ -306,6 +310,11 @@ impl Workspace {
         &self.recovered
     }
 
+    /// The line of the folder that is captured here now: checkpoints of another line are another folder's, or imported.
+    pub fn line(&self) -> u32 {
+        self.record.line
+    }
+
     pub(crate) fn standing(&self) -> io::Result<Standing> {
         match Root::open(&self.path) {
             Ok(root) if root.identity().is_same(&self.record.root) => Ok(Standing::Same(root)),
@@ -321,6 +330,7 @@ impl Workspace {
         let usual = RuleOptions::default();
         RuleOptions {
             global_excludes: self.environment.global_excludes.clone(),
+            git: self.environment.git_config.clone(),
             never,
             largest_file: self.environment.largest_file.unwrap_or(usual.largest_file),
             largest_ignored_file: self.environment.largest_ignored_file.unwrap_or(usual.largest_ignored_file),

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use piton_engine::view::KeptGitState;
 use piton_engine::{OperationError, RedoOptions, RewindOptions};
 use piton_host::fail;
 use piton_testkit::{Snapshot, World, git};
@@ -121,4 +122,40 @@ fn a_crash_at_any_step_leaves_files_and_repository_both_old_or_both_new() {
         assert!(world.open().status().unwrap().pending.is_empty(), "died at step {step}");
     }
     assert!(olds > 10 && news > 1, "{olds} old, {news} new");
+}
+
+/// What is under `refs/piton`, by the beginning of the operations' ids.
+fn kept(world: &World) -> Vec<String> {
+    let said = git(&world.ws(), &["for-each-ref", "--format=%(refname)", "refs/piton/"]);
+    let mut all: Vec<_> = said.lines().map(|line| line.split('/').nth(2).unwrap().to_owned()).collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn what_was_kept_for_an_operation_goes_when_it_can_no_longer_be_taken_back() {
+    let (world, id) = gone_on();
+    let first = world.open().rewind_now(&id, &with_git()).unwrap().operation.unwrap().id.to_string();
+    assert_eq!(kept(&world), [first.clone()]);
+    // The redo moves git too, and with that the rewind's references are nobody's; its own stay.
+    let second = world.open().redo_now(&RedoOptions::default()).unwrap().operation.unwrap().id.to_string();
+    assert_eq!(kept(&world), [second.clone()]);
+    let third = world.open().rewind_now(&id, &with_git()).unwrap().operation.unwrap().id.to_string();
+    let both = || {
+        let mut both = vec![second.clone(), third.clone()];
+        both.sort();
+        both
+    };
+    assert_eq!(kept(&world), both());
+    // Both can be taken back, one after the other.
+    assert_eq!(world.open().forget_old_git().unwrap(), []);
+    assert_eq!(kept(&world), both());
+
+    // Another workspace's are not touched, and once the repository has moved on these are of no use.
+    git(&world.ws(), &["update-ref", "refs/piton/kkkkkkkkkkkkkkkk/head", "HEAD"]);
+    git(&world.ws(), &["commit", "-qm", "meanwhile"]);
+    let states: Vec<_> = world.open().kept_git().unwrap().iter().map(|one| one.state).collect();
+    assert_eq!(states, [KeptGitState::Moved, KeptGitState::Moved, KeptGitState::Unknown]);
+    assert_eq!(world.open().forget_old_git().unwrap().len(), 2);
+    assert_eq!(kept(&world), ["kkkkkkkkkkkkkkkk"]);
 }

@@ -14,6 +14,7 @@ mod cached;
 mod changed;
 pub mod command;
 mod config;
+mod excludes;
 mod files;
 mod hash;
 mod index;
@@ -45,6 +46,7 @@ use hash::Id;
 use index::Index;
 
 pub use command::{Git, GitError};
+pub use excludes::{UserConfig, excludes_file};
 pub use objects::{ObjectError, Objects};
 pub use place::{Place, PlaceError};
 pub use seen::SeenByCapture;

@@ -16,6 +16,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use piton_model::{SkipReason, WorkspacePath};
 
 use crate::bounded;
+use crate::git::{UserConfig, excludes_file};
 use crate::pattern::translate;
 use crate::root::Root;
 
@@ -30,8 +31,10 @@ const LARGEST_POINTER: u64 = 64 << 10;
 /// What the caller may choose.
 #[derive(Clone, Debug)]
 pub struct RuleOptions {
-    /// Git's global excludes file of the user.
+    /// Git's global excludes file of the user, where no setting of git's names one.
     pub global_excludes: Option<PathBuf>,
+    /// Where git's settings are.
+    pub git: UserConfig,
     /// Absolute paths that are never captured, and why.
     pub never: Vec<(PathBuf, SkipReason)>,
     /// Files over this are skipped.
@@ -47,6 +50,7 @@ impl Default for RuleOptions {
     fn default() -> Self {
         Self {
             global_excludes: None,
+            git: UserConfig::default(),
             never: Vec::new(),
             largest_file: 2 << 30,
             largest_ignored_file: 1 << 20,
@@ -109,7 +113,8 @@ impl Rules {
             bytes
         };
 
-        let global = options.global_excludes.as_deref().and_then(&mut read);
+        let excludes = excludes_file(root.path(), &options.git).or_else(|| options.global_excludes.clone());
+        let global = excludes.as_deref().and_then(&mut read);
         let mut above = Vec::new();
         if !root.path().join(".git").exists() {
             // A workspace inside a repository: the rules above it hold as well.

@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::escape::escape_view;
 use crate::owners::Names;
 use crate::table::{Cell, Style, Text, line, widest};
-use crate::words;
+use crate::{settings, words};
 
 /// List what a session changed, numbered, with ages
 ///
@@ -49,7 +49,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         other => other.into(),
     })?;
     let names = if console.is_json() { Names::default() } else { Names::of(&workspace.sessions()?.sessions) };
-    console.print(&changes, |out, look| write(out, look, &changes, &names))
+    console.print(&changes, |out, look| write(out, look, &changes, &names))?;
+    if !settings::find(Some(workspace.path())).settings.automatic.value {
+        console
+            .advise("`capture.automatic` is off: turns are not captured, and what they changed is known only in parts");
+    }
+    Ok(())
 }
 
 /// A line for each, and the sum.
@@ -59,7 +64,11 @@ fn write(out: &mut dyn Write, look: &Look, all: &SessionChanges, names: &Names) 
         .iter()
         .map(|change| {
             let number = change.number.map(|number| format!("[{number}]")).unwrap_or_default();
-            (number, what(change), words::age(change.at, look.now), who(change, names))
+            let age = match change.checkpoint {
+                Some(_) => words::age(change.at, look.now),
+                None => "not captured yet".to_owned(),
+            };
+            (number, what(change), age, who(change, names))
         })
         .collect();
     let numbers = widest(rows.iter().map(|(number, ..)| number.len()));

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use piton_agents::claude_code::settings::{self as hooks, HookCommand, InstalledHook};
 use piton_agents::{Adapter, claude_code};
-use piton_engine::view::FolderState;
+use piton_engine::view::{FolderState, KeptGit, KeptGitState};
 use piton_engine::{Abilities, OpenError, Workspace};
 use serde::Serialize;
 
@@ -281,6 +281,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         let hint = if status.room == 0 { more_room(status.budget) } else { "`piton log` shows every gap".to_owned() };
         checks.problem("gap", found, hint);
     }
+    check_kept_git(checks, &workspace, console);
     let Ok(sessions) = workspace.sessions() else { return };
     let live = sessions.sessions.iter().filter(|session| session.live).count() as u64;
     if let Some(last) = sessions.sessions.first() {
@@ -316,6 +317,39 @@ fn check_filesystem(checks: &mut Checks, workspace: &Workspace) {
             "let nothing else write there during a rewind: a file that is made in that instant may be overwritten",
         ),
         Err(error) => checks.note(WHAT, error.to_string(), "captures work; a rewind may be refused"),
+    }
+}
+
+/// Looks at what earlier operations keep in the user's repository and nobody needs any more.
+fn check_kept_git(checks: &mut Checks, workspace: &Workspace, console: &Console) {
+    const WHAT: &str = "git";
+    // Without git nothing was kept, or it cannot be listed; neither keeps a capture from working.
+    let kept = workspace.kept_git().unwrap_or_default();
+    let is_old = |one: &&KeptGit| matches!(one.state, KeptGitState::TakenBack | KeptGitState::Moved);
+    let old: Vec<String> = kept
+        .iter()
+        .filter(is_old)
+        .map(|one| {
+            let age = one.began_at.map(|at| age(at, console.look.now)).unwrap_or_default();
+            format!("{} ({age})", one.operation.short())
+        })
+        .collect();
+    if !old.is_empty() {
+        let found = format!("refs/piton/ keeps what can no longer be taken back, of operations {}", old.join(", "));
+        checks.note(WHAT, found, "`piton ops --forget-git` removes it");
+    }
+    let unknown: Vec<String> = kept
+        .iter()
+        .filter(|one| one.state == KeptGitState::Unknown)
+        .map(|one| format!("refs/piton/{}/", one.operation))
+        .collect();
+    if !unknown.is_empty() {
+        let found = format!("{} is of another workspace's store, or of one that is gone", unknown.join(", "));
+        checks.note(
+            WHAT,
+            found,
+            "if it is gone, `git update-ref -d REF` removes what `git for-each-ref refs/piton` lists",
+        );
     }
 }
 

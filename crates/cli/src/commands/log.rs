@@ -109,7 +109,7 @@ fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result
         let names = Names::of(&workspace.sessions()?.sessions);
         (Titles::of_all(workspace, &names)?, names)
     };
-    console.print(&log, |out, look| checkpoints::write(out, look, &log, &titles, &names))?;
+    console.print(&log, |out, look| checkpoints::write(out, look, &log, workspace.line(), &titles, &names))?;
     if log.total == 0 {
         console.advise("nothing has been captured here yet; `piton checkpoint` captures the workspace");
     }
@@ -130,7 +130,7 @@ pub fn around(workspace: &Workspace, shown: &Timeline) -> Result<Around, Failure
     let names = Names::of(&sessions);
     let any = shown.entries.iter().any(|entry| matches!(entry, LogEntry::Operation(_)));
     let titles = if any { Titles::of_all(workspace, &names)? } else { Titles::default() };
-    Ok(Around { names, sessions, titles })
+    Ok(Around { names, sessions, titles, line: workspace.line() })
 }
 
 /// The moment that an age means.

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use piton_engine::model::Counts;
-use piton_engine::view::{OperationStatus, OperationView, Operations};
+use piton_engine::view::{KeptGit, OperationStatus, OperationView, Operations};
 use piton_engine::{DiffOptions, Workspace};
+use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -27,16 +28,30 @@ pub struct Args {
     /// At most so many
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<usize>,
+    /// Remove the references (`refs/piton/…`) of operations whose git state can no longer be taken back, and list them
+    #[arg(long, conflicts_with = "limit")]
+    forget_git: bool,
+}
+
+/// What `--forget-git --json` prints.
+#[derive(Serialize)]
+struct Forgotten {
+    forgotten: Vec<KeptGit>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   piton ops
   piton undo --op kmzq            takes back that one
+  piton ops --forget-git          after `rewind --git`: clears up in the repository
   piton ops -n 1 --json | jq -r '.operations[].id'";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
+    if args.forget_git {
+        let forgotten = Forgotten { forgotten: workspace.forget_old_git()? };
+        return console.print(&forgotten, |out, look| write_forgotten(out, look, &forgotten.forgotten));
+    }
     let all = workspace.operations()?.operations;
     let limit = args.limit.unwrap_or(usize::MAX).min(all.len());
     let shown = Operations { operations: all[..limit].to_vec() };
@@ -53,6 +68,18 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         let rest = words::grouped((all.len() - limit) as u64);
         let text = console.talk.paint.dim(format!("{rest} older; without -n all are listed"));
         console.advise(text);
+    }
+    Ok(())
+}
+
+fn write_forgotten(out: &mut dyn Write, look: &Look, forgotten: &[KeptGit]) -> io::Result<()> {
+    if forgotten.is_empty() {
+        return writeln!(out, "nothing to remove: whatever is kept in the repository can still be taken back");
+    }
+    for one in forgotten {
+        let age = one.began_at.map(|at| words::age(at, look.now)).unwrap_or_default();
+        let count = words::plural(one.references, "reference");
+        writeln!(out, "removed {count} of operation {}, {age}", look.paint.id(one.operation.short()))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use piton_model::CheckpointId;
+use piton_model::{CheckpointId, OperationId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::PathView;
@@ -83,4 +83,31 @@ pub struct ExportedCommit {
     /// The turn, where it is one's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
+}
+
+/// What one operation keeps reachable in the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptGit {
+    /// Which.
+    pub operation: OperationId,
+    /// When it began; none where this store does not know it.
+    pub began_at: Option<Timestamp>,
+    /// How many references.
+    pub references: u64,
+    /// Whether anything needs them.
+    pub state: KeptGitState,
+}
+
+/// Whether anything needs what an operation keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeptGitState {
+    /// The operation can be taken back.
+    Needed,
+    /// It was taken back, or rolled back.
+    TakenBack,
+    /// The repository was moved since, so its state can no longer be taken back.
+    Moved,
+    /// Another store's operation, or that of one that is gone.
+    Unknown,
 }

@@ -76,6 +76,7 @@ pub struct PlanView {
     pub missing_folder: bool,
     /// Other workspaces that the target's session worked in; they are rewound only on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(serialize_with = "super::all_readable")]
     pub other_workspaces: Vec<PathBuf>,
     /// Set where the repository is at another commit than it was at the target; it stays where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -246,6 +247,7 @@ pub struct OperationOutcome {
     pub verified: bool,
     /// Other workspaces that the target's session worked in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(serialize_with = "super::all_readable")]
     pub other_workspaces: Vec<PathBuf>,
     /// What was done in those, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -230,8 +230,8 @@ pub struct NumberedChange {
     pub step: Option<u32>,
     /// The step's tool.
     pub tool: Option<String>,
-    /// The checkpoint that has it.
-    pub checkpoint: CheckpointId,
+    /// The checkpoint that has it; none where nobody has captured it yet.
+    pub checkpoint: Option<CheckpointId>,
     /// It was taken back: by an undo, or by a rewind that went past it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,

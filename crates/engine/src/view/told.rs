@@ -22,6 +22,7 @@ pub struct Told {
     pub left: Option<LeftBehind>,
     /// Set at the first prompt of a branch that goes on in another folder than its conversation knows: that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "super::git::some_readable")]
     pub moved_from: Option<PathBuf>,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Config {
 }
 
 /// Larger ones are not read.
-const LARGEST: u64 = 4 << 20;
+pub(super) const LARGEST: u64 = 4 << 20;
 
 impl Config {
     /// Reads a repository's settings, and a worktree's own where it has some.
@@ -111,7 +111,7 @@ impl Config {
 }
 
 /// Git's words for yes; a key without a value is one.
-fn is_true(value: Option<&[u8]>) -> bool {
+pub(super) fn is_true(value: Option<&[u8]>) -> bool {
     value.is_none_or(|v| {
         [&b"true"[..], b"yes", b"on"].iter().any(|word| v.eq_ignore_ascii_case(word))
             || std::str::from_utf8(v).is_ok_and(|v| v.parse::<i64>().is_ok_and(|n| n != 0))
@@ -120,7 +120,13 @@ fn is_true(value: Option<&[u8]>) -> bool {
 
 /// Tells each setting: its section and key in small letters, and its value. Subsections are told by their section.
 fn parse(bytes: &[u8], each: &mut impl FnMut(&str, &str, Option<&[u8]>)) {
+    parse_all(bytes, &mut |section, _, key, value| each(section, key, value));
+}
+
+/// The same with the name of the subsection, which is empty where there is none.
+pub(super) fn parse_all(bytes: &[u8], each: &mut impl FnMut(&str, &[u8], &str, Option<&[u8]>)) {
     let mut section = String::new();
+    let mut subsection: Vec<u8> = Vec::new();
     let mut rest = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     loop {
         let blank = rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
@@ -132,14 +138,19 @@ fn parse(bytes: &[u8], each: &mut impl FnMut(&str, &str, Option<&[u8]>)) {
                 let name = rest[1..].iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'));
                 section = name.map(|b| b.to_ascii_lowercase() as char).collect();
                 // The rest of a heading is a quoted name, in which `]` means nothing.
+                subsection.clear();
                 let mut is_quoted = false;
                 let mut at = 1;
                 while let Some(byte) = rest.get(at) {
                     match byte {
                         b'"' => is_quoted = !is_quoted,
-                        b'\\' if is_quoted => at += 1,
+                        b'\\' if is_quoted => {
+                            at += 1;
+                            subsection.extend(rest.get(at));
+                        }
                         b']' if !is_quoted => break,
                         b'\n' => break,
+                        byte if is_quoted => subsection.push(*byte),
                         _ => {}
                     }
                     at += 1;
@@ -158,12 +169,12 @@ fn parse(bytes: &[u8], each: &mut impl FnMut(&str, &str, Option<&[u8]>)) {
                 match rest.strip_prefix(b"=") {
                     Some(after) => {
                         let (value, after) = parse_value(after);
-                        each(&section, &key, Some(&value));
+                        each(&section, &subsection, &key, Some(&value));
                         rest = after;
                     }
                     None => {
                         if !key.is_empty() {
-                            each(&section, &key, None);
+                            each(&section, &subsection, &key, None);
                         }
                         rest = after_line(rest);
                     }

@@ -13,16 +13,17 @@ use crate::titles::Titles;
 use crate::words;
 
 /// One line for each checkpoint.
-pub fn write(out: &mut dyn Write, look: &Look, log: &Log, titles: &Titles, names: &Names) -> io::Result<()> {
-    let newest = log.checkpoints.first().map(|c| c.line);
+pub fn write(out: &mut dyn Write, look: &Look, log: &Log, here: u32, titles: &Titles, names: &Names) -> io::Result<()> {
+    // The newest one that was captured here, which an import does not change.
+    let newest = log.checkpoints.iter().position(|c| c.line == here).unwrap_or(0);
     let rows: Vec<_> =
         log.checkpoints.iter().map(|c| (words::age(c.created_at, look.now), description(c, titles, names))).collect();
     let ages = widest(rows.iter().map(|(age, _)| age.len())) + 2;
     // Names are aligned up to a width that leaves short ones near their counts.
     let texts = widest(rows.iter().map(|(_, text)| text.width())).min(56);
     for (at, (checkpoint, (age, text))) in log.checkpoints.iter().zip(&rows).enumerate() {
-        let marker = if at == 0 { Text::new(Style::Bold, "*") } else { Text::default() };
-        let other = if Some(checkpoint.line) == newest { "" } else { "(another folder)" };
+        let marker = if at == newest { Text::new(Style::Bold, "*") } else { Text::default() };
+        let other = words::of_line(checkpoint.line, here);
         let counts = words::signs(&checkpoint.changes, look.paint);
         let counts = Cell { width: words::signs(&checkpoint.changes, Paint::none()).len(), painted: counts };
         // A file gets all of a long one.

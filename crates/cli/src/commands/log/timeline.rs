@@ -37,6 +37,8 @@ pub struct Around {
     pub sessions: Vec<SessionView>,
     /// What operations are called.
     pub titles: Titles,
+    /// The line of the folder that is captured now.
+    pub line: u32,
 }
 
 /// Narrower than this, words give way.
@@ -85,10 +87,7 @@ struct Below {
 
 fn rows(look: &Look, timeline: &Timeline, around: &Around, detail: Detail, narrow: bool) -> Vec<Row> {
     let age = |at: Timestamp| if narrow { words::short_age(at, look.now) } else { words::age(at, look.now) };
-    let line = timeline.entries.iter().find_map(|entry| match entry {
-        LogEntry::Checkpoint { checkpoint, .. } | LogEntry::Yours { checkpoint, .. } => Some(checkpoint.line),
-        _ => None,
-    });
+    let line = around.line;
     let several = timeline.sessions.len() > 1;
     let mut told: Option<SessionId> = None;
     let mut rows = Vec::new();
@@ -244,7 +243,7 @@ fn of_step(turn: &TurnView, step: &StepView, is_running: bool, names: &Names) ->
 fn of_checkpoint(
     checkpoint: &CheckpointView,
     files: &[ChangedFile],
-    line: Option<u32>,
+    line: u32,
     around: &Around,
     detail: Detail,
 ) -> Row {
@@ -291,8 +290,8 @@ fn of_operation(operation: &OperationView, around: &Around) -> Row {
     Row { marker: Text::new(Style::Bold, marker), text, ..Row::default() }
 }
 
-fn other_folder(checkpoint: &CheckpointView, line: Option<u32>) -> Text {
-    if Some(checkpoint.line) == line { Text::default() } else { Text::new(Style::Dim, "(another folder)") }
+fn other_folder(checkpoint: &CheckpointView, line: u32) -> Text {
+    Text::new(Style::Dim, words::of_line(checkpoint.line, line))
 }
 
 fn style_of(owner: &Owner) -> Style {
@@ -523,6 +522,7 @@ mod tests {
         let timeline = json!({ "entries": entries, "total": total, "sessions": sessions });
         let timeline: Timeline = serde_json::from_value(timeline).unwrap();
         let around = Around {
+            line: 1,
             names: Names::of(&timeline.sessions),
             sessions: timeline.sessions.clone(),
             titles: Titles::new(
