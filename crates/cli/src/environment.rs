@@ -9,14 +9,14 @@ use etcetera::BaseStrategy;
 use piton_agents::claude_code;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Recovered;
-use piton_engine::{Engine, Environment, InitOptions, OpenError, Workspace};
+use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
 
 use crate::args::Global;
 use crate::console::Console;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::gitconfig::{user_config, usual_excludes};
-use crate::settings;
+use crate::{hook, settings};
 
 /// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
 /// agent's transcript back while it writes to it would break the conversation that the user is in.
@@ -79,7 +79,31 @@ impl Surroundings {
         let folder = self.folder()?;
         let workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
         announce(console, workspace.recovered());
+        self.say_left_out(console);
         Ok(workspace)
+    }
+
+    /// Says that the current folder is not captured, where it is not.
+    fn say_left_out(&self, console: &mut Console) {
+        if let Some((left_out, root)) = self.left_out() {
+            let note = console.talk.paint.warn("note:");
+            console.advise(format!("{note} {}", hook::unprotected_note(&left_out, &root)));
+        }
+    }
+
+    /// The current folder or one around it, where the workspace that it belongs to leaves it out; and that workspace.
+    pub fn left_out(&self) -> Option<(LeftOut, PathBuf)> {
+        let located = self.engine.located(&self.here).ok().filter(|_| self.chosen.is_none())?;
+        Some((located.left_out?, located.root))
+    }
+
+    /// Says that a worktree's store has not always been there, and which one has what was before.
+    pub fn say_earlier_turns(&self, console: &mut Console, workspace: &Workspace) {
+        // What cannot be told is no reason to fail.
+        if let Ok(Some(around)) = self.engine.earlier_turns(workspace.path()) {
+            let note = console.talk.paint.warn("note:");
+            console.advise(format!("{note} {}", earlier_turns(&around)));
+        }
     }
 
     /// The same, for checking the store: nothing is ended first, since the store may be too damaged for that.
@@ -101,6 +125,7 @@ impl Surroundings {
             Err(error) => Err(error.into()),
             Ok(workspace) => {
                 announce(console, workspace.recovered());
+                self.say_left_out(console);
                 Ok(workspace)
             }
         }
@@ -120,12 +145,26 @@ impl Surroundings {
             return Failure::user(format!("{} is no folder, and no workspace that was there", escape_path(path)))
                 .hint("`--workspace DIR` means another folder");
         }
+        if let Some(refusal) = self.engine.refusal(path) {
+            return refusal.into();
+        }
+        if let Ok(Some(around)) = self.engine.earlier_turns(path) {
+            return Failure::from(error).hint(earlier_turns(&around));
+        }
         let around = self.engine.locate(folder).ok().filter(|around| self.engine.workspaces().contains(around));
         match around {
             Some(around) => Failure::from(error).hint(format!("it is inside the workspace {}", escape_path(&around))),
             None => error.into(),
         }
     }
+}
+
+fn earlier_turns(around: &Path) -> String {
+    let around = escape_path(around);
+    format!(
+        "this worktree's own store is younger than the worktree; earlier turns are in that of {around}: \
+         `piton log --workspace {around}`"
+    )
 }
 
 /// Piton's home: where stores are, and the hook's log.

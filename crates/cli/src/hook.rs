@@ -10,6 +10,7 @@ mod inside;
 mod log;
 mod stdin;
 mod told;
+mod unprotected;
 mod watchdog;
 mod weakened;
 
@@ -24,9 +25,10 @@ use std::time::{Duration, Instant};
 use piton_agents::claude_code::command::piton_command;
 use piton_agents::claude_code::transcript;
 use piton_agents::{Adapter, Event, Reply, Report};
+use piton_engine::model::SessionId;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Observed;
-use piton_engine::{Engine, ObserveError, ObserveOptions, TurnFound};
+use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, TurnFound};
 
 use self::log::Line;
 use self::watchdog::Watchdog;
@@ -36,6 +38,7 @@ use crate::escape::{escape, escape_path};
 use crate::settings;
 
 pub use self::log::path as log_path;
+pub use self::unprotected::note as unprotected_note;
 pub use self::weakened::weakened;
 
 /// The word that leads here.
@@ -140,10 +143,13 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     let cwd = report.cwd.take().or_else(|| std::env::current_dir().ok());
     let cwd = cwd.ok_or("error: the report does not say where the agent works, and the current folder is gone")?;
     let engine = environment::engine(None).map_err(|failure| format!("error: {}", text_of(failure)))?;
-    let root = engine.locate(&cwd).unwrap_or_else(|_| cwd.clone());
-    if is_own(&root) {
-        return Err(format!("error: {} is piton's own folder, which is no workspace", escape_path(&root)));
+    if is_own(&cwd) {
+        return Err(format!("error: {} is piton's own folder, which is no workspace", escape_path(&cwd)));
     }
+    let session = SessionId::of(&report.agent, &report.session);
+    let place = engine.event_place(&cwd, &engine.workspaces_of(&session));
+    let place = place.unwrap_or_else(|_| EventPlace { root: cwd.clone(), left_out: None });
+    let root = place.root.clone();
     if let Event::Prompt { text } = &report.event
         && let Some(typed) = piton_command(text)
     {
@@ -175,17 +181,19 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         automatic: settings.automatic.value,
         deadline: Some(deadline),
         count_turns: adapter.has_transcript().then_some(&count),
+        place: Some(&place),
         ..ObserveOptions::default()
     };
     let observed = engine.observe(&report, &options);
     watchdog.observed();
+    let once = |warning: Option<String>| warning.filter(|warning| engine.is_news(&session, warning));
     let (observed, others) = match observed {
         Ok(observed) => observed,
+        // Where not even a gap could be recorded, the log is the only one to tell of it at each event; the user hears of
+        // it once.
         Err(error) => {
-            // Not even a gap could be recorded, so nobody can know whether the user was told before: at each prompt, then.
-            let line = not_captured(&error.to_string());
-            let is_for_user = matches!(&report.event, Event::Prompt { .. } | Event::SessionStarted { .. });
-            let reply = if is_for_user { Reply::Line(line) } else { Reply::Nothing };
+            let warning = unprotected::refusal(&error).unwrap_or_else(|| not_captured(&error.to_string()));
+            let reply = with_line(Reply::Nothing, once(Some(warning)));
             return Ok((reply, format!("gap: {error}{}", remarks(&mistakes))));
         }
     };
@@ -198,14 +206,18 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         };
         outcome += &format!("; {}: {came}", escape_path(path));
     }
+    if let Some(left_out) = &place.left_out {
+        outcome += &unprotected::remark(left_out);
+    }
     outcome += &remarks(&mistakes);
+    let warning = once(unprotected::warning(&place));
     if let Event::Prompt { .. } = &report.event {
         let elsewhere = others.iter().filter_map(|(path, other)| Some((path.as_path(), other.as_ref().ok()?)));
         let reply = told::reply(&observed, &root, elsewhere, settings.tell_agent.value);
-        return Ok((with_first_gap(reply, &observed, &others), outcome));
+        return Ok((with_line(with_first_gap(reply, &observed, &others), warning), outcome));
     }
     let reply = line_for_user(&engine, &root, &report, &observed, &settings);
-    Ok((with_first_gap(reply, &observed, &others), outcome))
+    Ok((with_line(with_first_gap(reply, &observed, &others), warning), outcome))
 }
 
 /// Adds the first gap of a session to what is said, here or in another of its workspaces.
@@ -215,18 +227,24 @@ fn with_first_gap(reply: Reply, observed: &Observed, others: &[(PathBuf, Result<
         Some(not_captured(&format!("{}: {reason}", escape_path(path))))
     });
     let gaps = observed.first_gap.iter().map(|reason| not_captured(reason)).chain(others);
-    gaps.fold(reply, |reply, gap| match reply {
-        Reply::Nothing => Reply::Line(gap),
-        Reply::Line(line) => Reply::Line(format!("{line} · {gap}")),
-        Reply::Context(context) => Reply::Both { line: gap, context },
-        Reply::Both { line, context } => Reply::Both { line: format!("{line} · {gap}"), context },
-        answer @ Reply::Answer(_) => answer,
-    })
+    gaps.fold(reply, |reply, gap| with_line(reply, Some(gap)))
 }
 
 /// What the user reads where something was not captured. Said once in a session, so it says how to hear more.
 fn not_captured(reason: &str) -> String {
     format!("piton: warning: not captured: {}; `piton status` tells more", escape(reason))
+}
+
+/// A reply with a line more for the user, which comes first.
+fn with_line(reply: Reply, line: Option<String>) -> Reply {
+    let Some(line) = line else { return reply };
+    match reply {
+        Reply::Nothing => Reply::Line(line),
+        Reply::Line(other) => Reply::Line(format!("{line}\n{other}")),
+        Reply::Context(context) => Reply::Both { line, context },
+        Reply::Both { line: other, context } => Reply::Both { line: format!("{line}\n{other}"), context },
+        answer @ Reply::Answer(_) => answer,
+    }
 }
 
 fn outcome_of(observed: &Observed) -> String {
@@ -242,9 +260,9 @@ fn remarks(mistakes: &[String]) -> String {
 }
 
 /// Whether a folder is piton's home or in it.
-fn is_own(root: &Path) -> bool {
+fn is_own(folder: &Path) -> bool {
     let home = environment::home().ok().and_then(|home| home.canonicalize().ok());
-    home.is_some_and(|home| root.canonicalize().is_ok_and(|root| root.starts_with(home)))
+    home.is_some_and(|home| folder.canonicalize().is_ok_and(|folder| folder.starts_with(home)))
 }
 
 /// At the beginning of a session that is less protected than its user may think; and at the end of a turn that changed

@@ -17,6 +17,7 @@ use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 
 use crate::capture::{About, Attention, CaptureError, Taken, window_of};
 use crate::notice::Notice;
+use crate::place::EventPlace;
 use crate::sink::Trees;
 use crate::view::{CheckpointView, Observed};
 use crate::workspace::Workspace;
@@ -43,11 +44,13 @@ pub struct ObserveOptions<'a> {
     pub embedded: bool,
     /// The turn and step that another workspace of the same session gave to this event.
     pub elsewhere: Option<Elsewhere>,
+    /// Where the event is captured ([`crate::Engine::event_place`]), where the caller has asked already.
+    pub place: Option<&'a EventPlace>,
 }
 
 impl Default for ObserveOptions<'_> {
     fn default() -> Self {
-        Self { automatic: true, deadline: None, count_turns: None, embedded: false, elsewhere: None }
+        Self { automatic: true, deadline: None, count_turns: None, embedded: false, elsewhere: None, place: None }
     }
 }
 
@@ -120,8 +123,8 @@ impl Workspace {
                 Ok(None)
             }
         };
-        let (checkpoint, gap) = match captured {
-            Ok(checkpoint) => (checkpoint, None),
+        let (captured, gap) = match captured {
+            Ok(captured) => (captured, None),
             Err(error) => {
                 let reason = error.to_string();
                 let gap = Gap {
@@ -150,6 +153,7 @@ impl Workspace {
             Some(first) if self.store.gaps(Some(&context.session))?.len() == gaps.len() => Some(first.reason.clone()),
             _ => None,
         };
+        let (checkpoint, worktrees) = captured.unzip();
         let _ = self.store.tidy(&lock);
         drop(lock);
         self.tell_of(&context, &report.event, checkpoint.as_ref(), gap.as_ref());
@@ -169,6 +173,7 @@ impl Workspace {
             checkpoint,
             gap,
             first_gap,
+            worktrees: worktrees.unwrap_or_default(),
         })
     }
 
@@ -179,7 +184,7 @@ impl Workspace {
         context: &Context,
         cause: Cause,
         options: &ObserveOptions<'_>,
-    ) -> Result<Option<CheckpointView>, CaptureError> {
+    ) -> Result<Option<(CheckpointView, Vec<PathBuf>)>, CaptureError> {
         let root = self.root_to_capture(lock)?;
         let named = context.step.as_ref().map(|row| &row.step.paths[..]).unwrap_or_default();
         let mut forced: Vec<WorkspacePath> = Vec::new();
@@ -191,7 +196,8 @@ impl Workspace {
             let mut left_out = Vec::new();
             for path in named.iter().filter(|path| !forced.contains(path)) {
                 let found = diff::lookup(&trees, &taken.scan.root.tree, path)?;
-                if matches!(found, Some(Entry::Skipped { reason }) if reason.is_by_rule()) {
+                let is_by_rule = matches!(found, Some(Entry::Skipped { reason }) if reason.is_by_rule());
+                if is_by_rule && !self.is_in_a_worktree(path) {
                     left_out.push(path.clone());
                 }
             }
@@ -219,8 +225,15 @@ impl Workspace {
         self.note_what_ends(&mut writer, report, context)?;
         writer.record(Record::Checkpoint(row.checkpoint))?;
         writer.commit(false, keeps_index)?;
+        let worktrees = scan.skipped.iter().filter(|(_, reason)| *reason == SkipReason::Worktree);
+        let worktrees = worktrees.map(|(path, _)| self.path.join(path.as_path())).collect();
         self.keep_index(scan, keeps_index);
-        Ok(Some(view))
+        Ok(Some((view, worktrees)))
+    }
+
+    /// Whether a path of this workspace lies in a worktree that is a workspace of its own.
+    fn is_in_a_worktree(&self, path: &WorkspacePath) -> bool {
+        self.engine().worktree_inside(&self.path, &self.path.join(path.as_path())).is_some()
     }
 
     /// Records what an event says without a checkpoint.

@@ -3,7 +3,8 @@
 //! The hook of an agent goes the same way: its report becomes the same [`Report`], and [`Engine::observe`] takes it to
 //! every workspace that the session works in.
 
-use std::path::PathBuf;
+use std::collections::{HashSet, VecDeque};
+use std::path::{Path, PathBuf};
 
 use piton_host::canonical;
 use piton_model::event::{Event, Report, ToolCall};
@@ -33,8 +34,8 @@ pub enum ObserveError {
 pub type ObservedElsewhere = (PathBuf, Result<Observed, ObserveError>);
 
 impl Engine {
-    /// Takes in what an agent reports, in the workspace around the folder it works in and in every other that its
-    /// session works in. A folder that is no workspace yet becomes one.
+    /// Takes in what an agent reports, in the workspace that the folder it works in belongs to, in every other that its
+    /// session works in, and in the worktrees inside of them. A folder that is no workspace yet becomes one.
     ///
     /// Returns what came of it in the first; what goes wrong in another is in its place of the list.
     ///
@@ -47,10 +48,14 @@ impl Engine {
     ) -> Result<(Observed, Vec<ObservedElsewhere>), ObserveError> {
         let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
         let session = SessionId::of(&report.agent, &report.session);
-        let first = self.open_or_init(&self.locate(cwd)?)?;
         let known = self.home.workspaces_of(&session);
         let mut others: Vec<PathBuf> = known.iter().map(|(_, path)| path.clone()).collect();
-        for path in self.workspaces_named(report) {
+        let place = match options.place {
+            Some(place) => place.clone(),
+            None => self.event_place(cwd, &others)?,
+        };
+        let first = self.open_or_init(&place.root)?;
+        for path in self.workspaces_named(report, first.path()) {
             if !others.contains(&path) {
                 others.push(path);
             }
@@ -68,16 +73,23 @@ impl Engine {
         }
         let turn = first.store.turn(&session, observed.turn)?.map(|row| row.turn);
         let mut rest = Vec::new();
-        for path in others {
+        let mut seen: HashSet<PathBuf> = [first.path().to_owned()].into();
+        let mut others: VecDeque<PathBuf> = others.into_iter().chain(observed.worktrees.iter().cloned()).collect();
+        while let Some(path) = others.pop_front() {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
             let elsewhere =
                 Elsewhere { turn: turn.clone(), step: observed.step, last_turn: observed.turn, last_step: 0 };
-            let result = self.open(&path).map_err(ObserveError::from).and_then(|workspace| {
+            let result = self.open_or_init(&path).map_err(ObserveError::from).and_then(|workspace| {
                 let (workspace, observed) = self.observe_in(workspace, report, Some(&elsewhere), options)?;
                 if !known.iter().any(|(id, _)| *id == workspace.record.id) {
                     self.home.note_session(&session, &workspace.record.id).map_err(CaptureError::from)?;
                 }
                 Ok(observed)
             });
+            // A worktree may hold another one.
+            others.extend(result.iter().flat_map(|observed| observed.worktrees.iter().cloned()));
             rest.push((path, result));
         }
         Ok((observed, rest))
@@ -127,20 +139,27 @@ impl Engine {
         self.home.workspaces_of(session).into_iter().map(|(_, path)| path).collect()
     }
 
-    /// The known workspaces of the files that a tool names.
-    fn workspaces_named(&self, report: &Report) -> Vec<PathBuf> {
+    /// Whether a session is told something for the first time. Asking notes it.
+    pub fn is_news(&self, session: &SessionId, what: &str) -> bool {
+        self.home.note_told(session, what)
+    }
+
+    /// The workspaces, other than the first, of the files that a tool names: those that are known, and the worktrees
+    /// inside of one that is.
+    fn workspaces_named(&self, report: &Report, first: &Path) -> Vec<PathBuf> {
         let (Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. }) = &report.event else {
             return Vec::new();
         };
-        let cwd = report.cwd.as_deref().and_then(|cwd| canonical(cwd).ok());
         let mut found = Vec::new();
         for path in &call.paths {
             let Some(parent) = path.parent().and_then(|parent| canonical(parent).ok()) else { continue };
             // Most names lie where the agent works.
-            if cwd.as_ref().is_some_and(|cwd| parent.starts_with(cwd)) {
-                continue;
-            }
-            found.extend(self.home.around(&parent).map(|known| known.path));
+            let around = match parent.starts_with(first) {
+                true => Some(first.to_owned()),
+                false => self.home.around(&parent).map(|known| known.path),
+            };
+            let Some(around) = around else { continue };
+            found.push(self.worktree_inside(&around, &parent).unwrap_or(around));
         }
         found
     }
@@ -160,6 +179,7 @@ impl ObserveOptions<'_> {
             count_turns: self.count_turns,
             embedded: self.embedded,
             elsewhere: None,
+            place: None,
         }
     }
 }

@@ -107,6 +107,7 @@ impl Workspace {
             files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
             skipped: skipped.iter().map(Into::into).collect(),
             unread_rules: unread_rules.iter().map(Into::into).collect(),
+            unprotected: self.unprotected_worktrees(),
             pending: self.store.pending()?.iter().map(Into::into).collect(),
             sessions,
             gaps: gaps.iter().map(|(_, gap)| gap.into()).collect(),

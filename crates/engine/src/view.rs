@@ -72,6 +72,7 @@ fn readable<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
 
+/// The same for several.
 fn all_readable<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(paths.iter().map(|path| path.display().to_string()))
 }
@@ -182,6 +183,9 @@ pub struct Observed {
     /// The first gap of the session, if it came to light just now: its user should hear of it once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_gap: Option<String>,
+    /// The worktrees in this workspace that the capture found: each is a workspace of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_readable")]
+    pub worktrees: Vec<PathBuf>,
     /// What the agent and its user should know at a prompt, where anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
@@ -379,6 +383,9 @@ pub struct Status {
     /// Ignore files that have no say, because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_rules: Vec<UnreadRulesView>,
+    /// Worktrees in the workspace that have no store of their own, so that nothing of them is captured.
+    #[serde(serialize_with = "all_readable")]
+    pub unprotected: Vec<PathBuf>,
     /// Operations that were cut off and wait for their folder.
     pub pending: Vec<OperationView>,
     /// The sessions that are at work, the one that reported last first.

@@ -114,6 +114,12 @@ pub enum OpenError {
         /// What it is.
         what: &'static str,
     },
+    /// A folder that holds a git repository's own data.
+    #[error("{} is git's own folder, which piton never writes", path.display())]
+    Git {
+        /// Which.
+        path: PathBuf,
+    },
     /// A budget that nothing fits in.
     #[error("a budget of {0} bytes is too small; {MINIMUM_BUDGET} is the least")]
     Budget(u64),
@@ -151,23 +157,6 @@ impl Engine {
         Self { home: Home::new(home), environment, listeners: Listeners::default() }
     }
 
-    /// The folder that is meant by a folder: the known workspace around it, else the git root, else the folder.
-    pub fn locate(&self, folder: &Path) -> Result<PathBuf, OpenError> {
-        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        if let Some(known) = self.home.around(&path) {
-            let moved = !known.path.exists() || !path.starts_with(&known.path);
-            if !moved {
-                return Ok(known.path);
-            }
-            let here = path.ancestors().find(|f| Root::open(f).is_ok_and(|r| r.identity().is_same(&known.root)));
-            return Ok(here.map_or(known.path, Path::to_path_buf));
-        }
-        let repository = path.ancestors().find(|folder| folder.join(".git").exists());
-        // A home folder under git holds many projects, and would be refused as one.
-        let repository = repository.filter(|folder| self.refuse(folder).is_ok());
-        Ok(repository.map_or(path.clone(), Path::to_path_buf))
-    }
-
     /// Opens the workspace at exactly this folder (as [`Engine::locate`] gives it), ending first what a crash cut off.
     pub fn open(&self, folder: &Path) -> Result<Workspace, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
@@ -203,6 +192,7 @@ impl Engine {
         let root = Root::open(&path).map_err(failed)?;
         if !options.force {
             self.refuse(&path)?;
+            self.refuse_git(&path)?;
         }
         if let Some(budget) = options.budget.filter(|b| *b < MINIMUM_BUDGET) {
             return Err(OpenError::Budget(budget));
@@ -255,17 +245,6 @@ impl Engine {
             let identity = Root::open(path).ok()?.identity();
             self.home.all().into_iter().find(|known| known.root.is_same(&identity))
         })
-    }
-
-    pub(crate) fn refuse(&self, path: &Path) -> Result<(), OpenError> {
-        let is_home =
-            self.environment.home_folder.as_deref().and_then(|h| canonical(h).ok()).is_some_and(|h| h == path);
-        let what = match path {
-            _ if path.parent().is_none() => "the root of the file system",
-            _ if is_home => "your home folder",
-            _ => return Ok(()),
-        };
-        Err(OpenError::Refused { path: path.to_owned(), what })
     }
 
     fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
@@ -325,17 +304,7 @@ impl Workspace {
     }
 
     pub(crate) fn rules(&self) -> RuleOptions {
-        let mut never = vec![(self.home.path().to_owned(), SkipReason::Store)];
-        never.extend(self.environment.agent_state.iter().map(|p| (p.clone(), SkipReason::AgentState)));
-        let usual = RuleOptions::default();
-        RuleOptions {
-            global_excludes: self.environment.global_excludes.clone(),
-            git: self.environment.git_config.clone(),
-            never,
-            largest_file: self.environment.largest_file.unwrap_or(usual.largest_file),
-            largest_ignored_file: self.environment.largest_ignored_file.unwrap_or(usual.largest_ignored_file),
-            ..usual
-        }
+        rules_for(&self.home, &self.environment)
     }
 
     /// What the filesystem of the workspace's folder can do, tried out there and cleared up; none where the folder is gone.
@@ -383,5 +352,20 @@ impl Workspace {
         let moved = self.record.clone().moved_to(&self.path);
         let change = piton_model::Workspace { at: self.environment.clock.now(), ..moved };
         Ok(self.record_change(&lock, change)?)
+    }
+}
+
+/// What is captured of any workspace of a home.
+pub(crate) fn rules_for(home: &Home, environment: &Environment) -> RuleOptions {
+    let mut never = vec![(home.path().to_owned(), SkipReason::Store)];
+    never.extend(environment.agent_state.iter().map(|p| (p.clone(), SkipReason::AgentState)));
+    let usual = RuleOptions::default();
+    RuleOptions {
+        global_excludes: environment.global_excludes.clone(),
+        git: environment.git_config.clone(),
+        never,
+        largest_file: environment.largest_file.unwrap_or(usual.largest_file),
+        largest_ignored_file: environment.largest_ignored_file.unwrap_or(usual.largest_ignored_file),
+        ..usual
     }
 }

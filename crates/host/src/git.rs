@@ -19,6 +19,7 @@ mod files;
 mod hash;
 mod index;
 mod inflate;
+mod link;
 mod number;
 mod objects;
 mod pack;
@@ -47,6 +48,8 @@ use index::Index;
 
 pub use command::{Git, GitError};
 pub use excludes::{UserConfig, excludes_file};
+pub(crate) use link::GitLink;
+pub use link::{is_git_folder, is_worktree, linked_worktrees};
 pub use objects::{ObjectError, Objects};
 pub use place::{Place, PlaceError};
 pub use seen::SeenByCapture;

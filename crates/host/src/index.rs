@@ -225,6 +225,16 @@ impl Index {
             .ok()
     }
 
+    /// Why what is at a path was left out, where it was.
+    pub(crate) fn skipped_at(&self, path: &[u8]) -> Option<SkipReason> {
+        let name = name_of(path);
+        let entry = self.folder(self.find(parent_of(path))?).entries().find(|entry| entry.name == name)?;
+        match entry.kind {
+            Kind::Skipped(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// Every folder's place by its path, for a walk that looks most of them up.
     pub(crate) fn by_path(&self) -> HashMap<&[u8], usize> {
         (0..self.len()).map(|at| (self.folder(at).path(), at)).collect()

@@ -34,5 +34,5 @@ pub use parallel::in_parallel;
 pub use probe::{Abilities, probe};
 pub use read::{Sink, empty_tree, read_entry};
 pub use root::Root;
-pub use rules::{RuleOptions, UnreadRules, unread_rules};
+pub use rules::{RuleOptions, UnreadRules, left_out, unread_rules};
 pub use scan::{IsStaged, Limit, Progress, Scan, ScanError, ScanOptions, scan};

@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use piton_model::path::is_git;
 use piton_model::{SkipReason, WorkspacePath};
 
 use crate::bounded;
-use crate::git::{UserConfig, excludes_file};
+use crate::git::{UserConfig, excludes_file, is_git_folder};
 use crate::pattern::translate;
 use crate::root::Root;
 
@@ -27,6 +28,29 @@ const LARGEST_RULES: u64 = 4 << 20;
 
 /// The largest `.git` file or `commondir` that is read, in bytes: it holds one path.
 const LARGEST_POINTER: u64 = 64 << 10;
+
+/// The outermost folder on the way to a folder of the workspace, itself included, that a capture leaves out, with the
+/// reason. Looks only into the folders on the way.
+pub fn left_out(root: &Root, options: RuleOptions, folder: &Path) -> Option<(PathBuf, SkipReason)> {
+    let rules = Rules::load(root, options);
+    let whole = folder.as_os_str().as_bytes();
+    let ends = whole.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at).chain([whole.len()]);
+    for end in ends {
+        let path = &whole[..end];
+        let found = |reason| Some((PathBuf::from(OsStr::from_bytes(path)), reason));
+        if is_git(name_of(path)) {
+            return found(SkipReason::GitFolder);
+        }
+        let level = rules.level_above(root, path, &|_| None);
+        if let Decision::Skip(reason) = rules.decide(&level, false, path, What::Folder) {
+            return found(reason);
+        }
+        if is_git_folder(&root.path().join(OsStr::from_bytes(path))) && !level.takes_in(path) {
+            return found(SkipReason::BareRepository);
+        }
+    }
+    None
+}
 
 /// What the caller may choose.
 #[derive(Clone, Debug)]
@@ -58,6 +82,9 @@ impl Default for RuleOptions {
         }
     }
 }
+
+/// Raised when what is captured changes with the files that say so unchanged.
+const GENERATION: u8 = 1;
 
 /// The rules of one workspace.
 pub(crate) struct Rules {
@@ -100,6 +127,8 @@ impl Rules {
     /// Loads what holds at the root: the user's global excludes and the folders of the repository above.
     pub(crate) fn load(root: &Root, options: RuleOptions) -> Self {
         let mut hasher = blake3::Hasher::new();
+        // An index that was made by other rules of ours does not know what these leave out.
+        hasher.update(&[GENERATION]);
         // Another user can read other files, so what one could not read says nothing about the other.
         hasher.update(&rustix::process::geteuid().as_raw().to_le_bytes());
         hasher.update(&options.largest_file.to_le_bytes());
@@ -317,6 +346,11 @@ impl Level {
     /// What the nearest `.pitonignore` that speaks of the path says: leave it out, or take it in.
     fn piton_match(&self, path: &[u8], is_folder: bool) -> Option<bool> {
         self.levels().find_map(|level| says(level.piton.as_ref()?.matched(level.relative(path), is_folder)))
+    }
+
+    /// Whether a `.pitonignore` takes a folder in by name.
+    pub(crate) fn takes_in(&self, folder: &[u8]) -> bool {
+        self.piton_match(folder, true) == Some(false)
     }
 
     /// Whether git would ignore the path.

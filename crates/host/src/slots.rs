@@ -3,7 +3,7 @@
 use piton_model::SkipReason;
 use piton_model::path::compare_bytes;
 
-use crate::index::{FolderView, Index, Kind};
+use crate::index::{EntryView, FolderView, Index, Kind};
 use crate::rules::{name_of, parent_of};
 use crate::walk::{FolderNode, Found, Node, NodeKind};
 
@@ -39,29 +39,39 @@ pub(crate) fn merge<'i>(old: Option<&'i Index>, found: Found) -> Vec<Slot<'i>> {
     }
     slots.extend(listed.map(Slot::Listed));
     for (path, gone) in found.failed {
-        mend_parent(&mut slots, &path, gone);
+        mend_parent(&mut slots, &path, (!gone).then_some(SkipReason::Unreadable));
+    }
+    for (path, reason) in found.apart {
+        mend_parent(&mut slots, &path, Some(reason));
     }
     drop_orphans(slots)
 }
 
-/// A folder that could not be listed is skipped in the one above it, or taken out where it is gone.
-fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], gone: bool) {
+/// A folder that is left out is skipped in the one above it, or with no reason taken out, since it is gone.
+fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], reason: Option<SkipReason>) {
     let Ok(at) = slots.binary_search_by(|s| compare_bytes(s.path(), parent_of(path))) else { return };
+    let name = name_of(path);
     if let Slot::Known(view) = &slots[at] {
+        // A worktree that leads to a folder says so at each scan.
+        let is_known = |entry: &EntryView<'_>| matches!(entry.kind, Kind::Skipped(known) if Some(known) == reason);
+        if view.entries().any(|entry| entry.name == name && is_known(&entry)) {
+            return;
+        }
         slots[at] = Slot::Listed(to_node(view));
     }
     let Slot::Listed(node) = &mut slots[at] else { return };
-    let name = name_of(path);
     // Where the listing found something else than a folder there, that is what stands there now.
-    let Some(at) = node.entries.iter().position(|e| e.name == name && matches!(e.kind, NodeKind::Folder)) else {
+    let is_folder = |kind: &NodeKind| matches!(kind, NodeKind::Folder | NodeKind::Skipped(SkipReason::BareRepository));
+    let Some(at) = node.entries.iter().position(|e| e.name == name && is_folder(&e.kind)) else {
         return;
     };
-    if gone {
-        // It went between the listing above it and its own: something else may stand there by now.
-        node.young = true;
-        node.entries.remove(at);
-    } else {
-        node.entries[at].kind = NodeKind::Skipped(SkipReason::Unreadable);
+    match reason {
+        Some(reason) => node.entries[at].kind = NodeKind::Skipped(reason),
+        None => {
+            // It went between the listing above it and its own: something else may stand there by now.
+            node.young = true;
+            node.entries.remove(at);
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! Lists folders, several at once: what is in each, what `stat` says of it, and what the rules make of it.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -10,6 +13,7 @@ use piton_model::{ObjectId, SkipReason};
 use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use rustix::io::Errno;
 
+use crate::git::GitLink;
 use crate::index::{EntryView, FolderView, Index, Kind, Signature};
 use crate::root::Root;
 use crate::rules::{Decision, FolderRules, Level, Rules, What, exclude_file, join};
@@ -80,6 +84,14 @@ pub(crate) struct Walk<'a> {
     pub threads: usize,
 }
 
+/// What came of listing a folder.
+enum Listed {
+    /// Its entries, and whether its rules are not those that the index was made with.
+    Folder(FolderNode, bool),
+    /// It is not part of the workspace.
+    Apart(SkipReason),
+}
+
 /// So many folders are not worth a thread.
 const FEW: usize = 16;
 
@@ -87,6 +99,8 @@ const FEW: usize = 16;
 #[derive(Default)]
 pub(crate) struct Found {
     pub folders: Vec<FolderNode>,
+    /// Folders that are left out because of what is in them.
+    pub apart: Vec<(Vec<u8>, SkipReason)>,
     /// Folders that could not be listed, and whether that is because they are gone.
     pub failed: Vec<(Vec<u8>, bool)>,
     /// An ignore file changed, so that decisions about other folders may not hold.
@@ -122,6 +136,7 @@ impl Walk<'_> {
     ) {
         let mut space = Vec::with_capacity(64 << 10);
         let mut folders = Vec::new();
+        let mut apart = Vec::new();
         let mut failed = Vec::new();
         while let Some(task) = queue.take() {
             if files.load(Ordering::Relaxed) > self.most_files {
@@ -134,8 +149,8 @@ impl Walk<'_> {
                 None => None,
             };
             let mut deeper = Vec::new();
-            match self.list(&task, old, &mut space, &mut deeper) {
-                Ok((node, changed)) => {
+            match self.list(&task, old, &mut space, &mut deeper, &mut apart) {
+                Ok(Listed::Folder(node, changed)) => {
                     if changed {
                         rules_changed.store(true, Ordering::Relaxed);
                     }
@@ -143,6 +158,7 @@ impl Walk<'_> {
                     files.fetch_add(count as u64, Ordering::Relaxed);
                     folders.push(node);
                 }
+                Ok(Listed::Apart(reason)) => apart.push((task.path, reason)),
                 Err(error) => {
                     let gone = matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP));
                     failed.push((task.path, gone));
@@ -152,29 +168,33 @@ impl Walk<'_> {
         }
         let mut found = found.lock().unwrap_or_else(|e| e.into_inner());
         found.folders.append(&mut folders);
+        found.apart.append(&mut apart);
         found.failed.append(&mut failed);
     }
 
-    /// Lists one folder; the flag says that its rules are not those that the index was made with.
+    /// Lists one folder. Folders elsewhere in the workspace that its `.git` leads to are added to `apart`.
     fn list(
         &self,
         task: &Task,
         old: Option<FolderView<'_>>,
         space: &mut Vec<u8>,
         deeper: &mut Vec<Task>,
-    ) -> io::Result<(FolderNode, bool)> {
+        apart: &mut Vec<(Vec<u8>, SkipReason)>,
+    ) -> io::Result<Listed> {
         let fd = self.root.open_beneath(&task.path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         // Before the listing: what changes in the meantime then shows at the next scan.
         let signature = Signature::of_folder(&rustix::fs::fstat(&fd)?);
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut rules = FolderRules::default();
-        sys::list(&fd, space, |name, _| {
+        let mut has_link = false;
+        sys::list(&fd, space, |name, kind| {
             let name = name.to_bytes();
             match name {
                 b".gitignore" => rules.has_gitignore = true,
                 b".pitonignore" => rules.has_pitonignore = true,
                 _ if is_git(name) => {
                     rules.has_git = true;
+                    has_link |= name == b".git" && kind != FileType::Directory;
                     return;
                 }
                 _ if self.is_staged(name) => return,
@@ -183,6 +203,12 @@ impl Walk<'_> {
             names.push(name.to_vec());
         })?;
         names.sort_unstable();
+        if has_link && self.follow_link(&task.path, apart) {
+            return Ok(Listed::Apart(SkipReason::Worktree));
+        }
+        if let Some(reason) = self.git_folder(task, &fd, &names) {
+            return Ok(Listed::Apart(reason));
+        }
         // Before the rules are read, for the same reason.
         let exclude_ctime = if rules.has_git { exclude_ctime(self.root, &task.path) } else { 0 };
         let level = self.rules.enter(self.root, &task.level, &task.path, rules);
@@ -261,7 +287,45 @@ impl Walk<'_> {
         let exclude_ctime = if is_young { i64::MIN } else { exclude_ctime };
         let node =
             FolderNode { path: task.path.clone(), signature, young, has_git: rules.has_git, exclude_ctime, entries };
-        Ok((node, rules_changed))
+        Ok(Listed::Folder(node, rules_changed))
+    }
+
+    /// Follows a folder's `.git` that is no folder itself: what it leads to in this workspace is added to `apart`. True
+    /// where the folder is a worktree and not the workspace itself.
+    fn follow_link(&self, folder: &[u8], apart: &mut Vec<(Vec<u8>, SkipReason)>) -> bool {
+        let Some(link) = GitLink::of(&self.root.path().join(OsStr::from_bytes(folder))) else { return false };
+        let is_worktree = link.is_worktree() && !folder.is_empty();
+        for target in [&link.git_dir, &link.common_dir] {
+            match target.strip_prefix(self.root.path()) {
+                // Inside a `.git` that is not captured anyway nothing can be taken out.
+                Ok(inner) if !inner.as_os_str().is_empty() => {
+                    apart.push((inner.as_os_str().as_bytes().to_vec(), SkipReason::GitFolder));
+                }
+                _ => {}
+            }
+        }
+        is_worktree
+    }
+
+    /// Why a folder that holds a repository's own data is left out; none where it does not, or is taken in.
+    fn git_folder(&self, task: &Task, fd: &OwnedFd, names: &[Vec<u8>]) -> Option<SkipReason> {
+        let has = |name: &[u8]| names.binary_search_by(|n| n[..].cmp(name)).is_ok();
+        if task.path.is_empty() || !(has(b"HEAD") && has(b"objects") && has(b"refs")) {
+            return None;
+        }
+        let is_folder = |name: &[u8]| {
+            let stat = statat(fd, name, AtFlags::SYMLINK_NOFOLLOW);
+            stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+        };
+        if !is_folder(b"objects") || !is_folder(b"refs") {
+            return None;
+        }
+        // Who leads here may not be listed this time.
+        let was = self.index.filter(|_| !self.known_too).and_then(|index| index.skipped_at(&task.path));
+        if was == Some(SkipReason::GitFolder) {
+            return was;
+        }
+        (!task.level.takes_in(&task.path)).then_some(SkipReason::BareRepository)
     }
 
     fn is_staged(&self, name: &[u8]) -> bool {
@@ -294,8 +358,7 @@ fn is_too_deep(path: &[u8]) -> bool {
 
 /// When the exclude file of the repository in a folder changed last; 0 where there is none.
 pub(crate) fn exclude_ctime(root: &Root, folder: &[u8]) -> i64 {
-    use std::os::unix::ffi::OsStrExt;
-    let git = root.path().join(std::ffi::OsStr::from_bytes(folder)).join(".git");
+    let git = root.path().join(OsStr::from_bytes(folder)).join(".git");
     exclude_file(&git).and_then(|file| rustix::fs::stat(&file).ok()).map_or(0, |stat| Signature::of(&stat).ctime)
 }
 

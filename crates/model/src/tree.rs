@@ -74,11 +74,31 @@ pub enum SkipReason {
     Store = 6,
     /// An agent's own state folder.
     AgentState = 7,
+    /// A linked git worktree, which is a workspace of its own.
+    Worktree = 8,
+    /// A repository's own folder that is not called `.git` and that a `.git` file leads to.
+    GitFolder = 9,
+    /// A bare repository that no `.git` file leads to; `!` in `.pitonignore` takes it in.
+    BareRepository = 10,
     /// There was no room for it in the store, and no operation touches it.
-    Budget = 10,
+    Budget = 11,
 }
 
 impl SkipReason {
+    const ALL: [Self; 11] = [
+        Self::Ignored,
+        Self::Excluded,
+        Self::Unreadable,
+        Self::Special,
+        Self::TooLarge,
+        Self::Store,
+        Self::AgentState,
+        Self::Worktree,
+        Self::GitFolder,
+        Self::BareRepository,
+        Self::Budget,
+    ];
+
     /// Whether the thing could be read if the rules were set aside: an operation that is about to replace it does so.
     pub fn is_by_rule(self) -> bool {
         matches!(self, Self::Ignored | Self::Excluded | Self::TooLarge)
@@ -95,23 +115,15 @@ impl SkipReason {
             Self::Store => "piton's own store",
             Self::AgentState => "an agent's own state",
             Self::Budget => "over the budget",
+            Self::Worktree => "a worktree of its own",
+            Self::GitFolder => "git's own folder",
+            Self::BareRepository => "a bare git repository",
         }
     }
 
     /// The reason for a code of the encoding.
     pub fn from_code(code: u8) -> Option<Self> {
-        [
-            Self::Ignored,
-            Self::Excluded,
-            Self::Unreadable,
-            Self::Special,
-            Self::TooLarge,
-            Self::Store,
-            Self::AgentState,
-            Self::Budget,
-        ]
-        .into_iter()
-        .find(|r| *r as u8 == code)
+        Self::ALL.into_iter().find(|reason| *reason as u8 == code)
     }
 }
 

@@ -249,6 +249,9 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
     let workspace = match surroundings.engine.open(folder) {
         Ok(workspace) => workspace,
         Err(OpenError::NotKnown(_)) => {
+            if let Some(refusal) = surroundings.engine.refusal(folder) {
+                return checks.failed(WHAT, refusal.into());
+            }
             return checks.ok(WHAT, format!("{path} is not known yet; the first event makes it"));
         }
         Err(error) => return checks.failed(WHAT, error.into()),
@@ -257,6 +260,14 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         Ok(status) => status,
         Err(error) => return checks.failed(WHAT, error.into()),
     };
+    if let Some((left_out, root)) = surroundings.left_out() {
+        let hint = format!("`piton init {}` makes it a workspace of its own", escape_path(&left_out.folder));
+        checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);
+    }
+    for worktree in &status.unprotected {
+        let found = format!("{}: a worktree that no agent has worked in yet", escape_path(worktree));
+        checks.note(WHAT, found, "it is captured from the first event on that is about it");
+    }
     let used = format!("{} of {}", size(status.size), size(status.budget));
     match status.folder {
         FolderState::Missing => {

@@ -93,6 +93,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         console.advise("nothing to show; `piton log --checkpoints` lists every checkpoint");
     }
     tell_rest(console, shown.total - shown.entries.len() as u64);
+    surroundings.say_earlier_turns(console, &workspace);
     if shown.future > 0 && !args.future {
         let text = format!("{}: `piton log --future`", words::plural(shown.future, "future turn"));
         let text = console.talk.paint.dim(text);

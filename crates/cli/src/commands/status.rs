@@ -125,6 +125,10 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
             writeln!(out, "{}{line}", word(if at == 0 { "not captured" } else { "" }))?;
         }
         skipped::write_unread_rules(out, look, &status.unread_rules)?;
+        for worktree in &status.unprotected {
+            let text = format!("{}: a worktree that no agent has worked in yet", escape_path(worktree));
+            writeln!(out, "{}{}", word("not protected"), paint.warn(text))?;
+        }
     }
     let used = format!("{} of {}", words::size(status.size), words::size(status.budget));
     let count = words::plural(status.checkpoints, "checkpoint");

@@ -85,6 +85,7 @@ pub const FORMS: [&str; 2] = [
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
+    surroundings.say_earlier_turns(console, &workspace);
     let settle = args.settle.settle();
     if let Some(operation) = &args.operation {
         let GoArgs { outside, interrupted, .. } = args.go;

@@ -1,0 +1,47 @@
+//! What a user is told once in a session whose agent works where nothing is captured.
+
+use std::path::Path;
+
+use piton_engine::{EventPlace, LeftOut, ObserveError, OpenError};
+
+use crate::escape::escape_path;
+use crate::skipped;
+
+/// The part of the log's line that says what is not captured.
+pub fn remark(left_out: &LeftOut) -> String {
+    format!("; not captured: {} ({})", escape_path(&left_out.folder), why(left_out))
+}
+
+/// What to tell the user, given where an event was captured; none where all that the agent works on is.
+pub fn warning(place: &EventPlace) -> Option<String> {
+    let left_out = place.left_out.as_ref()?;
+    let folder = escape_path(&left_out.folder);
+    let way_out = match left_out.reason.is_none_or(|reason| reason.is_by_rule()) {
+        true => format!("; `piton init {folder}` makes it a workspace of its own"),
+        false => String::new(),
+    };
+    let (root, why) = (escape_path(&place.root), why(left_out));
+    Some(format!("piton: warning: {folder} is not captured ({why}), only {root} is{way_out}"))
+}
+
+/// What to tell the user of an event that was not captured at all because of where the agent works.
+pub fn refusal(error: &ObserveError) -> Option<String> {
+    let ObserveError::Open(error) = error else { return None };
+    let way_out = match error {
+        OpenError::Refused { .. } => "start the agent in a project's folder, or insist with `piton init --force`",
+        OpenError::Git { .. } => "start the agent in a working tree of it",
+        _ => return None,
+    };
+    Some(format!("piton: warning: nothing is captured: {error}; {way_out}"))
+}
+
+/// Why a folder is not captured, in a few words.
+pub fn why(left_out: &LeftOut) -> &'static str {
+    left_out.reason.map_or("in no repository and no workspace", skipped::word)
+}
+
+/// A line about a folder that is not captured, for whoever runs a command in it.
+pub fn note(left_out: &LeftOut, root: &Path) -> String {
+    let (folder, root) = (escape_path(&left_out.folder), escape_path(root));
+    format!("{folder} is not captured ({}), only the rest of {root} is", why(left_out))
+}

@@ -1,0 +1,138 @@
+//! Where agents work, from outside: the log, the user and the commands say the same of what is captured, and the truth.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
+
+use std::path::Path;
+
+use piton_testkit::{Scene, both, git};
+use serde_json::{Value, json};
+
+const PITON: &str = env!("CARGO_BIN_EXE_piton");
+
+/// Reports an event of Claude Code; what the user sees of it.
+#[track_caller]
+fn hook(scene: &Scene, session: &str, event: &str, cwd: &Path, more: Value) -> Option<String> {
+    let mut body = json!({ "session_id": session, "hook_event_name": event, "cwd": cwd });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
+    assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0), "{}", both(&done));
+    let reply: Option<Value> = serde_json::from_slice(&done.stdout).ok();
+    reply.and_then(|reply| Some(reply["systemMessage"].as_str()?.to_owned()))
+}
+
+fn prompt(scene: &Scene, session: &str, cwd: &Path, text: &str) -> Option<String> {
+    hook(scene, session, "UserPromptSubmit", cwd, json!({ "prompt": text, "prompt_id": text }))
+}
+
+/// The last line of the hook's log.
+fn logged(scene: &Scene) -> String {
+    let text = std::fs::read_to_string(scene.world.base().join("home/hook.log")).unwrap();
+    text.lines().last().unwrap().to_owned()
+}
+
+fn repository(ignored: &str) -> Scene {
+    let scene = Scene::new(PITON);
+    let ws = scene.world.ws();
+    git(&ws, &["init", "-q"]);
+    scene.world.write("src/main.rs", "main\n").write(".gitignore", ignored);
+    git(&ws, &["add", "-A"]);
+    git(&ws, &["commit", "-qm", "c"]);
+    scene
+}
+
+#[test]
+fn a_home_folder_and_what_is_around_it_are_refused_and_the_user_hears_of_it_once() {
+    let scene = Scene::new(PITON);
+    let user = scene.world.path("user");
+    std::fs::create_dir(&user).unwrap();
+    let run = |args: &[&str], folder: &Path| {
+        let done = scene.piton(args).env("HOME", &user).current_dir(folder).output().unwrap();
+        (done.status.code(), both(&done))
+    };
+    for (session, folder, what) in [("s1", &user, "your home folder"), ("s2", &scene.world.ws(), "around your home")] {
+        let body = json!({ "session_id": session, "hook_event_name": "SessionStart", "cwd": folder });
+        let tell = || {
+            let mut command = scene.piton(&["hook", "claude-code"]);
+            command.env("HOME", &user).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), body.to_string().as_bytes()).unwrap();
+            String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+        };
+        let first = tell();
+        assert!(first.contains("nothing is captured") && first.contains(what), "{first}");
+        assert_eq!(tell(), "", "it is told once");
+        assert!(logged(&scene).contains("gap: ") && logged(&scene).contains(what), "{}", logged(&scene));
+        let (code, status) = run(&["status"], folder);
+        assert!(code == Some(1) && status.contains(what) && !status.contains("captures it"), "{status}");
+        let (code, doctor) = run(&["doctor"], folder);
+        assert_eq!(code, Some(1));
+        let line = doctor.lines().find(|line| line.contains(" workspace ")).unwrap();
+        assert!(line.starts_with("problem") && line.contains(what), "{doctor}");
+    }
+    assert!(scene.world.engine.workspaces().is_empty());
+}
+
+#[test]
+fn a_folder_that_is_left_out_is_never_logged_as_captured_and_the_user_hears_of_it_once() {
+    let scene = repository("build/\n");
+    let (ws, build) = (scene.world.ws(), scene.world.path("build"));
+    scene.world.write("build/out", "1");
+    assert_eq!(prompt(&scene, "s1", &ws, "one"), None);
+    assert!(!logged(&scene).contains("not captured"), "{}", logged(&scene));
+    let told = prompt(&scene, "s1", &build, "two").unwrap();
+    assert!(told.contains("build is not captured (ignored)") && told.contains("piton init"), "{told}");
+    assert!(logged(&scene).contains(&format!("; not captured: {} (ignored)", build.display())), "{}", logged(&scene));
+    assert_eq!(prompt(&scene, "s1", &build, "three"), None);
+    assert!(logged(&scene).contains("not captured"), "the log says it each time");
+
+    let outside = scene.world.base().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let told = prompt(&scene, "s1", &outside, "four").unwrap();
+    assert!(told.contains("outside is not captured (in no repository and no workspace)"), "{told}");
+    assert_eq!(scene.world.engine.workspaces(), [ws.clone()]);
+
+    for command in ["status", "log", "checkpoint"] {
+        let done = scene.piton(&[command]).current_dir(&build).output().unwrap();
+        assert!(both(&done).contains("build is not captured (ignored)"), "{command}: {}", both(&done));
+    }
+    let done = scene.piton(&["doctor"]).current_dir(&build).output().unwrap();
+    assert!(both(&done).contains("build is not captured (ignored)"), "{}", both(&done));
+    // What the hint says is so.
+    scene.ok(&["init", "build"]);
+    assert_eq!(prompt(&scene, "s1", &build, "five"), None);
+    assert!(!logged(&scene).contains("not captured"), "{}", logged(&scene));
+}
+
+#[test]
+fn the_reported_loss_in_a_worktree_of_claude_code_is_undone() {
+    let scene = repository(".claude/\n");
+    let ws = scene.world.ws();
+    git(&ws, &["worktree", "add", "-q", ".claude/worktrees/fix"]);
+    let tree = scene.world.path(".claude/worktrees/fix");
+    prompt(&scene, "s1", &ws, "begin");
+    hook(&scene, "s1", "Stop", &ws, json!({}));
+    let status = scene.ok(&["status"]);
+    assert!(status.contains("not protected") && status.contains(".claude/worktrees/fix"), "{status}");
+
+    let call = json!({ "tool_name": "Bash", "tool_use_id": "c1", "tool_input": { "command": "rm -rf src" } });
+    prompt(&scene, "s1", &tree, "clean up");
+    hook(&scene, "s1", "PreToolUse", &tree, call.clone());
+    std::fs::remove_dir_all(tree.join("src")).unwrap();
+    hook(&scene, "s1", "PostToolUse", &tree, call);
+    hook(&scene, "s1", "Stop", &tree, json!({}));
+    assert!(!scene.ok(&["status"]).contains("not protected"));
+
+    let log = scene.piton(&["log"]).current_dir(&tree).output().unwrap();
+    assert!(both(&log).contains(&format!("earlier turns are in that of {}", ws.display())), "{}", both(&log));
+    let undone = scene.piton(&["undo", "--yes"]).current_dir(&tree).output().unwrap();
+    assert_eq!(undone.status.code(), Some(0), "{}", both(&undone));
+    assert!(both(&undone).contains("earlier turns are in that of"), "{}", both(&undone));
+    assert_eq!(scene.read(".claude/worktrees/fix/src/main.rs"), "main\n");
+    // The outer log has no such note, nor has one of a worktree that was protected from its first turn on.
+    assert!(!scene.told(&["log"]).contains("earlier turns"));
+    git(&ws, &["worktree", "add", "-q", "new"]);
+    prompt(&scene, "s2", &scene.world.path("new"), "begin");
+    let log = scene.piton(&["log"]).current_dir(scene.world.path("new")).output().unwrap();
+    assert!(!both(&log).contains("earlier turns"), "{}", both(&log));
+}

@@ -1,0 +1,202 @@
+//! Which workspace a folder belongs to: the known one around it, the worktree or the repository that it is in, or none.
+//!
+//! A hook asks this at every event, so only the folders on the way to the one that is asked about are looked at.
+
+use std::path::{Path, PathBuf};
+
+use piton_host::git::{is_git_folder, is_worktree, linked_worktrees};
+use piton_host::{Root, canonical, left_out};
+use piton_model::SkipReason;
+
+use crate::workspace::{Engine, OpenError, Workspace, rules_for};
+
+/// Where a folder belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The workspace's folder, which need not be known yet.
+    pub root: PathBuf,
+    /// The folder itself, or the outermost one around it, that the workspace's rules leave out: what is in it is not
+    /// captured with the workspace.
+    pub left_out: Option<LeftOut>,
+    /// In no repository and no known workspace: the folder stands for itself.
+    pub is_alone: bool,
+}
+
+/// A folder that is not captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// Why; none for a folder outside every repository and every known workspace.
+    pub reason: Option<SkipReason>,
+}
+
+/// Where an event is captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPlace {
+    /// The workspace's folder, which need not be known yet.
+    pub root: PathBuf,
+    /// The agent works in a folder that is not captured: this one.
+    pub left_out: Option<LeftOut>,
+}
+
+impl Engine {
+    /// The folder of the workspace that a folder belongs to.
+    ///
+    /// # Errors
+    /// Where the folder's path cannot be followed.
+    pub fn locate(&self, folder: &Path) -> Result<PathBuf, OpenError> {
+        Ok(self.located(folder)?.root)
+    }
+
+    /// Where a folder belongs: to the innermost known workspace or linked worktree around it, else to the repository
+    /// around it. What that one's rules leave out belongs to a repository inside what is left out, where there is one.
+    ///
+    /// # Errors
+    /// Where the folder's path cannot be followed.
+    pub fn located(&self, folder: &Path) -> Result<Located, OpenError> {
+        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        let known = self.known_around(&path);
+        let inside_known = path.ancestors().take_while(|folder| Some(*folder) != known.as_deref());
+        let worktree = inside_known.into_iter().find(|folder| is_worktree(folder)).map(Path::to_path_buf);
+        let Some(root) = worktree.or(known).or_else(|| self.repository_around(&path, Path::new(""))) else {
+            return Ok(Located { root: path, left_out: None, is_alone: true });
+        };
+        let Some(left_out) = self.left_out(&root, &path) else {
+            return Ok(Located { root, left_out: None, is_alone: false });
+        };
+        match self.repository_around(&path, &left_out.folder) {
+            Some(inner) => {
+                let left_out = self.left_out(&inner, &path);
+                Ok(Located { root: inner, left_out, is_alone: false })
+            }
+            None => Ok(Located { root, left_out: Some(left_out), is_alone: false }),
+        }
+    }
+
+    /// Where an event of a session is captured that works in these workspaces already, the first one first.
+    ///
+    /// A folder that belongs to no repository becomes a workspace only where the session begins there: an agent that
+    /// looks around later must not make a workspace of every folder that it visits.
+    ///
+    /// # Errors
+    /// Where the folder's path cannot be followed.
+    pub fn event_place(&self, cwd: &Path, session: &[PathBuf]) -> Result<EventPlace, OpenError> {
+        let is_there = |folder: &&PathBuf| folder.is_dir();
+        let located = self.located(cwd)?;
+        let path = canonical(cwd).map_err(|source| OpenError::Folder { path: cwd.to_owned(), source })?;
+        if !path.is_dir() {
+            // A folder that is gone, perhaps with all of its workspace, is no place to begin anything.
+            let is_around = |root: &&PathBuf| path.starts_with(root);
+            let innermost = session.iter().filter(is_there).filter(is_around).max_by_key(|root| root.as_os_str().len());
+            let root = innermost.or(session.iter().find(is_there)).cloned();
+            return Ok(EventPlace { root: root.unwrap_or(located.root), left_out: None });
+        }
+        let begins_here = session.is_empty();
+        if located.is_alone && !begins_here {
+            let left_out = Some(LeftOut { folder: path, reason: None });
+            // Where none of them is there any more, the first one's gap says so.
+            let root = session.iter().find(is_there).or(session.first()).cloned();
+            return Ok(EventPlace { root: root.unwrap_or(located.root), left_out });
+        }
+        match located.left_out {
+            Some(left_out) if begins_here && left_out.reason.is_some_and(SkipReason::is_by_rule) => {
+                Ok(EventPlace { root: path, left_out: None })
+            }
+            left_out => Ok(EventPlace { root: located.root, left_out }),
+        }
+    }
+
+    /// Why piton makes no workspace of a folder, where it does not.
+    pub fn refusal(&self, folder: &Path) -> Option<OpenError> {
+        let path = canonical(folder).ok()?;
+        match self.home.at(&path) {
+            Some(_) => None,
+            None => self.refuse(&path).and_then(|()| self.refuse_git(&path)).err(),
+        }
+    }
+
+    /// The workspace around a worktree, where its store has turns from a time when the worktree was there and had no
+    /// store of its own. What those turns did in it is not in its own log.
+    ///
+    /// # Errors
+    /// Where a store refuses.
+    pub fn earlier_turns(&self, worktree: &Path) -> Result<Option<PathBuf>, OpenError> {
+        let Ok(root) = Root::open(worktree) else { return Ok(None) };
+        if !is_worktree(worktree) {
+            return Ok(None);
+        }
+        let around = worktree.parent().and_then(|parent| self.home.around(parent));
+        let Some(around) = around.filter(|known| worktree.starts_with(&known.path)) else { return Ok(None) };
+        let born = root.identity().born.map_or(i64::MIN, |ns| ns / 1_000_000);
+        let first = match self.home.at(worktree) {
+            Some(known) => self.home.open(&known.id)?.first(1)?.map(|row| row.checkpoint.created_at.0),
+            None => None,
+        };
+        let until = first.unwrap_or(i64::MAX);
+        let turns = self.home.open(&around.id)?.turn_places()?;
+        let is_earlier = turns.iter().any(|(_, _, at)| (born..until).contains(&at.0));
+        Ok(is_earlier.then_some(around.path))
+    }
+
+    /// The linked worktree around a path that lies inside a workspace, and is not that workspace.
+    pub(crate) fn worktree_inside(&self, root: &Path, path: &Path) -> Option<PathBuf> {
+        let inside = path.ancestors().take_while(|folder| *folder != root && folder.starts_with(root));
+        inside.into_iter().find(|folder| is_worktree(folder)).map(Path::to_path_buf)
+    }
+
+    /// Refuses roots that are hardly one project, or that belong to git.
+    pub(crate) fn refuse(&self, path: &Path) -> Result<(), OpenError> {
+        let home = self.environment.home_folder.as_deref().and_then(|home| canonical(home).ok());
+        let what = match path {
+            _ if path.parent().is_none() => "the root of the file system",
+            _ if home.as_deref() == Some(path) => "your home folder",
+            _ if home.is_some_and(|home| home.starts_with(path)) => "a folder around your home folder",
+            _ => return Ok(()),
+        };
+        Err(OpenError::Refused { path: path.to_owned(), what })
+    }
+
+    /// Refuses folders that hold a repository's own data: what is in them is never written.
+    pub(crate) fn refuse_git(&self, path: &Path) -> Result<(), OpenError> {
+        let is_inside = path.components().any(|name| name.as_os_str() == ".git");
+        // Some keep their worktrees there; and a working tree may have files of these names, and has a `.git` then.
+        let is_git = (is_inside && !is_worktree(path)) || (is_git_folder(path) && !path.join(".git").exists());
+        if is_git { Err(OpenError::Git { path: path.to_owned() }) } else { Ok(()) }
+    }
+
+    fn known_around(&self, path: &Path) -> Option<PathBuf> {
+        let known = self.home.around(path)?;
+        let moved = !known.path.exists() || !path.starts_with(&known.path);
+        if !moved {
+            return Some(known.path);
+        }
+        let here = path.ancestors().find(|f| Root::open(f).is_ok_and(|r| r.identity().is_same(&known.root)));
+        Some(here.map_or(known.path, Path::to_path_buf))
+    }
+
+    /// The innermost repository that a path is in and that is itself in a folder. A home folder under git holds many
+    /// projects, and would be refused as one.
+    fn repository_around(&self, path: &Path, within: &Path) -> Option<PathBuf> {
+        let inside = path.ancestors().take_while(|folder| folder.starts_with(within));
+        let repository = inside.into_iter().find(|folder| folder.join(".git").exists());
+        repository.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf)
+    }
+
+    /// What a workspace's rules leave out on the way to a path that is there.
+    fn left_out(&self, root: &Path, path: &Path) -> Option<LeftOut> {
+        let inner = path.strip_prefix(root).ok().filter(|inner| !inner.as_os_str().is_empty() && path.is_dir())?;
+        let open = Root::open(root).ok()?;
+        let (folder, reason) = left_out(&open, rules_for(&self.home, &self.environment), inner)?;
+        Some(LeftOut { folder: root.join(folder), reason: Some(reason) })
+    }
+}
+
+impl Workspace {
+    /// The worktrees in this workspace that have no store of their own, so that nothing of them is captured.
+    pub fn unprotected_worktrees(&self) -> Vec<PathBuf> {
+        let is_inside = |path: &PathBuf| path.starts_with(&self.path) && *path != self.path;
+        let all = linked_worktrees(&self.path).into_iter().filter(is_inside);
+        all.filter(|path| self.home.at(path).is_none()).collect()
+    }
+}

@@ -1,0 +1,260 @@
+//! Where an agent's files are captured: worktrees are workspaces of their own, what a workspace's rules leave out
+//! belongs to a repository in there or to nobody, and nothing is said to be captured that is not.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+
+use piton_engine::model::SkipReason;
+use piton_engine::view::{CheckpointDetail, OperationOutcome};
+use piton_engine::{LogOptions, OpenError, RewindOptions, Workspace};
+use piton_testkit::{Agent, World, git};
+
+/// A repository with one commit, and rules.
+fn repository(ignored: &str) -> World {
+    let world = World::new();
+    git(&world.ws(), &["init", "-q"]);
+    world.write("src/main.rs", "main\n").write(".gitignore", ignored);
+    git(&world.ws(), &["add", "-A"]);
+    git(&world.ws(), &["commit", "-qm", "c"]);
+    world
+}
+
+fn worktree(world: &World, path: &str) -> PathBuf {
+    git(&world.ws(), &["worktree", "add", "-q", path]);
+    world.path(path)
+}
+
+fn rewind(workspace: &mut Workspace, target: &str) -> OperationOutcome {
+    workspace.rewind_now(target, &RewindOptions { interrupted: true, ..RewindOptions::default() }).unwrap()
+}
+
+fn skipped(detail: &CheckpointDetail) -> Vec<(String, SkipReason)> {
+    detail.skipped.iter().map(|one| (one.path.path.clone(), one.reason)).collect()
+}
+
+fn checkpoints(world: &World, folder: &Path) -> u64 {
+    world.engine.open(folder).map_or(0, |workspace| workspace.log(LogOptions::default()).unwrap().total)
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn an_agent_that_moves_into_an_ignored_worktree_is_protected_there() {
+    let world = repository(".claude/\n");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("begin");
+    agent.end_turn();
+    let tree = worktree(&world, ".claude/work trees/a");
+    *agent.folder.borrow_mut() = tree.join("src");
+    agent.prompt("tidy up");
+    agent.before("c1", "Bash", &[]);
+    std::fs::remove_dir_all(tree.join("src")).unwrap();
+    agent.after("c1");
+    agent.end_turn();
+
+    assert_eq!(world.engine.locate(&tree).unwrap(), tree);
+    let mut inner = world.engine.open(&tree).unwrap();
+    let outcome = rewind(&mut inner, "s1:t2");
+    assert!(outcome.verified);
+    assert_eq!(read(tree.join("src/main.rs")), "main\n");
+    // And back in the outer folder the session goes on with its turns.
+    *agent.folder.borrow_mut() = world.ws();
+    assert_eq!(agent.prompt("three").turn, 3);
+    assert_eq!(world.open().sessions().unwrap().sessions[0].turns, 3);
+    assert_eq!(inner.sessions().unwrap().sessions[0].turns, 3);
+}
+
+#[test]
+fn a_file_that_a_tool_names_in_an_ignored_worktree_protects_the_worktree() {
+    let world = repository("trees/\n");
+    let tree = worktree(&world, "trees/a");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("edit");
+    assert!(matches!(world.engine.open(&tree), Err(OpenError::NotKnown(_))), "nobody works in it yet");
+    agent.before("c1", "Edit", &["trees/a/src/main.rs"]);
+    std::fs::write(tree.join("src/main.rs"), "edited\n").unwrap();
+    agent.after("c1");
+    rewind(&mut world.engine.open(&tree).unwrap(), "s1:t1.1");
+    assert_eq!(read(tree.join("src/main.rs")), "main\n");
+    // The outer workspace has nothing of it.
+    assert_eq!(skipped(&world.captured().checkpoint), [("trees".to_owned(), SkipReason::Ignored)]);
+}
+
+#[test]
+fn worktrees_that_are_not_ignored_are_captured_by_the_same_event_and_no_rewind_reaches_a_sibling() {
+    let world = repository("");
+    let (a, b) = (worktree(&world, "trees/a"), worktree(&world, "trees/b"));
+    // A worktree of a worktree.
+    git(&a, &["worktree", "add", "-q", "inner"]);
+    let inner = a.join("inner");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    for folder in [&world.ws(), &a, &b, &inner] {
+        assert_eq!(checkpoints(&world, folder), 1, "{}", folder.display());
+    }
+    let expected = [("trees/a".to_owned(), SkipReason::Worktree), ("trees/b".to_owned(), SkipReason::Worktree)];
+    assert_eq!(skipped(&world.captured().checkpoint), expected);
+
+    let all = [&world.ws(), &a, &b, &inner];
+    for folder in all {
+        std::fs::write(folder.join("src/main.rs"), "edited\n").unwrap();
+        std::fs::write(folder.join("new"), "new\n").unwrap();
+    }
+    agent.end_turn();
+    for (nth, folder) in all.iter().enumerate() {
+        rewind(&mut world.engine.open(folder).unwrap(), "s1:t1");
+        for (other, folder) in all.iter().enumerate() {
+            let is_back = other <= nth;
+            assert_eq!(read(folder.join("src/main.rs")) == "main\n", is_back, "{nth} {other}");
+            assert_eq!(folder.join("new").exists(), !is_back, "{nth} {other}");
+        }
+    }
+    world.assert_sound();
+}
+
+#[test]
+fn a_checkpoint_from_before_a_folder_was_a_worktree_leaves_the_worktree_alone_and_says_so() {
+    let world = repository("");
+    world.write("tree/src/main.rs", "captured with the outer folder\n").write("tree/gone", "x").write("f", "1");
+    let old = world.capture();
+    world.remove("tree").write("f", "2");
+    let tree = worktree(&world, "tree");
+    for _ in 0..2 {
+        let outcome = world.rewind(&old);
+        assert_eq!(read(world.path("f")), "1");
+        assert_eq!((read(tree.join("src/main.rs")).as_str(), tree.join("gone").exists()), ("main\n", false));
+        let kept: Vec<_> = outcome.skipped.iter().map(|one| (one.path.path.as_str(), one.reason)).collect();
+        assert_eq!(kept, [("tree", SkipReason::Worktree)]);
+        world.write("f", "2");
+    }
+}
+
+#[test]
+fn a_folder_that_becomes_a_worktree_or_stops_being_one_is_noticed_at_the_next_capture() {
+    let world = repository("");
+    let tree = worktree(&world, "tree");
+    assert_eq!(skipped(&world.captured().checkpoint).len(), 1);
+    let link = read(tree.join(".git"));
+    // Long enough for a filesystem's clock to tick, so that the index is trusted.
+    let tick = || std::thread::sleep(std::time::Duration::from_millis(60));
+    tick();
+    assert_eq!(skipped(&world.captured().checkpoint).len(), 1);
+    std::fs::remove_file(tree.join(".git")).unwrap();
+    assert_eq!(skipped(&world.captured().checkpoint).len(), 0);
+    tick();
+    assert_eq!(skipped(&world.captured().checkpoint).len(), 0);
+    std::fs::write(tree.join(".git"), link).unwrap();
+    assert_eq!(skipped(&world.captured().checkpoint), [("tree".to_owned(), SkipReason::Worktree)]);
+    tick();
+    assert_eq!(skipped(&world.captured().checkpoint), [("tree".to_owned(), SkipReason::Worktree)]);
+    world.assert_sound();
+}
+
+#[test]
+fn submodules_and_nested_repositories_stay_part_of_the_workspace_around_them() {
+    let world = repository("hidden/\n");
+    let upstream = world.base().join("upstream");
+    git(world.base(), &["clone", "-q", world.ws().to_str().unwrap(), "upstream"]);
+    git(&world.ws(), &["submodule", "--quiet", "add", upstream.to_str().unwrap(), "sub"]);
+    git(&world.ws(), &["clone", "-q", upstream.to_str().unwrap(), "nested"]);
+    git(&world.ws(), &["clone", "-q", upstream.to_str().unwrap(), "hidden/deep/clone"]);
+    world.capture();
+    for inside in ["sub/src", "nested/src"] {
+        assert_eq!(world.engine.locate(&world.path(inside)).unwrap(), world.ws());
+    }
+    // A repository that the rules leave out stands for itself, whether or not the session began there.
+    let hidden = world.path("hidden/deep/clone");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    *agent.folder.borrow_mut() = hidden.join("src");
+    agent.prompt("two");
+    assert_eq!(checkpoints(&world, &hidden), 1);
+}
+
+#[test]
+fn an_ignored_folder_is_a_workspace_only_for_a_session_that_began_there() {
+    let world = repository("build/\nout/\n");
+    world.write("build/deep/a", "1").write("out/b", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    let deep = world.path("build/deep");
+    *agent.folder.borrow_mut() = deep.clone();
+    let place = world.engine.event_place(&deep, &[world.ws()]).unwrap();
+    let left_out = place.left_out.unwrap();
+    assert_eq!((place.root, left_out.folder), (world.ws(), world.path("build")));
+    assert_eq!(left_out.reason, Some(SkipReason::Ignored));
+    agent.prompt("two");
+    assert_eq!(checkpoints(&world, &world.ws()), 2);
+    assert!(matches!(world.engine.open(&deep), Err(OpenError::NotKnown(_))));
+    assert_eq!(world.engine.locate(&deep).unwrap(), world.ws());
+
+    let other = Agent::new(&world, "s2");
+    *other.folder.borrow_mut() = world.path("out");
+    other.prompt("one");
+    other.before("c1", "Bash", &[]);
+    world.remove("out/b");
+    other.after("c1");
+    assert_eq!(checkpoints(&world, &world.ws()), 2, "the outer workspace is not what it works in");
+    rewind(&mut world.engine.open(&world.path("out")).unwrap(), "s2:t1");
+    assert_eq!(read(world.path("out/b")), "1");
+}
+
+#[test]
+fn a_folder_that_is_gone_belongs_to_the_sessions_workspaces() {
+    let world = repository("trees/\n");
+    let tree = worktree(&world, "trees/a");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    *agent.folder.borrow_mut() = tree.clone();
+    agent.prompt("two");
+    git(&world.ws(), &["worktree", "remove", "--force", "trees/a"]);
+    let before = checkpoints(&world, &world.ws());
+    let observed = agent.prompt("three");
+    assert_eq!((observed.turn, observed.gap), (3, None));
+    assert_eq!(checkpoints(&world, &world.ws()), before + 1);
+    assert!(!tree.exists());
+}
+
+#[test]
+fn a_later_folder_outside_every_repository_makes_no_workspace() {
+    let world = repository("");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    let elsewhere = world.base().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    *agent.folder.borrow_mut() = elsewhere.clone();
+    let observed = agent.prompt("two");
+    assert_eq!((observed.turn, observed.gap), (2, None));
+    assert_eq!(world.engine.workspaces(), [world.ws()]);
+    let place = world.engine.event_place(&elsewhere, &[world.ws()]).unwrap();
+    assert_eq!((place.root, place.left_out.unwrap().folder), (world.ws(), elsewhere.clone()));
+    // Whoever begins there is captured there.
+    let other = Agent::new(&world, "s2");
+    *other.folder.borrow_mut() = elsewhere.clone();
+    other.prompt("one");
+    assert_eq!(checkpoints(&world, &elsewhere), 1);
+}
+
+#[test]
+fn a_worktree_is_found_through_a_symlink_and_inside_git_s_own_folder() {
+    let world = repository("");
+    git(&world.ws(), &["worktree", "add", "-q", ".git/trees/a"]);
+    let tree = world.path(".git/trees/a");
+    let link = world.base().join("link");
+    std::os::unix::fs::symlink(&tree, &link).unwrap();
+    world.capture();
+    assert_eq!(world.engine.locate(&link.join("src")).unwrap(), tree);
+    let agent = Agent::new(&world, "s1");
+    *agent.folder.borrow_mut() = link.join("src");
+    agent.prompt("one");
+    assert_eq!(checkpoints(&world, &tree), 1);
+    // But for that, what is in there is git's.
+    let place = world.engine.event_place(&world.path(".git/hooks"), &[]).unwrap();
+    assert_eq!((place.root, place.left_out.unwrap().reason), (world.ws(), Some(SkipReason::GitFolder)));
+    let hooks = world.path(".git/hooks");
+    assert!(matches!(world.engine.init(&hooks, Default::default()), Err(OpenError::Git { .. })));
+}
