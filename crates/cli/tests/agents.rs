@@ -87,6 +87,7 @@ fn words(values: &Value, field: &str) -> Vec<String> {
 
 #[test]
 fn two_turns_of_claude_code_and_the_users_own_edits_have_their_owners_and_every_moment_comes_back() {
+    piton_testkit::needs_network!();
     let scene = Scene::new();
     let Some(claude) = scene.claude() else { return };
     let (home, work) = (scene.path("home"), scene.path("work"));
@@ -175,6 +176,7 @@ fn two_turns_of_claude_code_and_the_users_own_edits_have_their_owners_and_every_
 
 #[test]
 fn a_piton_command_inside_claude_code_is_answered_without_the_model_and_is_no_turn() {
+    piton_testkit::needs_network!();
     let scene = Scene::new();
     let Some(claude) = scene.claude() else { return };
     let (home, work) = (scene.path("home"), scene.path("work"));
@@ -216,6 +218,7 @@ fn whole(model: &Model) -> String {
 
 #[test]
 fn the_real_claude_code_goes_on_in_a_branch_with_the_turns_before_and_nothing_after() {
+    piton_testkit::needs_network!();
     let scene = Scene::new();
     let Some(claude) = scene.claude() else { return };
     let (home, work) = (scene.path("home"), scene.path("work"));
@@ -301,6 +304,7 @@ fn the_real_claude_code_goes_on_in_a_branch_with_the_turns_before_and_nothing_af
 
 #[test]
 fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_piton() {
+    piton_testkit::needs_network!();
     let scene = Scene::new();
     let Some(claude) = scene.claude() else { return };
     let (home, work) = (scene.path("home"), scene.path("work"));
@@ -347,6 +351,7 @@ fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_p
 
 #[test]
 fn claude_code_is_told_what_an_undo_changed_and_its_user_that_a_session_was_rewound() {
+    piton_testkit::needs_network!();
     let scene = Scene::new();
     let Some(claude) = scene.claude() else { return };
     let (home, work) = (scene.path("home"), scene.path("work"));

@@ -348,6 +348,7 @@ mod a_bad_machine {
 
     #[test]
     fn a_full_disk_costs_the_capture_and_nothing_else() {
+        piton_testkit::needs_mounts!();
         let scene = Scene::new();
         let disk = SmallDisk::new(4096);
         disk.fill_but(0);

@@ -214,6 +214,7 @@ fn ask(scene: &Scene, endpoint: &Endpoint, args: &[&str], environment: &[(&str, 
 
 #[test]
 fn a_model_at_an_address_is_asked_with_its_key_and_its_answer_is_the_summary() {
+    piton_testkit::needs_network!();
     let scene = scene();
     let endpoint = Endpoint::saying("It was \u{1b}[1msummarized\u{1b}[0m.");
     let args = ["summarize", "t2", "--from", "--yes", "--json", "--instructions", "be brief"];
@@ -237,6 +238,7 @@ fn a_model_at_an_address_is_asked_with_its_key_and_its_answer_is_the_summary() {
 
 #[test]
 fn an_address_that_refuses_or_says_something_else_is_told_and_nothing_is_made() {
+    piton_testkit::needs_network!();
     let scene = scene();
     let args = ["summarize", "t2", "--from", "--yes"];
     let refusing = Endpoint::start(401, r#"{"error":{"message":"no \u001b[2J such key"}}"#);
@@ -279,6 +281,7 @@ fn said(request: &Request) -> String {
 
 #[test]
 fn the_real_claude_code_goes_on_with_a_summary_in_the_place_of_turns() {
+    piton_testkit::needs_network!();
     let Some(mut claude) = ClaudeCode::find_or_say_so() else { return };
     let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
     let (home, work) = (scene.world.base(), scene.world.ws());

@@ -6,19 +6,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
 
 use piton_engine::{OperationError, RewindOptions};
 use piton_host::fail;
-use piton_testkit::{World, as_ordinary_user, is_root};
+use piton_testkit::{Mounted, World, as_ordinary_user, is_root};
 
 const NOBODY: u32 = 65_534;
-
-fn run(program: &str, arguments: &[&str], at: &Path) {
-    let done = Command::new(program).args(arguments).arg(at).status().unwrap();
-    assert!(done.success(), "{program} {arguments:?} {}", at.display());
-}
 
 fn rewind_error(world: &World, target: &str) -> OperationError {
     match world.open().rewind_now(target, &RewindOptions::default()) {
@@ -165,16 +158,56 @@ fn a_crash_while_read_only_folders_are_open_is_recovered_from_and_they_are_close
     });
 }
 
-/// A workspace of an ordinary user in which `owned` is root's: its files can be read and not changed.
-fn with_a_folder_of_roots(fill: impl Fn(&World)) -> (tempfile::TempDir, World) {
-    assert!(is_root(), "only root can make a folder that an ordinary user may not write to (try: sudo)");
-    let base = tempfile::tempdir().unwrap();
-    let world = World::at(base.path(), |_| {});
-    for path in [base.path().to_owned(), world.ws()] {
-        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+/// What keeps an ordinary user from changing a folder that can be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Guard {
+    /// It belongs to root.
+    Owner,
+    /// It is mounted read-only.
+    Mount,
+}
+
+/// What happens in the workspace: first in a folder that the user may read and not change, then in the user's own.
+struct Happens {
+    guarded: fn(&World),
+    own: fn(&World),
+}
+
+/// Captures, lets something happen, and rewinds as an ordinary user: refused at `path`, with the old tree. `mounted` is
+/// what a mount guards; `why` is what each guard's refusal says.
+fn check_refused(path: &str, mounted: &str, why: [&str; 2], before: &Happens, after: &Happens) {
+    for (guard, why) in [Guard::Owner, Guard::Mount].into_iter().zip(why) {
+        if guard == Guard::Owner && !is_root() {
+            piton_testkit::not_run(
+                "a rewind that is refused in another user's folder",
+                "only root can make one; the same was tested with folders that are mounted read-only",
+            );
+            continue;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let world = World::at(base.path(), |_| {});
+        if is_root() {
+            for path in [base.path().to_owned(), world.ws()] {
+                std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let happens = |what: &Happens| match guard {
+            Guard::Owner => {
+                (what.guarded)(&world);
+                as_ordinary_user(|| (what.own)(&world));
+            }
+            Guard::Mount => as_ordinary_user(|| {
+                (what.guarded)(&world);
+                (what.own)(&world);
+            }),
+        };
+        happens(before);
+        let id = as_ordinary_user(|| world.capture());
+        happens(after);
+        let mount = (guard == Guard::Mount).then(|| Mounted::read_only(&world.path(mounted)));
+        assert_refused_and_put_back(&world, &id, path, why);
+        drop(mount);
     }
-    fill(&world);
-    (base, world)
 }
 
 fn assert_refused_and_put_back(world: &World, target: &str, path: &str, why: &str) {
@@ -194,72 +227,83 @@ fn assert_refused_and_put_back(world: &World, target: &str, path: &str, why: &st
     });
 }
 
+fn one(world: &World) {
+    world.write("a", "1").write("z", "1");
+}
+
+fn two(world: &World) {
+    world.write("a", "2").write("z", "2");
+}
+
+fn guarded_file(world: &World) {
+    world.write("owned/f", "1");
+}
+
+const NOT_WRITTEN: [&str; 2] = ["Permission denied", "Read-only file system"];
+
 #[test]
 fn a_file_that_may_not_be_replaced_ends_the_rewind_with_the_old_tree() {
-    let (_base, world) = with_a_folder_of_roots(|w| {
-        w.write("owned/f", "1");
-    });
-    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
-    world.write("owned/f", "2");
-    as_ordinary_user(|| {
-        world.write("a", "2").write("z", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned/f", "Permission denied");
+    piton_testkit::needs_mounts!();
+    let changed = |w: &World| {
+        w.write("owned/f", "2");
+    };
+    let (before, after) = (Happens { guarded: guarded_file, own: one }, Happens { guarded: changed, own: two });
+    check_refused("owned/f", "owned", NOT_WRITTEN, &before, &after);
 }
 
 #[test]
 fn a_file_that_may_not_be_deleted_ends_the_rewind_with_the_old_tree() {
-    let (_base, world) = with_a_folder_of_roots(|w| {
-        w.write("owned/f", "1");
-    });
-    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
-    world.write("owned/new", "2");
-    as_ordinary_user(|| {
-        world.write("a", "2").write("z", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned/new", "Permission denied");
+    piton_testkit::needs_mounts!();
+    let added = |w: &World| {
+        w.write("owned/new", "2");
+    };
+    let (before, after) = (Happens { guarded: guarded_file, own: one }, Happens { guarded: added, own: two });
+    check_refused("owned/new", "owned", NOT_WRITTEN, &before, &after);
 }
 
 #[test]
 fn a_folder_that_may_not_be_emptied_ends_the_rewind_with_the_old_tree() {
+    piton_testkit::needs_mounts!();
     // The folder itself can be moved aside, since it is in a folder of the user's: only emptying it is refused.
-    let (_base, world) = with_a_folder_of_roots(|_| {});
-    let id = as_ordinary_user(|| world.write("a", "1").write("z", "1").capture());
-    world.write("owned/deep/f", "2");
-    as_ordinary_user(|| {
-        world.write("a", "2").write("z", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned", "Permission denied");
+    let added = |w: &World| {
+        w.write("owned/deep/f", "2");
+    };
+    let (before, after) = (Happens { guarded: |_| {}, own: one }, Happens { guarded: added, own: two });
+    check_refused("owned", "owned/deep", ["Permission denied", "resource busy"], &before, &after);
 }
 
 #[test]
 fn bits_of_a_folder_that_may_not_be_set_end_the_rewind_with_the_old_tree() {
-    let (_base, world) = with_a_folder_of_roots(|w| {
-        w.write("owned/f", "1");
-    });
-    // Folders are closed from the last to the first: this one is closed when the other one is refused.
-    let id = as_ordinary_user(|| world.write("a", "1").write("z/f", "1").mode("z", 0o555).capture());
-    world.mode("owned", 0o775);
-    as_ordinary_user(|| {
-        world.write("a", "2").mode("z", 0o755).write("z/f", "2");
-    });
-    assert_refused_and_put_back(&world, &id, "owned", "not permitted");
+    piton_testkit::needs_mounts!();
+    // Folders are closed from the last to the first: `z` is closed when the other one is refused.
+    let own_before = |w: &World| {
+        w.write("a", "1").write("z/f", "1").mode("z", 0o555);
+    };
+    let own_after = |w: &World| {
+        w.write("a", "2").mode("z", 0o755).write("z/f", "2");
+    };
+    let opened = |w: &World| {
+        w.mode("owned", 0o775);
+    };
+    let before = Happens { guarded: guarded_file, own: own_before };
+    let after = Happens { guarded: opened, own: own_after };
+    check_refused("owned", "owned", ["not permitted", "Read-only file system"], &before, &after);
 }
 
 #[test]
 fn a_folder_to_delete_in_which_a_disk_is_mounted_ends_the_rewind_with_the_old_tree() {
-    assert!(is_root(), "mounting a disk needs root (try: sudo, or unshare -Urm)");
+    piton_testkit::needs_mounts!();
     let world = World::new();
     let id = world.write("a", "1").capture();
     world.write("a", "2").folder("new/disk");
-    run("mount", &["-t", "tmpfs", "tmpfs"], &world.path("new/disk"));
+    let disk = Mounted::disk(&world.path("new/disk"), c"");
     world.write("new/disk/f", "2");
     let before = world.snapshot();
     let error = rewind_error(&world, &id);
     let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("`new`"));
-    let is_back = world.snapshot() == before;
-    run("umount", &["-l"], &world.path("new/disk"));
-    assert!(is_clear && is_back, "{error}");
+    assert!(is_clear, "{error}");
+    world.assert_is(&before);
+    drop(disk);
     world.rewind(&id);
     assert_eq!(world.snapshot().len(), 1);
 }

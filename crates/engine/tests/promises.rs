@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use piton_engine::model::{SkipReason, WorkspacePath};
 use piton_engine::{CaptureError, CaptureOptions, InitOptions, OperationError, RewindOptions, StoreError};
-use piton_testkit::{World, as_ordinary_user, snapshot};
+use piton_testkit::{Mounted, World, as_ordinary_user, is_root, not_run, snapshot};
 
 #[test]
 fn promise_1_nothing_is_deleted_or_overwritten_that_was_not_captured_first() {
@@ -55,35 +55,46 @@ fn promise_2_an_operation_begins_with_a_capture_of_now_so_redo_always_exists() {
 
 #[test]
 fn promise_3_old_or_new_never_a_mix_also_when_a_permission_is_refused() {
-    let world = World::new();
-    world.write("a", "1").write("locked/b", "1").write("z", "1");
-    std::fs::set_permissions(world.base(), PermissionsExt::from_mode(0o755)).unwrap();
-    let everything = |mode| {
-        let all = [world.base().to_path_buf(), world.ws(), world.path("a"), world.path("z")];
-        for path in all {
-            let _ = std::os::unix::fs::chown(&path, Some(mode), Some(mode));
+    piton_testkit::needs_mounts!();
+    // Refused by a mount, and where there is a root to own something, by an owner: what is in `locked` can be read and
+    // not replaced.
+    for owned in [false, true] {
+        if owned && !is_root() {
+            not_run(
+                "promise 3 with another user's folder",
+                "only root can make one; a read-only mount refused instead",
+            );
+            continue;
         }
-    };
-    everything(65_534);
-    as_ordinary_user(|| {
-        let id = world.capture();
-        std::fs::write(world.path("a"), "2").unwrap();
-        std::fs::write(world.path("z"), "2").unwrap();
-        (id, world.snapshot())
-    });
-    // Only root may write in `locked`: as an ordinary user its file can be read and not replaced.
-    if !piton_testkit::is_root() {
-        return;
+        let world = World::new();
+        world.write("a", "1").write("locked/b", "1").write("z", "1");
+        if is_root() {
+            std::fs::set_permissions(world.base(), PermissionsExt::from_mode(0o755)).unwrap();
+            for path in [world.base().to_path_buf(), world.ws(), world.path("a"), world.path("z")] {
+                std::os::unix::fs::chown(&path, Some(65_534), Some(65_534)).unwrap();
+            }
+        }
+        let id = as_ordinary_user(|| {
+            let id = world.capture();
+            std::fs::write(world.path("a"), "2").unwrap();
+            std::fs::write(world.path("z"), "2").unwrap();
+            id
+        });
+        std::fs::write(world.path("locked/b"), "2").unwrap();
+        let now = world.snapshot();
+        let mounted = (!owned).then(|| Mounted::read_only(&world.path("locked")));
+        as_ordinary_user(|| {
+            let error = world.open().rewind_now(&id, &RewindOptions::default()).unwrap_err();
+            let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("locked"));
+            assert!(is_clear, "{error}");
+            world.assert_is(&now);
+            world.assert_sound();
+        });
+        drop(mounted);
+        // With the right to do it, it is done.
+        world.rewind(&id);
+        assert_eq!(world.snapshot().bytes("locked/b"), Some(&b"1"[..]));
     }
-    let id = world.open().resolve("start").unwrap().checkpoint.id.to_string();
-    std::fs::write(world.path("locked/b"), "2").unwrap();
-    let now = world.snapshot();
-    as_ordinary_user(|| {
-        let error = world.open().rewind_now(&id, &RewindOptions::default()).unwrap_err();
-        assert!(matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("locked")), "{error}");
-        world.assert_is(&now);
-        world.assert_sound();
-    });
 }
 
 #[test]
@@ -272,17 +283,37 @@ fn promise_11_correct_without_the_daemon_several_at_once_are_normal() {
 
 #[test]
 fn a_replaced_file_keeps_the_owner_and_the_attributes_of_the_one_it_replaces() {
-    if !piton_testkit::is_root() {
-        return;
-    }
     let world = World::new();
     world.write("f", "one");
     let id = world.capture();
     world.write("f", "two");
-    std::os::unix::fs::chown(world.path("f"), Some(12), Some(34)).unwrap();
+    let f = world.path("f");
+    rustix::fs::setxattr(&f, "user.note", b"mine", rustix::fs::XattrFlags::CREATE).unwrap();
+    // An ordinary user can give a file to another of its own groups, and to nobody else.
+    let (user, group) = if is_root() {
+        (12, Some(34))
+    } else {
+        let own = rustix::process::getegid();
+        let groups = rustix::process::getgroups().unwrap();
+        (
+            rustix::process::geteuid().as_raw(),
+            groups.into_iter().find(|group| *group != own).map(|group| group.as_raw()),
+        )
+    };
+    match group {
+        Some(group) => std::os::unix::fs::chown(&f, Some(user), Some(group)).unwrap(),
+        None => not_run("the owner of a replaced file", "only root can give a file away, and this user has one group"),
+    }
+    let before = std::fs::metadata(&f).unwrap();
+    assert!(group.is_none_or(|group| (before.uid(), before.gid()) == (user, group)));
+
     world.rewind(&id);
-    let found = std::fs::metadata(world.path("f")).unwrap();
-    assert_eq!((found.uid(), found.gid()), (12, 34));
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"one"[..]));
+    let after = std::fs::metadata(&f).unwrap();
+    assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+    let mut note = [0; 16];
+    let length = rustix::fs::getxattr(&f, "user.note", &mut note).unwrap();
+    assert_eq!(&note[..length], b"mine");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use piton_engine::{
     StoreError, Workspace,
 };
 use piton_host::Limit;
-use piton_testkit::{SmallDisk, World, git, snapshot};
+use piton_testkit::{Mounted, SmallDisk, World, git, snapshot};
 
 fn capture(workspace: &mut Workspace) -> Result<String, CaptureError> {
     workspace.capture(&CaptureOptions::default()).map(|c| c.checkpoint.checkpoint.id.to_string())
@@ -205,12 +205,13 @@ fn an_empty_folder_in_the_workspaces_place_is_never_captured_as_empty() {
 
 #[test]
 fn a_disk_that_is_not_mounted_any_more_is_never_captured_as_empty() {
+    piton_testkit::needs_mounts!();
     let scratch = tempfile::tempdir().unwrap();
     let engine = Engine::new(scratch.path().join("home"), Environment::default());
-    let disk = SmallDisk::new(1024);
+    let mut disk = SmallDisk::new(1024);
     std::fs::write(disk.path().join("f"), "1").unwrap();
     let id = capture(&mut engine.open_or_init(disk.path()).unwrap()).unwrap();
-    assert!(Command::new("umount").arg("-l").arg(disk.path()).status().unwrap().success());
+    disk.unmount();
     assert!(!disk.path().join("f").exists());
 
     let mut workspace = engine.open(disk.path()).unwrap();
@@ -224,19 +225,12 @@ fn a_disk_that_is_not_mounted_any_more_is_never_captured_as_empty() {
 
 #[test]
 fn a_disk_that_is_mounted_over_the_workspace_for_a_while_does_not_mix_with_it() {
-    struct Mounted<'a>(&'a Path);
-    impl Drop for Mounted<'_> {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg("-l").arg(self.0).status();
-        }
-    }
+    piton_testkit::needs_mounts!();
     let world = World::new();
     let ws = world.ws();
     world.write("f", "under the disk");
     let under = world.capture();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&ws).status();
-    assert!(mounted.is_ok_and(|s| s.success()), "mounting a disk needs root (try: sudo, or unshare -Urm)");
-    let disk = Mounted(&ws);
+    let disk = Mounted::disk(&ws, c"");
     assert!(matches!(capture(&mut world.open()), Err(CaptureError::EmptyOther(_))));
     world.write("f", "on the disk");
     let on = world.captured().checkpoint.checkpoint;

@@ -35,6 +35,7 @@ fn on(disk: &SmallDisk) -> (World, String) {
 
 #[test]
 fn a_disk_that_is_full_at_any_step_of_a_rewind_leaves_the_old_or_the_new_tree() {
+    piton_testkit::needs_mounts!();
     let disk = SmallDisk::new(4096);
     let (world, id) = on(&disk);
     world.rewind(&id);
@@ -83,6 +84,7 @@ fn a_disk_that_is_full_at_any_step_of_a_rewind_leaves_the_old_or_the_new_tree() 
 
 #[test]
 fn a_disk_that_is_full_during_a_capture_costs_that_capture_and_no_more() {
+    piton_testkit::needs_mounts!();
     let mut refused = 0;
     for free in (0..260).step_by(20) {
         let disk = SmallDisk::new(4096);

@@ -188,6 +188,7 @@ fn what_anyone_edits_adds_and_deletes_after_a_crash_of_an_undo_is_kept() {
 
 #[test]
 fn a_disk_that_is_full_at_any_step_of_an_undo_leaves_the_old_or_the_new_tree() {
+    piton_testkit::needs_mounts!();
     let noise = |seed: u32, length: usize| -> Vec<u8> {
         let mut state = seed | 1;
         let step = |_| {

@@ -1,10 +1,13 @@
 //! A disk that is soon full.
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// A small filesystem in memory, gone with this value. Needs root, or a user namespace of the test's own.
+use crate::mounts::Mounted;
+
+/// A small filesystem in memory, gone with this value; the test begins with [`needs_mounts!`](crate::needs_mounts).
 pub struct SmallDisk {
+    mounted: Option<Mounted>,
     folder: tempfile::TempDir,
 }
 
@@ -12,15 +15,18 @@ impl SmallDisk {
     /// A disk of so many KiB.
     pub fn new(kib: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder to mount on");
-        let options = format!("size={kib}k,mode=0777");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder.path()).status();
-        assert!(mounted.is_ok_and(|s| s.success()), "mounting a small disk needs root (try: sudo, or unshare -Urm)");
-        Self { folder }
+        let options = CString::new(format!("size={kib}k,mode=0777")).expect("numbers have no zero byte");
+        Self { mounted: Some(Mounted::disk(folder.path(), &options)), folder }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Takes the disk away and leaves the folder.
+    pub fn unmount(&mut self) {
+        self.mounted = None;
     }
 
     /// Fills what is left of it but for so many KiB, and returns the file that does.
@@ -30,12 +36,5 @@ impl SmallDisk {
         let file = self.path().join("filler");
         std::fs::write(&file, vec![1; free as usize]).expect("the filler fits");
         file
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // A test may have taken it away already.
-        let _ = Command::new("umount").arg("-l").arg(self.folder.path()).stderr(std::process::Stdio::null()).status();
     }
 }

@@ -143,6 +143,7 @@ mod tests {
 
     #[test]
     fn a_body_is_whole_whether_it_came_with_a_length_or_in_chunks() {
+        crate::needs_network!();
         let echo = |call: Call| Reply { status: 200, content_type: "text/plain", body: call.body };
         let server = Server::start(echo).unwrap();
         let by_length = ask(&server, "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello");

@@ -1,8 +1,9 @@
 //! What piton's tests share: a world with a workspace and a store, the binary over it, snapshots of trees taken without piton's help,
 //! ordinary users, small disks, real git; a real agent with a scripted model, in a network without a world.
 //!
-//! Tests only. A test fails where it cannot do its work here; it never skips. The one exception is an agent that is not
-//! installed: that is said aloud, and is a failure too where `PITON_TEST_AGENTS=required` is set, as `./check` does.
+//! Tests only. A test that needs mounts or networks runs as any user ([`namespace`]). What cannot run here is never skipped
+//! silently: [`not_run`] lists it, and `./check` ends with the list. A missing agent is a failure where
+//! `PITON_TEST_AGENTS=required` is set, as `./check` does.
 
 mod agent;
 mod claude;
@@ -13,6 +14,9 @@ mod filesystems;
 mod git;
 mod http;
 mod model;
+mod mounts;
+#[macro_use]
+pub mod namespace;
 mod network;
 mod not_run;
 mod played;
@@ -29,6 +33,7 @@ pub use endpoint::{Asked, Endpoint};
 pub use filesystems::{Filesystem, FilesystemKind};
 pub use git::{git, git_command};
 pub use model::{Model, Request, Say, Turn};
+pub use mounts::Mounted;
 pub use network::Network;
 pub use not_run::not_run;
 pub use played::Claude;

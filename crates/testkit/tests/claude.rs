@@ -27,6 +27,7 @@ fn told(home: &Path) -> Vec<Value> {
 
 #[test]
 fn claude_code_works_through_a_script_and_tells_its_hooks_of_every_step() {
+    piton_testkit::needs_network!();
     let Some(claude) = ClaudeCode::find_or_say_so() else { return };
     let scratch = tempfile::tempdir().unwrap();
     let [home, workspace] = ["home", "work"].map(|name| scratch.path().canonicalize().unwrap().join(name));
