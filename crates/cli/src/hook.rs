@@ -192,8 +192,9 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         // Where not even a gap could be recorded, the log is the only one to tell of it at each event; the user hears of
         // it once.
         Err(error) => {
-            let warning = unprotected::refusal(&error).unwrap_or_else(|| not_captured(&error.to_string()));
-            let reply = with_line(Reply::Nothing, once(Some(warning)));
+            let is_for_user = matches!(&report.event, Event::Prompt { .. } | Event::SessionStarted { .. });
+            let warning = unprotected::refusal(&error).or(is_for_user.then(|| not_captured(&error.to_string())));
+            let reply = with_line(Reply::Nothing, once(warning));
             return Ok((reply, format!("gap: {error}{}", remarks(&mistakes))));
         }
     };

@@ -156,6 +156,8 @@ fn a_folder_whose_name_is_not_utf_8_does_not_break_the_document_of_what_was_done
     let scene = scene();
     let other = scene.world.base().join(OsStr::from_bytes(b"caf\xe9"));
     std::fs::create_dir(&other).unwrap();
+    // A folder that a session only comes to later is no workspace by itself.
+    scene.world.engine.open_or_init(&other).unwrap();
     scene.world.write("f", "1");
     scene.ok(&["checkpoint", "before"]);
     let agent = Agent::new(&scene.world, "s1");
