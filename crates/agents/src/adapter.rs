@@ -1,5 +1,7 @@
 //! The agents that piton knows, behind one door.
 
+use std::path::{Path, PathBuf};
+
 use crate::event::{BadReport, Report};
 use crate::{claude_code, generic};
 
@@ -81,6 +83,16 @@ impl Adapter {
         matches!(self, Self::ClaudeCode)
     }
 
+    /// The files and folders that belong to a session with this transcript: the agent writes them while it works, so they
+    /// are never captured and never put back. The transcript itself is the first.
+    pub fn belongings(self, transcript: &Path) -> Vec<PathBuf> {
+        let mut all = vec![transcript.to_owned()];
+        if self == Self::ClaudeCode {
+            all.extend(claude_code::belongings(transcript));
+        }
+        all
+    }
+
     /// Whether the agent goes on with a transcript that piton wrote, so that a conversation can be branched. Where not,
     /// the code can be rewound and the agent's conversation stays as it is.
     pub fn can_branch(self) -> bool {
@@ -132,6 +144,23 @@ mod tests {
         for adapter in Adapter::ALL {
             assert_eq!(adapter.can_branch(), adapter.resume_command(id).is_some());
         }
+    }
+
+    #[test]
+    fn only_a_transcript_of_claude_code_in_its_place_has_more_than_itself() {
+        let id = "428214a0-5123-43c6-ae2b-86a56b0968a8";
+        let check = |adapter: Adapter, transcript: &str, expected: &[&str]| {
+            let all = adapter.belongings(Path::new(transcript));
+            assert_eq!(all[0], Path::new(transcript));
+            assert_eq!(all[1..].iter().map(|path| path.to_str().unwrap()).collect::<Vec<_>>(), expected);
+        };
+        let mine = ["/w/.cc/projects/-w", "/w/.cc/file-history", "/w/.cc/session-env", "/w/.cc/shell-snapshots"];
+        check(Adapter::ClaudeCode, &format!("/w/.cc/projects/-w/{id}.jsonl"), &mine);
+        check(Adapter::ClaudeCode, &format!("/w/logs/{id}.jsonl"), &[&format!("/w/logs/{id}")]);
+        // Whatever a report may say, a folder of the user's is not the agent's.
+        check(Adapter::ClaudeCode, "/w/projects/-w/src.jsonl", &[]);
+        check(Adapter::ClaudeCode, &format!("/w/projects/app/{id}.jsonl"), &[&format!("/w/projects/app/{id}")]);
+        check(Adapter::Generic, &format!("/w/.cc/projects/-w/{id}.jsonl"), &[]);
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn a_folder_that_is_left_out_is_never_logged_as_captured_and_the_user_hears_of_i
     std::fs::create_dir(&outside).unwrap();
     let told = prompt(&scene, "s1", &outside, "four").unwrap();
     assert!(told.contains("outside is not captured (in no repository and no workspace)"), "{told}");
-    assert_eq!(scene.world.engine.workspaces(), [ws.clone()]);
+    assert!(scene.world.engine.workspaces().iter().eq([&ws]));
 
     for command in ["status", "log", "checkpoint"] {
         let done = scene.piton(&[command]).current_dir(&build).output().unwrap();
@@ -135,4 +135,59 @@ fn the_reported_loss_in_a_worktree_of_claude_code_is_undone() {
     prompt(&scene, "s2", &scene.world.path("new"), "begin");
     let log = scene.piton(&["log"]).current_dir(scene.world.path("new")).output().unwrap();
     assert!(!both(&log).contains("earlier turns"), "{}", both(&log));
+}
+
+#[test]
+fn a_transcript_inside_the_workspace_is_neither_captured_nor_put_back() {
+    let scene = repository("");
+    let id = "428214a0-5123-43c6-ae2b-86a56b0968a8";
+    let ws = scene.world.ws();
+    let transcript = format!(".cc/projects/-ws/{id}.jsonl");
+    let (subagent, copy) = (format!(".cc/projects/-ws/{id}/subagents/agent-1.jsonl"), ".cc/file-history/x/a@v1");
+    scene.world.write(&transcript, "1\n").write(&subagent, "1\n").write(copy, "1").write(".cc/settings.json", "1");
+    // Before any session reported, nobody knows what that is.
+    scene.ok(&["checkpoint", "old"]);
+    let report = json!({ "prompt": "one", "prompt_id": "one", "transcript_path": ws.join(&transcript) });
+    hook(&scene, id, "UserPromptSubmit", &ws, report);
+    let grown = "1\n2\n";
+    scene.world.write(&transcript, grown).write(&subagent, grown).write(copy, grown).write("src/main.rs", "edited\n");
+    scene.world.write(".cc/settings.json", "2");
+    hook(&scene, id, "Stop", &ws, json!({ "transcript_path": ws.join(&transcript) }));
+
+    // The shell that piton runs in knows nothing of the agent's variables.
+    for target in ["t1", "old"] {
+        let told = scene.told(&["rewind", target, "--yes", "--scope", "code"]);
+        assert_eq!(scene.read("src/main.rs"), "main\n", "{told}");
+        assert_eq!(scene.read(".cc/settings.json"), "1", "that is the user's");
+        for path in [&transcript, &subagent, copy] {
+            assert_eq!(scene.read(path), grown, "{target} {path}");
+        }
+        scene.ok(&["redo", "--yes"]);
+    }
+    let shown = scene.json(&["rewind", "old", "--preview", "--scope", "code"]);
+    let kept = shown["skipped"].as_array().unwrap().iter().filter(|one| one["reason"] == "agent-state").count();
+    assert_eq!(kept, 2, "{shown:#}");
+    let status = scene.json(&["status"]);
+    let listed: Vec<_> =
+        status["skipped"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(listed, [".cc/file-history", ".cc/projects/-ws"]);
+}
+
+#[test]
+fn no_report_leaves_a_workspace_or_the_agents_folder_out() {
+    let scene = repository("");
+    let ws = scene.world.ws();
+    let id = "428214a0-5123-43c6-ae2b-86a56b0968a8";
+    let inner = scene.world.path("projects/-app");
+    scene.world.write("projects/-app/a", "1");
+    for (event, transcript) in [
+        ("one", ws.clone()),
+        ("two", scene.world.path("src")),
+        ("three", inner.join(format!("{id}.jsonl"))),
+        ("four", std::path::PathBuf::from("/")),
+    ] {
+        let report = json!({ "prompt": event, "prompt_id": event, "transcript_path": transcript });
+        hook(&scene, id, "UserPromptSubmit", &inner, report);
+    }
+    assert_eq!(scene.json(&["status"])["skipped"], json!([]));
 }

@@ -48,11 +48,56 @@ impl Workspace {
     /// # Errors
     /// Where there is no such session, or the store refuses.
     pub fn name_session(&mut self, session: &SessionId, name: &str) -> Result<(), AnnotateError> {
-        let row = self.store.session(session)?.ok_or_else(|| TargetError::UnknownSession(session.to_string()))?;
         let lock = self.store.lock(PATIENCE)?;
+        // Read under the lock: the record is written whole, and its agent may report just now.
+        let row = self.store.session(session)?.ok_or_else(|| TargetError::UnknownSession(session.to_string()))?;
         let mut writer = self.store.write(&lock)?;
         writer.record(Record::Session(piton_model::Session { name: Some(name.to_owned()), ..row.session }))?;
         writer.commit(false, false)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_model::event::{Event, Report};
+    use piton_model::{Rank, Session};
+
+    use super::*;
+    use crate::{Engine, Environment, ObserveOptions};
+
+    #[test]
+    #[allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests make folders of their own")]
+    fn a_session_that_is_named_while_another_process_records_it_keeps_what_that_recorded() {
+        let scratch = tempfile::tempdir().unwrap();
+        let base = scratch.path().canonicalize().unwrap();
+        let engine = Engine::new(base.join("home"), Environment::default());
+        let folder = base.join("ws");
+        std::fs::create_dir(&folder).unwrap();
+        let report = Report {
+            agent: "test".into(),
+            session: "s1".into(),
+            cwd: Some(folder.clone()),
+            transcript: None,
+            prompt_id: None,
+            subagent: None,
+            event: Event::Prompt { text: "go".into() },
+        };
+        engine.observe(&report, &ObserveOptions::default()).unwrap();
+        let id = SessionId::of("test", "s1");
+        let other = engine.open(&folder).unwrap();
+        let mut naming = engine.open(&folder).unwrap();
+        let lock = other.store.lock(PATIENCE).unwrap();
+        std::thread::scope(|scope| {
+            let named = scope.spawn(|| naming.name_session(&id, "mine"));
+            // Time enough for whoever does not wait for the lock to read what is about to change.
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            let session = other.store.session(&id).unwrap().unwrap().session;
+            other.record_session(&lock, &Session { rank: Rank::Archived, ..session }).unwrap();
+            drop(lock);
+            named.join().unwrap().unwrap();
+        });
+        let session = other.store.session(&id).unwrap().unwrap().session;
+        assert_eq!((session.name.as_deref(), session.rank), (Some("mine"), Rank::Archived));
     }
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use piton_host::fail::point;
-use piton_host::{Index, Lock, Root, Scan, ScanError, ScanOptions, UnreadRules, clock, scan, staged_by, unread_rules};
+use piton_host::{
+    Index, Lock, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, clock, scan, staged_by, unread_rules,
+};
 use piton_model::diff::{self, Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
 use piton_model::session::Ending;
@@ -275,7 +277,13 @@ impl Workspace {
             index,
             rules,
             now_ns: self.environment.clock.now_ns(),
-            is_staged: Box::new(|name| staged_by(name).is_some_and(|id| self.store.is_pending(&id))),
+            is_staged: Box::new(|name| {
+                let operation = staged_by(name)?;
+                match self.store.is_pending(&operation) {
+                    true => Some(StagedBy::ThisWorkspace),
+                    false => self.home.has_pending_near(&self.path, &operation).then_some(StagedBy::Another),
+                }
+            }),
             limit: self.limit(),
             deadline: None,
             progress: &self.progress,

@@ -55,6 +55,7 @@ mod summarize;
 mod target;
 mod timeline;
 mod told;
+mod transcripts;
 mod trash;
 mod turns;
 mod undo;

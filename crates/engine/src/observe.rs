@@ -582,8 +582,9 @@ impl Workspace {
 
     /// Piton's own folder, and those where agents keep their state.
     fn is_never_read(&self, path: &Path) -> bool {
+        let noted = self.home.agent_state().paths;
         let never = std::iter::once(self.home.path()).chain(self.environment.agent_state.iter().map(PathBuf::as_path));
-        never.into_iter().any(|folder| path.starts_with(folder))
+        never.into_iter().chain(noted.iter().map(PathBuf::as_path)).any(|folder| path.starts_with(folder))
     }
 
     fn tell_of(&self, context: &Context, event: &Event, checkpoint: Option<&CheckpointView>, gap: Option<&String>) {

@@ -54,6 +54,7 @@ impl Engine {
             Some(place) => place.clone(),
             None => self.event_place(cwd, &others)?,
         };
+        self.note_transcript(report, cwd)?;
         let first = self.open_or_init(&place.root)?;
         for path in self.workspaces_named(report, first.path()) {
             if !others.contains(&path) {

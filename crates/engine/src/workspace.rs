@@ -241,16 +241,13 @@ impl Engine {
     }
 
     fn known(&self, path: &Path) -> Option<Known> {
-        self.home.at(path).or_else(|| {
-            let identity = Root::open(path).ok()?.identity();
-            self.home.all().into_iter().find(|known| known.root.is_same(&identity))
-        })
+        self.home.at(path).or_else(|| self.home.moved_to(path))
     }
 
     fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
         let store = self.home.open(id)?;
         let record = store.workspace()?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;
-        Ok(Workspace {
+        let workspace = Workspace {
             store,
             home: self.home.clone(),
             environment: self.environment.clone(),
@@ -259,7 +256,10 @@ impl Engine {
             progress: Arc::default(),
             recovered: Vec::new(),
             listeners: self.listeners.clone(),
-        })
+        };
+        // A home that cannot be written takes no capture either, and is no reason not to read.
+        let _ = workspace.gather_transcripts();
+        Ok(workspace)
     }
 }
 
@@ -358,7 +358,8 @@ impl Workspace {
 /// What is captured of any workspace of a home.
 pub(crate) fn rules_for(home: &Home, environment: &Environment) -> RuleOptions {
     let mut never = vec![(home.path().to_owned(), SkipReason::Store)];
-    never.extend(environment.agent_state.iter().map(|p| (p.clone(), SkipReason::AgentState)));
+    let agent_state = environment.agent_state.iter().cloned().chain(home.agent_state().paths);
+    never.extend(agent_state.map(|path| (path, SkipReason::AgentState)));
     let usual = RuleOptions::default();
     RuleOptions {
         global_excludes: environment.global_excludes.clone(),

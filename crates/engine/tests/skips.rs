@@ -245,3 +245,28 @@ fn what_the_target_skipped_stays_whatever_it_is_now() {
         assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");
     }
 }
+
+#[test]
+fn a_name_like_git_is_listed_and_left_alone() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    world.write(".Git/config", "x").write("sub/.GIT", "x").write("sub/g", "1").write("f", "2");
+    let expected = [(".Git", SkipReason::GitName), ("sub/.GIT", SkipReason::GitName)];
+    let listed = |world: &World| -> Vec<(String, SkipReason)> {
+        world.captured().checkpoint.skipped.into_iter().map(|one| (one.path.path, one.reason)).collect()
+    };
+    for _ in 0..2 {
+        let listed = listed(&world);
+        assert_eq!(listed.iter().map(|(path, reason)| (path.as_str(), *reason)).collect::<Vec<_>>(), expected);
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+    world.rewind(&id);
+    let now = world.snapshot();
+    assert_eq!((now.bytes(".Git/config"), now.bytes("sub/.GIT")), (Some(&b"x"[..]), Some(&b"x"[..])));
+    assert_eq!((now.bytes("f"), now.bytes("sub/g")), (Some(&b"1"[..]), None));
+    world.redo();
+    world.assert_sound();
+    world.remove(".Git").remove("sub/.GIT");
+    assert!(listed(&world).is_empty());
+}

@@ -258,3 +258,31 @@ fn a_worktree_is_found_through_a_symlink_and_inside_git_s_own_folder() {
     let hooks = world.path(".git/hooks");
     assert!(matches!(world.engine.init(&hooks, Default::default()), Err(OpenError::Git { .. })));
 }
+
+#[test]
+fn files_that_are_on_their_way_in_an_inner_workspace_are_listed_and_not_captured_by_the_outer_one() {
+    let world = World::new();
+    world.write("f", "1").write("inner/a", "1").write("inner/b", "1");
+    // A name that looks so and is no operation's is somebody's file.
+    let mine = format!("inner/.piton-{}-0", piton_engine::model::OperationId::from_random([7; 8]));
+    world.write(&mine, "mine");
+    let mut inner = world.engine.open_or_init(&world.path("inner")).unwrap();
+    let id = inner.capture(&Default::default()).unwrap().checkpoint.checkpoint.id;
+    world.write("inner/a", "2").write("inner/b", "2");
+    let (engine, ws) = (world.engine.clone(), world.ws());
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let found = seen.clone();
+    let look = move || {
+        let captured = engine.open_or_init(&ws).unwrap().capture(&Default::default()).unwrap();
+        *found.lock().unwrap() = Some(captured.checkpoint);
+    };
+    piton_host::fail::when(1, "apply:sync-swapped", look, || rewind(&mut inner, id.as_str()));
+    let seen = seen.lock().unwrap().take().unwrap();
+    let staged: Vec<_> = skipped(&seen);
+    assert_eq!(staged.len(), 2, "{staged:?}");
+    assert!(staged.iter().all(|(path, reason)| path.starts_with("inner/.piton-") && *reason == SkipReason::Staged));
+    let outcome = world.rewind(seen.checkpoint.id.as_str());
+    assert_eq!(outcome.deleted.len(), 0);
+    assert_eq!((read(world.path("inner/a")), read(world.path(&mine))), ("1".to_owned(), "mine".to_owned()));
+    assert!(world.captured().checkpoint.skipped.is_empty());
+}

@@ -161,6 +161,8 @@ fn encode(
     match entry.kind {
         Kind::File(blob) => out.file(entry.name, entry.signature.bits(), entry.signature.size, &blob),
         Kind::Symlink(target) => out.symlink(entry.name, target),
+        // No tree holds such a name; that its folder has a `.git` keeps it from being removed.
+        Kind::Skipped(SkipReason::GitName) => *holds_skipped = true,
         Kind::Skipped(reason) => {
             *holds_skipped = true;
             out.skipped(entry.name, reason);

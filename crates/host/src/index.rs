@@ -279,6 +279,7 @@ impl Index {
             let kept = match entry.kind {
                 Kind::File(blob) => Entry::File { mode: entry.signature.bits(), size: entry.signature.size, blob },
                 Kind::Symlink(target) => Entry::Symlink { target: target.to_vec() },
+                Kind::Skipped(SkipReason::GitName) => continue,
                 Kind::Skipped(reason) => Entry::Skipped { reason },
                 Kind::Folder => {
                     let child = self.folder(self.find(&join(folder.path(), entry.name))?).head();

@@ -35,4 +35,4 @@ pub use probe::{Abilities, probe};
 pub use read::{Sink, empty_tree, read_entry};
 pub use root::Root;
 pub use rules::{RuleOptions, UnreadRules, left_out, unread_rules};
-pub use scan::{IsStaged, Limit, Progress, Scan, ScanError, ScanOptions, scan};
+pub use scan::{IsStaged, Limit, Progress, Scan, ScanError, ScanOptions, StagedBy, scan};

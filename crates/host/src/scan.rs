@@ -29,7 +29,7 @@ pub struct ScanOptions<'a> {
     pub rules: RuleOptions,
     /// The clock when the scan was asked for.
     pub now_ns: i64,
-    /// Whether a name belongs to a known operation's staged files, which are never captured.
+    /// Whose staged file a name is, where it is one of an operation that has not ended; such a file is never captured.
     pub is_staged: IsStaged<'a>,
     /// Refuse to go on over these.
     pub limit: Limit,
@@ -40,7 +40,16 @@ pub struct ScanOptions<'a> {
 }
 
 /// A question about a name.
-pub type IsStaged<'a> = Box<dyn Fn(&[u8]) -> bool + Sync + 'a>;
+pub type IsStaged<'a> = Box<dyn Fn(&[u8]) -> Option<StagedBy> + Sync + 'a>;
+
+/// Whose staged file one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StagedBy {
+    /// Of an operation of this workspace, which ends it before anything is captured.
+    ThisWorkspace,
+    /// Of one of another workspace around this one or in it: nothing of it is known here, so it is listed.
+    Another,
+}
 
 /// The largest root that is captured without being forced.
 #[derive(Clone, Copy, Debug)]
@@ -257,7 +266,8 @@ fn is_suspect(nearby: &Nearby<'_>, folder: FolderView<'_>, path: &mut Vec<u8>) -
         match entry.kind {
             // A folder has a block of its own; what is in an ignored one does not matter.
             Kind::Folder | Kind::Skipped(SkipReason::Ignored | SkipReason::Excluded) if is_folder => return false,
-            Kind::Skipped(SkipReason::Store | SkipReason::AgentState) => return false,
+            // What is in these does not matter either; that one comes or goes moves the folder's times.
+            Kind::Skipped(SkipReason::Store | SkipReason::AgentState | SkipReason::GitName) => return false,
             _ => {}
         }
         if entry.young {
@@ -392,7 +402,7 @@ impl<S: Sink> Reader<'_, S> {
 fn skipped(slots: &[Slot<'_>]) -> Vec<(WorkspacePath, SkipReason)> {
     let mut out = Vec::new();
     let mut add = |folder: &[u8], name: &[u8], reason| {
-        out.extend(WorkspacePath::new(join(folder, name)).map(|path| (path, reason)));
+        out.extend(WorkspacePath::new(folder).map(|folder| (folder.join_any(name), reason)));
     };
     for slot in slots {
         match slot {

@@ -17,6 +17,7 @@ use crate::git::GitLink;
 use crate::index::{EntryView, FolderView, Index, Kind, Signature};
 use crate::root::Root;
 use crate::rules::{Decision, FolderRules, Level, Rules, What, exclude_file, join};
+use crate::scan::StagedBy;
 use crate::sys;
 
 /// A folder as it was listed just now.
@@ -78,7 +79,7 @@ pub(crate) struct Walk<'a> {
     pub known_too: bool,
     /// Times from here on are as young as this scan.
     pub young_from: i64,
-    pub is_staged: &'a (dyn Fn(&[u8]) -> bool + Sync),
+    pub is_staged: &'a (dyn Fn(&[u8]) -> Option<StagedBy> + Sync),
     /// Stop when more files than this are found.
     pub most_files: u64,
     pub threads: usize,
@@ -187,6 +188,8 @@ impl Walk<'_> {
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut rules = FolderRules::default();
         let mut has_link = false;
+        // Names that are left out whatever stands there.
+        let mut refused: Vec<(Vec<u8>, SkipReason)> = Vec::new();
         sys::list(&fd, space, |name, kind| {
             let name = name.to_bytes();
             match name {
@@ -194,11 +197,20 @@ impl Walk<'_> {
                 b".pitonignore" => rules.has_pitonignore = true,
                 _ if is_git(name) => {
                     rules.has_git = true;
-                    has_link |= name == b".git" && kind != FileType::Directory;
+                    match name {
+                        b".git" => has_link |= kind != FileType::Directory,
+                        _ => refused.push((name.to_vec(), SkipReason::GitName)),
+                    }
                     return;
                 }
-                _ if self.is_staged(name) => return,
-                _ => {}
+                _ => match self.staged_by(name) {
+                    Some(StagedBy::ThisWorkspace) => return,
+                    Some(StagedBy::Another) => {
+                        refused.push((name.to_vec(), SkipReason::Staged));
+                        return;
+                    }
+                    None => {}
+                },
             }
             names.push(name.to_vec());
         })?;
@@ -273,6 +285,12 @@ impl Walk<'_> {
             };
             entries.push(Node { name, kind, young, signature });
         }
+        for (name, reason) in refused {
+            let at = entries.partition_point(|entry: &Node| entry.name < name);
+            let kind = NodeKind::Skipped(reason);
+            // Young, so that the next scan looks again.
+            entries.insert(at, Node { name, kind, young: true, signature: Signature::default() });
+        }
         if let Some(old) = old {
             let head = old.head();
             let had = |name: &[u8]| old.entries().any(|e| e.name == name);
@@ -328,8 +346,8 @@ impl Walk<'_> {
         (!task.level.takes_in(&task.path)).then_some(SkipReason::BareRepository)
     }
 
-    fn is_staged(&self, name: &[u8]) -> bool {
-        name.starts_with(crate::STAGED.as_bytes()) && (self.is_staged)(name)
+    fn staged_by(&self, name: &[u8]) -> Option<StagedBy> {
+        if name.starts_with(crate::STAGED.as_bytes()) { (self.is_staged)(name) } else { None }
     }
 
     /// Whether a later write could leave the times as they are.

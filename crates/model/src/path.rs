@@ -124,6 +124,16 @@ impl WorkspacePath {
         Self(bytes)
     }
 
+    /// The same for a name that a listing has and that may be none of an entry (`.Git`): only to be shown.
+    pub fn join_any(&self, name: &[u8]) -> Self {
+        let mut bytes = self.0.clone();
+        if !bytes.is_empty() {
+            bytes.push(b'/');
+        }
+        bytes.extend_from_slice(name);
+        Self(bytes)
+    }
+
     /// The names from the root down.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|b| *b == b'/').filter(|n| !n.is_empty())

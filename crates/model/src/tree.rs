@@ -80,12 +80,16 @@ pub enum SkipReason {
     GitFolder = 9,
     /// A bare repository that no `.git` file leads to; `!` in `.pitonignore` takes it in.
     BareRepository = 10,
+    /// A file of an operation that another workspace's store has and that has not ended.
+    Staged = 11,
+    /// A name that is `.git` on filesystems that fold case, which no entry may have.
+    GitName = 12,
     /// There was no room for it in the store, and no operation touches it.
-    Budget = 11,
+    Budget = 13,
 }
 
 impl SkipReason {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Ignored,
         Self::Excluded,
         Self::Unreadable,
@@ -96,6 +100,8 @@ impl SkipReason {
         Self::Worktree,
         Self::GitFolder,
         Self::BareRepository,
+        Self::Staged,
+        Self::GitName,
         Self::Budget,
     ];
 
@@ -118,6 +124,8 @@ impl SkipReason {
             Self::Worktree => "a worktree of its own",
             Self::GitFolder => "git's own folder",
             Self::BareRepository => "a bare git repository",
+            Self::Staged => "being written by piton for another workspace",
+            Self::GitName => "named like .git",
         }
     }
 

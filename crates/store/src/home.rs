@@ -4,6 +4,8 @@
 //! look per folder on the way up; `workspaces/<id>/workspace.json` says where that workspace is and which folder it
 //! is. Both only help finding: the truth is the workspace's own record.
 
+mod agent_state;
+
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use piton_host::{Lock, Root};
-use piton_model::{RootIdentity, SessionId, Workspace, WorkspaceId};
+use piton_model::{OperationId, RootIdentity, SessionId, Workspace, WorkspaceId};
 
 use crate::Store;
 use crate::error::StoreError;
@@ -31,6 +33,21 @@ pub struct Known {
     pub path: PathBuf,
     /// Which folder it was.
     pub root: RootIdentity,
+}
+
+impl Known {
+    /// Whether a folder that is there now is this workspace's.
+    fn is_it(&self, folder: &RootIdentity) -> bool {
+        is_it(&self.root, folder, || Root::open(&self.path).ok().map(|root| root.identity()))
+    }
+}
+
+/// Whether a folder is the one that was recorded, given what stands now at the place where that was. Device numbers change
+/// from one start of the machine to the next, so a recorded one says little; of two folders that are both there they tell
+/// a copy of a whole disk, in which everything else is the same.
+fn is_it(recorded: &RootIdentity, folder: &RootIdentity, at_its_place: impl FnOnce() -> Option<RootIdentity>) -> bool {
+    recorded.is_same(folder)
+        && at_its_place().is_none_or(|there| !there.is_same(recorded) || there.device == folder.device)
 }
 
 impl Home {
@@ -84,8 +101,14 @@ impl Home {
         let all = self.all();
         path.ancestors().find_map(|folder| {
             let identity = Root::open(folder).ok()?.identity();
-            all.iter().find(|known| known.root.is_same(&identity)).cloned()
+            all.iter().find(|known| known.is_it(&identity)).cloned()
         })
+    }
+
+    /// The workspace whose folder moved to a canonical path.
+    pub fn moved_to(&self, path: &Path) -> Option<Known> {
+        let identity = Root::open(path).ok()?.identity();
+        self.all().into_iter().find(|known| known.is_it(&identity))
     }
 
     /// Every known workspace.
@@ -95,6 +118,14 @@ impl Home {
             folders.filter_map(|entry| self.known(&entry.ok()?.file_name().to_str()?.parse().ok()?)).collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
+    }
+
+    /// Whether an operation has begun and not ended in a workspace around a folder or in it. Asked only where a file has
+    /// the name of a staged one.
+    pub fn has_pending_near(&self, folder: &Path, operation: &OperationId) -> bool {
+        let is_near = |known: &Known| known.path.starts_with(folder) || folder.starts_with(&known.path);
+        let mut near = self.all().into_iter().filter(is_near);
+        near.any(|known| self.open(&known.id).is_ok_and(|store| store.is_pending(operation)))
     }
 
     /// Notes where a workspace is.
@@ -174,4 +205,29 @@ impl Home {
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path)).map_err(StoreError::io("cannot write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_a_whole_disk_is_another_folder_while_the_original_is_there() {
+        let on = |device, inode| RootIdentity { device, inode, born: Some(7) };
+        let (recorded, other) = (on(1, 5), on(1, 6));
+        for (folder, at_its_place, expected) in [
+            // It moved, or its disk has another number since the machine was started anew.
+            (on(1, 5), None, true),
+            (on(2, 5), None, true),
+            (on(2, 5), Some(other), true),
+            // Two paths to one folder.
+            (on(1, 5), Some(on(1, 5)), true),
+            (on(2, 5), Some(on(2, 5)), true),
+            // A copy of the disk beside the original.
+            (on(2, 5), Some(on(1, 5)), false),
+            (on(1, 6), None, false),
+        ] {
+            assert_eq!(is_it(&recorded, &folder, || at_its_place), expected, "{folder:?} {at_its_place:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! What is said of it here was seen in versions 2.1.197 and 2.1.325 and is tested on what those versions sent. Its
 //! formats grow: unknown events, fields, tools and kinds of lines are normal and never an error.
 
+mod belongings;
 pub mod branch;
 pub mod command;
 pub mod hooks;
@@ -14,6 +15,8 @@ pub mod summary;
 pub mod survey;
 pub mod tools;
 pub mod transcript;
+
+pub use belongings::belongings;
 
 /// What `piton hook` and `piton setup` call it.
 pub const NAME: &str = "claude-code";

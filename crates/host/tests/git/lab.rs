@@ -242,7 +242,7 @@ pub fn capture(workspace: &Path) -> piton_host::Index {
         index: None,
         rules: RuleOptions::default(),
         now_ns: SystemClock.now_ns(),
-        is_staged: Box::new(|_| false),
+        is_staged: Box::new(|_| None),
         limit: Limit { files: u64::MAX, bytes: u64::MAX },
         deadline: None,
         progress: &Progress::default(),

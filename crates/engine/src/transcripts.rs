@@ -1,0 +1,62 @@
+//! The agents' own files: what a session reports as its transcript, and what its adapter says belongs to that, is never
+//! captured and never put back, whoever runs piton and whatever variables they have.
+
+use std::path::{Path, PathBuf};
+
+use piton_agents::Adapter;
+use piton_host::canonical;
+use piton_model::event::Report;
+use piton_store::StoreError;
+
+use crate::workspace::{Engine, Workspace};
+
+impl Engine {
+    /// Notes the transcript of a report before anything is captured.
+    pub(crate) fn note_transcript(&self, report: &Report, cwd: &Path) -> Result<(), StoreError> {
+        let Some(transcript) = &report.transcript else { return Ok(()) };
+        let new = self.new_belongings(&report.agent, transcript, canonical(cwd).ok().as_deref());
+        if new.is_empty() { Ok(()) } else { self.home.note_agent_state(&new, None) }
+    }
+
+    /// What belongs to a transcript and is not known to be an agent's yet. Never a folder that is or holds a workspace or
+    /// the folder that the agent works in: a report that says otherwise is wrong.
+    fn new_belongings(&self, agent: &str, transcript: &Path, cwd: Option<&Path>) -> Vec<PathBuf> {
+        if !transcript.is_absolute() || transcript.is_dir() {
+            return Vec::new();
+        }
+        let noted = self.home.agent_state().paths;
+        let usual = self.environment.agent_state.iter().filter_map(|folder| canonical(folder).ok());
+        let known: Vec<PathBuf> = usual.chain(noted).collect();
+        let adapter = Adapter::from_name(agent).unwrap_or(Adapter::Generic);
+        let mut new: Vec<PathBuf> = adapter.belongings(transcript).iter().filter_map(|p| canonical(p).ok()).collect();
+        new.retain(|path| !known.iter().any(|known| path.starts_with(known)));
+        if new.is_empty() {
+            return new;
+        }
+        let roots: Vec<PathBuf> = self.home.all().into_iter().map(|known| known.path).collect();
+        let is_inside = |path: &PathBuf| roots.iter().map(PathBuf::as_path).chain(cwd).any(|one| one.starts_with(path));
+        new.retain(|path| !is_inside(path));
+        // What lies in another one goes without saying.
+        let all = new.clone();
+        new.retain(|path| !all.iter().any(|other| other != path && path.starts_with(other)));
+        new
+    }
+}
+
+impl Workspace {
+    /// Notes the transcripts of sessions that reported to an earlier piton, once.
+    pub(crate) fn gather_transcripts(&self) -> Result<(), StoreError> {
+        if self.home.agent_state().has_gathered(&self.record.id) {
+            return Ok(());
+        }
+        let engine = self.engine();
+        let mut new = Vec::new();
+        for row in self.store.sessions()? {
+            let Some(transcript) = row.session.transcript.as_deref().map(Path::new) else { continue };
+            new.extend(engine.new_belongings(&row.session.agent, transcript, None));
+        }
+        new.sort();
+        new.dedup();
+        self.home.note_agent_state(&new, Some(&self.record.id))
+    }
+}
