@@ -21,10 +21,15 @@ impl Engine {
     /// What belongs to a transcript and is not known to be an agent's yet. Never a folder that is or holds a workspace or
     /// the folder that the agent works in: a report that says otherwise is wrong.
     fn new_belongings(&self, agent: &str, transcript: &Path, cwd: Option<&Path>) -> Vec<PathBuf> {
+        let noted = self.home.agent_state().paths;
+        // Nearly always: it is where such files are, or was noted with all that belongs to it.
+        let is_known = |folder: &PathBuf| transcript.starts_with(folder);
+        if self.environment.agent_state.iter().chain(&noted).any(is_known) {
+            return Vec::new();
+        }
         if !transcript.is_absolute() || transcript.is_dir() {
             return Vec::new();
         }
-        let noted = self.home.agent_state().paths;
         let usual = self.environment.agent_state.iter().filter_map(|folder| canonical(folder).ok());
         let known: Vec<PathBuf> = usual.chain(noted).collect();
         let adapter = Adapter::from_name(agent).unwrap_or(Adapter::Generic);

@@ -403,6 +403,13 @@ mod tests {
     fn what_a_rule_skips_now_is_asked_for_and_what_cannot_be_read_is_left_alone() {
         check(&[("x", skipped())], &[("x/y", file("1"))], &[], &["k x", "? x", "? x/y"]);
         check(&[("x", special())], &[("x", file("1"))], &[], &["k x"]);
+        // What belongs to somebody else is not asked for: old checkpoints may hold what is in it.
+        for reason in [SkipReason::Worktree, SkipReason::GitFolder, SkipReason::BareRepository, SkipReason::AgentState]
+        {
+            let apart = || Lit::Entry(Entry::Skipped { reason });
+            check(&[("x", apart())], &[("x/y", file("1"))], &[], &["k x"]);
+            check(&[("d/x", apart())], &[], &[], &[]);
+        }
     }
 
     #[test]
