@@ -6,6 +6,7 @@
 //!
 //! The order is for speed: what needs no capture is known from the report alone, and is over before a store is opened.
 
+mod ahead;
 mod inside;
 mod log;
 mod stdin;
@@ -77,6 +78,10 @@ pub fn run(arguments: impl Iterator<Item = OsString>, print_help: impl FnOnce())
             said.get_or_insert_with(|| panic.to_string());
         }
     }));
+    let mut arguments = arguments.peekable();
+    if arguments.next_if(|argument| argument == ahead::ARGUMENT).is_some() {
+        return arguments.next().map_or(ExitCode::SUCCESS, ahead::run);
+    }
     let arguments: Vec<_> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         let _ = catch_unwind(AssertUnwindSafe(print_help));
@@ -160,6 +165,8 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     let (settings, mistakes) = settings::load_leniently(Some(&root));
     let deadline = begun + settings.time_budget.value.min(longest(adapter));
     watchdog.end_at(deadline + GRACE);
+    #[cfg(debug_assertions)]
+    let deadline = if std::env::var_os("PITON_FAIL").is_some_and(|value| value == "late") { begun } else { deadline };
     if let Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. } = &report.event
         && settings.is_reader(&call.tool, adapter.is_reader(&call.tool))
     {
@@ -200,7 +207,13 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     };
     watchdog.describe(Line::of(&report).at(&observed));
     let mut outcome = outcome_of(&observed);
+    if observed.out_of_time {
+        ahead::start(&root);
+    }
     for (path, other) in &others {
+        if other.as_ref().is_ok_and(|observed| observed.out_of_time) {
+            ahead::start(path);
+        }
         let came = match other {
             Ok(observed) => outcome_of(observed),
             Err(error) => format!("gap: {error}"),

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use piton_host::fail::point;
 use piton_host::{
-    Index, Lock, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, clock, scan, staged_by, unread_rules,
+    Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan, staged_by,
+    unread_rules,
 };
 use piton_model::diff::{self, Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
@@ -116,8 +117,20 @@ pub(crate) struct Taken<'s> {
 pub(crate) struct Attention<'a> {
     /// Paths to take whatever the rules say.
     pub forced: &'a [WorkspacePath],
-    /// When to give up.
-    pub deadline: Option<Instant>,
+    pub time: Time,
+}
+
+/// How long a scan may read files.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Time {
+    /// To the end.
+    #[default]
+    Any,
+    /// Until a deadline. What was read is kept every now and then, so that a process which is ended with its deadline
+    /// loses little of it.
+    Until(Instant),
+    /// So long, however long it took to list what there is, and at least one file.
+    Slice(Duration),
 }
 
 /// What a checkpoint is of.
@@ -145,6 +158,40 @@ impl About {
             moment: Moment::Between,
             ending: None,
         }
+    }
+}
+
+/// The slices of a scan's time.
+struct Slices {
+    /// How long each is; none where files are read to the end.
+    each: Option<Duration>,
+    /// When no more is read.
+    end: Option<Instant>,
+    is_one: bool,
+}
+
+impl Slices {
+    /// So much of the work may be lost where a process is ended in the middle of it.
+    const LONGEST: Duration = Duration::from_secs(2);
+
+    fn begin(time: Time) -> Self {
+        match time {
+            Time::Any => Self { each: None, end: None, is_one: false },
+            Time::Slice(each) => Self { each: Some(each), end: None, is_one: true },
+            Time::Until(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                // The last slice has to be kept too, before the process is ended.
+                Self { each: Some((left / 4).min(Self::LONGEST)), end: Some(deadline - left / 8), is_one: false }
+            }
+        }
+    }
+
+    fn next(&self) -> ReadFor {
+        ReadFor { until: self.each.map(|each| Instant::now() + each), deadline: self.end }
+    }
+
+    fn are_over(&self) -> bool {
+        self.is_one || self.end.is_some_and(|end| Instant::now() >= end)
     }
 }
 
@@ -250,18 +297,23 @@ impl Workspace {
         attention: &Attention<'_>,
     ) -> Result<Taken<'s>, CaptureError> {
         let index = self.store.index();
-        let sink = StoringSink::new(self.store.write(lock)?);
-        let mut options = self.scan_options(index.as_ref(), attention.forced);
-        options.deadline = attention.deadline;
-        let scan = match self.store.read_steadily(|| scan(root, options, &sink)) {
-            Ok(scan) => scan,
-            Err(ScanError::OutOfTime(mut index)) => {
-                // What was read stays: the next capture goes on from there.
-                sink.finish().0.commit(false, true)?;
-                self.store.keep_index(&mut index);
+        let options = self.scan_options(index.as_ref(), attention.forced);
+        let mut scanning = begin_scan::<StoreError>(root, options).map_err(|e| self.scan_error(e, Into::into))?;
+        let slices = Slices::begin(attention.time);
+        let (sink, scan) = loop {
+            let sink = StoringSink::new(self.store.write(lock)?);
+            let is_whole = self.store.read_steadily(|| scanning.read(&sink, slices.next()))?;
+            if is_whole {
+                let scan = self.store.read_steadily(|| scanning.finish(&sink))?;
+                break (sink, scan);
+            }
+            // What was read stays: the next slice, or the next capture, goes on from there.
+            sink.finish().0.commit(false, true)?;
+            self.store.keep_index(&mut scanning.so_far());
+            point("capture:slice").map_err(|e| self.folder_error(e))?;
+            if slices.are_over() {
                 return Err(CaptureError::OutOfTime);
             }
-            Err(error) => return Err(self.scan_error(error, Into::into)),
         };
         point("capture:scanned").map_err(|e| self.folder_error(e))?;
         let (writer, fresh) = sink.finish();
@@ -285,7 +337,6 @@ impl Workspace {
                 }
             }),
             limit: self.limit(),
-            deadline: None,
             progress: &self.progress,
         }
     }
@@ -308,7 +359,6 @@ impl Workspace {
                 CaptureError::TooLarge { path: self.path.clone(), files: limit.files, bytes: limit.bytes }
             }
             ScanError::Root(source) => self.folder_error(source),
-            ScanError::OutOfTime(_) => CaptureError::OutOfTime,
             ScanError::Sink(error) => of_sink(error),
         }
     }
@@ -329,10 +379,12 @@ impl Workspace {
             Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Ok(Vec::new()),
             Err(error) => Err(error),
         };
-        let (counts, owned) = match (parent, &scan.index) {
+        // Without a new index, everything is as the one of before has it; which need not be what the parent has, since what
+        // is read ahead keeps an index and makes no checkpoint.
+        let (counts, owned) = match (parent, scan.index.as_ref().or(fresh.index_before())) {
             (Some(parent), index) => {
                 let changes = changes()?;
-                (Counts::of(&changes), self.owners(&changes, index.as_ref(), parent, &about)?)
+                (Counts::of(&changes), self.owners(&changes, index, parent, &about)?)
             }
             // The first of a line: all of it was created, and the scan knows how much that is.
             (None, Some(index)) => (Counts { created: index.count(), ..Counts::default() }, Vec::new()),

@@ -18,6 +18,7 @@
 //! # Ok(()) }
 //! ```
 
+mod ahead;
 mod annotate;
 mod archive;
 mod aside;
@@ -63,6 +64,7 @@ mod verify;
 pub mod view;
 mod workspace;
 
+pub use ahead::{Ahead, AheadError, AheadOptions};
 pub use annotate::AnnotateError;
 pub use archive::{ExportSessionError, ImportError};
 pub use blame::{BlameError, BlameOptions};

@@ -15,7 +15,7 @@ use piton_model::session::{
 use piton_model::{Cause, Entry, Origin, Place, Rank, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
 use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 
-use crate::capture::{About, Attention, CaptureError, Taken, window_of};
+use crate::capture::{About, Attention, CaptureError, Taken, Time, window_of};
 use crate::notice::Notice;
 use crate::place::EventPlace;
 use crate::sink::Trees;
@@ -123,6 +123,7 @@ impl Workspace {
                 Ok(None)
             }
         };
+        let out_of_time = matches!(captured, Err(CaptureError::OutOfTime));
         let (captured, gap) = match captured {
             Ok(captured) => (captured, None),
             Err(error) => {
@@ -154,7 +155,9 @@ impl Workspace {
             _ => None,
         };
         let (checkpoint, worktrees) = captured.unzip();
-        let _ = self.store.tidy(&lock);
+        if !out_of_time {
+            let _ = self.store.tidy(&lock);
+        }
         drop(lock);
         self.tell_of(&context, &report.event, checkpoint.as_ref(), gap.as_ref());
         let told = match &report.event {
@@ -174,6 +177,7 @@ impl Workspace {
             gap,
             first_gap,
             worktrees: worktrees.unwrap_or_default(),
+            out_of_time,
         })
     }
 
@@ -189,7 +193,7 @@ impl Workspace {
         let named = context.step.as_ref().map(|row| &row.step.paths[..]).unwrap_or_default();
         let mut forced: Vec<WorkspacePath> = Vec::new();
         let Taken { mut writer, scan, fresh, keeps_index, .. } = loop {
-            let attention = Attention { forced: &forced, deadline: options.deadline };
+            let attention = Attention { forced: &forced, time: options.deadline.map_or(Time::Any, Time::Until) };
             let taken = self.take(lock, &root, &attention)?;
             let trees = Trees { fresh: &taken.fresh, store: &self.store };
             // Files that the tool names are captured whatever the rules say.

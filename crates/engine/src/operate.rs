@@ -179,7 +179,7 @@ impl Workspace {
                 let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: Some(&root) };
                 self.planned(ask, shown.as_ref(), &seen, forced)
             };
-            match self.take(&lock, &root, &Attention { forced: &forced, deadline: None }) {
+            match self.take(&lock, &root, &Attention { forced: &forced, ..Attention::default() }) {
                 Ok(mut taken) => {
                     taken.writer.begin_writing()?;
                     if let Some((request, draft)) = planned(&taken.scan, &taken.fresh, &mut forced)? {

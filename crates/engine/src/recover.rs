@@ -278,7 +278,7 @@ impl Workspace {
     fn capture_first(&self, lock: &Lock, root: &Root, operation: &Operation) -> Result<(), RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
-        let attention = Attention { forced: &forced, deadline: None };
+        let attention = Attention { forced: &forced, ..Attention::default() };
         let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
         let Taken { mut writer, scan, fresh, .. } = taken;
         writer.allow(Purpose::End);
@@ -330,7 +330,7 @@ impl Workspace {
     ) -> Result<Vec<WorkspacePath>, RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
-        let attention = Attention { forced: &forced, deadline: None };
+        let attention = Attention { forced: &forced, ..Attention::default() };
         let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
         let trees = Trees { fresh: &taken.fresh, store: &self.store };
         let now = taken.scan.root;

@@ -188,6 +188,11 @@ impl FreshTrees {
         Self { before: index.map(|index| Before { index, places: OnceLock::new() }), ..self }
     }
 
+    /// The stat cache of before the scan.
+    pub(crate) fn index_before(&self) -> Option<&Index> {
+        self.before.as_ref().map(|before| &before.index)
+    }
+
     fn tree_before(&self, id: &ObjectId) -> Option<Tree> {
         let before = self.before.as_ref()?;
         let places = before.places.get_or_init(|| before.index.trees());

@@ -169,9 +169,15 @@ impl Engine {
 
     /// Opens a workspace and ends nothing: for checking a store that may be too damaged for that.
     pub fn open_as_it_is(&self, folder: &Path) -> Result<Workspace, OpenError> {
+        let known = self.known_at(folder)?;
+        self.load(&known.id, known.path)
+    }
+
+    /// The known workspace at a path, with the path that it has now.
+    pub(crate) fn known_at(&self, folder: &Path) -> Result<Known, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
-        self.load(&known.id, path)
+        Ok(Known { path, ..known })
     }
 
     /// Opens a workspace, making it known where it is not.

@@ -35,4 +35,6 @@ pub use probe::{Abilities, probe};
 pub use read::{Sink, empty_tree, read_entry};
 pub use root::Root;
 pub use rules::{RuleOptions, UnreadRules, left_out, unread_rules};
-pub use scan::{IsStaged, Limit, Progress, Scan, ScanError, ScanOptions, StagedBy, scan};
+pub use scan::{
+    IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,
+};

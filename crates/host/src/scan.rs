@@ -2,11 +2,12 @@
 //!
 //! In four passes: ask `stat` about everything that the index knows ([`suspects`]); list the folders where something
 //! is not as it was ([`crate::walk`]) and lay that over the index ([`crate::slots`]); read the files that are new to it;
-//! make the trees of the folders that changed and of the ones above them ([`crate::assemble`]).
+//! make the trees of the folders that changed and of the ones above them ([`crate::assemble`]). The files may be read in
+//! slices, with what was read kept in between.
 
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use piton_model::plan::RootState;
@@ -33,8 +34,6 @@ pub struct ScanOptions<'a> {
     pub is_staged: IsStaged<'a>,
     /// Refuse to go on over these.
     pub limit: Limit,
-    /// Give up reading files after this; what was read until then is not read again by the next scan.
-    pub deadline: Option<Instant>,
     /// Counts, for whoever shows progress.
     pub progress: &'a Progress,
 }
@@ -101,9 +100,6 @@ pub enum ScanError<E> {
     /// The root cannot be listed.
     #[error(transparent)]
     Root(io::Error),
-    /// Not all files could be read in the time there was; the index has those that were.
-    #[error("not all files could be read in time")]
-    OutOfTime(Box<Index>),
     /// The sink would not take the bytes.
     #[error(transparent)]
     Sink(E),
@@ -111,6 +107,43 @@ pub enum ScanError<E> {
 
 /// Scans the workspace.
 pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<Scan, ScanError<S::Error>> {
+    let mut scanning = begin_scan(root, options)?;
+    scanning.read(sink, ReadFor::EVER).map_err(ScanError::Sink)?;
+    scanning.finish(sink).map_err(ScanError::Sink)
+}
+
+/// A scan whose folders are listed and whose files are being read.
+pub struct Scanning<'a> {
+    root: &'a Root,
+    rules: [u8; 32],
+    now_ns: i64,
+    /// The index, where its folders were not listed again.
+    old: Option<&'a Index>,
+    slots: Vec<Slot<'a>>,
+    to_read: Vec<ToRead>,
+    /// Files that went away before they were read. They keep their places until the end, so that others do too.
+    gone: Vec<(usize, usize)>,
+    unsettled: Vec<WorkspacePath>,
+    progress: &'a Progress,
+    threads: usize,
+}
+
+/// How long files are read at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadFor {
+    /// No file is begun after this, but for the first: so that whoever reads in slices gets on, however short they are.
+    pub until: Option<Instant>,
+    /// A file that is being read then is given up.
+    pub deadline: Option<Instant>,
+}
+
+impl ReadFor {
+    /// To the end.
+    pub const EVER: Self = Self { until: None, deadline: None };
+}
+
+/// Lists what there is to scan, and reads nothing yet.
+pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Scanning<'a>, ScanError<E>> {
     let threads = threads();
     // Whether a file was as young as a reading is told by the clock: after it was set back, that does not hold.
     let options = ScanOptions { index: options.index.filter(|i| i.made_at <= options.now_ns), ..options };
@@ -172,7 +205,7 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
     }
 
     let old = options.index.filter(|_| !walk.known_too);
-    let mut slots = merge(old, found);
+    let slots = merge(old, found);
     let to_read = to_read(&slots);
     let bytes: u64 = to_read.iter().map(|r| r.size).sum();
     if bytes > options.limit.bytes {
@@ -182,26 +215,95 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
     options.progress.bytes_read.store(0, Ordering::Relaxed);
     options.progress.files.store(to_read.len() as u64, Ordering::Relaxed);
     options.progress.bytes.store(bytes, Ordering::Relaxed);
-    let read = to_read.len() as u64;
-    let reader = Reader { root, sink, progress: options.progress, deadline: options.deadline, threads };
-    let (unsettled, is_whole) = reader.read_all(to_read, &mut slots, options.now_ns).map_err(ScanError::Sink)?;
-    if !is_whole {
-        return Err(ScanError::OutOfTime(Box::new(partial_index(&slots, rules.fingerprint, options.now_ns))));
+    Ok(Scanning {
+        root,
+        rules: rules.fingerprint,
+        now_ns: options.now_ns,
+        old,
+        slots,
+        to_read,
+        gone: Vec::new(),
+        unsettled: Vec::new(),
+        progress: options.progress,
+        threads,
+    })
+}
+
+impl Scanning<'_> {
+    /// Reads files; whether all of them are read now.
+    ///
+    /// # Errors
+    /// Where the sink would not take the bytes.
+    pub fn read<S: Sink>(&mut self, sink: &S, time: ReadFor) -> Result<bool, S::Error> {
+        let reader = Reader { root: self.root, sink, progress: self.progress, time, threads: self.threads };
+        let mut results = reader.read_all(&self.to_read)?;
+        results.sort_unstable_by_key(|(at, _)| *at);
+        let mut is_read = vec![false; self.to_read.len()];
+        for (at, reading) in results {
+            is_read[at] = true;
+            self.take_in(at, reading);
+        }
+        let mut is_read = is_read.into_iter();
+        self.to_read.retain(|_| !is_read.next().unwrap_or(false));
+        Ok(self.to_read.is_empty())
     }
-    let skipped = skipped(&slots);
-    let (root, index) = match (old, &slots[..]) {
-        // Nothing was listed anew: everything is as the index has it.
-        (Some(_), [Slot::Known(root), ..]) if slots.iter().all(|s| matches!(s, Slot::Known(_))) => {
-            let head = root.head();
-            (RootState { tree: head.tree, mode: head.signature.bits() }, None)
+
+    /// An index of as much as was read, for another scan to go on from.
+    pub fn so_far(&self) -> Index {
+        partial_index(&self.slots, self.rules, self.now_ns)
+    }
+
+    /// Makes the trees and the new index.
+    ///
+    /// # Errors
+    /// Where the sink would not take the trees.
+    pub fn finish<S: Sink>(mut self, sink: &S) -> Result<Scan, S::Error> {
+        debug_assert!(self.to_read.is_empty(), "a scan that is not whole has no trees");
+        // From the back, so that taking an entry out leaves the places of the others as they are.
+        self.gone.sort_unstable_by(|a, b| b.cmp(a));
+        for (slot, entry) in std::mem::take(&mut self.gone) {
+            let Slot::Listed(node) = &mut self.slots[slot] else { continue };
+            // Something may stand there now that was not listed.
+            node.young = true;
+            node.entries.remove(entry);
         }
-        _ => {
-            let (root, index) =
-                assemble(&slots, rules.fingerprint, options.now_ns, old, sink).map_err(ScanError::Sink)?;
-            (root, Some(index))
+        self.unsettled.sort_unstable();
+        let skipped = skipped(&self.slots);
+        let (root, index) = match (self.old, &self.slots[..]) {
+            // Nothing was listed anew: everything is as the index has it.
+            (Some(_), [Slot::Known(root), ..]) if self.slots.iter().all(|s| matches!(s, Slot::Known(_))) => {
+                let head = root.head();
+                (RootState { tree: head.tree, mode: head.signature.bits() }, None)
+            }
+            _ => {
+                let (root, index) = assemble(&self.slots, self.rules, self.now_ns, self.old, sink)?;
+                (root, Some(index))
+            }
+        };
+        let read = self.progress.files_read.load(Ordering::Relaxed);
+        Ok(Scan { root, index, skipped, unsettled: self.unsettled, read })
+    }
+
+    /// Puts what came of reading a file into its folder.
+    fn take_in(&mut self, at: usize, reading: Reading) {
+        let file = &self.to_read[at];
+        let Slot::Listed(node) = &mut self.slots[file.slot] else { return };
+        let entry = &mut node.entries[file.entry];
+        match reading {
+            Reading::Read { blob, signature, settled } => {
+                entry.kind = NodeKind::File(Some(blob));
+                entry.signature = signature;
+                entry.young = !settled || is_young(&signature, self.now_ns);
+                if !settled {
+                    self.unsettled.extend(WorkspacePath::new(file.path.clone()));
+                }
+            }
+            Reading::Unreadable => entry.kind = NodeKind::Skipped(SkipReason::Unreadable),
+            // Such a file is not among the results.
+            Reading::Late => {}
+            Reading::Gone => self.gone.push((file.slot, file.entry)),
         }
-    };
-    Ok(Scan { root, index, skipped, unsettled, read })
+    }
 }
 
 /// The folders of the index where something may not be as it was.
@@ -306,25 +408,19 @@ struct Reader<'a, S> {
     root: &'a Root,
     sink: &'a S,
     progress: &'a Progress,
-    deadline: Option<Instant>,
+    time: ReadFor,
     threads: usize,
 }
 
 impl<S: Sink> Reader<'_, S> {
-    /// Reads files and puts what came of it into their folders: the ones that kept changing, and whether all were read.
-    fn read_all(
-        &self,
-        files: Vec<ToRead>,
-        slots: &mut [Slot<'_>],
-        young_from: i64,
-    ) -> Result<(Vec<WorkspacePath>, bool), S::Error> {
+    /// Reads files for as long as there is time: their places in the list, and what came of each.
+    fn read_all(&self, files: &[ToRead]) -> Result<Vec<(usize, Reading)>, S::Error> {
         /// Files that a thread takes at a time.
         const SHARE: usize = 8;
         /// Less than this is read before another core has woken up.
         const LITTLE: u64 = 1 << 20;
         let is_little = files.len() <= 4 * SHARE && files.iter().map(|f| f.size).sum::<u64>() < LITTLE;
         let threads = if is_little { 1 } else { self.threads };
-        let is_late = AtomicBool::new(false);
         let next = AtomicUsize::new(0);
         let results = Mutex::new(Vec::with_capacity(files.len()));
         let failure = Mutex::new(None);
@@ -337,14 +433,13 @@ impl<S: Sink> Reader<'_, S> {
                     break;
                 }
                 for (at, file) in files.iter().enumerate().skip(from).take(SHARE) {
-                    if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                        is_late.store(true, Ordering::Relaxed);
+                    let is_over = |end: Option<Instant>| end.is_some_and(|end| Instant::now() >= end);
+                    if is_over(self.time.deadline) || (!mine.is_empty() && is_over(self.time.until)) {
                         next.store(files.len(), Ordering::Relaxed);
                         break 'all;
                     }
-                    match read_file(self.root, &file.path, self.sink, &mut buffer, self.deadline) {
+                    match read_file(self.root, &file.path, self.sink, &mut buffer, self.time.deadline) {
                         Ok(Reading::Late) => {
-                            is_late.store(true, Ordering::Relaxed);
                             next.store(files.len(), Ordering::Relaxed);
                             break 'all;
                         }
@@ -366,36 +461,7 @@ impl<S: Sink> Reader<'_, S> {
         if let Some(error) = failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
             return Err(error);
         }
-
-        let mut unsettled = Vec::new();
-        let mut results = results.into_inner().unwrap_or_else(|e| e.into_inner());
-        // From the back, so that taking an entry out leaves the places of the others as they are.
-        results.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
-        for (at, reading) in results {
-            let file = &files[at];
-            let Slot::Listed(node) = &mut slots[file.slot] else { continue };
-            match reading {
-                Reading::Read { blob, signature, settled } => {
-                    let entry = &mut node.entries[file.entry];
-                    entry.kind = NodeKind::File(Some(blob));
-                    entry.signature = signature;
-                    entry.young = !settled || is_young(&signature, young_from);
-                    if !settled {
-                        unsettled.extend(WorkspacePath::new(file.path.clone()));
-                    }
-                }
-                Reading::Unreadable => node.entries[file.entry].kind = NodeKind::Skipped(SkipReason::Unreadable),
-                // Such a file is not among the results.
-                Reading::Late => {}
-                Reading::Gone => {
-                    // Something may stand there now that was not listed.
-                    node.young = true;
-                    node.entries.remove(file.entry);
-                }
-            }
-        }
-        unsettled.sort_unstable();
-        Ok((unsettled, !is_late.into_inner()))
+        Ok(results.into_inner().unwrap_or_else(|e| e.into_inner()))
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use piton_host::Lock;
+use piton_model::WorkspaceId;
 use piton_model::session::Gap;
 
-use crate::Store;
 use crate::database::to_sql;
 use crate::error::StoreError;
+use crate::{Home, Store};
 
 /// Where they are set aside, and where they are while they are being recorded.
 const ASIDE: &str = "gaps";
@@ -16,19 +18,33 @@ const ASIDE_TAKEN: &str = "gaps.taken";
 /// A store that cannot take a gap for days must not grow by what is set aside: what comes first tells enough.
 const MOST_ASIDE: u64 = 256 << 10;
 
+impl Home {
+    /// Sets a gap of a workspace aside without opening its store, which may be what took too long.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn set_gap_aside(&self, workspace: &WorkspaceId, gap: &Gap) -> Result<(), StoreError> {
+        append(&self.folder(workspace), gap)
+    }
+}
+
+fn append(folder: &Path, gap: &Gap) -> Result<(), StoreError> {
+    let path = folder.join(ASIDE);
+    let mut line = serde_json::to_vec(gap).map_err(to_sql)?;
+    line.push(b'\n');
+    let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+    // One write, so that lines of several processes do not mix.
+    file.and_then(|mut file| if file.metadata()?.len() < MOST_ASIDE { file.write_all(&line) } else { Ok(()) })
+        .map_err(StoreError::io("cannot write", &path))
+}
+
 impl Store {
     /// Sets a gap aside: whoever could not get the lock in time cannot record why. The next one to write does.
     ///
     /// # Errors
     /// Where the system refuses.
     pub fn set_gap_aside(&self, gap: &Gap) -> Result<(), StoreError> {
-        let path = self.folder().join(ASIDE);
-        let mut line = serde_json::to_vec(gap).map_err(to_sql)?;
-        line.push(b'\n');
-        let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
-        // One write, so that lines of several processes do not mix.
-        file.and_then(|mut file| if file.metadata()?.len() < MOST_ASIDE { file.write_all(&line) } else { Ok(()) })
-            .map_err(StoreError::io("cannot write", &path))
+        append(self.folder(), gap)
     }
 
     /// The gaps that were set aside. Once they are recorded, [`Store::forget_gaps_aside`].

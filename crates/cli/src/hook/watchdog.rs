@@ -1,12 +1,13 @@
 //! The end of a hook's time: whatever this process waits for, a disk that hangs or a pipe that nobody reads, it is over.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use piton_agents::Report;
 
+use super::ahead;
 use super::log::{self, Line};
 use crate::environment;
 
@@ -79,7 +80,11 @@ impl Shared {
         let spoken = std::thread::Builder::new().spawn(move || {
             log::write(&line, took, &format!("gap: {REASON}"));
             if let Some((root, report)) = observing {
-                note_gap(&root, &report);
+                // Aside, and without opening the store: the other thread may hold its lock, or wait for its database.
+                if let Ok(engine) = environment::engine(None) {
+                    let _ = engine.set_gap_aside(&root, &report, REASON);
+                }
+                ahead::start(&root);
             }
             let _ = done.send(());
         });
@@ -87,14 +92,6 @@ impl Shared {
             let _ = is_done.recv_timeout(LAST_WORDS);
         }
         std::process::exit(0);
-    }
-}
-
-/// Sets the gap aside in the store, whose lock the other thread may hold.
-fn note_gap(root: &Path, report: &Report) {
-    let workspace = environment::engine(None).ok().and_then(|engine| engine.open_as_it_is(root).ok());
-    if let Some(workspace) = workspace {
-        let _ = workspace.set_aside(report, REASON);
     }
 }
 

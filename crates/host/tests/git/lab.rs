@@ -244,7 +244,6 @@ pub fn capture(workspace: &Path) -> piton_host::Index {
         now_ns: SystemClock.now_ns(),
         is_staged: Box::new(|_| None),
         limit: Limit { files: u64::MAX, bytes: u64::MAX },
-        deadline: None,
         progress: &Progress::default(),
     };
     scan(&Root::open(workspace).unwrap(), options, &Nowhere).unwrap().index.unwrap()
