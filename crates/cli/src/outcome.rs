@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
-use piton_engine::view::{OperationOutcome, PathView};
+use piton_engine::view::{OperationOutcome, PathView, SkippedView};
 use unicode_width::UnicodeWidthStr;
 
 use crate::console::{Console, Look};
@@ -38,7 +39,11 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
         true if outcome.conversation.is_some() => vec!["only the conversation; the files stay".to_owned()],
         true => vec!["the workspace folder's own mode restored".to_owned()],
     };
-    let end = if outcome.verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
+    let end = match outcome.not_done.len() {
+        _ if !outcome.changed_again.is_empty() => look.paint.warn("changed again since"),
+        0 => look.paint.good("verified"),
+        left => look.paint.warn(format!("{} not restored", plural(left as u64, "path"))),
+    };
     format!("{}; {end}", said.join(", "))
 }
 
@@ -58,6 +63,9 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
     }
     if !outcome.conflicts.is_empty() {
         return "nothing to do: what is there now was decided for".to_owned();
+    }
+    if !outcome.not_done.is_empty() {
+        return "nothing was done: what differs cannot be captured first".to_owned();
     }
     if !outcome.unsure.is_empty() {
         return "nothing was done: what is left may be somebody else's".to_owned();
@@ -97,6 +105,8 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     let left = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
     let left: Vec<_> = left.map(|c| format!("{}: {}", escape_view(&c.path), c.why.describe())).collect();
     list(out, "left as they are, because in conflict", &left)?;
+    let left: Vec<_> = outcome.not_done.iter().map(not_done).collect();
+    list(out, "not restored, because what is there cannot be captured first", &left)?;
     let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
     let shown = look.lines(ON_A_TERMINAL / 4);
     write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;
@@ -115,11 +125,24 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
         let ran = plural(outcome.commands.len() as u64, "command");
         writeln!(out, "{} not undone: what {ran} did beside files", paint.warn("note:"))?;
     }
-    if !outcome.skipped.is_empty() {
-        let text = format!("left alone, because not captured: {}", skipped::summary(&outcome.skipped));
+    let others = skipped::others(&outcome.skipped, &outcome.not_done);
+    if !others.is_empty() {
+        let text = format!("left alone, because not captured: {}", skipped::summary(&others));
         writeln!(out, "{}", paint.dim(text))?;
     }
     Ok(())
+}
+
+/// `src/a.rs (unreadable)`.
+pub fn not_done(one: &SkippedView) -> String {
+    format!("{} ({})", escape_view(&one.path), skipped::word(one.reason))
+}
+
+/// 1 where not all of it was done, here or in another workspace.
+pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
+    let also = outcome.also.iter().filter_map(|also| also.outcome.as_ref());
+    let is_whole = [outcome].into_iter().chain(also).all(|outcome| outcome.not_done.is_empty());
+    if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 /// Says all of it, to a person.

@@ -18,6 +18,7 @@ use crate::console::Look;
 use crate::conversation;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::files::{ON_A_TERMINAL, sign, write_rest};
+use crate::outcome;
 use crate::owners::Names;
 use crate::patch;
 use crate::skipped;
@@ -99,9 +100,16 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
     write_owned(out, look, "Carried over:", &plan.carried, shown, |file| whose(file, &around.names))?;
     write_outside(out, look, &plan.outside, plan.touches_outside, "`--outside`")?;
     write_commands(out, look, &plan.commands, around)?;
-    if !plan.skipped.is_empty() {
+    if !plan.not_done.is_empty() {
+        writeln!(out, "{} not restored, because what is there cannot be captured first:", paint.warn("warning:"))?;
+        let shown = shown.min(plan.not_done.len());
+        plan.not_done[..shown].iter().try_for_each(|one| writeln!(out, "  {}", outcome::not_done(one)))?;
+        write_rest(out, look, "  ", plan.not_done.len() - shown)?;
+    }
+    let others = skipped::others(&plan.skipped, &plan.not_done);
+    if !others.is_empty() {
         writeln!(out, "Left alone, because not captured:")?;
-        for line in skipped::lines(&plan.skipped, if around.whole { usize::MAX } else { 3 }) {
+        for line in skipped::lines(&others, if around.whole { usize::MAX } else { 3 }) {
             writeln!(out, "  {line}")?;
         }
     }
@@ -172,6 +180,9 @@ fn write_files(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool
     }
     write_rest(out, look, "  ", total - shown)?;
     if plan.is_empty() {
+        if !plan.not_done.is_empty() {
+            return writeln!(out, "  nothing can be done");
+        }
         let why = if plan.kind == "rewind" { "the files are like that already" } else { "nothing of it is left" };
         // What may be somebody else's is said below.
         return writeln!(

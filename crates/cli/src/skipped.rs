@@ -22,6 +22,11 @@ pub fn lines(skipped: &[SkippedView], few: usize) -> Vec<String> {
     groups(skipped).into_iter().map(line).collect()
 }
 
+/// What is skipped, without what is told of by itself.
+pub fn others(skipped: &[SkippedView], told: &[SkippedView]) -> Vec<SkippedView> {
+    skipped.iter().filter(|one| !told.iter().any(|other| other.path == one.path)).cloned().collect()
+}
+
 /// In one line: `3 ignored, 1 unreadable`.
 pub fn summary(skipped: &[SkippedView]) -> String {
     let part = |(reason, group): &(SkipReason, Vec<_>)| format!("{} {}", grouped(group.len() as u64), word(*reason));

@@ -163,7 +163,11 @@ fn a_tree_without_end_is_cut_off_where_it_is_said_and_the_rest_is_captured() {
         assert_eq!(skipped[0]["reason"], "unreadable");
         let cut = skipped[0]["path"].as_str().unwrap().split('/').count();
         assert!(cut < depth);
-        scene.rewind(&without);
+        // It came since and cannot go: that is said too.
+        let done = scene.piton(&["rewind", &without, "--yes"]).output().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+        let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(told["not_done"][0]["path"], skipped[0]["path"]);
         assert_eq!(std::fs::read_to_string(scene.ws().join("f")).unwrap(), "0");
         // Nobody knows what is at its end, so all the way to it stays.
         assert_eq!(read_deep(&scene.ws(), &name).0, depth);

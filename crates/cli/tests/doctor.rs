@@ -214,3 +214,32 @@ fn what_a_repository_takes_away_and_a_budget_that_is_too_long_are_said() {
     let said = scene.piton(&["status"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&said.stdout).contains("warning:"), "{said:?}");
 }
+
+#[test]
+fn what_the_workspaces_own_filesystem_can_do_is_tried_out_there_and_nothing_is_left() {
+    let scene = Scene::set_up();
+    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
+    let before = scene.outside();
+    for (refused, expected) in [
+        ("", "ok filesystem: a rewind replaces each file in one step"),
+        ("exchange", "note filesystem: it cannot exchange two names"),
+        ("exchange,rename-to-new", "note filesystem: it cannot exchange two names"),
+        ("exchange,rename-to-new,link", "note filesystem: it has neither safe renames nor hard links"),
+    ] {
+        let (works, lines) = scene.doctor(&[("PITON_TEST_REFUSE", refused)]);
+        assert!(works, "{lines:#?}");
+        assert_has(&lines, expected, "");
+        let now = scene.outside();
+        assert!(now == before, "{}", now.differences(&before).join("\n"));
+    }
+}
+
+#[test]
+fn an_ignore_file_that_cannot_be_read_is_named() {
+    let scene = Scene::set_up();
+    assert!(Command::new("mkfifo").arg(scene.path("ws/.gitignore")).status().unwrap().success());
+    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
+    let (works, lines) = scene.doctor(&[]);
+    assert!(works, "{lines:#?}");
+    assert_has(&lines, "note rules: ", "/ws/.gitignore cannot be read: it is no regular file");
+}

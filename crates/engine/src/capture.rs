@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use piton_host::fail::point;
 use piton_host::{
-    Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan, staged_by,
-    unread_rules,
+    Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan,
+    staged_by, unread_rules,
 };
 use piton_model::diff::{self, Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};

@@ -4,13 +4,14 @@
 use std::collections::HashSet;
 use std::convert::Infallible;
 
+use piton_host::apply::way_to_readable;
 use piton_host::{Index, Root, empty_tree, read_entry};
 use piton_model::content::Decision;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
 use piton_model::git::GitMove;
 use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link, Why};
-use piton_model::plan::{self, Layered, RootState};
-use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, WorkspacePath};
+use piton_model::plan::{self, FolderMode, Layered, RootState, Undone};
+use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, Store, StoreError};
 
 use crate::conversation::{BranchAsked, Talk};
@@ -298,6 +299,10 @@ impl Workspace {
             let changes = diff::root_changes(&layered, Some(&seen.now), Some(&result))?;
             let mut view = self.plan_view(&ask, &request, &draft, &changes, seen.root.is_none())?;
             view.running = running.views();
+            let ways = seen.root.map(|root| ways_to_readable(root, &draft.plan)).unwrap_or_default();
+            view.not_done = not_done(draft.plan.undone.iter().filter(|undone| !is_on_a_way(&ways, &undone.path)));
+            // What becomes readable by its own bits is put back with them.
+            view.restored.extend(ways.iter().filter(|way| is_undone(&draft.plan, way)).map(|way| (&way.path).into()));
             let mut plan = Plan { ask, request, draft, forced, changes, view };
             if plan.ask.says_interrupted() {
                 plan.count_as_interrupted();
@@ -339,6 +344,7 @@ impl Workspace {
             restored: of(ChangeKind::Modified),
             deleted: of(ChangeKind::Deleted),
             skipped: self.skipped_by(&draft.plan, request)?,
+            not_done: Vec::new(),
             merged: draft.merged.iter().map(PathView::from).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
@@ -403,6 +409,15 @@ impl Workspace {
         let mut plan = plan::plan(&layered, now, drafted.root, scope)?;
         let conflicts = drafted.conflicts.into_iter().chain(over_skipped(&plan)).collect();
         plan.new_trees.extend(drafted.new_trees);
+        // What is carried over to an earlier moment and was not captured then simply stays.
+        if let Aim::Without { changes, .. } = &request.aim {
+            let undone = |(path, reason): &(WorkspacePath, SkipReason)| Undone {
+                path: path.clone(),
+                reason: *reason,
+                known: changes.known_at(path).cloned(),
+            };
+            plan.undone.extend(drafted.kept.iter().map(undone));
+        }
         plan.kept.extend(drafted.kept);
         plan.unknown.extend(drafted.unknown);
         Ok(Draft {
@@ -553,6 +568,33 @@ pub(crate) fn more_unknown(plan: &plan::Plan, forced: &mut Vec<WorkspacePath>) -
     let more = !new.is_empty();
     forced.extend(new);
     more
+}
+
+/// How what a plan must leave for being unreadable can be read after all: by the bits that it had, and those of the folders
+/// that it is in.
+pub(crate) fn ways_to_readable(root: &Root, plan: &plan::Plan) -> Vec<FolderMode> {
+    let unreadable = || plan.undone.iter().filter(|undone| undone.reason == SkipReason::Unreadable);
+    let is_closed = |folder: &&FolderMode| folder.before & 0o500 != 0o500 && folder.after & 0o500 == 0o500;
+    let holds_some = |folder: &&FolderMode| unreadable().any(|undone| undone.path.is_within(&folder.path));
+    let folders = plan.folders.iter().filter(is_closed).filter(holds_some).filter(|folder| !folder.path.is_root());
+    let own = unreadable().filter_map(|undone| way_to_readable(root, &undone.path, undone.known.as_ref()?));
+    folders.cloned().chain(own).collect()
+}
+
+fn is_on_a_way(ways: &[FolderMode], path: &WorkspacePath) -> bool {
+    ways.iter().any(|way| path.is_within(&way.path))
+}
+
+fn is_undone(plan: &plan::Plan, way: &FolderMode) -> bool {
+    plan.undone.iter().any(|undone| undone.path == way.path)
+}
+
+/// What a plan must leave as it is, for people.
+pub(crate) fn not_done<'a>(undone: impl Iterator<Item = &'a Undone>) -> Vec<SkippedView> {
+    let mut paths: Vec<_> = undone.map(|undone| (undone.path.clone(), undone.reason)).collect();
+    paths.sort();
+    paths.dedup_by(|a, b| a.0 == b.0);
+    paths.iter().map(Into::into).collect()
 }
 
 /// The paths of one kind of change that are worth a line.

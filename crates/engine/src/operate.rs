@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use piton_host::apply::{Applier, ApplyError, Content, Swapped, make_root};
+use piton_host::apply::{Applier, ApplyError, Content, Reopened, Swapped, make_root};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, Scan, clock, in_parallel};
 use piton_model::conversation::ConversationMove;
@@ -18,7 +18,7 @@ use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::git::{GitEnd, GitMove};
 use piton_model::inverse::Conflict;
 use piton_model::ownership::ChangedPath;
-use piton_model::plan::{self, Layered, RootState};
+use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
     SessionId, Tree, WorkspacePath,
@@ -28,7 +28,9 @@ use piton_store::{PATIENCE, Purpose, Store, StoreError};
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
 use crate::conversation::{NoConversation, Talk};
-use crate::draft::{Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, paths, still_holds};
+use crate::draft::{
+    Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, not_done, paths, still_holds, ways_to_readable,
+};
 use crate::git_restore::GitRefusal;
 use crate::leftovers::found_at;
 use crate::notice::Notice;
@@ -168,21 +170,33 @@ impl Workspace {
         }
         let interrupted = match &shown {
             // Known to write nothing: no agent is in its way.
-            Some((request, draft, _)) if draft.is_empty() && request.git_move().is_none() => Vec::new(),
+            Some((request, draft, _))
+                if draft.is_empty() && draft.plan.undone.is_empty() && request.git_move().is_none() =>
+            {
+                Vec::new()
+            }
             shown => self.settle_running(&lock, ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
         };
         let root = self.root_to_rewind(&lock, ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
+        let mut reopened = Reopened::new(&root);
+        if let Some((_, draft, _)) = &shown {
+            reopen(&mut reopened, &root, &draft.plan);
+        }
         let (request, draft, taken) = loop {
-            let planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<WorkspacePath>| {
+            let planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<_>, reopened: &mut Reopened<'_>| {
                 let trees = Trees { fresh, store: &self.store };
                 let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: Some(&root) };
-                self.planned(ask, shown.as_ref(), &seen, forced)
+                let planned = self.planned(ask, shown.as_ref(), &seen, reopened)?;
+                let is_last = |(_, draft): &(_, Draft)| {
+                    !more_unknown(&draft.plan, forced) && !reopen(reopened, &root, &draft.plan)
+                };
+                Ok::<_, OperationError>(Some(planned).filter(is_last))
             };
             match self.take(&lock, &root, &Attention { forced: &forced, ..Attention::default() }) {
                 Ok(mut taken) => {
                     taken.writer.begin_writing()?;
-                    if let Some((request, draft)) = planned(&taken.scan, &taken.fresh, &mut forced)? {
+                    if let Some((request, draft)) = planned(&taken.scan, &taken.fresh, &mut forced, &mut reopened)? {
                         break (request, draft, taken);
                     }
                 }
@@ -190,7 +204,7 @@ impl Workspace {
                     let sink = HashingSink::default();
                     let scan = self.look_at(&root, &forced, &sink)?;
                     let fresh = sink.finish().0;
-                    if let Some((request, draft)) = planned(&scan, &fresh, &mut forced)? {
+                    if let Some((request, draft)) = planned(&scan, &fresh, &mut forced, &mut reopened)? {
                         let paths: Vec<_> = draft.plan.steps.iter().map(|step| step.path.clone()).collect();
                         let taken = self.take_lean(&lock, &root, scan, fresh, &paths)?;
                         let trees = Trees { fresh: &taken.fresh, store: &self.store };
@@ -222,6 +236,7 @@ impl Workspace {
             restored: Vec::new(),
             deleted: Vec::new(),
             skipped: self.skipped_by(&draft.plan, &request)?,
+            not_done: not_done(draft.plan.undone.iter()),
             merged: draft.merged.iter().map(Into::into).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
@@ -235,25 +250,28 @@ impl Workspace {
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
             rescued: Vec::new(),
-            verified: true,
+            verified: draft.plan.undone.is_empty(),
             other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
             also: Vec::new(),
             head_moved: self.head_moved_of(&request)?,
             interrupted,
         };
-        if draft.is_empty() && request.git_move().is_none() && request.conversation.is_none() {
+        if draft.is_empty() && reopened.is_empty() && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
                 return Ok(outcome);
             }
         }
-        let (begun, conversation) = self.begin(&root, &request, &draft, taken, shown.is_some())?;
+        let (begun, conversation) = self.begin(&root, &request, &draft, taken, shown.is_some(), reopened.ways())?;
+        let bits: Vec<WorkspacePath> = reopened.ways().iter().map(|way| way.path.clone()).collect();
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
         {
             self.note_end(&lock, &begun.operation.id, Outcome::RolledBack { why: refusal.to_string() })?;
             return Err(refusal.into());
         }
+        // From here on the operation puts the bits back where it is rolled back.
+        reopened.keep();
         let checked = self.apply(&lock, &root, &begun)?;
         let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
         self.end(&lock, &root, &begun, &checked)?;
@@ -281,29 +299,40 @@ impl Workspace {
         outcome.created = of(ChangeKind::Created);
         outcome.restored = of(ChangeKind::Modified);
         outcome.deleted = of(ChangeKind::Deleted);
-        outcome.verified = checked.changed_again.is_empty();
+        let is_listed = |path: &WorkspacePath| begun.changes.iter().any(|change| change.path == *path);
+        outcome.restored.extend(bits.iter().filter(|path| !is_listed(path)).map(Into::into));
+        outcome.verified = checked.changed_again.is_empty() && outcome.not_done.is_empty();
         outcome.changed_again = checked.changed_again.iter().map(Into::into).collect();
         outcome.rescued = rescued.iter().map(Into::into).collect();
         Ok(outcome)
     }
 
-    /// What is asked for and the plan of it, given what is there; none where more must be looked at first.
+    /// What is asked for and the plan of it, given what is there: the one that was shown, as long as it holds.
     fn planned(
         &self,
         ask: &Ask,
         shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
         seen: &Seen<'_>,
-        forced: &mut Vec<WorkspacePath>,
-    ) -> Result<Option<(Request, Draft)>, OperationError> {
-        if let Some((request, draft, _)) = shown {
-            still_holds(&seen.trees, seen.now, &draft.plan)?;
-            self.outside_still_holds(&draft.outside)?;
-            self.git_still_holds(ask, request)?;
-            return Ok(Some((request.clone(), draft.clone())));
+        reopened: &Reopened<'_>,
+    ) -> Result<(Request, Draft), OperationError> {
+        let Some((request, draft, _)) = shown else {
+            let request = self.request(ask, seen)?;
+            let draft = self.draft(&request, seen)?;
+            return Ok((request, draft));
+        };
+        let is_reopened = |folder: &FolderMode| reopened.ways().iter().any(|way| way.path == folder.path);
+        let mut held = draft.plan.clone();
+        held.folders.retain(|folder| !is_reopened(folder));
+        still_holds(&seen.trees, seen.now, &held)?;
+        self.outside_still_holds(&draft.outside)?;
+        self.git_still_holds(ask, request)?;
+        if reopened.is_empty() {
+            return Ok((request.clone(), draft.clone()));
         }
-        let request = self.request(ask, seen)?;
-        let draft = self.draft(&request, seen)?;
-        Ok((!more_unknown(&draft.plan, forced)).then_some((request, draft)))
+        // What can be read by now may have to be put back as a whole, not only its bits.
+        let known = draft.known.clone();
+        let draft = Draft { known, ..self.draft(request, seen)? };
+        Ok((request.clone(), draft))
     }
 
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
@@ -335,6 +364,7 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
         is_shown: bool,
+        reopened: &[FolderMode],
     ) -> Result<(Begun, Option<ConversationOutcome>), OperationError> {
         let Taken { mut writer, scan, fresh, keeps_index, is_lean } = taken;
         // What must be recorded of an operation is little; where captures have no room left, the reserve takes it.
@@ -391,7 +421,7 @@ impl Workspace {
             root: root.identity(),
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
-            folders: plan.folders.clone(),
+            folders: with_reopened(&plan.folders, reopened),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
             conversation,
@@ -614,7 +644,7 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
-        let (begun, _) = self.begin(root, request, draft, taken, false)?;
+        let (begun, _) = self.begin(root, request, draft, taken, false, &[])?;
         let checked = self.apply(lock, root, &begun)?;
         self.end(lock, root, &begun, &checked)
     }
@@ -688,6 +718,26 @@ impl Begun {
     fn applier<'a>(&'a self, root: &'a Root) -> Applier<'a> {
         Applier { root, operation: &self.operation.id, steps: &self.operation.steps, folders: &self.operation.folders }
     }
+}
+
+/// Makes readable what a plan must leave for being unreadable, by the bits that it had; whether there was anything to do.
+fn reopen(reopened: &mut Reopened<'_>, root: &Root, plan: &plan::Plan) -> bool {
+    let ways = ways_to_readable(root, plan);
+    ways.into_iter().map(|way| reopened.go(way)).fold(false, |any, one| any | one)
+}
+
+/// Folders of a plan, and what was made readable for it: each with the bits from before all of it.
+fn with_reopened(folders: &[FolderMode], reopened: &[FolderMode]) -> Vec<FolderMode> {
+    let mut all: Vec<FolderMode> = reopened.to_vec();
+    for folder in folders {
+        match all.iter_mut().find(|way| way.path == folder.path) {
+            Some(way) => way.after = folder.after,
+            None => all.push(folder.clone()),
+        }
+    }
+    // Outer ones first, as they are opened.
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
 }
 
 /// Swaps files elsewhere back and removes what was staged for them: piton's own writing, or what was captured.

@@ -9,13 +9,13 @@ use std::io;
 use piton_host::apply::{Applier, ApplyError, mode_of};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, read_entry};
-use piton_model::diff::lookup;
+use piton_model::diff::{TreeSource, lookup};
 use piton_model::edit::{Edit, NewTrees, edit};
 use piton_model::git::GitEnd;
 use piton_model::merge::merge_entry;
 use piton_model::ownership::{ChangedPath, Owned, Owner};
-use piton_model::plan::{self, Layered, RootState};
-use piton_model::{Entry, Operation, OperationId, OperationKind, Outcome, Step, WorkspacePath};
+use piton_model::plan::{self, FolderMode, Layered, RootState};
+use piton_model::{Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, Purpose, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
@@ -338,6 +338,11 @@ impl Workspace {
         let mut edits = Vec::new();
         let mut left_alone = Vec::new();
         for step in &operation.steps {
+            // With the bits from before the operation back, what was unreadable then is so again; it was driven back above.
+            let is_closed = |f: &FolderMode| f.before & 0o500 != 0o500 && step.path.is_within(&f.path);
+            if operation.folders.iter().any(is_closed) && is_unseen(&trees, &now.tree, &step.path)? {
+                continue;
+            }
             let here = lookup(&trees, &now.tree, &step.path)?;
             let (was, put) = (step.before.as_ref(), step.after.as_ref());
             let wanted = merge_entry(&trees, put, here.as_ref(), was, &mut new)?;
@@ -436,6 +441,18 @@ fn side(applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, Apply
 fn edited(operation: &Operation, sides: &[Side]) -> Vec<WorkspacePath> {
     let edited = sides.iter().enumerate().filter(|(_, s)| matches!(s, Side::EditedBefore | Side::EditedAfter));
     edited.map(|(n, _)| operation.steps[n].path.clone()).collect()
+}
+
+/// Whether a path cannot be looked at: it, or a folder that it is in, is unreadable now.
+fn is_unseen<S: TreeSource>(trees: &S, root: &ObjectId, path: &WorkspacePath) -> Result<bool, S::Error> {
+    let mut at = path.clone();
+    while !at.is_root() {
+        if let Some(Entry::Skipped { reason: SkipReason::Unreadable }) = lookup(trees, root, &at)? {
+            return Ok(true);
+        }
+        at = at.split().map(|(above, _)| above).unwrap_or_default();
+    }
+    Ok(false)
 }
 
 /// For an operation that only changes folders' bits.

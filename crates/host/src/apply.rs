@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use self::entry::{MakeError, make, may_remove, open_old, remove};
@@ -130,14 +130,14 @@ impl<'a> Applier<'a> {
 
     /// Gives folders the bits they need while their entries are swapped.
     pub fn open_folders<E>(&self) -> Result<(), ApplyError<E>> {
-        self.folders.iter().try_for_each(|f| {
-            point("apply:open-folder").and_then(|()| set_mode(self.root, &f.path, f.open())).map_err(at(&f.path))
-        })
+        self.folders
+            .iter()
+            .try_for_each(|f| point("apply:open-folder").and_then(|()| open_folder(self.root, f)).map_err(at(&f.path)))
     }
 
     /// The same for the way back: as many as possible, since one that may not be opened must not keep others closed.
     pub fn reopen_folders(&self) {
-        self.folders.iter().for_each(|f| drop(set_mode(self.root, &f.path, f.open())));
+        self.folders.iter().for_each(|f| drop(open_folder(self.root, f)));
     }
 
     /// Gives folders their bits at the end of the operation, or those from before it.
@@ -317,7 +317,7 @@ impl<'a> Applier<'a> {
     pub fn clear_all<E: Send>(&self) -> Result<(), ApplyError<E>> {
         // A folder that ends without its owner's bits lets nothing be removed from it: it is opened once more.
         let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
-        closed.iter().try_for_each(|f| set_mode(self.root, &f.path, f.open()).map_err(at(&f.path)))?;
+        closed.iter().try_for_each(|f| open_folder(self.root, f).map_err(at(&f.path)))?;
         in_parallel(self.steps.len(), || Parents::new(self.root), |parents, number| self.clear_from(parents, number))?;
         if !closed.is_empty() {
             self.close_folders(true)?;
@@ -356,19 +356,99 @@ fn sync_each(opened: &[OwnedFd]) -> io::Result<()> {
     })
 }
 
-/// The permission bits of a folder.
+/// The permission bits of a folder or a file.
 pub fn mode_of(root: &Root, path: &WorkspacePath) -> io::Result<u16> {
-    let fd = root.open_beneath(path.as_bytes(), sys::HANDLE | OFlags::DIRECTORY)?;
-    Ok((fstat(&fd)?.st_mode & 0o7777) as u16)
+    Ok((handle_on(root, path)?.1.st_mode & 0o7777) as u16)
 }
 
-/// Sets the permission bits of a folder.
+/// Sets the permission bits of a folder or a file.
 fn set_mode(root: &Root, path: &WorkspacePath, mode: u16) -> io::Result<()> {
-    let fd = root.open_beneath(path.as_bytes(), sys::HANDLE | OFlags::DIRECTORY)?;
-    if (fstat(&fd)?.st_mode & 0o7777) as u16 == mode {
+    let (handle, stat) = handle_on(root, path)?;
+    if (stat.st_mode & 0o7777) as u16 == mode {
         return Ok(());
     }
-    Ok(sys::set_mode(fd.as_fd(), mode)?)
+    Ok(sys::set_mode(handle.as_fd(), mode)?)
+}
+
+/// Gives a folder the bits that it needs while its entries are swapped. Nothing is swapped in a file.
+fn open_folder(root: &Root, folder: &FolderMode) -> io::Result<()> {
+    let (_, stat) = handle_on(root, &folder.path)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => set_mode(root, &folder.path, folder.open()),
+        _ => Ok(()),
+    }
+}
+
+/// A handle on a folder or a file, which needs no permission to read it.
+fn handle_on(root: &Root, path: &WorkspacePath) -> io::Result<(OwnedFd, Stat)> {
+    let handle = root.open_beneath(path.as_bytes(), sys::HANDLE)?;
+    let stat = fstat(&handle)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory | FileType::RegularFile => Ok((handle, stat)),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// The way from the bits that something has to those that let its owner read it again, where these are all that keeps
+/// this process from reading it: it is the user's own, of the kind of `wanted`, and no other name shows it.
+pub fn way_to_readable(root: &Root, path: &WorkspacePath, wanted: &Entry) -> Option<FolderMode> {
+    let (_, stat) = handle_on(root, path).ok()?;
+    let (kind, needed, after) = match wanted {
+        Entry::File { mode, .. } => (FileType::RegularFile, 0o400, *mode),
+        Entry::Folder { mode, .. } => (FileType::Directory, 0o500, *mode),
+        _ => return None,
+    };
+    let before = (stat.st_mode & 0o7777) as u16;
+    let is_own = stat.st_uid == sys::file_user();
+    let is_of_kind = FileType::from_raw_mode(stat.st_mode) == kind;
+    let has_other_names = kind == FileType::RegularFile && stat.st_nlink != 1;
+    let helps = before & needed != needed && after & needed == needed;
+    (is_own && is_of_kind && !has_other_names && helps).then(|| FolderMode { path: path.clone(), before, after })
+}
+
+/// Bits that were set so that something can be read, before an operation is recorded that knows of them: they are put
+/// back when this is dropped, unless that operation has taken over.
+#[derive(Debug)]
+pub struct Reopened<'r> {
+    root: &'r Root,
+    ways: Vec<FolderMode>,
+}
+
+impl<'r> Reopened<'r> {
+    /// None yet.
+    pub fn new(root: &'r Root) -> Self {
+        Self { root, ways: Vec::new() }
+    }
+
+    /// Goes a way, where it was not gone yet; whether it was gone now.
+    pub fn go(&mut self, way: FolderMode) -> bool {
+        if self.ways.iter().any(|gone| gone.path == way.path) || set_mode(self.root, &way.path, way.after).is_err() {
+            return false;
+        }
+        self.ways.push(way);
+        true
+    }
+
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        self.ways.is_empty()
+    }
+
+    /// The ways that were gone.
+    pub fn ways(&self) -> &[FolderMode] {
+        &self.ways
+    }
+
+    /// Leaves the bits as they are now: an operation is recorded that knows how they were.
+    pub fn keep(mut self) {
+        self.ways.clear();
+    }
+}
+
+impl Drop for Reopened<'_> {
+    fn drop(&mut self) {
+        self.ways.iter().rev().for_each(|way| drop(set_mode(self.root, &way.path, way.before)));
+    }
 }
 
 /// Makes a folder for a root that is not there, with all above it.

@@ -67,6 +67,12 @@ impl Inverse {
         self.folders.contains_key(path)
     }
 
+    /// What is known to belong at a path: what was there before the changes, or else what they left.
+    pub fn known_at(&self, path: &WorkspacePath) -> Option<&Entry> {
+        let links = self.links.get(path)?;
+        links.last()?.before.as_ref().or(links.first()?.after.as_ref())
+    }
+
     /// Whether there is nothing to take back.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()

@@ -5,7 +5,8 @@
 //! - what is skipped now is never deleted, and a folder that holds it stays;
 //! - where the target has something and a rule skipped what is there now, the plan asks for it to be captured first
 //!   ([`Plan::unknown`]); where it cannot be captured, it stays and is listed ([`Plan::kept`]);
-//! - where a file must stand and a folder with skipped things is in its place, that is a conflict.
+//! - where a file must stand and a folder with skipped things is in its place, that is a conflict;
+//! - what stays though it should have changed is never taken for equal ([`Plan::undone`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,6 +57,17 @@ impl FolderMode {
     }
 }
 
+/// A path that stays as it is though it should change, because what is there now cannot be captured first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// Where.
+    pub path: WorkspacePath,
+    /// Why it cannot be captured.
+    pub reason: SkipReason,
+    /// What belongs there, or was captured there last; none where that is not known. Its bits may let it be read again.
+    pub known: Option<Entry>,
+}
+
 /// What a rewind would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -65,6 +77,8 @@ pub struct Plan {
     pub folders: Vec<FolderMode>,
     /// Left alone because what is there, or what was there, is unknown.
     pub kept: Vec<(WorkspacePath, SkipReason)>,
+    /// Of those, the ones that are known to be otherwise than they should be.
+    pub undone: Vec<Undone>,
     /// Paths where a rule left out what is there now: capture them and plan again.
     pub unknown: Vec<WorkspacePath>,
     /// Paths that cannot become what the target has without touching something unknown.
@@ -210,8 +224,19 @@ impl<S: TreeSource> Planner<'_, S> {
             return Ok(());
         }
         match (have, want) {
-            (None, None) | (Some(Entry::Skipped { .. }), None) | (None, Some(Entry::Skipped { .. })) => {
+            (None, None) | (None, Some(Entry::Skipped { .. })) => self.is_exact = false,
+            (Some(Entry::Skipped { reason }), None) => {
                 self.is_exact = false;
+                match reason {
+                    // An ordinary file or folder that came since, and cannot go.
+                    SkipReason::Unreadable => {
+                        self.plan.undone.push(Undone { path: path.clone(), reason: *reason, known: None });
+                        self.plan.kept.push((path, *reason));
+                    }
+                    // A program that runs made it, and it holds nothing.
+                    SkipReason::Special => self.plan.kept.push((path, *reason)),
+                    _ => {}
+                }
             }
             (Some(_), Some(Entry::Skipped { reason })) => {
                 self.is_exact = false;
@@ -222,6 +247,7 @@ impl<S: TreeSource> Planner<'_, S> {
                 if reason.is_by_rule() {
                     self.ask_for(&path, want)?;
                 }
+                self.plan.undone.push(Undone { path: path.clone(), reason: *reason, known: Some(want.clone()) });
                 self.plan.kept.push((path, *reason));
             }
             (Some(Entry::Folder { mode, tree, .. }), Some(Entry::Folder { mode: to, tree: want, .. })) => {

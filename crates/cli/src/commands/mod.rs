@@ -77,9 +77,9 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
     let Cli { global, command } = cli;
     match command {
         Command::Checkpoint(args) => checkpoint::run(args, &global, console)?,
-        Command::Rewind(args) => rewind::run(&args, &global, console)?,
-        Command::Undo(args) => undo::run(&args, &global, console)?,
-        Command::Redo(args) => redo::run(&args, &global, console)?,
+        Command::Rewind(args) => return rewind::run(&args, &global, console),
+        Command::Undo(args) => return undo::run(&args, &global, console),
+        Command::Redo(args) => return redo::run(&args, &global, console),
         Command::Ops(args) => ops::run(&args, &global, console)?,
         Command::Log(args) => log::run(&args, &global, console)?,
         Command::Sessions(args) => sessions::run(&args, &global, console)?,

@@ -1,6 +1,7 @@
 //! `piton redo`: take back the last rewind or undo.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use piton_engine::view::OperationOutcome;
 use piton_engine::{RedoOptions, Workspace};
@@ -39,7 +40,7 @@ Examples:
   piton redo --yes
   piton redo --op kmzq           takes back that one: `piton ops` lists them";
 
-pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let mut workspace = Surroundings::read(global)?.open(console)?;
     let GoArgs { outside, interrupted, .. } = args.go;
     let settle = args.settle.settle();
@@ -57,9 +58,9 @@ pub fn take_back(
     workspace: &mut Workspace,
     options: RedoOptions,
     way: &Way,
-) -> Result<(), Failure> {
+) -> Result<ExitCode, Failure> {
     let done = operate::carry_out(console, workspace, &Act::Redo(options), way, |_, _| {})?;
-    let Some(outcome) = done else { return Ok(()) };
+    let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
     let names = Names::of(&workspace.sessions()?.sessions);
     let of = taken_back(workspace, &outcome, &names)?;
     console.print(&outcome, |out, look| write(out, look, &outcome, &of))?;
@@ -70,7 +71,7 @@ pub fn take_back(
             console.say(format!("`piton redo` can take back {} more", plural(more as u64, "operation")));
         }
     }
-    Ok(())
+    Ok(outcome::exit_code(&outcome))
 }
 
 /// What a redo took back: `the rewind to t5`.

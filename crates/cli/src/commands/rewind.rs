@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::ExitCode;
 
 use piton_engine::model::Scope;
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
@@ -106,7 +107,7 @@ Examples:
   piton rewind kmzq --path src/auth.rs --yes
   piton rewind start --json --yes";
 
-pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
     let of_files = [
@@ -145,7 +146,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             show_others(&surroundings, plan, &args.elsewhere(), console);
         }
     })?;
-    let Some(mut outcome) = done else { return Ok(()) };
+    let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
     let target = match args.scope {
         Some(ScopeArg::Conversation) => None,
         _ => Some(target_of(&workspace, &outcome, &args.target)?),
@@ -167,7 +168,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             console.say("`piton redo` takes it back");
         }
     }
-    conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")
+    conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")?;
+    Ok(outcome::exit_code(&outcome))
 }
 
 impl Args {
@@ -270,7 +272,9 @@ pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, targe
             (Some(outcome), _) if outcome.operation.is_some() => {
                 writeln!(out, "rewound {place} too: {}", outcome::summary(outcome, look))?;
             }
-            (Some(_), _) => writeln!(out, "nothing to do in {place}")?,
+            (Some(outcome), _) => {
+                writeln!(out, "{place}: {}", outcome::nothing(outcome, "the files are as they were"))?
+            }
             (None, error) => {
                 let error = escape(error.as_deref().unwrap_or_default());
                 writeln!(out, "{} {place}: {error}", look.paint.bad("not rewound:"))?;

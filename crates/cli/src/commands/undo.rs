@@ -1,6 +1,7 @@
 //! `piton undo`: take back chosen changes and keep all others.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use clap::ValueEnum;
 use piton_engine::view::OperationOutcome;
@@ -82,7 +83,7 @@ pub const FORMS: [&str; 2] = [
     "`t3` is a turn, `t3.2` a step, `SESSION:t3` one of another session, `7 9` are numbers of `piton changes`",
 ];
 
-pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
     surroundings.say_earlier_turns(console, &workspace);
@@ -122,9 +123,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     }
     let way = args.go.way(args.typed());
     let done = operate::carry_out(console, &mut workspace, &act, &way, |_, _| {})?;
-    let Some(outcome) = done else { return Ok(()) };
+    let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
     console.print(&outcome, |out, look| write(out, look, &outcome))?;
-    tell(console, &workspace, &outcome)
+    tell(console, &workspace, &outcome)?;
+    Ok(outcome::exit_code(&outcome))
 }
 
 impl Args {

@@ -36,6 +36,9 @@ pub struct PlanView {
     pub deleted: Vec<PathView>,
     /// Left alone, because what is or was there is not captured.
     pub skipped: Vec<SkippedView>,
+    /// Of those, paths that should change and cannot, because what is there now cannot be captured first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_done: Vec<SkippedView>,
     /// Of the restored and created paths, those whose content is put together from what is there now and what was.
     pub merged: Vec<PathView>,
     /// Paths where taking back does not go together with what is there now: nothing is done while any is undecided.
@@ -206,6 +209,10 @@ pub struct OperationOutcome {
     pub deleted: Vec<PathView>,
     /// Left alone, because what is or was there is not captured.
     pub skipped: Vec<SkippedView>,
+    /// Of those, paths that should have changed and could not, because what is there cannot be captured first. Where
+    /// there are any, not all of it is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_done: Vec<SkippedView>,
     /// Of those, what was put together from what was there and what had been.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<PathView>,
@@ -243,7 +250,7 @@ pub struct OperationOutcome {
     pub changed_again: Vec<PathView>,
     /// Written by another program between the capture and the swap: kept in the checkpoint `operation.before`.
     pub rescued: Vec<PathView>,
-    /// Everything was read back and is what the plan says.
+    /// Everything was read back and is what was asked for.
     pub verified: bool,
     /// Other workspaces that the target's session worked in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -202,6 +202,14 @@ pub(crate) fn process(pid: u32) -> Option<ProcessStatus> {
     })
 }
 
+/// The user whose files this thread may set the bits of: the effective one, unless somebody chose another for files alone.
+pub(crate) fn file_user() -> u32 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let of_files = users.and_then(|users| users.split_whitespace().nth(3)?.parse().ok());
+    of_files.unwrap_or_else(|| rustix::process::geteuid().as_raw())
+}
+
 /// The signals that this process ignores, as bits: signal 1 is the lowest.
 pub(crate) fn ignored_signals() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

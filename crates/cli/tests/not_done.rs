@@ -1,0 +1,71 @@
+//! What a command could not put back is named, and the exit code says that not all was done.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::Command;
+
+use piton_testkit::{Scene, both};
+use serde_json::Value;
+
+/// A file that was captured, and in whose place a pipe is now; another one that changed.
+fn with_a_pipe() -> Scene {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("f", "1").write("other", "1");
+    scene.ok(&["checkpoint", "before"]);
+    scene.world.remove("f").write("other", "2");
+    assert!(Command::new("mkfifo").arg(scene.world.path("f")).status().unwrap().success());
+    scene
+}
+
+#[test]
+fn a_rewind_that_leaves_something_names_it_and_ends_in_1() {
+    let scene = with_a_pipe();
+    let preview = scene.ok(&["rewind", "before", "--preview"]);
+    assert!(
+        preview.contains(
+            "warning: not restored, because what is there cannot be captured first:\n  f (socket/pipe/device)"
+        ),
+        "{preview}"
+    );
+    let done = scene.run(&["rewind", "before", "--yes"]);
+    assert_eq!(done.status.code(), Some(1), "{}", both(&done));
+    let said = both(&done);
+    assert!(said.contains("1 restored; 1 path not restored"), "{said}");
+    assert!(said.contains("f (socket/pipe/device)"), "{said}");
+    assert!(!said.contains("verified"), "{said}");
+
+    let done = scene.run(&["rewind", "before", "--yes"]);
+    assert_eq!(done.status.code(), Some(1));
+    let said = both(&done);
+    assert!(said.contains("nothing was done: what differs cannot be captured first"), "{said}");
+    assert!(!said.contains("already"), "{said}");
+    let preview = scene.ok(&["rewind", "before", "--preview"]);
+    assert!(preview.contains("nothing can be done") && !preview.contains("already"), "{preview}");
+}
+
+#[test]
+fn scripts_are_told_in_json() {
+    let scene = with_a_pipe();
+    let done = scene.run(&["rewind", "before", "--yes", "--json"]);
+    assert_eq!(done.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(document["verified"], false);
+    assert_eq!(document["not_done"][0]["path"], "f");
+    assert_eq!(document["not_done"][0]["reason"], "special");
+    assert_eq!(document["restored"][0]["path"], "other");
+    // A redo has nothing in its way.
+    let redone = scene.json(&["redo", "--yes"]);
+    assert_eq!((&redone["verified"], &redone["not_done"]), (&Value::Bool(true), &Value::Null));
+}
+
+#[test]
+fn what_was_never_captured_is_no_failure() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("f", "1").write(".gitignore", "build/\n").write("build/x", "1");
+    scene.ok(&["checkpoint", "before"]);
+    scene.world.write("f", "2").write("build/x", "2");
+    assert!(Command::new("mkfifo").arg(scene.world.path("new-pipe")).status().unwrap().success());
+    let said = scene.told(&["rewind", "before", "--yes"]);
+    assert!(said.contains("verified") && said.contains("left alone, because not captured"), "{said}");
+}

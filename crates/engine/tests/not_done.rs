@@ -1,0 +1,218 @@
+//! What a rewind, an undo or a redo cannot put back is never called equal: it is named, and the rest is done. What only its
+//! owner's bits keep from being read is put back with its bits.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use piton_engine::view::OperationOutcome;
+use piton_engine::{Choice, OperationError, RewindOptions, UndoOptions, What};
+use piton_host::fail;
+use piton_testkit::{Agent, World, as_ordinary_user};
+
+fn mode(world: &World, path: &str) -> u32 {
+    std::fs::symlink_metadata(world.path(path)).unwrap().permissions().mode() & 0o7777
+}
+
+fn text(world: &World, path: &str) -> String {
+    std::fs::read_to_string(world.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn not_done(outcome: &OperationOutcome) -> Vec<String> {
+    outcome.not_done.iter().map(|one| format!("{} {:?}", one.path.path, one.reason)).collect()
+}
+
+fn restored(outcome: &OperationOutcome) -> Vec<&str> {
+    outcome.restored.iter().map(|path| &path.path[..]).collect()
+}
+
+/// Lets the scratch folder go again.
+fn open_all(world: &World, paths: &[&str]) {
+    for path in paths {
+        let _ = std::fs::set_permissions(world.path(path), std::fs::Permissions::from_mode(0o755));
+    }
+}
+
+#[test]
+fn a_file_that_only_became_unreadable_gets_its_bits_back() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1").mode("f", 0o640).write("same", "s");
+        let id = world.capture();
+        world.mode("f", 0o000);
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        assert!(plan.view().not_done.is_empty() && !plan.view().is_empty());
+        assert_eq!(mode(&world, "f"), 0o000, "a plan touches nothing");
+        drop(plan);
+        let outcome = world.rewind(&id);
+        assert_eq!((mode(&world, "f"), &text(&world, "f")[..]), (0o640, "1"));
+        assert!(outcome.verified && outcome.operation.is_some(), "{outcome:?}");
+        assert_eq!((restored(&outcome), not_done(&outcome)), (vec!["f"], vec![]));
+        let again = world.rewind(&id);
+        assert!(again.operation.is_none() && again.verified);
+        world.assert_sound();
+    });
+}
+
+#[test]
+fn a_file_that_was_edited_and_became_unreadable_is_captured_and_put_back_as_it_was() {
+    as_ordinary_user(|| {
+        for shown in [false, true] {
+            let world = World::new();
+            world.write("f", "1").mode("f", 0o600);
+            let id = world.capture();
+            world.write("f", "edited").mode("f", 0o000);
+            let mut workspace = world.open();
+            let outcome = if shown {
+                let plan = workspace.plan_rewind(&id, &RewindOptions::default()).unwrap();
+                workspace.carry_out(plan).unwrap()
+            } else {
+                workspace.rewind_now(&id, &RewindOptions::default()).unwrap()
+            };
+            assert_eq!((mode(&world, "f"), &text(&world, "f")[..]), (0o600, "1"), "{shown}");
+            assert_eq!((restored(&outcome), outcome.verified), (vec!["f"], true));
+            drop(workspace);
+            // Nothing was overwritten that was not captured.
+            world.redo();
+            assert_eq!(text(&world, "f"), "edited");
+            world.assert_sound();
+        }
+    });
+}
+
+#[test]
+fn a_folder_that_became_unreadable_is_opened_and_put_back_with_all_that_is_in_it() {
+    as_ordinary_user(|| {
+        // Nobody may list it, or nobody may enter it.
+        for closed in [0o000, 0o600] {
+            let world = World::new();
+            world.write("d/f", "1").write("d/sub/g", "1").mode("d", 0o750);
+            let id = world.capture();
+            world.write("d/f", "2").write("d/new", "n").mode("d", closed);
+            let outcome = world.rewind(&id);
+            assert_eq!((mode(&world, "d"), not_done(&outcome)), (0o750, vec![]), "{closed:o}");
+            assert_eq!((&text(&world, "d/f")[..], &text(&world, "d/sub/g")[..]), ("1", "1"));
+            assert!(!world.path("d/new").exists() && outcome.verified);
+            world.assert_sound();
+        }
+    });
+}
+
+#[test]
+fn a_file_in_whose_place_a_pipe_is_stays_so_and_is_named_while_the_rest_is_done() {
+    let world = World::new();
+    world.write("f", "1").write("other", "1");
+    let id = world.capture();
+    world.remove("f").write("other", "2");
+    assert!(Command::new("mkfifo").arg(world.path("f")).status().unwrap().success());
+    let view = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap().view().clone();
+    assert_eq!(view.not_done[0].path.path, "f");
+    let outcome = world.rewind(&id);
+    assert_eq!(text(&world, "other"), "1");
+    assert_eq!((not_done(&outcome), outcome.verified), (vec!["f Special".to_owned()], false));
+    let again = world.rewind(&id);
+    assert!(again.operation.is_none() && !again.verified, "it is not as it was");
+    assert_eq!(not_done(&again), ["f Special"]);
+}
+
+#[test]
+fn what_came_since_and_cannot_be_read_stays_and_is_named() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1");
+        let id = world.capture();
+        world.write("secret", "s").mode("secret", 0o000).write("closed/inside", "i").mode("closed", 0o000);
+        assert!(Command::new("mkfifo").arg(world.path("pipe")).status().unwrap().success());
+        let outcome = world.rewind(&id);
+        assert_eq!(not_done(&outcome), ["closed Unreadable", "secret Unreadable"]);
+        assert!(!outcome.verified && outcome.operation.is_none());
+        let skipped: Vec<_> = outcome.skipped.iter().map(|one| &one.path.path[..]).collect();
+        assert_eq!(skipped, ["closed", "pipe", "secret"]);
+        open_all(&world, &["closed"]);
+    });
+}
+
+/// Its other name may be anywhere, and its bits are one.
+#[test]
+fn the_bits_of_a_file_with_another_name_are_left_alone() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1");
+        let id = world.capture();
+        std::fs::hard_link(world.path("f"), world.base().join("elsewhere")).unwrap();
+        world.mode("f", 0o000);
+        let outcome = world.rewind(&id);
+        assert_eq!((mode(&world, "f"), not_done(&outcome)), (0, vec!["f Unreadable".to_owned()]));
+    });
+}
+
+#[test]
+fn an_undo_and_a_redo_say_it_too() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("a", "1").write("b", "1");
+        let agent = Agent::new(&world, "s");
+        agent.edits("both", &["a", "b"], |w| {
+            w.write("a", "2").write("b", "2");
+        });
+        world.mode("a", 0o000);
+        world.remove("b");
+        assert!(Command::new("mkfifo").arg(world.path("b")).status().unwrap().success());
+        let options = UndoOptions {
+            choice: Choice { what: What::of_words(&["t1"]).unwrap().0, ..Choice::default() },
+            ..UndoOptions::default()
+        };
+        let outcome = world.open().undo_now(&options).unwrap();
+        assert_eq!((not_done(&outcome), outcome.verified), (vec!["b Special".to_owned()], false));
+        assert_eq!(text(&world, "a"), "1");
+        // And back, with the same in its way.
+        world.mode("a", 0o000);
+        let outcome = world.redo();
+        assert_eq!(text(&world, "a"), "2", "{outcome:?}");
+    });
+}
+
+#[test]
+fn an_operation_that_is_refused_leaves_the_bits_as_they_were() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("f", "1").write("g", "1");
+        let id = world.capture();
+        world.mode("f", 0o000).write("g", "2");
+        let path = world.path("g");
+        let happen = move || std::fs::remove_file(path).unwrap();
+        let rewind = || world.open().rewind_now(&id, &RewindOptions::default());
+        let refused = fail::when(1, "apply:swap", happen, rewind);
+        assert!(matches!(refused, Err(OperationError::RolledBack { .. })), "{refused:?}");
+        assert_eq!(mode(&world, "f"), 0o000);
+    });
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_the_bits_and_the_files_of_before_or_after() {
+    as_ordinary_user(|| {
+        let mut died = 0;
+        for step in 1.. {
+            let world = World::new();
+            world.write("f", "1").mode("f", 0o644).write("g", "1").write("d/h", "1").mode("d", 0o755);
+            let id = world.capture();
+            world.mode("f", 0o000).write("g", "2").write("d/h", "2").mode("d", 0o000);
+            if fail::with(step, || drop(world.rewind(&id))).is_some() {
+                break;
+            }
+            died = step;
+            let recovered = world.open().recovered().to_vec();
+            assert!(recovered.iter().all(|one| one.left_alone.is_empty()), "step {step}: {recovered:?}");
+            let g = text(&world, "g");
+            let expected = if g == "2" { (0o000, 0o000) } else { (0o644, 0o755) };
+            assert_eq!((mode(&world, "f"), mode(&world, "d")), expected, "step {step}, g is {g}");
+            let outcome = world.rewind(&id);
+            assert!(outcome.verified, "step {step}: {outcome:?}");
+            assert_eq!((mode(&world, "f"), mode(&world, "d"), &text(&world, "d/h")[..]), (0o644, 0o755, "1"));
+            world.assert_sound();
+        }
+        assert!(died > 20, "only {died} steps");
+    });
+}
