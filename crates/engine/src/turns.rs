@@ -284,7 +284,8 @@ impl Workspace {
         // What nobody has captured yet comes last, with the numbers by which an undo knows it.
         for change in self.uncaptured_now()? {
             let is_own = lineage.may_own(&change.owner);
-            if !is_own && !(options.all && change.owner == Owner::You) {
+            let is_yours = options.all && change.owner == Owner::You;
+            if !(is_own || is_yours) {
                 continue;
             }
             let step = match &change.owner {

@@ -136,10 +136,10 @@ fn kept(world: &World) -> Vec<String> {
 fn what_was_kept_for_an_operation_goes_when_it_can_no_longer_be_taken_back() {
     let (world, id) = gone_on();
     let first = world.open().rewind_now(&id, &with_git()).unwrap().operation.unwrap().id.to_string();
-    assert_eq!(kept(&world), [first.clone()]);
+    assert_eq!(kept(&world), std::slice::from_ref(&first));
     // The redo moves git too, and with that the rewind's references are nobody's; its own stay.
     let second = world.open().redo_now(&RedoOptions::default()).unwrap().operation.unwrap().id.to_string();
-    assert_eq!(kept(&world), [second.clone()]);
+    assert_eq!(kept(&world), std::slice::from_ref(&second));
     let third = world.open().rewind_now(&id, &with_git()).unwrap().operation.unwrap().id.to_string();
     let both = || {
         let mut both = vec![second.clone(), third.clone()];
