@@ -23,9 +23,7 @@ fn a_rewind_that_leaves_something_names_it_and_ends_in_1() {
     let scene = with_a_pipe();
     let preview = scene.ok(&["rewind", "before", "--preview"]);
     assert!(
-        preview.contains(
-            "warning: not restored, because what is there cannot be captured first:\n  f (socket/pipe/device)"
-        ),
+        preview.contains("warning: not restored, because what is there is not captured:\n  f (socket/pipe/device)"),
         "{preview}"
     );
     let done = scene.run(&["rewind", "before", "--yes"]);
@@ -38,7 +36,7 @@ fn a_rewind_that_leaves_something_names_it_and_ends_in_1() {
     let done = scene.run(&["rewind", "before", "--yes"]);
     assert_eq!(done.status.code(), Some(1));
     let said = both(&done);
-    assert!(said.contains("nothing was done: what differs cannot be captured first"), "{said}");
+    assert!(said.contains("nothing was done: what differs is not captured"), "{said}");
     assert!(!said.contains("already"), "{said}");
     let preview = scene.ok(&["rewind", "before", "--preview"]);
     assert!(preview.contains("nothing can be done") && !preview.contains("already"), "{preview}");

@@ -155,8 +155,12 @@ fn a_transcript_inside_the_workspace_is_neither_captured_nor_put_back() {
     hook(&scene, id, "Stop", &ws, json!({ "transcript_path": ws.join(&transcript) }));
 
     // The shell that piton runs in knows nothing of the agent's variables.
-    for target in ["t1", "old"] {
-        let told = scene.told(&["rewind", target, "--yes", "--scope", "code"]);
+    for (target, code) in [("t1", 0), ("old", 1)] {
+        let done = scene.run(&["rewind", target, "--yes", "--scope", "code"]);
+        let told = both(&done);
+        // The old one holds them, so not all of it comes back; that is said.
+        assert_eq!(done.status.code(), Some(code), "{told}");
+        assert_eq!(told.contains(".cc/projects/-ws (an agent's own state)"), code == 1, "{told}");
         assert_eq!(scene.read("src/main.rs"), "main\n", "{told}");
         assert_eq!(scene.read(".cc/settings.json"), "1", "that is the user's");
         for path in [&transcript, &subagent, copy] {

@@ -88,11 +88,8 @@ impl Workspace {
         };
         sessions.retain(|session| session.live);
         let room = self.store.room()?;
-        // Without room an operation captures only what it touches itself.
-        let captured = match room {
-            0 => self.store.last_capture()?,
-            _ => head.as_ref().map_or(0, |head| head.seq),
-        };
+        // What an operation captured says nothing of the next event: without room it takes only what it touches itself.
+        let captured = self.store.last_capture()?;
         let not_captured = self.store.last_gap()?.filter(|(seq, _)| *seq > captured);
         Ok(Status {
             id: self.record.id.clone(),
