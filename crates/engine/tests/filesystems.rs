@@ -79,17 +79,17 @@ fn a_crash_at_any_step_without_safe_renames_leaves_the_old_or_the_new_tree() {
 #[test]
 fn a_file_that_a_crash_left_with_two_names_keeps_what_somebody_wrote_to_it_since() {
     let lacks = &[Call::Exchange, Call::RenameToNew];
-    for nth in 1..=4 {
+    for (point, nth) in [("move:linked", 1), ("move:linked", 2), ("move:aside", 1), ("move:put", 1)] {
         let world = World::new();
         world.write("edited", "before").write("goes", "goes");
         world.write("stays", "stays");
         let with = world.capture();
         world.write("edited", "after").remove("goes").write("comes", "comes");
         let path = world.path("edited");
-        // Dying right after the nth second name was given.
+        // Dying right after a second name was given, or where nothing is at its name.
         let happen = || std::panic::panic_any("died");
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            refusing(lacks, || fail::when(nth, "move:linked", happen, || drop(world.rewind(&with))));
+            refusing(lacks, || fail::when(nth, point, happen, || drop(world.rewind(&with))));
         }));
         assert!(result.is_err());
         let there = path.exists();
@@ -99,11 +99,11 @@ fn a_file_that_a_crash_left_with_two_names_keeps_what_somebody_wrote_to_it_since
         }
         drop(world.open());
         if there {
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's", "{nth}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's", "{point} {nth}");
         }
         assert_eq!(std::fs::read_to_string(world.path("stays")).unwrap(), "stays");
         let left: Vec<_> = std::fs::read_dir(world.ws()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".piton-")), "{nth}: {left:?}");
+        assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".piton-")), "{point} {nth}: {left:?}");
         world.assert_sound();
     }
 }
@@ -123,6 +123,25 @@ fn nothing_is_overwritten_that_somebody_made_in_the_last_moment() {
         });
         assert!(matches!(outcome, Err(OperationError::RolledBack { .. })), "{lacks:?}: {outcome:?}");
         assert_eq!(std::fs::read_to_string(world.path("comes")).unwrap(), "somebody's");
+    }
+}
+
+/// Somebody saves a file, as editors do it, in the very moment in which a rewind takes the old one out of its place.
+#[test]
+fn nothing_goes_that_somebody_saved_in_the_last_moment() {
+    for lacks in &LACKS[1..] {
+        let world = World::new();
+        world.write("edited", "captured");
+        let id = world.capture();
+        world.write("edited", "before");
+        let (new, path) = (world.base().join("new"), world.path("edited"));
+        std::fs::write(&new, "saved").unwrap();
+        let happen = move || std::fs::rename(new, path).unwrap();
+        let outcome = refusing(lacks, || fail::when(1, "move:looked", happen, || world.rewind(&id)));
+        assert_eq!(std::fs::read_to_string(world.path("edited")).unwrap(), "captured", "{lacks:?}");
+        assert_eq!(outcome.rescued.len(), 1, "{lacks:?}");
+        world.redo();
+        assert_eq!(std::fs::read_to_string(world.path("edited")).unwrap(), "saved", "{lacks:?}");
     }
 }
 

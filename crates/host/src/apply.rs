@@ -20,8 +20,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use self::entry::{MakeError, make, may_remove, open_old, remove};
-pub(crate) use self::moving::move_to_new;
-use self::moving::{exchange, settle};
+pub(crate) use self::moving::move_out;
+use self::moving::{exchange, move_in, settle};
 use crate::fail::point;
 use crate::parallel::in_parallel;
 use crate::root::Root;
@@ -179,8 +179,8 @@ impl<'a> Applier<'a> {
             let staged = self.staged_name(number);
             let result = match (&step.before, &step.after) {
                 (Some(_), Some(_)) => exchange(parent, &staged, name, &self.aside_name(number)),
-                (None, Some(_)) => move_to_new(parent, &staged[..], parent, name),
-                (Some(_), None) => move_to_new(parent, name, parent, &staged[..]),
+                (None, Some(_)) => move_in(parent, &staged, name),
+                (Some(_), None) => move_out(parent, name, parent, &staged[..]),
                 (None, None) => Ok(()),
             };
             result.map_err(|errno| match errno {
@@ -212,8 +212,8 @@ impl<'a> Applier<'a> {
         let (parent, name, staged) = (parent.as_fd(), name.as_bytes(), self.staged_name(number));
         match (&step.before, &step.after) {
             (Some(_), Some(_)) => exchange(parent, &staged, name, &self.aside_name(number)),
-            (None, Some(_)) => move_to_new(parent, name, parent, &staged[..]),
-            (Some(_), None) => move_to_new(parent, &staged[..], parent, name),
+            (None, Some(_)) => move_out(parent, name, parent, &staged[..]),
+            (Some(_), None) => move_in(parent, &staged, name),
             (None, None) => Ok(()),
         }
         .map_err(io::Error::from)

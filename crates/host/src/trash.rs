@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timestamps, fchmod, fstat, futimens, open, statat};
 use rustix::io::Errno;
 
-use crate::apply::move_to_new;
+use crate::apply::move_out;
 use crate::fail::point;
 
 /// How often a file is copied that somebody writes to in the meantime.
@@ -27,7 +27,7 @@ pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
     }
     point("trash:move")?;
-    match move_to_new(CWD, from, CWD, to) {
+    match move_out(CWD, from, CWD, to) {
         Ok(()) => {}
         Err(Errno::EXIST) if unlink_where_same(from, to)? => {}
         Err(Errno::XDEV) => move_across(from, to, TRIES)?,
@@ -112,7 +112,7 @@ fn try_across(from: &Path, part: &Path, to: &Path) -> io::Result<bool> {
     if !has_same_bytes(from, part)? {
         return Ok(false);
     }
-    match move_to_new(CWD, part, CWD, to) {
+    match move_out(CWD, part, CWD, to) {
         Err(Errno::EXIST) if has_same_bytes(from, to)? => std::fs::remove_file(part)?,
         result => result?,
     }

@@ -1,9 +1,12 @@
 //! Moving a name to another that nothing has, and exchanging two names: in one step where the filesystem can, and in
 //! several where it cannot (NFS, 9p, many in user space).
 //!
-//! Never over anything: a file gets its second name by a link, which refuses a name that is taken, and loses its first
-//! one then. A crash in between leaves one file with two names, which [`settle`] ends. What cannot be linked (a folder; any
-//! file where there are no hard links) is renamed after a look that nothing is at its new name.
+//! Never over anything, and never away from under anybody:
+//! - A file comes to the user's name by a link, which refuses a name that is taken, and loses piton's own name then. A crash
+//!   in between leaves one file with two names, which [`settle`] ends. What cannot be linked (a folder; any file where there
+//!   are no hard links) is renamed after a look that nothing is there.
+//! - To a name of piton's own, where nobody else puts anything, everything is renamed after such a look: that takes what
+//!   is at the user's name in that very moment, and nothing that is saved there a moment later.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,43 +19,63 @@ use super::entry::remove;
 use crate::fail::point;
 use crate::sys;
 
-/// Moves a name to one that nothing has.
+/// Moves a name of piton's own to one of the user's that nothing has.
 ///
 /// # Errors
 /// `EEXIST` where something has it, and what the system refuses.
-pub(crate) fn move_to_new<P: Arg + Copy, Q: Arg + Copy>(
+pub(super) fn move_in(folder: BorrowedFd<'_>, own: &[u8], name: &[u8]) -> rustix::io::Result<()> {
+    match sys::rename_to_new(folder, own, folder, name) {
+        Err(errno) if is_unsupported(errno) => {}
+        result => return result,
+    }
+    let first = statat(folder, own, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(first.st_mode) == FileType::Directory {
+        return rename_after_a_look(folder, own, folder, name);
+    }
+    match sys::link(folder, own, folder, name) {
+        Ok(()) => {}
+        Err(errno) if errno == Errno::PERM || errno == Errno::MLINK || is_unsupported(errno) => {
+            return rename_after_a_look(folder, own, folder, name);
+        }
+        Err(errno) => return Err(errno),
+    }
+    let unlinked = failpoint("move:linked").and_then(|()| unlinkat(folder, own, AtFlags::empty()));
+    if unlinked.is_err() && found(folder, name)?.is_some_and(|second| is_one_file(&first, &second)) {
+        // It goes on being where it was.
+        let _ = unlinkat(folder, name, AtFlags::empty());
+    }
+    unlinked
+}
+
+/// Moves a name to one of piton's own that nothing has.
+///
+/// # Errors
+/// `EEXIST` where something has it, and what the system refuses.
+pub(crate) fn move_out<P: Arg + Copy, Q: Arg + Copy>(
+    from_folder: impl AsFd,
+    from: P,
+    own_folder: impl AsFd,
+    own: Q,
+) -> rustix::io::Result<()> {
+    match sys::rename_to_new(&from_folder, from, &own_folder, own) {
+        Err(errno) if is_unsupported(errno) => rename_after_a_look(from_folder, from, own_folder, own),
+        result => result,
+    }
+}
+
+fn rename_after_a_look<P: Arg, Q: Arg + Copy>(
     from_folder: impl AsFd,
     from: P,
     to_folder: impl AsFd,
     to: Q,
 ) -> rustix::io::Result<()> {
-    let (from_folder, to_folder) = (from_folder.as_fd(), to_folder.as_fd());
-    match sys::rename_to_new(from_folder, from, to_folder, to) {
-        Err(errno) if is_unsupported(errno) => {}
-        result => return result,
+    match statat(&to_folder, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => {}
+        Ok(_) => return Err(Errno::EXIST),
+        Err(errno) => return Err(errno),
     }
-    let first = statat(from_folder, from, AtFlags::SYMLINK_NOFOLLOW)?;
-    if FileType::from_raw_mode(first.st_mode) != FileType::Directory {
-        match sys::link(from_folder, from, to_folder, to) {
-            Ok(()) => {
-                let unlinked = failpoint("move:linked").and_then(|()| unlinkat(from_folder, from, AtFlags::empty()));
-                if unlinked.is_err()
-                    && statat(to_folder, to, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|second| is_one_file(&first, &second))
-                {
-                    // It goes on being where it was.
-                    let _ = unlinkat(to_folder, to, AtFlags::empty());
-                }
-                return unlinked;
-            }
-            Err(errno) if errno == Errno::PERM || errno == Errno::MLINK || is_unsupported(errno) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    match statat(to_folder, to, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => renameat(from_folder, from, to_folder, to),
-        Ok(_) => Err(Errno::EXIST),
-        Err(errno) => Err(errno),
-    }
+    failpoint("move:looked")?;
+    renameat(from_folder, from, to_folder, to)
 }
 
 /// Exchanges two names of a folder. `aside` is used for an instant where the filesystem cannot do it in one step; where
@@ -70,12 +93,11 @@ pub(super) fn exchange_in_three(
     name: &[u8],
     aside: &[u8],
 ) -> rustix::io::Result<()> {
-    let rename = |from: &[u8], to: &[u8]| move_to_new(parent, from, parent, to);
-    rename(name, aside)?;
-    let put = failpoint("move:aside").and_then(|()| rename(staged, name));
-    let result = put.and_then(|()| failpoint("move:put")).and_then(|()| rename(aside, staged));
+    move_out(parent, name, parent, aside)?;
+    let put = failpoint("move:aside").and_then(|()| move_in(parent, staged, name));
+    let result = put.and_then(|()| failpoint("move:put")).and_then(|()| move_out(parent, aside, parent, staged));
     if result.is_err() {
-        let _ = rename(aside, name);
+        let _ = move_in(parent, aside, name);
     }
     result
 }
@@ -97,16 +119,13 @@ pub(super) fn settle(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: 
     if found(parent, aside)?.is_none() {
         return Ok(());
     }
-    let to = match found(parent, name)? {
-        None => name,
-        Some(_) => {
-            // Where the staged name is still taken, what was staged never got to its place, or has a second name there: it
-            // is piton's own.
-            remove(parent, staged)?;
-            staged
-        }
-    };
-    Ok(move_to_new(parent, aside, parent, to)?)
+    if found(parent, name)?.is_none() {
+        return Ok(move_in(parent, aside, name)?);
+    }
+    // Where the staged name is still taken, what was staged never got to its place, or has a second name there: it is
+    // piton's own.
+    remove(parent, staged)?;
+    Ok(move_out(parent, aside, parent, staged)?)
 }
 
 fn found(parent: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Option<Stat>> {
