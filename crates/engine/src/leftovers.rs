@@ -1,6 +1,7 @@
 //! What stands at the names that an operation owns: telling piton's own writing from anybody else's, storing what is not
 //! known, and removing it. Rollback, the end of an operation and recovery all clear up through here.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use piton_host::apply::{Applier, ApplyError};
@@ -8,7 +9,7 @@ use piton_host::{Lock, Root, clock, read_entry};
 use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::edit::{Edit, edit};
 use piton_model::plan::{Layered, RootState};
-use piton_model::{Checkpoint, CheckpointId, Entry, Record, WorkspacePath};
+use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, Record, WorkspacePath};
 use piton_store::{Purpose, StoreError};
 
 use crate::operate::random_error;
@@ -27,16 +28,16 @@ impl Workspace {
     ) -> Result<(Vec<WorkspacePath>, Option<CheckpointId>), ApplyError<StoreError>> {
         let mut unknown = Vec::new();
         for (number, step) in applier.steps.iter().enumerate() {
-            let sink = HashingSink::default();
+            let sink = HashingSink::with_contents();
             let left = read_entry(applier.root, &applier.staged_path(number), &sink)
                 .unwrap_or_else(|never| match never {})
                 .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
             let Some(left) = left.filter(|l| Some(l) != step.before.as_ref() && Some(l) != step.after.as_ref()) else {
                 continue;
             };
-            let (fresh, _) = sink.finish();
-            let trees = Trees { fresh: &fresh, store: &self.store };
-            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&trees, &left, after)).transpose();
+            let (fresh, contents) = sink.finish();
+            let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&found, &left, after)).transpose();
             if unfinished.map_err(ApplyError::Content)? != Some(true) {
                 unknown.push(number);
             }
@@ -58,21 +59,20 @@ impl Workspace {
         Ok((unknown.into_iter().map(|n| applier.steps[n].path.clone()).collect(), rescued))
     }
 
-    /// Whether something can only be a beginning of what was to be written: piton's own writing, cut short by a crash,
-    /// a power cut or a full disk. Its content tells: a part of the wanted file from its first byte, or of the wanted
-    /// folder.
-    pub(crate) fn is_unfinished<S: TreeSource<Error = StoreError>>(
-        &self,
-        trees: &S,
-        left: &Entry,
-        wanted: &Entry,
-    ) -> Result<bool, StoreError> {
+    /// Whether something can only be a part of what was to be written: piton's own writing, cut short by a crash, a power
+    /// cut or a full disk. Its content tells: the wanted file from its first byte on, blocks that a power cut took read as
+    /// zeros; or a part of the wanted folder.
+    pub(crate) fn is_unfinished(&self, found: &Found<'_>, left: &Entry, wanted: &Entry) -> Result<bool, StoreError> {
+        let trees = &found.trees;
         match (left, wanted) {
             (Entry::File { size: 0, .. }, Entry::File { .. }) => Ok(true),
             (Entry::File { size, blob, .. }, Entry::File { size: full, blob: whole, .. }) if size <= full => {
-                let mut prefix = PrefixHash { left: *size, hasher: blake3::Hasher::new() };
+                let bytes = found.contents.get(blob);
+                let kept = bytes.map(|_| Vec::new());
+                let mut prefix = Prefix { left: *size, hasher: blake3::Hasher::new(), kept };
                 match self.store.write_blob(whole, &mut prefix) {
-                    Ok(_) => Ok(prefix.hasher.finalize().as_bytes() == &blob.0),
+                    Ok(_) if prefix.hasher.finalize().as_bytes() == &blob.0 => Ok(true),
+                    Ok(_) => Ok(bytes.zip(prefix.kept).is_some_and(|(left, wanted)| is_torn(left, &wanted))),
                     // What it should be cannot be told any more: better to keep it than to guess.
                     Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(false),
                     Err(error) => Err(error),
@@ -86,7 +86,7 @@ impl Workspace {
                 }
                 for (name, left) in left.entries() {
                     let Some(wanted) = whole.get(name.as_bytes()) else { return Ok(false) };
-                    if left != wanted && !self.is_unfinished(trees, left, wanted)? {
+                    if left != wanted && !self.is_unfinished(found, left, wanted)? {
                         return Ok(false);
                     }
                 }
@@ -151,21 +151,61 @@ pub(crate) fn found_at<E>(root: &Root, path: &[u8], step: &WorkspacePath) -> Res
     found.map_err(|source| ApplyError::Path { path: step.clone(), source })
 }
 
-/// Hashes the first bytes that are written to it.
-struct PrefixHash {
-    left: u64,
-    hasher: blake3::Hasher,
+/// What was read of something that piton may have left.
+pub(crate) struct Found<'a> {
+    pub trees: Trees<'a>,
+    /// The bytes of its files, but for the largest.
+    pub contents: HashMap<ObjectId, Vec<u8>>,
 }
 
-impl Write for PrefixHash {
+/// Whether each block of a file is that of another, or was never written. Disks and file systems write blocks of 512 bytes
+/// or a multiple of that whole.
+fn is_torn(left: &[u8], wanted: &[u8]) -> bool {
+    const BLOCK: usize = 512;
+    let mut blocks = left.chunks(BLOCK).zip(wanted.chunks(BLOCK));
+    left.len() == wanted.len() && blocks.all(|(left, wanted)| left == wanted || left.iter().all(|byte| *byte == 0))
+}
+
+/// Hashes the first bytes that are written to it, and keeps them where they are wanted.
+struct Prefix {
+    left: u64,
+    hasher: blake3::Hasher,
+    kept: Option<Vec<u8>>,
+}
+
+impl Write for Prefix {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.hasher.update(&bytes[..taken]);
+        if let Some(kept) = &mut self.kept {
+            kept.extend_from_slice(&bytes[..taken]);
+        }
         self.left -= taken as u64;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_torn_where_whole_blocks_of_it_are_missing_and_nothing_else_differs() {
+        let wanted = vec![7; 1200];
+        let with = |range: std::ops::Range<usize>, byte: u8| {
+            let mut left = wanted.clone();
+            left[range].fill(byte);
+            left
+        };
+        assert!(is_torn(&wanted, &wanted));
+        assert!(is_torn(&with(0..512, 0), &wanted));
+        assert!(is_torn(&with(1024..1200, 0), &wanted));
+        assert!(!is_torn(&with(0..511, 0), &wanted), "somebody's edit");
+        assert!(!is_torn(&with(0..512, 1), &wanted), "somebody's edit");
+        assert!(!is_torn(&wanted[..600], &wanted), "the caller gives as much of one as of the other");
     }
 }

@@ -555,6 +555,8 @@ impl Workspace {
         applier.reopen_folders();
         applier.swap_all_back(swapped)?;
         applier.check_settled()?;
+        // A power cut that took a swap and kept the removal that followed it would leave neither.
+        applier.sync_swapped()?;
         self.clear_all(lock, applier, before)?;
         applier.close_folders(false)?;
         // Once the end is noted nobody looks again.
@@ -569,15 +571,14 @@ impl Workspace {
                 [] => None,
                 steps => Some(self.rescue(lock, &applier, steps, &begun.before)?),
             };
-            applier.clear_all().map_err(|e: ApplyError<Infallible>| StoreError::Io {
+            let cleared = |applier: &Applier<'_>| applier.clear_all().and_then(|()| applier.sync_cleared());
+            cleared(&applier).map_err(|e: ApplyError<Infallible>| StoreError::Io {
                 what: "cannot clear up after",
                 path: self.path.clone(),
                 source: io::Error::other(e.to_string()),
             })?;
             if let Some(outer) = Outer::of(&begun.operation).map_err(random_error)? {
-                outer
-                    .applier()
-                    .clear_all()
+                cleared(&outer.applier())
                     .map_err(|e: ApplyError<Infallible>| random_error(io::Error::other(e.to_string())))?;
             }
             point("operate:cleared").map_err(random_error)?;
@@ -744,8 +745,9 @@ fn with_reopened(folders: &[FolderMode], reopened: &[FolderMode]) -> Vec<FolderM
 pub(crate) fn put_back_outside(outer: &Applier<'_>, swapped: &Swapped) -> Result<(), ApplyError<StoreError>> {
     outer.swap_all_back(swapped)?;
     outer.check_settled()?;
+    outer.sync_swapped()?;
     outer.clear_all()?;
-    outer.sync_swapped()
+    outer.sync_cleared()
 }
 
 /// An error of a file elsewhere, with its whole path.

@@ -20,7 +20,7 @@ use piton_store::{CheckpointRow, PATIENCE, Purpose, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
-use crate::leftovers::found_at;
+use crate::leftovers::{Found, found_at};
 use crate::operate::{OperationError, outside};
 use crate::outside::{Outer, OutsideChanges, shown};
 use crate::sink::{HashingSink, Trees};
@@ -171,6 +171,8 @@ impl Workspace {
                 }
             }
         }
+        // A power cut that took a swap and kept the removal that followed it would leave neither.
+        applier.sync_swapped().map_err(refused)?;
         let (unknown, rescued) = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
         let mut left_outside = Vec::new();
         if let Some(outer) = &outer {
@@ -223,22 +225,25 @@ impl Workspace {
     ) -> Result<Vec<String>, ApplyError<StoreError>> {
         let mut left = Vec::new();
         for (number, side) in sides.iter().enumerate() {
-            let step = &outer.steps[number];
             if !finished && matches!(side, Side::After | Side::Torn) {
                 self.swap_back_whole(outer, number).map_err(outside)?;
             }
+        }
+        outer.sync_swapped().map_err(outside)?;
+        for (number, side) in sides.iter().enumerate() {
+            let step = &outer.steps[number];
             // A folder that was half made has listings that nobody stored.
-            let sink = HashingSink::default();
+            let sink = HashingSink::with_contents();
             let beside = read_entry(outer.root, &outer.staged_path(number), &sink);
             let beside = beside.unwrap_or_else(|never| match never {});
             let beside = beside.map_err(|source| outside(ApplyError::Path { path: step.path.clone(), source }))?;
-            let (fresh, _) = sink.finish();
-            let trees = Trees { fresh: &fresh, store: &self.store };
+            let (fresh, contents) = sink.finish();
+            let read = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
             let is_known = match &beside {
                 None => true,
                 Some(found) if beside == step.before || beside == step.after => !found.holds_skipped(),
                 Some(found) => match &step.after {
-                    Some(after) => self.is_unfinished(&trees, found, after).map_err(ApplyError::Content)?,
+                    Some(after) => self.is_unfinished(&read, found, after).map_err(ApplyError::Content)?,
                     None => false,
                 },
             };
@@ -266,12 +271,12 @@ impl Workspace {
         step: &Step,
     ) -> Result<bool, ApplyError<StoreError>> {
         let Some(after) = step.after.as_ref().filter(|_| operation.boot != clock::boot_id()) else { return Ok(false) };
-        let sink = HashingSink::default();
+        let sink = HashingSink::with_contents();
         let here = read_entry(applier.root, step.path.as_bytes(), &sink).unwrap_or_else(|never| match never {});
         let here = here.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-        let (fresh, _) = sink.finish();
-        let trees = Trees { fresh: &fresh, store: &self.store };
-        here.map_or(Ok(false), |here| self.is_unfinished(&trees, &here, after)).map_err(ApplyError::Content)
+        let (fresh, contents) = sink.finish();
+        let read = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        here.map_or(Ok(false), |here| self.is_unfinished(&read, &here, after)).map_err(ApplyError::Content)
     }
 
     /// Captures what is there now, every path of the operation included, so that nothing that follows can lose it.
