@@ -12,7 +12,7 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("store", &["model", "host"]),
     ("engine", &["model", "agents", "host", "store"]),
     ("cli", &["engine", "agents"]),
-    ("testkit", &["engine", "agents", "host"]),
+    ("testkit", &["engine", "agents", "host", "store"]),
 ];
 
 #[test]

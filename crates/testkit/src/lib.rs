@@ -1,5 +1,5 @@
 //! What piton's tests share: a world with a workspace and a store, the binary over it, snapshots of trees taken without piton's help,
-//! ordinary users, small disks, real git; a real agent with a scripted model, in a network without a world.
+//! ordinary users, small disks, power cuts, real git; a real agent with a scripted model, in a network without a world.
 //!
 //! Tests only. A test that needs mounts or networks runs as any user ([`namespace`]). What cannot run here is never skipped
 //! silently: [`not_run`] lists it, and `./check` ends with the list. A missing agent is a failure where
@@ -8,11 +8,13 @@
 mod agent;
 mod claude;
 mod deep;
+mod dice;
 mod disk;
 mod endpoint;
 mod filesystems;
 mod git;
 mod http;
+mod kept;
 mod model;
 mod mounts;
 #[macro_use]
@@ -20,6 +22,7 @@ pub mod namespace;
 mod network;
 mod not_run;
 mod played;
+pub mod power;
 mod scene;
 mod snapshot;
 mod user;
@@ -28,10 +31,12 @@ mod world;
 pub use agent::Agent;
 pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
 pub use deep::{make_deep, read_deep, remove_deep};
+pub use dice::Dice;
 pub use disk::SmallDisk;
 pub use endpoint::{Asked, Endpoint};
 pub use filesystems::{Filesystem, FilesystemKind};
 pub use git::{git, git_command};
+pub use kept::{Kept, kept};
 pub use model::{Model, Request, Say, Turn};
 pub use mounts::Mounted;
 pub use network::Network;

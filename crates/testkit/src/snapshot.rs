@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// Every path of a folder with its kind, mode and bytes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Snapshot(BTreeMap<Vec<u8>, Node>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,11 +55,31 @@ fn walk(root: &Path, folder: &Path, nodes: &mut BTreeMap<Vec<u8>, Node>) {
 }
 
 impl Snapshot {
+    pub(crate) fn put_file(&mut self, path: Vec<u8>, mode: u32, bytes: Vec<u8>) {
+        self.0.insert(path, Node::File { mode, bytes });
+    }
+
+    pub(crate) fn put_link(&mut self, path: Vec<u8>, target: Vec<u8>) {
+        self.0.insert(path, Node::Symlink { target });
+    }
+
+    pub(crate) fn put_folder(&mut self, path: Vec<u8>, mode: u32) {
+        self.0.insert(path, Node::Folder { mode });
+    }
+
     /// The same without a path and what is beneath it.
     pub fn without(mut self, path: &str) -> Self {
         let beneath = format!("{path}/");
         self.0.retain(|p, _| p != path.as_bytes() && !p.starts_with(beneath.as_bytes()));
         self
+    }
+
+    /// What is beneath a folder, by the paths from there on.
+    pub fn beneath(&self, folder: &str) -> Self {
+        let above = format!("{folder}/");
+        let inside =
+            self.0.iter().filter_map(|(p, node)| Some((p.strip_prefix(above.as_bytes())?.to_vec(), node.clone())));
+        Self(inside.collect())
     }
 
     /// The same without what an operation staged at the root and has not cleared yet.
