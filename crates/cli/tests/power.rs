@@ -216,7 +216,8 @@ fn a_power_cut_while_the_traces_of_one_are_cleared_up_takes_nothing_more() {
 
 #[test]
 fn a_power_cut_during_a_rebuild_takes_nothing() {
-    let damages: [(&str, fn(&World)); 3] = [
+    type Damage = fn(&World);
+    let damages: [(&str, Damage); 3] = [
         ("the database is gone", |world| {
             database(world).into_iter().for_each(|file| std::fs::remove_file(file).unwrap())
         }),
