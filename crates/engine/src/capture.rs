@@ -302,14 +302,18 @@ impl Workspace {
         let slices = Slices::begin(attention.time);
         let (sink, scan) = loop {
             let sink = StoringSink::new(self.store.write(lock)?);
+            let unread = scanning.unread();
             let is_whole = self.store.read_steadily(|| scanning.read(&sink, slices.next()))?;
             if is_whole {
                 let scan = self.store.read_steadily(|| scanning.finish(&sink))?;
                 break (sink, scan);
             }
-            // What was read stays: the next slice, or the next capture, goes on from there.
-            sink.finish().0.commit(false, true)?;
-            self.store.keep_index(&mut scanning.so_far());
+            // What was read stays: the next slice, or the next capture, goes on from there. Parts of a large file too.
+            let is_further = scanning.unread() < unread;
+            sink.finish().0.commit(false, is_further)?;
+            if is_further {
+                self.store.keep_index(&mut scanning.so_far());
+            }
             point("capture:slice").map_err(|e| self.folder_error(e))?;
             if slices.are_over() {
                 return Err(CaptureError::OutOfTime);

@@ -248,6 +248,11 @@ impl Scanning<'_> {
         Ok(self.to_read.is_empty())
     }
 
+    /// How many files are still to be read.
+    pub fn unread(&self) -> usize {
+        self.to_read.len()
+    }
+
     /// An index of as much as was read, for another scan to go on from.
     pub fn so_far(&self) -> Index {
         partial_index(&self.slots, self.rules, self.now_ns)

@@ -45,8 +45,8 @@ fn detach(command: &mut Command) {
 
 /// Is it.
 pub fn run(root: OsString) -> ExitCode {
-    // The agent and its tools come first.
-    let _ = rustix::process::nice(10);
+    // The agent and its tools come first; not by much, for a hook may wait until a slice is done.
+    let _ = rustix::process::nice(5);
     let root = Path::new(&root);
     let (settings, _) = settings::load_leniently(Some(root));
     if let Ok(engine) = environment::engine(Some(&settings)) {
