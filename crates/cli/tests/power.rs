@@ -50,7 +50,6 @@ fn begin(recorder: &mut Recorder) -> String {
 }
 
 #[test]
-#[ignore = "the folders of a new store are not synced into the folders above them, so that a power cut may take all of it"]
 fn a_power_cut_at_the_first_contact_leaves_nothing_or_all() {
     let Some(mut recorder) = recorder("power cuts at the first contact") else { return };
     recorder.edit(project);

@@ -23,6 +23,7 @@ mod write;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -87,8 +88,19 @@ impl Store {
     pub fn create(folder: &Path) -> Result<Self, StoreError> {
         use std::os::unix::fs::DirBuilderExt;
         let packs = folder.join(PACKS);
+        let is_new = !packs.exists();
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
         made.map_err(StoreError::io("cannot make", &packs))?;
+        if is_new {
+            // Up to the folder around piton's home: a pack is durable only where every folder on the way to it is.
+            for above in folder.ancestors().take(4) {
+                let synced = File::open(above).and_then(|above| above.sync_all());
+                // Who may not read a folder around the home cannot sync it either.
+                synced
+                    .or_else(|e| if e.kind() == ErrorKind::PermissionDenied { Ok(()) } else { Err(e) })
+                    .map_err(StoreError::io("cannot sync", above))?;
+            }
+        }
         Self::open(folder)
     }
 
