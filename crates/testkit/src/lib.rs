@@ -12,6 +12,7 @@ mod dice;
 mod disk;
 mod endpoint;
 mod filesystems;
+pub mod fuzz;
 mod git;
 mod http;
 mod kept;

@@ -46,6 +46,11 @@ impl World {
         Self { scratch: None, engine: Engine::new(base.join("home"), environment), base }
     }
 
+    /// Keeps a scratch folder for as long as the world is there.
+    pub fn hold(&mut self, scratch: tempfile::TempDir) {
+        self.scratch = Some(scratch);
+    }
+
     /// The scratch folder.
     pub fn base(&self) -> &Path {
         &self.base

@@ -1,0 +1,196 @@
+//! What agents write: reports to the hook, transcripts, settings files.
+
+use std::io::{self, BufReader};
+use std::path::Path;
+
+use piton_agents::claude_code::branch::copy;
+use piton_agents::claude_code::command::piton_command;
+use piton_agents::claude_code::said::said;
+use piton_agents::claude_code::settings::{EVENTS, HookCommand, install, installed, remove};
+use piton_agents::claude_code::summary::{Summary, copy_with_summary_after, copy_with_summary_before};
+use piton_agents::claude_code::survey::{Survey, ends_interrupted, prompt_at, survey};
+use piton_agents::claude_code::transcript::{project_folder, turns};
+use piton_agents::{Adapter, Event};
+use piton_model::Timestamp;
+use piton_testkit::fuzz::fuzz;
+
+/// What real agents wrote.
+fn fixtures(wanted: impl Fn(&str) -> bool) -> Vec<Vec<u8>> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/tests/fixtures")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() {
+                folders.push(path);
+            } else if wanted(name) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no fixtures");
+    found.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+fn lines(files: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let lines = files.iter().flat_map(|file| file.split(|b| *b == b'\n'));
+    lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+/// Transcripts that are small enough to try many of.
+fn transcripts() -> Vec<Vec<u8>> {
+    let whole = fixtures(|name| name.starts_with("transcript") || name == "subagent.jsonl");
+    let short = whole.iter().map(|file| file.split_inclusive(|b| *b == b'\n').take(12).flatten().copied().collect());
+    short.collect()
+}
+
+const REPORTS: [&str; 8] = [
+    r#"{"event":"session-start","session":"s","cwd":"/w","agent":"a","model":"m","transcript":"/t.jsonl"}"#,
+    r#"{"event":"prompt","session":"s","cwd":"/w","prompt":"do it","turn":3,"at":"2026-11-15T20:03:11.042Z"}"#,
+    r#"{"event":"before-tool","session":"s","cwd":"/w","tool":"Bash","call":"c1","command":"rm -rf x","paths":["a","/b"]}"#,
+    r#"{"event":"after-tool","session":"s","cwd":"/w","tool":"Edit","call":"c1","paths":["src/a.rs"],"failed":true}"#,
+    r#"{"event":"turn-end","session":"s","cwd":"/w","interrupted":true}"#,
+    r#"{"event":"message","session":"s","cwd":"/w","role":"assistant","text":"done \u00e9 \ud83d\ude00"}"#,
+    r#"{"event":"session-end","session":"s","cwd":"/w","reason":"exit"}"#,
+    r#"{"event":"checkpoint","session":"s","cwd":"/w","name":"n"}"#,
+];
+
+fn reports(adapter: Adapter, seeds: &[Vec<u8>]) {
+    let name = format!("hook-{}", adapter.name());
+    fuzz(&name, seeds, |bytes| {
+        let parsed = adapter.parse(bytes);
+        let Ok(report) = &parsed else {
+            return parsed.map_err(|e| e.to_string().chars().take(24).collect()).map(|_| 0);
+        };
+        if let Event::AfterTool(call) | Event::BeforeTool(call) = &report.event {
+            let _ = adapter.is_reader(&call.tool);
+            assert!(call.paths.len() <= 1000 && call.summary.len() < 100_000, "what is kept of a call is bounded");
+        }
+        // What is kept of a report of a few KiB goes into a log line.
+        assert!(format!("{report:?}").len() < 16 * bytes.len() + 4096);
+        Ok::<usize, String>(
+            format!("{:?}", std::mem::discriminant(&report.event)).len() + usize::from(bytes.is_ascii()),
+        )
+    });
+}
+
+#[test]
+fn reports_of_claude_code() {
+    let mut seeds = lines(fixtures(|name| name.starts_with("hooks")));
+    seeds.retain(|seed| seed.len() < 8 << 10);
+    reports(Adapter::ClaudeCode, &seeds);
+}
+
+#[test]
+fn reports_in_the_generic_form() {
+    reports(Adapter::Generic, &REPORTS.map(|report| report.as_bytes().to_vec()));
+}
+
+/// What of a survey does not depend on where lines are.
+fn told(survey: &Survey) -> (Vec<(u32, &str, usize)>, bool, u64, usize, bool) {
+    let turns = survey.turns.iter().map(|at| (at.turn.number, &at.turn.text[..], at.after)).collect();
+    (turns, survey.cut_off, survey.unreadable, survey.compactions.len(), survey.interrupted)
+}
+
+const BRANCH: &str = "428214a0-5123-43c6-ae2b-86a56b0968a8";
+
+#[test]
+fn transcripts_read_the_same_in_pieces_and_their_copies_say_the_same() {
+    fuzz("transcript", &transcripts(), |bytes| {
+        let found = survey(bytes).unwrap();
+        assert_eq!(found, survey(BufReader::with_capacity(5, bytes)).unwrap(), "a survey in pieces");
+        assert!(found.length <= bytes.len() as u64);
+        let mut texts = Vec::new();
+        let counted = turns(bytes, |turn| texts.push(turn.text)).unwrap();
+        let mut spoken = Vec::new();
+        said(bytes, |said| spoken.push(said)).unwrap();
+        let mut in_pieces = Vec::new();
+        said(BufReader::with_capacity(3, bytes), |said| in_pieces.push(said)).unwrap();
+        assert_eq!(spoken, in_pieces, "what was said, in pieces");
+        for turn in &found.turns {
+            let rest = &bytes[turn.offset as usize..];
+            assert!(prompt_at(rest).unwrap().is_some(), "a turn begins where the survey says");
+        }
+        ends_interrupted(bytes).unwrap();
+
+        let whole = &bytes[..found.length as usize];
+        let mut branch = Vec::new();
+        let copied = copy(whole, &mut branch, BRANCH).unwrap();
+        assert_eq!((copied.read, copied.bytes), (whole.len() as u64, branch.len() as u64));
+        assert_eq!(told(&survey(whole).unwrap()), told(&survey(&branch[..]).unwrap()), "a copy tells the same");
+        let mut again = Vec::new();
+        copy(BufReader::with_capacity(7, &branch[..]), &mut again, BRANCH).unwrap();
+        assert!(again == branch, "a copy of a copy is the copy");
+        (counted.turns, counted.unreadable.min(3), counted.cut_off, spoken.len(), found.compactions.len())
+    });
+}
+
+#[test]
+fn transcripts_with_a_summary_can_be_read() {
+    fuzz("transcript-summary", &transcripts(), |bytes| {
+        let at = Timestamp(1_794_772_991_042);
+        let uuids = ["e84d6a6c-9c5c-4e39-a5a5-0c9d1f2b7f10", "e84d6a6c-9c5c-4e39-a5a5-0c9d1f2b7f11"];
+        let summary = Summary { text: "it \"was\" done\n", uuids, at };
+        let found = survey(bytes).unwrap();
+        let whole = &bytes[..found.length as usize];
+        let middle = found.turns.get(found.turns.len() / 2).map_or(0, |turn| turn.offset as usize);
+        let mut after = Vec::new();
+        let copied = copy_with_summary_after(&whole[..middle], &mut after, BRANCH, &summary).unwrap();
+        assert_eq!(copied.bytes, after.len() as u64);
+        let was = survey(&whole[..middle]).unwrap();
+        let is = survey(&after[..]).unwrap();
+        assert_eq!((was.turns.len(), was.unreadable), (is.turns.len(), is.unreadable), "a summary is no turn");
+        let mut before = Vec::new();
+        let (first, rest) = whole.split_at(middle);
+        let copied = copy_with_summary_before(first, rest, &mut before, BRANCH, &summary).unwrap();
+        assert_eq!((copied.read, copied.bytes), (whole.len() as u64, before.len() as u64));
+        let (was, is) = (survey(rest).unwrap(), survey(&before[..]).unwrap());
+        assert_eq!((was.turns.len(), was.unreadable), (is.turns.len(), is.unreadable), "a summary is no turn");
+        let mut counted = 0;
+        said(&before[..], |_| counted += 1).unwrap();
+        copy_with_summary_after(bytes, &mut io::sink(), BRANCH, &summary).unwrap();
+        (is.turns.len(), is.unreadable, counted)
+    });
+}
+
+const SETTINGS: [&str; 10] = [
+    "",
+    "{}\n",
+    "{\n  // what I like   \n  \"model\": \"opus\" // really\n}\n",
+    "{\"hooks\":{\"Stop\":[],\"PreToolUse\":[ ]}}",
+    "{\n  \"hooks\": {\n    \"PreToolUse\": [\n    ],\n    \"SessionStart\": [\n\n\t]\n  }\n}\n",
+    "{\r\n\t\"hooks\": {\r\n\t\t\"Stop\": [\r\n\t\t\t{\"hooks\": [{\"type\": \"command\", \"command\": \"lint\"}]}, // x\r\n\t\t]\r\n\t}\r\n}\r\n",
+    "\u{feff}{ /* nothing yet */ }",
+    "{\n  \"a\": {\n    \"b\": [1, 2.5, null, true]\n  },\n  \"hooks\": {\n  },\n}\n",
+    "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"/bin/piton hook claude-code\",\"timeout\":30}]}]}}",
+    "{\"disableAllHooks\": true, \"hooks\": {\"Notification\": [{\"matcher\": \"x\", \"hooks\": []}]}}",
+];
+
+#[test]
+fn settings_files_are_changed_exactly_or_refused() {
+    let here = HookCommand::new("/usr/local/bin/piton");
+    let mut seeds = SETTINGS.map(|text| text.as_bytes().to_vec()).to_vec();
+    seeds.push(install(SETTINGS[2], &here).unwrap().into_bytes());
+    seeds.push(install(SETTINGS[5], &here).unwrap().into_bytes());
+    fuzz("agent-settings", &seeds, |bytes| {
+        let Ok(text) = std::str::from_utf8(bytes) else { return (0, 0) };
+        let _ = (HookCommand::of(text), piton_command(text), project_folder(text));
+        let was = installed(text);
+        let without = remove(text);
+        let Ok(with) = install(text, &here) else { return (1, usize::from(was.is_ok())) };
+        let Ok(was) = was else { panic!("what can be changed can be looked at") };
+        let found = installed(&with).unwrap_or_else(|e| panic!("what was written can be read: {e}"));
+        assert_eq!(found.missing(), Vec::<&str>::new());
+        assert_eq!(install(&with, &here).as_deref(), Ok(&with[..]), "twice is once");
+        let removed = remove(&with).unwrap_or_else(|e| panic!("what came can go: {e}"));
+        if was.hooks.is_empty() {
+            assert_eq!(without.as_deref(), Ok(text), "nothing of piton's is there");
+            assert_eq!(found.hooks.len(), EVENTS.len());
+            assert_eq!(removed, text, "taken out");
+        }
+        assert_eq!(installed(&removed).map(|found| found.hooks.len()), Ok(0));
+        (2 + was.hooks.len(), text.matches('\n').count().min(8))
+    });
+}
