@@ -117,7 +117,8 @@ pub fn diff(old: &[u8], new: &[u8], context: u32) -> TextDiff {
     let mut rest = &changes[..];
     while let Some(first) = rest.first() {
         // Differences whose surroundings touch share a hunk.
-        let near = rest.windows(2).take_while(|w| w[1].before.start - w[0].before.end <= context * 2).count() + 1;
+        let apart = context.saturating_mul(2);
+        let near = rest.windows(2).take_while(|w| w[1].before.start - w[0].before.end <= apart).count() + 1;
         let (group, later) = rest.split_at(near);
         let last = &group[near - 1];
         rest = later;
@@ -196,6 +197,16 @@ mod tests {
             "@@ -1,2 +1,2 @@\n-1\n+X\n 2\n@@ -6,2 +6,2 @@\n 6\n-7\n+Y\n",
         );
         check("1\n2\n3\n", "X\n2\nY\n", "@@ -1,3 +1,3 @@\n-1\n+X\n 2\n-3\n+Y\n");
+    }
+
+    #[test]
+    fn all_lines_are_shown_once_however_much_context_is_wanted() {
+        for context in [7, u32::MAX / 2, u32::MAX / 2 + 1, u32::MAX] {
+            let TextDiff::Text { hunks } = diff(b"1\n2\n3\n4\n5\n", b"X\n2\n3\n4\nY\n", context) else {
+                panic!("binary")
+            };
+            assert_eq!(hunks.iter().map(|hunk| hunk.lines.len()).collect::<Vec<_>>(), [7], "{context}");
+        }
     }
 
     #[test]

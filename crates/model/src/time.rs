@@ -11,7 +11,8 @@ pub struct Timestamp(pub i64);
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A clock can be wrong by more than a calendar holds; that must not stop a capture.
-        let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
+        let nearest = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+        let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or(nearest);
         write!(f, "{time:.3}")
     }
 }
@@ -40,5 +41,14 @@ mod tests {
             assert_eq!(serde_json::to_string(&Timestamp(ms)).unwrap(), text);
             assert_eq!(serde_json::from_str::<Timestamp>(text).unwrap(), Timestamp(ms));
         }
+    }
+    #[test]
+    fn a_time_at_the_ends_of_the_calendar_stays_there() {
+        for text in ["\"9999-12-30T22:00:00.999Z\"", "\"-009999-01-02T01:59:59.000Z\""] {
+            let time: Timestamp = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&time).unwrap(), text);
+        }
+        assert_eq!(Timestamp(i64::MAX).to_string(), "9999-12-30T22:00:00.999Z");
+        assert_eq!(Timestamp(i64::MIN).to_string(), "-009999-01-02T01:59:59.000Z");
     }
 }

@@ -53,7 +53,7 @@ pub fn fuzz<O: Hash>(name: &str, seeds: &[Vec<u8>], mut act: impl FnMut(&[u8]) -
         known.insert(run.one(seed, &mut act));
     }
     let began = Instant::now();
-    let share = seconds("PITON_FUZZ_SECONDS").map_or(SHARE, Duration::from_secs);
+    let share = number_in("PITON_FUZZ_SECONDS").map_or(SHARE, Duration::from_secs);
     while began.elapsed() < share {
         let input = mutator.next_input();
         if known.insert(run.one(&input, &mut act)) && mutator.seeds() < MOST_KEPT {
@@ -73,7 +73,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn of(name: &'a str) -> Self {
-        let seed = seconds("PITON_FUZZ_SEED").unwrap_or(1);
+        let seed = number_in("PITON_FUZZ_SEED").unwrap_or(1);
         Self { name, seed, tried: 0, watchdog: watchdog::Watchdog::start(name) }
     }
 
@@ -123,7 +123,7 @@ fn is_named_after(input: &Path, harness: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(name, _)| name == harness)
 }
 
-fn seconds(variable: &str) -> Option<u64> {
+fn number_in(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a whole number")))
 }

@@ -13,7 +13,7 @@ impl Random {
     }
 
     /// The next one.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
 
     /// One below a limit, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        (self.draw() % limit as u64) as usize
     }
 
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
@@ -137,7 +137,7 @@ impl Mutator {
         let at = random.below(input.len());
         match random.below(16) {
             0 | 1 => input[at] ^= 1 << random.below(8),
-            2 => input[at] = random.next() as u8,
+            2 => input[at] = random.draw() as u8,
             3 => input[at] = input[at].wrapping_add(random.below(17) as u8).wrapping_sub(8),
             4 => overwrite(input, at, &number(random)),
             5 => {

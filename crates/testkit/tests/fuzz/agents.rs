@@ -60,9 +60,11 @@ const REPORTS: [&str; 8] = [
 fn reports(adapter: Adapter, seeds: &[Vec<u8>]) {
     let name = format!("hook-{}", adapter.name());
     fuzz(&name, seeds, |bytes| {
-        let parsed = adapter.parse(bytes);
-        let Ok(report) = &parsed else {
-            return parsed.map_err(|e| e.to_string().chars().take(24).collect()).map(|_| 0);
+        let report = match adapter.parse(bytes) {
+            Ok(report) => report,
+            Err(error) => {
+                return error.to_string().chars().filter(|c| !c.is_ascii_digit()).take(40).collect::<String>();
+            }
         };
         if let Event::AfterTool(call) | Event::BeforeTool(call) = &report.event {
             let _ = adapter.is_reader(&call.tool);
@@ -70,9 +72,7 @@ fn reports(adapter: Adapter, seeds: &[Vec<u8>]) {
         }
         // What is kept of a report of a few KiB goes into a log line.
         assert!(format!("{report:?}").len() < 16 * bytes.len() + 4096);
-        Ok::<usize, String>(
-            format!("{:?}", std::mem::discriminant(&report.event)).len() + usize::from(bytes.is_ascii()),
-        )
+        format!("{:?} {}", std::mem::discriminant(&report.event), bytes.is_ascii())
     });
 }
 
@@ -119,7 +119,12 @@ fn transcripts_read_the_same_in_pieces_and_their_copies_say_the_same() {
         let mut branch = Vec::new();
         let copied = copy(whole, &mut branch, BRANCH).unwrap();
         assert_eq!((copied.read, copied.bytes), (whole.len() as u64, branch.len() as u64));
-        assert_eq!(told(&survey(whole).unwrap()), told(&survey(&branch[..]).unwrap()), "a copy tells the same");
+        let (was, is) = (survey(whole).unwrap(), survey(&branch[..]).unwrap());
+        // A line whose only fault is its id can be read once it has another.
+        assert!(is.unreadable <= was.unreadable, "a copy is no worse");
+        if is.unreadable == was.unreadable {
+            assert_eq!(told(&was), told(&is), "a copy tells the same");
+        }
         let mut again = Vec::new();
         copy(BufReader::with_capacity(7, &branch[..]), &mut again, BRANCH).unwrap();
         assert!(again == branch, "a copy of a copy is the copy");
@@ -141,18 +146,26 @@ fn transcripts_with_a_summary_can_be_read() {
         assert_eq!(copied.bytes, after.len() as u64);
         let was = survey(&whole[..middle]).unwrap();
         let is = survey(&after[..]).unwrap();
-        assert_eq!((was.turns.len(), was.unreadable), (is.turns.len(), is.unreadable), "a summary is no turn");
+        same_turns(&was, &is);
         let mut before = Vec::new();
         let (first, rest) = whole.split_at(middle);
         let copied = copy_with_summary_before(first, rest, &mut before, BRANCH, &summary).unwrap();
         assert_eq!((copied.read, copied.bytes), (whole.len() as u64, before.len() as u64));
         let (was, is) = (survey(rest).unwrap(), survey(&before[..]).unwrap());
-        assert_eq!((was.turns.len(), was.unreadable), (is.turns.len(), is.unreadable), "a summary is no turn");
+        same_turns(&was, &is);
         let mut counted = 0;
         said(&before[..], |_| counted += 1).unwrap();
         copy_with_summary_after(bytes, &mut io::sink(), BRANCH, &summary).unwrap();
         (is.turns.len(), is.unreadable, counted)
     });
+}
+
+/// A summary is no turn, and a line whose only fault is its id can be read once it has another.
+fn same_turns(was: &Survey, is: &Survey) {
+    assert!(is.unreadable <= was.unreadable, "a copy is no worse");
+    if is.unreadable == was.unreadable {
+        assert_eq!(was.turns.len(), is.turns.len(), "a summary is no turn");
+    }
 }
 
 const SETTINGS: [&str; 10] = [
@@ -188,7 +201,9 @@ fn settings_files_are_changed_exactly_or_refused() {
         if was.hooks.is_empty() {
             assert_eq!(without.as_deref(), Ok(text), "nothing of piton's is there");
             assert_eq!(found.hooks.len(), EVENTS.len());
-            assert_eq!(removed, text, "taken out");
+            // Of a file without settings only that is known.
+            let is_blank = text.trim_matches('\u{feff}').trim().is_empty();
+            assert!(removed == text || is_blank && removed.is_empty(), "taken out: {removed:?}");
         }
         assert_eq!(installed(&removed).map(|found| found.hooks.len()), Ok(0));
         (2 + was.hooks.len(), text.matches('\n').count().min(8))

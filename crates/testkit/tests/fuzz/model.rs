@@ -157,13 +157,12 @@ fn texts_are_merged_and_compared_whatever_is_in_them() {
         for decision in DECISIONS {
             let merged = merge(false, base, ours, theirs, decision, &LABELS);
             clashes = merged.clashes.len();
-            assert_eq!(
-                decision.is_some(),
-                merged.bytes.is_some()
-                    || merged.is_clean()
-                    || decision == Some(Decision::Markers) && merged.whole
-                    || decision.is_none()
-            );
+            let has_bytes = match decision {
+                None => merged.clashes.is_empty() && !merged.whole,
+                Some(Decision::Markers) => !merged.whole,
+                Some(Decision::Ours | Decision::Theirs) => true,
+            };
+            assert_eq!(merged.bytes.is_some(), has_bytes, "{decision:?}");
         }
         assert_eq!(merge(false, base, base, theirs, None, &LABELS).bytes.as_deref(), Some(theirs));
         assert_eq!(merge(false, base, ours, base, None, &LABELS).bytes.as_deref(), Some(ours));

@@ -254,7 +254,7 @@ fn a_damaged_pack_keeps_what_was_closed_before_the_damage() {
     let scratch = scratch();
     let folder = scratch.path().join("store");
     fuzz("store-pack", &[pack.clone()], |bytes| {
-        let with_view = bytes.len() % 2 == 0;
+        let with_view = bytes.len().is_multiple_of(2);
         kept.lay(&folder, PACK, Some(bytes), with_view);
         let same = bytes.iter().zip(&pack).take_while(|(is, was)| is == was).count();
         let closed: Vec<_> = transactions.iter().take_while(|(end, _)| *end <= same).collect();
@@ -323,7 +323,6 @@ fn beside(name: &str, changed: &[(&str, &[u8])]) {
         let wrote = write_more(store, &folder);
         let now = std::fs::read(folder.join(PACK)).unwrap();
         assert!(now.starts_with(&pack), "a view that is wrong cut a pack");
-        // From the packs alone everything comes back.
         for entry in folder.read_dir().unwrap() {
             let path = entry.unwrap().path();
             if path.file_name().unwrap().to_str().unwrap().starts_with("view-") {
@@ -331,8 +330,7 @@ fn beside(name: &str, changed: &[(&str, &[u8])]) {
             }
         }
         let store = Store::open(&folder).unwrap();
-        let (again, broken, why) = read_all(&store);
-        assert_eq!((again, broken, &why[..]), (wanted.len(), 0, "sound"));
+        assert_eq!(read_all(&store), (wanted.len(), 0, "sound".to_owned()), "from the packs alone");
         (whole, broken, why, wrote)
     });
 }
