@@ -79,7 +79,12 @@ impl Workspace {
                 }
             }
             (Entry::Folder { tree, .. }, Entry::Folder { tree: whole, .. }) => {
-                let (left, whole) = (trees.tree(tree)?, trees.tree(whole)?);
+                let (left, whole) = match (trees.tree(tree), trees.tree(whole)) {
+                    (Ok(left), Ok(whole)) => (left, whole),
+                    (Err(StoreError::Damaged(_) | StoreError::Missing(_)), _)
+                    | (_, Err(StoreError::Damaged(_) | StoreError::Missing(_))) => return Ok(false),
+                    (Err(error), _) | (_, Err(error)) => return Err(error),
+                };
                 // Piton never makes a `.git`: somebody has worked here.
                 if left.has_git {
                     return Ok(false);

@@ -315,7 +315,7 @@ impl Store {
         }
         let stalled = self.folder.join(STALLED);
         let stalled_at = std::fs::read_to_string(&stalled).ok().and_then(|text| text.trim().parse::<i64>().ok());
-        if stalled_at.is_some_and(|at| (at..at + LOG_LIMIT).contains(&pages)) {
+        if stalled_at.is_some_and(|at| (at..at.saturating_add(LOG_LIMIT)).contains(&pages)) {
             return Ok(());
         }
         self.sync_packs()?;

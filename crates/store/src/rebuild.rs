@@ -35,11 +35,8 @@ pub(crate) fn rebuild(folder: &Path, _lock: &Lock) -> Result<(), StoreError> {
             db.execute("INSERT INTO packs VALUES (?1, ?2, 0)", params![pack, *end as i64])?;
         }
         db.execute("INSERT INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
-        db.execute_batch("COMMIT")?;
-        // The view of a new store holds nothing yet: should a power cut tear it, it is made again.
-        if !found.lengths.is_empty() {
-            db.execute_batch("PRAGMA synchronous=NORMAL")?;
-        }
+        // On the disk before it gets its name: SQLite does not notice a page that a power cut took.
+        db.execute_batch("COMMIT; PRAGMA synchronous=NORMAL")?;
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         drop(db);
         let _ = std::fs::remove_file(folder.join(INDEX));
