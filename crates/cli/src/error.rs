@@ -527,7 +527,9 @@ impl From<OperationError> for Failure {
             OperationError::RolledBack { full_disk: true, .. } => {
                 Self::user(text).hint("free some space and run the command again; nothing was lost")
             }
-            OperationError::RolledBack { damaged: true, .. } => Self::ours(text).hint(DAMAGED),
+            OperationError::RolledBack { damaged, .. } if !damaged.is_empty() => {
+                Self::ours(text).hint("`--partial` does all the rest, and leaves these paths as they are").hint(DAMAGED)
+            }
             OperationError::RolledBack { .. } => {
                 Self::user(text).hint("nothing was lost; run the command again when the cause is gone")
             }

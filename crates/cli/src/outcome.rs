@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use piton_engine::model::SkipReason;
 use piton_engine::view::{OperationOutcome, PathView, SkippedView};
 use unicode_width::UnicodeWidthStr;
 
@@ -141,7 +142,11 @@ pub fn not_done(one: &SkippedView) -> String {
 /// 1 where not all of it was done, here or in another workspace.
 pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
     let also = outcome.also.iter().filter_map(|also| also.outcome.as_ref());
-    let is_whole = [outcome].into_iter().chain(also).all(|outcome| outcome.not_done.is_empty());
+    let is_damaged = |one: &SkippedView| one.reason == SkipReason::Damaged;
+    let is_whole = [outcome]
+        .into_iter()
+        .chain(also)
+        .all(|outcome| outcome.not_done.is_empty() && !outcome.skipped.iter().any(is_damaged));
     if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 

@@ -8,6 +8,7 @@ use piton_host::apply::way_to_readable;
 use piton_host::{Index, Root, empty_tree, read_entry};
 use piton_model::content::Decision;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
+use piton_model::edit::NewTrees;
 use piton_model::git::GitMove;
 use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link, Why};
 use piton_model::plan::{self, FolderMode, Layered, RootState, Undone};
@@ -16,7 +17,7 @@ use piton_store::{CheckpointRow, Store, StoreError};
 
 use crate::conversation::{BranchAsked, Talk};
 use crate::git_restore::GitPlan;
-use crate::operate::OperationError;
+use crate::operate::{OperationError, are_damaged};
 use crate::outside::{OutsideChanges, OutsideDraft};
 use crate::redo::RedoAsked;
 use crate::rewind::RewindAsked;
@@ -296,7 +297,8 @@ impl Workspace {
             draft.known = running.known();
             let (result, new) = draft.plan.result(&seen.trees, seen.now)?;
             let layered = Layered { over: &new, under: &seen.trees };
-            let changes = diff::root_changes(&layered, Some(&seen.now), Some(&result))?;
+            let changes = diff::root_changes(&layered, Some(&seen.now), Some(&result))
+                .map_err(|error| self.name_damaged_in(error.into(), &draft.plan.steps))?;
             let mut view = self.plan_view(&ask, &request, &draft, &changes, seen.root.is_none())?;
             view.running = running.views();
             let ways = seen.root.map(|root| ways_to_readable(root, &draft.plan)).unwrap_or_default();
@@ -375,9 +377,29 @@ impl Workspace {
 
     /// The steps of a request.
     pub(crate) fn draft(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
-        let mut draft = self.draft_inside(request, seen)?;
+        let mut draft = self.draft_inside(request, seen).map_err(|error| self.name_damaged(error, request, seen))?;
         draft.outside = self.draft_outside(&request.outside, request.settle)?;
         Ok(draft)
+    }
+
+    /// An object that is damaged, told by the paths that need it.
+    fn name_damaged(&self, error: OperationError, request: &Request, seen: &Seen<'_>) -> OperationError {
+        let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
+        let damaged = || -> Result<Vec<WorkspacePath>, StoreError> {
+            if let Aim::Without { changes, .. } = &request.aim {
+                let dropped = self.drop_damaged(&seen.trees, seen.now, &mut changes.clone())?;
+                return Ok(dropped.into_iter().map(|(path, _)| path).collect());
+            }
+            let Some(target) = request.aim.target() else { return Ok(Vec::new()) };
+            let (root, new) = self.without_damaged(&seen.trees, seen.now, target.checkpoint.root)?;
+            damaged_in(&Layered { over: &new, under: &seen.trees }, &root.tree)
+        };
+        match damaged() {
+            Ok(damaged) if !damaged.is_empty() => {
+                OperationError::RolledBack { reason: are_damaged(&damaged), full_disk: false, damaged }
+            }
+            _ => error,
+        }
     }
 
     fn draft_inside(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
@@ -390,7 +412,20 @@ impl Workspace {
             Aim::State(target) => {
                 let target = target.checkpoint.root;
                 Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
-                let plan = plan::plan(trees, now, target, &request.paths)?;
+                let (target, new) = match request.settle.partial {
+                    true => self.without_damaged(trees, now, target)?,
+                    false => (target, NewTrees::new()),
+                };
+                let layered = Layered { over: &new, under: trees };
+                let mut plan = plan::plan(&layered, now, target, &request.paths)?;
+                if !new.is_empty() {
+                    // Also what is not there now, of which the plan need not say anything.
+                    let mut damaged = damaged_in(&layered, &target.tree)?;
+                    damaged.retain(|path| path.is_in_scope(&request.paths));
+                    plan.kept.extend(damaged.into_iter().map(|path| (path, SkipReason::Damaged)));
+                    plan.kept.sort();
+                    plan.kept.dedup();
+                }
                 return Ok(Draft { conflicts: over_skipped(&plan).collect(), plan, ..Draft::default() });
             }
             Aim::StateWith { target, carried } => {
@@ -403,7 +438,16 @@ impl Workspace {
                 self.leave_conflicts(trees, &contents, now, &mut drafted)?;
                 (drafted, &request.paths[..])
             }
-            Aim::Without { changes, .. } => (inverse::draft(trees, &contents, now, changes, decision)?, &[][..]),
+            Aim::Without { changes, .. } => {
+                let mut changes = changes.clone();
+                let damaged = match request.settle.partial {
+                    true => self.drop_damaged(trees, now, &mut changes)?,
+                    false => Vec::new(),
+                };
+                let mut drafted = inverse::draft(trees, &contents, now, &changes, decision)?;
+                drafted.kept.extend(damaged);
+                (drafted, &[][..])
+            }
         };
         let layered = Layered { over: &drafted.new_trees, under: trees };
         let mut plan = plan::plan(&layered, now, drafted.root, scope)?;
@@ -482,13 +526,23 @@ impl Workspace {
         let mut skipped = plan.kept.clone();
         // What an operation that is taken back did not touch was said when it was done.
         if let (OperationKind::Rewind { .. }, Some(target)) = (&request.kind, request.aim.target()) {
-            skipped.extend(diff::skipped(&self.store, &target.checkpoint.root.tree)?);
+            match diff::skipped(&self.store, &target.checkpoint.root.tree) {
+                // What is damaged is named by itself.
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {}
+                found => skipped.extend(found?),
+            }
         }
         skipped.retain(|(path, _)| path.is_in_scope(&request.paths));
         skipped.sort();
         skipped.dedup_by(|a, b| a.0 == b.0);
         Ok(skipped.iter().map(Into::into).collect())
     }
+}
+
+/// The paths of a tree that are left out because they are damaged in the store.
+fn damaged_in<S: TreeSource<Error = StoreError>>(trees: &S, root: &ObjectId) -> Result<Vec<WorkspacePath>, StoreError> {
+    let all = diff::skipped(trees, root)?;
+    Ok(all.into_iter().filter(|(_, reason)| *reason == SkipReason::Damaged).map(|(path, _)| path).collect())
 }
 
 /// What a scan for a plan found.

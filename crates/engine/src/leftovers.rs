@@ -14,6 +14,7 @@ use piton_store::{Purpose, StoreError};
 
 use crate::operate::random_error;
 use crate::sink::{HashingSink, StoringSink, Trees};
+use crate::sound::is_sound;
 use crate::workspace::Workspace;
 
 impl Workspace {
@@ -27,11 +28,17 @@ impl Workspace {
         before: &Checkpoint,
     ) -> Result<(Vec<WorkspacePath>, Option<CheckpointId>), ApplyError<StoreError>> {
         let mut unknown = Vec::new();
+        let mut unsound = Vec::new();
         for (number, step) in applier.steps.iter().enumerate() {
             let sink = HashingSink::with_contents();
             let left = read_entry(applier.root, &applier.staged_path(number), &sink)
                 .unwrap_or_else(|never| match never {})
                 .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+            if let Some(left) = left.as_ref().filter(|left| Some(*left) == step.before.as_ref())
+                && !is_sound(&self.store, left).map_err(ApplyError::Content)?
+            {
+                unsound.push(number);
+            }
             let Some(left) = left.filter(|l| Some(l) != step.before.as_ref() && Some(l) != step.after.as_ref()) else {
                 continue;
             };
@@ -42,6 +49,7 @@ impl Workspace {
                 unknown.push(number);
             }
         }
+        self.store_again(lock, applier, &unsound)?;
         let rescued = match &unknown[..] {
             [] => None,
             steps => Some(self.rescue(lock, applier, steps, before).map_err(ApplyError::Content)?),
@@ -111,7 +119,7 @@ impl Workspace {
         steps: &[usize],
         before: &Checkpoint,
     ) -> Result<CheckpointId, StoreError> {
-        let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation));
+        let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation)).distrusting();
         let mut edits = Vec::new();
         for number in steps {
             let found = read_entry(applier.root, &applier.staged_path(*number), &sink)?;

@@ -52,6 +52,7 @@ mod said;
 mod search;
 mod session;
 mod sink;
+mod sound;
 mod summarize;
 mod target;
 mod timeline;

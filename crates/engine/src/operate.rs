@@ -38,6 +38,7 @@ use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
 use crate::running::described;
 use crate::sink::{FreshTrees, HashingSink, Trees};
+use crate::sound::is_sound;
 use crate::target::TargetError;
 use crate::view::{ConversationOutcome, OperationOutcome, RunningView};
 use crate::workspace::{Standing, Workspace};
@@ -109,8 +110,8 @@ pub enum OperationError {
         reason: String,
         /// Whether that was for want of space.
         full_disk: bool,
-        /// Whether that was because what the store has is damaged.
-        damaged: bool,
+        /// What the store has only damaged, where that is why.
+        damaged: Vec<WorkspacePath>,
     },
     /// The system refused both ways.
     #[error("{reason}; and putting `{}` back failed: {back}", path.display())]
@@ -136,6 +137,16 @@ pub enum OperationError {
     Store(#[from] StoreError),
 }
 
+/// What is damaged, by name.
+pub(crate) fn are_damaged(paths: &[WorkspacePath]) -> String {
+    const MOST: usize = 5;
+    let named: Vec<_> = paths.iter().take(MOST).map(|path| format!("`{}`", path.display())).collect();
+    let rest = paths.len().saturating_sub(MOST);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let verb = if paths.len() == 1 { "is" } else { "are" };
+    format!("{}{more} {verb} damaged in piton's store", named.join(", "))
+}
+
 fn in_conflict(conflicts: &[Conflict], root: &str) -> String {
     let Some((one, rest)) = conflicts.split_first() else { return String::new() };
     let said = format!("`{root}{}`: {}", one.path.display(), one.why.describe());
@@ -146,7 +157,19 @@ fn in_conflict(conflicts: &[Conflict], root: &str) -> String {
 struct Checked {
     /// Steps where something else came out than was captured.
     rescued: Vec<usize>,
+    /// Steps where what came out is as it was captured, and the store's copy of it cannot be read back.
+    unsound: Vec<usize>,
     changed_again: Vec<WorkspacePath>,
+}
+
+/// What the check of one step found.
+#[derive(Default)]
+struct CheckedStep {
+    /// Something else came out than was captured.
+    rescue: bool,
+    unsound: bool,
+    /// Something else stands there now than was put there.
+    changed_again: bool,
 }
 
 impl Workspace {
@@ -262,7 +285,8 @@ impl Workspace {
                 return Ok(outcome);
             }
         }
-        let (begun, conversation) = self.begin(&root, &request, &draft, taken, shown.is_some(), reopened.ways())?;
+        let begun = self.begin(&root, &request, &draft, taken, shown.is_some(), reopened.ways());
+        let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
         let bits: Vec<WorkspacePath> = reopened.ways().iter().map(|way| way.path.clone()).collect();
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
@@ -382,6 +406,7 @@ impl Workspace {
                 writer.tree(tree)?;
             }
         }
+        self.store_spine_again(&mut writer, &trees, &scan.root.tree, &plan.steps)?;
         let outside = if draft.outside.steps.is_empty() { &[][..] } else { &draft.outside.blobs };
         for bytes in draft.new_blobs.iter().chain(outside) {
             writer.blob(bytes)?;
@@ -448,7 +473,7 @@ impl Workspace {
         let (swapped, swapped_outside) = (Swapped::default(), Swapped::default());
         let git = begun.operation.git.as_ref();
         let result = self
-            .stage_and_swap(&applier, outer.as_ref(), &swapped, &swapped_outside)
+            .stage_and_swap(lock, &applier, outer.as_ref(), &swapped, &swapped_outside)
             .and_then(|checked| git.map_or(Ok(()), |change| self.move_git(change, GitEnd::After)).map(|()| checked));
         result.map_err(|error| {
             let full_disk = match &error {
@@ -456,11 +481,13 @@ impl Workspace {
                 ApplyError::Content(error) => error.is_full_disk(),
                 _ => false,
             };
-            let damaged = matches!(
-                &error,
-                ApplyError::Content(StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. })
-            );
-            let reason = describe(error);
+            let damaged = match &error {
+                ApplyError::Content(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                    self.damaged_in(&begun.operation.steps)
+                }
+                _ => Vec::new(),
+            };
+            let reason = if damaged.is_empty() { describe(error) } else { are_damaged(&damaged) };
             let back = || {
                 // Where git refused before anything moved, there is nothing to ask it for.
                 if let Some(change) = git
@@ -513,6 +540,7 @@ impl Workspace {
 
     fn stage_and_swap(
         &self,
+        lock: &Lock,
         applier: &Applier<'_>,
         outer: Option<&Applier<'_>>,
         swapped: &Swapped,
@@ -528,11 +556,13 @@ impl Workspace {
             if let Some(outer) = outer {
                 outer.swap(swapped_outside).map_err(outside)?;
             }
-            check(applier)
+            self.store.read_steadily(|| check(&self.store, applier))
         })?;
+        self.store_again(lock, applier, &checked.unsound)?;
         if let Some(outer) = outer {
             // What cannot be kept in a checkpoint of the workspace must not go: somebody wrote it in the last moment.
-            let found = check(outer).map_err(outside)?;
+            let found = check(&self.store, outer).map_err(outside)?;
+            self.store_again(lock, outer, &found.unsound).map_err(outside)?;
             if let Some(number) = found.rescued.first() {
                 return Err(outside(ApplyError::Stale { path: outer.steps[*number].path.clone() }));
             }
@@ -775,35 +805,38 @@ fn is_taken_back_already(ask: &Ask, draft: &Draft, outcome: &OperationOutcome) -
         && outcome.git_stays.is_none()
 }
 
-/// Compares what came out with what was captured, and what went in with the plan.
-fn check(applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
-    let found = in_parallel(applier.steps.len(), || (), |(), number| check_step(applier, number))?;
-    let numbers = |of: fn(&(bool, bool)) -> bool| (0..found.len()).filter(|n| of(&found[*n])).collect::<Vec<_>>();
+/// Compares what came out with what was captured and with what the store has of it, and what went in with the plan.
+fn check(store: &Store, applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
+    let found = in_parallel(applier.steps.len(), || (), |(), number| check_step(store, applier, number))?;
+    let numbers = |of: fn(&CheckedStep) -> bool| (0..found.len()).filter(|n| of(&found[*n])).collect::<Vec<_>>();
+    let again = numbers(|step| step.changed_again);
     Ok(Checked {
-        rescued: numbers(|(rescue, _)| *rescue),
-        changed_again: numbers(|(_, again)| *again).into_iter().map(|n| applier.steps[n].path.clone()).collect(),
+        rescued: numbers(|step| step.rescue),
+        unsound: numbers(|step| step.unsound),
+        changed_again: again.into_iter().map(|n| applier.steps[n].path.clone()).collect(),
     })
 }
 
-/// Whether something else came out of one step than was captured, and whether something else stands there now than
-/// was put there.
-fn check_step(applier: &Applier<'_>, number: usize) -> Result<(bool, bool), ApplyError<StoreError>> {
+fn check_step(store: &Store, applier: &Applier<'_>, number: usize) -> Result<CheckedStep, ApplyError<StoreError>> {
     let step = &applier.steps[number];
     point("operate:check").map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-    let mut rescue = false;
+    let mut checked = CheckedStep::default();
     if step.before.is_some() {
         let out = found_at(applier.root, &applier.staged_path(number), &step.path)?;
-        rescue = out.is_some() && out != step.before;
+        checked.rescue = out.is_some() && out != step.before;
         // It cannot be stored, so it must not go.
-        if rescue && out.as_ref().is_some_and(Entry::holds_skipped) {
+        if checked.rescue && out.as_ref().is_some_and(Entry::holds_skipped) {
             return Err(ApplyError::Stale { path: step.path.clone() });
         }
         if out.as_ref().is_some_and(Entry::is_folder) {
             applier.check_removable(number)?;
         }
+        if let Some(out) = out.filter(|_| !checked.rescue) {
+            checked.unsound = !is_sound(store, &out).map_err(ApplyError::Content)?;
+        }
     }
-    let again = found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after;
-    Ok((rescue, again))
+    checked.changed_again = found_at(applier.root, step.path.as_bytes(), &step.path)? != step.after;
+    Ok(checked)
 }
 
 fn describe(error: ApplyError<StoreError>) -> String {

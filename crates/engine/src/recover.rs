@@ -24,6 +24,7 @@ use crate::leftovers::{Found, found_at};
 use crate::operate::{OperationError, outside};
 use crate::outside::{Outer, OutsideChanges, shown};
 use crate::sink::{HashingSink, Trees};
+use crate::sound::is_sound;
 use crate::view::Recovered;
 use crate::workspace::{Standing, Workspace};
 
@@ -176,7 +177,7 @@ impl Workspace {
         let (unknown, rescued) = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
         let mut left_outside = Vec::new();
         if let Some(outer) = &outer {
-            left_outside = self.end_outside(outer, &sides_outside, finished).map_err(refused)?;
+            left_outside = self.end_outside(lock, outer, &sides_outside, finished).map_err(refused)?;
         }
         // Whoever moved HEAD or staged something since keeps that: it is said, and does not stand in the way for ever.
         let end = if finished { GitEnd::After } else { GitEnd::Before };
@@ -219,6 +220,7 @@ impl Workspace {
     /// that somebody changed since; they are left as they are.
     fn end_outside(
         &self,
+        lock: &Lock,
         outer: &Applier<'_>,
         sides: &[Side],
         finished: bool,
@@ -248,6 +250,11 @@ impl Workspace {
                 },
             };
             if is_known {
+                if let Some(out) = beside.as_ref().filter(|_| beside == step.before)
+                    && !is_sound(&self.store, out).map_err(ApplyError::Content)?
+                {
+                    self.store_again(lock, outer, &[number]).map_err(outside)?;
+                }
                 outer.clear(number).map_err(outside)?;
             }
             // What was there is not beside it any more, so it could not go back with the rest.

@@ -15,11 +15,18 @@ use piton_store::{Batch, CHUNKED_FROM, Packed, Store, StoreError, Writer, pack_b
 pub(crate) struct StoringSink<'s> {
     writer: Mutex<Writer<'s>>,
     trees: Mutex<HashMap<ObjectId, Vec<u8>>>,
+    /// Objects that are there are read back before they are relied on.
+    distrusts: bool,
 }
 
 impl<'s> StoringSink<'s> {
     pub(crate) fn new(writer: Writer<'s>) -> Self {
-        Self { writer: Mutex::new(writer), trees: Mutex::default() }
+        Self { writer: Mutex::new(writer), trees: Mutex::default(), distrusts: false }
+    }
+
+    /// For what will be the only copy: an object that is there and damaged is stored once more.
+    pub(crate) fn distrusting(self) -> Self {
+        Self { distrusts: true, ..self }
     }
 
     /// The writer, with all that was stored, and the trees that are not committed yet.
@@ -29,7 +36,8 @@ impl<'s> StoringSink<'s> {
     }
 
     fn contains(&self, id: &ObjectId) -> Result<bool, StoreError> {
-        self.writer.lock().unwrap_or_else(|e| e.into_inner()).contains(id)
+        let writer = self.writer.lock().unwrap_or_else(|e| e.into_inner());
+        if self.distrusts { writer.contains_sound(id) } else { writer.contains(id) }
     }
 
     fn append(&self, packed: io::Result<Packed>) -> Result<(), StoreError> {

@@ -393,3 +393,160 @@ fn a_pending_operation_whose_record_is_damaged_is_said_aloud_and_does_not_stand_
     drop(workspace);
     world.capture();
 }
+
+/// Flips a bit in every place of the pack that holds these bytes.
+fn flip(world: &World, content: &[u8]) {
+    let pack = pack(world);
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let places: Vec<_> = (0..bytes.len() - content.len()).filter(|at| bytes[*at..].starts_with(content)).collect();
+    assert!(!places.is_empty(), "short contents are stored as they are");
+    places.iter().for_each(|at| bytes[*at + 3] ^= 0x10);
+    std::fs::write(&pack, &bytes).unwrap();
+}
+
+/// Flips a bit in the payload of an object.
+fn flip_object(world: &World, sql: &str) {
+    let offset: i64 = database(world).query_row(sql, [], |row| row.get(0)).unwrap();
+    let pack = pack(world);
+    let mut bytes = std::fs::read(&pack).unwrap();
+    bytes[offset as usize + 60] ^= 0x10;
+    std::fs::write(&pack, &bytes).unwrap();
+}
+
+/// Bytes that do not pack.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// Two states, and of the second one the store has several files only damaged: the workspace has the only good copies.
+fn only_copies() -> (World, String) {
+    let world = World::new();
+    world.write("replaced", "as it was").write("same", "same");
+    let id = world.capture();
+    let large = noise(2 << 20);
+    world.write("replaced", "the only good copy of this file").write("deleted", "the only good copy of that file");
+    world
+        .write("folder/deep/inner", "the only good copy in a folder")
+        .write("folder/other", "other")
+        .write("large", &large);
+    world.capture();
+    flip(&world, b"the only good copy of this file");
+    flip(&world, b"the only good copy of that file");
+    flip(&world, b"the only good copy in a folder");
+    flip(&world, &large[1_500_000..1_500_032]);
+    // The listing of the root, which the stat cache has as well.
+    flip_object(
+        &world,
+        "SELECT offset FROM all_objects o JOIN checkpoints c ON c.tree = o.id ORDER BY c.seq DESC LIMIT 1",
+    );
+    (world, id)
+}
+
+#[test]
+fn what_comes_out_of_a_swap_is_stored_again_where_its_stored_copy_is_damaged() {
+    let (world, id) = only_copies();
+    let before = world.snapshot();
+    let outcome = world.rewind(&id);
+    assert!(outcome.verified);
+    assert_eq!(world.snapshot().len(), 2);
+    world.redo();
+    world.assert_is(&before);
+    // It is whole for good.
+    world.rewind(&id);
+    let again = world.redo();
+    assert!(again.verified);
+    world.assert_is(&before);
+}
+
+#[test]
+fn a_crash_at_any_step_does_not_lose_the_only_good_copy() {
+    for step in 1.. {
+        let (world, id) = only_copies();
+        let before = world.snapshot();
+        if piton_host::fail::with(step, || drop(world.rewind(&id))).is_some() {
+            assert!(step > 30, "only {step} steps: are the failpoints there?");
+            break;
+        }
+        drop(world.open());
+        if world.snapshot() != before {
+            world.redo();
+        }
+        world.assert_is(&before);
+    }
+}
+
+#[test]
+fn with_partial_everything_but_what_is_damaged_comes_back_and_without_it_the_refusal_names_it() {
+    let world = World::new();
+    world.write("a", "first content of a").write("b", "first content of b").write("dir/c", "first content of c");
+    world.write("gone/d", "first content of d").write("gone/e", "first content of e");
+    let id = world.capture();
+    world.write("a", "second a").write("b", "second b").write("dir/c", "second c").remove("gone");
+    world.capture();
+    flip(&world, b"first content of a");
+    flip(&world, b"first content of d");
+    let before = world.snapshot();
+    match world.open().rewind_now(&id, &RewindOptions::default()).unwrap_err() {
+        OperationError::RolledBack { reason, damaged, .. } => {
+            let named: Vec<_> = damaged.iter().map(|path| path.display().to_string()).collect();
+            assert_eq!(named, ["a", "gone/d"]);
+            assert!(reason.contains("`a`") && reason.contains("`gone/d`") && reason.contains("damaged"), "{reason}");
+        }
+        other => panic!("{other}"),
+    }
+    world.assert_is(&before);
+
+    let settle = piton_engine::Settle { partial: true, ..Default::default() };
+    let partial = RewindOptions { settle, ..RewindOptions::default() };
+    let outcome = world.open().rewind_now(&id, &partial).unwrap();
+    let left: Vec<_> = outcome.skipped.iter().map(|one| (&one.path.path[..], one.reason.describe())).collect();
+    assert_eq!(left, [("a", "damaged in the store"), ("gone/d", "damaged in the store")]);
+    let now = world.snapshot();
+    for (path, content) in [
+        ("a", "second a"),
+        ("b", "first content of b"),
+        ("dir/c", "first content of c"),
+        ("gone/e", "first content of e"),
+    ] {
+        assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");
+    }
+    assert_eq!(now.bytes("gone/d"), None);
+    world.redo();
+    world.assert_is(&before);
+
+    // A listing that is damaged costs what it lists.
+    let listing = listing_of(&world, "c", "first content of c");
+    flip_object(&world, &format!("SELECT offset FROM all_objects WHERE hex(id) = '{listing}'"));
+    world.remove("dir").write("dir", "a file now");
+    match world.open().rewind_now(&id, &of("dir")).unwrap_err() {
+        OperationError::RolledBack { damaged, .. } => assert_eq!(damaged[0].display().to_string(), "dir"),
+        other => panic!("{other}"),
+    }
+    let outcome = world.open().rewind_now(&id, &partial).unwrap();
+    let left: Vec<_> = outcome.skipped.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!(left, ["a", "dir", "gone/d"]);
+    assert_eq!(world.snapshot().bytes("b"), Some(&b"first content of b"[..]));
+    assert_eq!(world.snapshot().bytes("dir"), Some(&b"a file now"[..]));
+}
+
+fn of(path: &str) -> RewindOptions {
+    let paths = vec![piton_engine::model::WorkspacePath::new(path).unwrap()];
+    RewindOptions { paths, ..RewindOptions::default() }
+}
+
+/// The id of the listing of a folder with one file, in hex.
+fn listing_of(world: &World, name: &str, content: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+
+    use piton_engine::model::{Entry, EntryName, ObjectId, Tree};
+    let mode = std::fs::metadata(world.path("b")).unwrap().permissions().mode() & 0o7777;
+    let (size, blob) = (content.len() as u64, ObjectId::of_blob(content.as_bytes()));
+    let mut tree = Tree::default();
+    tree.set(EntryName::new(name.as_bytes()).unwrap(), Some(Entry::File { mode: mode as u16, size, blob }));
+    ObjectId::of_tree(&tree.encode()).0.iter().map(|byte| format!("{byte:02X}")).collect()
+}

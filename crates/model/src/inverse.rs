@@ -78,6 +78,11 @@ impl Inverse {
         self.links.is_empty()
     }
 
+    /// What is to be taken back at a path.
+    pub fn links_of(&self, path: &WorkspacePath) -> &[Link] {
+        self.links.get(path).map(|links| &links[..]).unwrap_or_default()
+    }
+
     /// Every path with something to take back.
     pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
         self.links.keys()

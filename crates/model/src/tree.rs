@@ -86,10 +86,12 @@ pub enum SkipReason {
     GitName = 12,
     /// There was no room for it in the store, and no operation touches it.
     Budget = 13,
+    /// What the store has of it is damaged. Only ever in memory: a rewind that leaves it alone says so.
+    Damaged = 14,
 }
 
 impl SkipReason {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Ignored,
         Self::Excluded,
         Self::Unreadable,
@@ -103,6 +105,7 @@ impl SkipReason {
         Self::Staged,
         Self::GitName,
         Self::Budget,
+        Self::Damaged,
     ];
 
     /// Whether the thing could be read if the rules were set aside: an operation that is about to replace it does so.
@@ -126,6 +129,7 @@ impl SkipReason {
             Self::BareRepository => "a bare git repository",
             Self::Staged => "being written by piton for another workspace",
             Self::GitName => "named like .git",
+            Self::Damaged => "damaged in the store",
         }
     }
 

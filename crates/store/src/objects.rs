@@ -97,7 +97,25 @@ impl Writer<'_> {
     }
 }
 
+impl Writer<'_> {
+    /// Takes in a tree though there is one: what is there is damaged.
+    pub fn tree_again(&mut self, tree: &Tree) -> Result<(), StoreError> {
+        let encoded = tree.encode();
+        let id = ObjectId::of_tree(&encoded);
+        self.append(pack_tree(id, &encoded).map_err(StoreError::io("cannot pack", self.folder()))?)
+    }
+}
+
 impl Store {
+    /// Whether an object's own record can be read back; the chunks that it may list are objects of their own.
+    pub fn is_sound(&self, id: &ObjectId) -> Result<bool, StoreError> {
+        match self.object(id) {
+            Ok(_) => Ok(true),
+            Err(StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::Io { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Whether an object is there, as far as the rows tell.
     pub fn contains(&self, id: &ObjectId) -> Result<bool, StoreError> {
         Ok(self.place(id)?.is_some())

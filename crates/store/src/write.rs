@@ -188,6 +188,11 @@ impl<'s> Writer<'s> {
         Ok(self.new.contains(id) || (!self.is_fresh && self.store.contains(id)?))
     }
 
+    /// The same of one that can be read back, which the rows do not tell.
+    pub fn contains_sound(&self, id: &ObjectId) -> Result<bool, StoreError> {
+        Ok(self.new.contains(id) || (!self.is_fresh && self.store.is_sound(id)?))
+    }
+
     /// Adds an object, unless it has just been added.
     pub fn append(&mut self, packed: Packed) -> Result<(), StoreError> {
         self.append_later(packed)?.map_or(Ok(()), Batch::write)
