@@ -71,7 +71,38 @@ impl Workspace {
     /// cut or a full disk. Its content tells: the wanted file from its first byte on, blocks that a power cut took read as
     /// zeros; or a part of the wanted folder.
     pub(crate) fn is_unfinished(&self, found: &Found<'_>, left: &Entry, wanted: &Entry) -> Result<bool, StoreError> {
-        let trees = &found.trees;
+        // Not by recursion: a folder may be deeper than a stack.
+        let mut todo = vec![(left.clone(), wanted.clone())];
+        while let Some((left, wanted)) = todo.pop() {
+            let (Entry::Folder { tree, .. }, Entry::Folder { tree: whole, .. }) = (&left, &wanted) else {
+                if self.is_unfinished_file(found, &left, &wanted)? {
+                    continue;
+                }
+                return Ok(false);
+            };
+            let (left, whole) = match (found.trees.tree(tree), found.trees.tree(whole)) {
+                (Ok(left), Ok(whole)) => (left, whole),
+                // What it should be cannot be told any more: better to keep it than to guess.
+                (Err(StoreError::Damaged(_) | StoreError::Missing(_)), _)
+                | (_, Err(StoreError::Damaged(_) | StoreError::Missing(_))) => return Ok(false),
+                (Err(error), _) | (_, Err(error)) => return Err(error),
+            };
+            // Piton never makes a `.git`: somebody has worked here.
+            if left.has_git {
+                return Ok(false);
+            }
+            for (name, left) in left.entries() {
+                match whole.get(name.as_bytes()) {
+                    Some(wanted) if left == wanted => {}
+                    Some(wanted) => todo.push((left.clone(), wanted.clone())),
+                    None => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_unfinished_file(&self, found: &Found<'_>, left: &Entry, wanted: &Entry) -> Result<bool, StoreError> {
         match (left, wanted) {
             (Entry::File { size: 0, .. }, Entry::File { .. }) => Ok(true),
             (Entry::File { size, blob, .. }, Entry::File { size: full, blob: whole, .. }) if size <= full => {
@@ -81,29 +112,9 @@ impl Workspace {
                 match self.store.write_blob(whole, &mut prefix) {
                     Ok(_) if prefix.hasher.finalize().as_bytes() == &blob.0 => Ok(true),
                     Ok(_) => Ok(bytes.zip(prefix.kept).is_some_and(|(left, wanted)| is_torn(left, &wanted))),
-                    // What it should be cannot be told any more: better to keep it than to guess.
                     Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(false),
                     Err(error) => Err(error),
                 }
-            }
-            (Entry::Folder { tree, .. }, Entry::Folder { tree: whole, .. }) => {
-                let (left, whole) = match (trees.tree(tree), trees.tree(whole)) {
-                    (Ok(left), Ok(whole)) => (left, whole),
-                    (Err(StoreError::Damaged(_) | StoreError::Missing(_)), _)
-                    | (_, Err(StoreError::Damaged(_) | StoreError::Missing(_))) => return Ok(false),
-                    (Err(error), _) | (_, Err(error)) => return Err(error),
-                };
-                // Piton never makes a `.git`: somebody has worked here.
-                if left.has_git {
-                    return Ok(false);
-                }
-                for (name, left) in left.entries() {
-                    let Some(wanted) = whole.get(name.as_bytes()) else { return Ok(false) };
-                    if left != wanted && !self.is_unfinished(found, left, wanted)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
             }
             (Entry::Symlink { target: a }, Entry::Symlink { target: b }) => Ok(a == b),
             _ => Ok(false),
