@@ -47,7 +47,8 @@ pub fn open_in(folder: &Path, path: &Path) -> io::Result<OwnedFd> {
 /// Reads a regular file whole, following symlinks; none where nothing is there.
 ///
 /// # Errors
-/// As [`open`]; `FileTooLarge` where it has more than `largest` bytes.
+/// `InvalidInput` where something else than a regular file is there, `FileTooLarge` where it has more than `largest` bytes,
+/// and what the system refuses.
 pub fn read(path: &Path, largest: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_with_stat(path, largest)?.map(|(bytes, _)| bytes))
 }

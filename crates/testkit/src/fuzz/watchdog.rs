@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 /// Far more than any input takes, also on a machine that has much else to do.
 const LONGEST: Duration = Duration::from_secs(120);
 
-pub(super) struct Watchdog(Arc<Mutex<Option<(Instant, Vec<u8>)>>>);
+pub(super) struct Watchdog(Arc<Current>);
+
+/// The input that is being tried, and since when.
+type Current = Mutex<Option<(Instant, Vec<u8>)>>;
 
 impl Watchdog {
     pub(super) fn start(name: &str) -> Self {
@@ -26,7 +29,7 @@ impl Watchdog {
     }
 }
 
-fn watch(watched: &Weak<Mutex<Option<(Instant, Vec<u8>)>>>, name: &str) {
+fn watch(watched: &Weak<Current>, name: &str) {
     while let Some(now) = watched.upgrade() {
         if let Some((began, input)) = &*now.lock().unwrap_or_else(|e| e.into_inner())
             && began.elapsed() > LONGEST

@@ -89,7 +89,9 @@ fn reports_in_the_generic_form() {
 }
 
 /// What of a survey does not depend on where lines are.
-fn told(survey: &Survey) -> (Vec<(u32, &str, usize)>, bool, u64, usize, bool) {
+type Told<'a> = (Vec<(u32, &'a str, usize)>, bool, u64, usize, bool);
+
+fn told(survey: &Survey) -> Told<'_> {
     let turns = survey.turns.iter().map(|at| (at.turn.number, &at.turn.text[..], at.after)).collect();
     (turns, survey.cut_off, survey.unreadable, survey.compactions.len(), survey.interrupted)
 }

@@ -44,9 +44,8 @@ fn scanned(root: &Root, index: Option<&Index>) -> Scan {
         index,
         rules: RuleOptions::default(),
         now_ns: i64::MAX,
-        is_staged: Box::new(|_| false),
+        is_staged: Box::new(|_| None),
         limit: Limit::NONE,
-        deadline: None,
         progress: &Progress::default(),
     };
     scan(root, options, &Hashed).unwrap_or_else(|e| panic!("a scan works: {e}"))
@@ -130,7 +129,7 @@ fn an_index_is_what_was_written_or_none_and_a_forged_one_stops_no_scan() {
     let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
     let real = scanned(&root, None).index.unwrap().to_bytes(&STAMP).to_vec();
     let mut forged = 0_u64;
-    fuzz("index", &[real.clone()], |bytes| {
+    fuzz("index", std::slice::from_ref(&real), |bytes| {
         let same = bytes == real;
         assert_eq!(Index::from_bytes(bytes.to_vec(), &STAMP).is_some(), same, "any other byte makes it none");
         let mut sealed = bytes.to_vec();

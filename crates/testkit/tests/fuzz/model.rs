@@ -190,7 +190,7 @@ fn notebooks_are_merged_to_notebooks() {
     let (a, b, c) = (cell("a", "1"), cell("b", "2"), cell("b", "3"));
     let seeds = [
         [notebook(&[a.clone(), b.clone()]), notebook(&[a.clone(), c.clone()]), notebook(&[b.clone(), a.clone()])],
-        [notebook(&[a.clone()]), notebook(&[a.clone(), b.clone()]), notebook(&[])],
+        [notebook(std::slice::from_ref(&a)), notebook(&[a.clone(), b.clone()]), notebook(&[])],
         [notebook(&[a.clone(), b.clone()]), notebook(&[c, b.clone()]), notebook(&[b, a])],
     ];
     let seeds = seeds.map(|three| three.join("%").into_bytes());

@@ -253,7 +253,7 @@ fn a_damaged_pack_keeps_what_was_closed_before_the_damage() {
     let transactions = transactions(&pack);
     let scratch = scratch();
     let folder = scratch.path().join("store");
-    fuzz("store-pack", &[pack.clone()], |bytes| {
+    fuzz("store-pack", std::slice::from_ref(&pack), |bytes| {
         let with_view = bytes.len().is_multiple_of(2);
         kept.lay(&folder, PACK, Some(bytes), with_view);
         let same = bytes.iter().zip(&pack).take_while(|(is, was)| is == was).count();
