@@ -12,7 +12,9 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A clock can be wrong by more than a calendar holds; that must not stop a capture.
         let nearest = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
-        let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or(nearest);
+        // By seconds: the calendar's last second has milliseconds that `from_millisecond` refuses.
+        let (second, rest) = (self.0.div_euclid(1_000), self.0.rem_euclid(1_000) as i32);
+        let time = jiff::Timestamp::new(second, rest * 1_000_000).unwrap_or(nearest);
         write!(f, "{time:.3}")
     }
 }
@@ -42,9 +44,11 @@ mod tests {
             assert_eq!(serde_json::from_str::<Timestamp>(text).unwrap(), Timestamp(ms));
         }
     }
+
     #[test]
     fn a_time_at_the_ends_of_the_calendar_stays_there() {
-        for text in ["\"9999-12-30T22:00:00.999Z\"", "\"-009999-01-02T01:59:59.000Z\""] {
+        for text in ["\"9999-12-30T22:00:00.999Z\"", "\"9999-12-30T22:00:00.699Z\"", "\"-009999-01-02T01:59:59.000Z\""]
+        {
             let time: Timestamp = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&time).unwrap(), text);
         }
