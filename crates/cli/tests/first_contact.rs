@@ -17,6 +17,17 @@ fn start(scene: &Scene, report: &str) -> Child {
     child
 }
 
+/// A prompt of each of ten sessions, at the same moment.
+fn all_at_once(scene: &Scene) {
+    let cwd = scene.world.ws().display().to_string();
+    let report =
+        |n: usize| format!(r#"{{"event":"prompt","session":"s{n}","cwd":"{cwd}","turn":"p{n}","text":"prompt {n}"}}"#);
+    let hooks: Vec<Child> = (0..HOOKS).map(|n| start(scene, &report(n))).collect();
+    for mut hook in hooks {
+        assert!(hook.wait().unwrap().success());
+    }
+}
+
 /// In more than half of such rounds a session or a checkpoint was missing, and `verify` called the store sound; in some it
 /// found faults.
 #[test]
@@ -26,14 +37,7 @@ fn ten_hooks_at_once_on_a_new_folder_lose_nothing() {
         for n in 0..40 {
             scene.world.write(format!("dir{}/file{n}", n % 5), format!("round {round}, file {n}"));
         }
-        let cwd = scene.world.ws().display().to_string();
-        let report = |n: usize| {
-            format!(r#"{{"event":"prompt","session":"s{n}","cwd":"{cwd}","turn":"p{n}","text":"prompt {n}"}}"#)
-        };
-        let hooks: Vec<Child> = (0..HOOKS).map(|n| start(&scene, &report(n))).collect();
-        for mut hook in hooks {
-            assert!(hook.wait().unwrap().success());
-        }
+        all_at_once(&scene);
         let log = std::fs::read_to_string(scene.world.base().join("home/hook.log")).unwrap();
         assert_eq!(log.matches("captured").count(), HOOKS, "round {round}: {log}");
         let stores = std::fs::read_dir(scene.world.base().join("home/workspaces")).unwrap().count();
@@ -58,14 +62,7 @@ fn ten_hooks_at_once_after_an_upgrade_lose_nothing() {
         let db = rusqlite::Connection::open(&view).unwrap();
         db.execute_batch("PRAGMA user_version = 1").unwrap();
         drop(db);
-        let cwd = scene.world.ws().display().to_string();
-        let report = |n: usize| {
-            format!(r#"{{"event":"prompt","session":"s{n}","cwd":"{cwd}","turn":"p{n}","text":"prompt {n}"}}"#)
-        };
-        let hooks: Vec<Child> = (0..HOOKS).map(|n| start(&scene, &report(n))).collect();
-        for mut hook in hooks {
-            assert!(hook.wait().unwrap().success());
-        }
+        all_at_once(&scene);
         let checkpoints = scene.json(&["log", "--checkpoints"]);
         assert_eq!(checkpoints["checkpoints"].as_array().unwrap().len(), HOOKS + 1, "round {round}: {checkpoints}");
         assert_ne!(piton_store::database_file(&store.path()).unwrap(), view, "round {round}: it was never made anew");

@@ -43,7 +43,7 @@ fn detach(command: &mut Command) {
     unsafe { command.pre_exec(detach) };
 }
 
-/// Is it.
+/// Reads on, in the process that [`start`] made.
 pub fn run(root: OsString) -> ExitCode {
     // The agent and its tools come first; not by much, for a hook may wait until a slice is done.
     let _ = rustix::process::nice(5);
