@@ -66,7 +66,7 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
         return "nothing to do: what is there now was decided for".to_owned();
     }
     if !outcome.not_done.is_empty() {
-        return "nothing was done: what differs is not captured".to_owned();
+        return "nothing was done: what is left is not captured".to_owned();
     }
     if !outcome.unsure.is_empty() {
         return "nothing was done: what is left may be somebody else's".to_owned();
@@ -107,7 +107,7 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     let left: Vec<_> = left.map(|c| format!("{}: {}", escape_view(&c.path), c.why.describe())).collect();
     list(out, "left as they are, because in conflict", &left)?;
     let left: Vec<_> = outcome.not_done.iter().map(not_done).collect();
-    list(out, "not restored, because what is there is not captured", &left)?;
+    list(out, "not restored, because not captured", &left)?;
     let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
     let shown = look.lines(ON_A_TERMINAL / 4);
     write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;
@@ -136,7 +136,8 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
 
 /// `src/a.rs (unreadable)`.
 pub fn not_done(one: &SkippedView) -> String {
-    format!("{} ({})", escape_view(&one.path), skipped::word(one.reason))
+    let way_out = if one.reason == SkipReason::Worktree { "; run piton in it" } else { "" };
+    format!("{} ({}{way_out})", escape_view(&one.path), skipped::word(one.reason))
 }
 
 /// 1 where not all of it was done, here or in another workspace.

@@ -31,7 +31,7 @@ fn a_room_knows_the_rooms_to_its_left_and_none_to_its_right() {
 }
 
 /// What only Linux has, or has under this name. Another system is to be one more file in `host/src/sys`.
-const LINUX_ONLY: [&str; 17] = [
+const LINUX_ONLY: [&str; 18] = [
     "openat2",
     "renameat_with",
     "renameat2",
@@ -49,6 +49,7 @@ const LINUX_ONLY: [&str; 17] = [
     "xattr",
     "fadvise",
     "sync_file_range",
+    "close_range",
 ];
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use piton_testkit::{Scene, both};
+use piton_testkit::{Scene, both, git};
 use serde_json::Value;
 
 /// A file that was captured, and in whose place a pipe is now; another one that changed.
@@ -22,10 +22,7 @@ fn with_a_pipe() -> Scene {
 fn a_rewind_that_leaves_something_names_it_and_ends_in_1() {
     let scene = with_a_pipe();
     let preview = scene.ok(&["rewind", "before", "--preview"]);
-    assert!(
-        preview.contains("warning: not restored, because what is there is not captured:\n  f (socket/pipe/device)"),
-        "{preview}"
-    );
+    assert!(preview.contains("warning: not restored, because not captured:\n  f (socket/pipe/device)"), "{preview}");
     let done = scene.run(&["rewind", "before", "--yes"]);
     assert_eq!(done.status.code(), Some(1), "{}", both(&done));
     let said = both(&done);
@@ -36,7 +33,7 @@ fn a_rewind_that_leaves_something_names_it_and_ends_in_1() {
     let done = scene.run(&["rewind", "before", "--yes"]);
     assert_eq!(done.status.code(), Some(1));
     let said = both(&done);
-    assert!(said.contains("nothing was done: what differs is not captured"), "{said}");
+    assert!(said.contains("nothing was done: what is left is not captured"), "{said}");
     assert!(!said.contains("already"), "{said}");
     let preview = scene.ok(&["rewind", "before", "--preview"]);
     assert!(preview.contains("nothing can be done") && !preview.contains("already"), "{preview}");
@@ -66,4 +63,37 @@ fn what_was_never_captured_is_no_failure() {
     assert!(Command::new("mkfifo").arg(scene.world.path("new-pipe")).status().unwrap().success());
     let said = scene.told(&["rewind", "before", "--yes"]);
     assert!(said.contains("verified") && said.contains("left alone, because not captured"), "{said}");
+}
+
+#[test]
+fn what_is_asked_for_by_its_path_and_not_captured_is_never_called_equal() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    let git = |arguments: &[&str]| git(&scene.world.ws(), arguments);
+    git(&["init", "-q"]);
+    scene.world.write("f", "1").write(".gitignore", "build/\n").write("build/x", "1");
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "one"]);
+    git(&["worktree", "add", "-q", "wt"]);
+    scene.ok(&["checkpoint", "before"]);
+    scene.world.write("wt/f", "2").write("build/x", "2");
+    for (path, why) in [
+        ("wt", "wt (a worktree of its own; run piton in it)"),
+        ("wt/f", "wt/f (a worktree of its own; run piton in it)"),
+        ("build", "build (ignored)"),
+        ("build/x", "build/x (ignored)"),
+    ] {
+        let preview = scene.ok(&["rewind", "before", "--path", path, "--preview"]);
+        assert!(preview.contains("nothing can be done") && preview.contains(why), "{preview}");
+        let done = scene.run(&["rewind", "before", "--path", path, "--yes"]);
+        let said = both(&done);
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert!(said.contains("nothing was done: what is left is not captured") && said.contains(why), "{said}");
+        assert!(!said.contains("already"), "{said}");
+    }
+    // Beside a path that can be put back.
+    scene.world.write("f", "2");
+    let done = scene.run(&["rewind", "before", "--path", "f", "--path", "wt", "--yes"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(both(&done).contains("1 restored; 1 path not restored"), "{}", both(&done));
+    assert_eq!(std::fs::read_to_string(scene.world.path("wt/f")).unwrap(), "2");
 }

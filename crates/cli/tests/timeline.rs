@@ -361,6 +361,8 @@ fn a_gap_is_shown_wherever_somebody_looks() {
     let call =
         ToolCall { id: Some("9".into()), tool: "Bash".into(), summary: "Bash make".into(), ..ToolCall::default() };
     let embedded = || ObserveOptions { embedded: true, ..ObserveOptions::default() };
+    // Only what is listed is counted, and a folder in which nothing changed need not be.
+    scene.world.write("one-more", "1");
     let observed = workspace.observe(&report(Event::BeforeTool(call.clone())), &embedded()).unwrap();
     assert!(observed.gap.is_some(), "{observed:?}");
     let reason = format!("{} holds more than 1 files", scene.world.ws().display());

@@ -431,10 +431,22 @@ impl Workspace {
             Aim::StateWith { target, carried } => {
                 let target = target.checkpoint.root;
                 Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
-                let since = diff::root_changes(trees, Some(&target), Some(&now))?;
+                let mut carried = carried.clone();
+                let (target, new) = match request.settle.partial {
+                    true => self.without_damaged_carried(trees, now, target, &mut carried)?,
+                    false => (target, NewTrees::new()),
+                };
+                let layered = Layered { over: &new, under: trees };
+                let since = diff::root_changes(&layered, Some(&target), Some(&now))?;
                 let gone = since.into_iter().filter(|change| change.after.is_none());
                 let gone: Vec<_> = gone.filter_map(|change| Some((change.path, change.before?))).collect();
-                let mut drafted = inverse::draft_carried(trees, &contents, target, carried, &gone, decision)?;
+                let mut drafted = inverse::draft_carried(&layered, &contents, target, &carried, &gone, decision)?;
+                if !new.is_empty() {
+                    let mut damaged = damaged_in(&layered, &target.tree)?;
+                    damaged.retain(|path| path.is_in_scope(&request.paths));
+                    drafted.kept.extend(damaged.into_iter().map(|path| (path, SkipReason::Damaged)));
+                }
+                drafted.new_trees.extend(new);
                 self.leave_conflicts(trees, &contents, now, &mut drafted)?;
                 (drafted, &request.paths[..])
             }
@@ -463,6 +475,8 @@ impl Workspace {
             plan.undone.extend(drafted.kept.iter().map(undone));
         }
         plan.kept.extend(drafted.kept);
+        plan.kept.sort();
+        plan.kept.dedup();
         plan.unknown.extend(drafted.unknown);
         Ok(Draft {
             plan,
@@ -563,16 +577,20 @@ impl Contents for NowAndThen<'_> {
     type Error = StoreError;
 
     fn content(&self, path: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, StoreError> {
-        match (self.store.blob(blob), self.root) {
-            (Err(StoreError::Missing(_)), Some(root)) => {
-                let sink = HashingSink::with_contents();
-                let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
-                let io = |source| StoreError::Io { what: "cannot read", path: path.as_path().to_owned(), source };
-                read.map_err(io)?;
-                let changed = || io(std::io::Error::other("it changed while it was read"));
-                sink.finish().1.remove(blob).ok_or_else(changed)
-            }
-            (found, _) => found,
+        let (error, root) = match (self.store.blob(blob), self.root) {
+            // The workspace may have it where the store lacks it, or has it damaged.
+            (Err(error @ (StoreError::Missing(_) | StoreError::Damaged(_))), Some(root)) => (error, root),
+            (found, _) => return found,
+        };
+        let sink = HashingSink::with_contents();
+        let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
+        let io = |source| StoreError::Io { what: "cannot read", path: path.as_path().to_owned(), source };
+        let found = read.map_err(io).map(|_| sink.finish().1.remove(blob));
+        match (found, error) {
+            (Ok(Some(content)), _) => Ok(content),
+            (_, error @ StoreError::Damaged(_)) => Err(error),
+            (Err(error), _) => Err(error),
+            (Ok(None), _) => Err(io(std::io::Error::other("it changed while it was read"))),
         }
     }
 }

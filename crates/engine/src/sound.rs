@@ -8,9 +8,9 @@ use std::sync::Arc;
 use piton_host::apply::{Applier, ApplyError};
 use piton_host::{Lock, read_entry};
 use piton_model::diff::{self, TreeSource};
-use piton_model::edit::{NewTrees, keep};
+use piton_model::edit::{Edit, NewTrees, edit, keep};
 use piton_model::inverse::Inverse;
-use piton_model::plan::RootState;
+use piton_model::plan::{Layered, RootState};
 use piton_model::{Entry, ObjectId, SkipReason, Step, Tree, WorkspacePath};
 use piton_store::{Purpose, Store, StoreError, Writer};
 
@@ -136,6 +136,48 @@ impl Workspace {
         let tree = self.sound_folder(trees, Some(&now.tree), &target.tree, &mut new)?;
         let tree = tree.ok_or(StoreError::Damaged(target.tree))?;
         Ok((RootState { tree, mode: target.mode }, new))
+    }
+
+    /// The same where changes are carried over to the checkpoint. One that needs something damaged to be carried over is
+    /// taken out of `carried`, and its path counts as skipped too: what is there now is somebody's edit, and stays.
+    pub(crate) fn without_damaged_carried(
+        &self,
+        trees: &Trees<'_>,
+        now: RootState,
+        target: RootState,
+        carried: &mut Inverse,
+    ) -> Result<(RootState, NewTrees), StoreError> {
+        let (mut sound, mut new) = self.without_damaged(trees, now, target)?;
+        let mut lost = Vec::new();
+        for path in carried.paths().cloned().collect::<Vec<_>>() {
+            let layered = Layered { over: &new, under: trees };
+            let (here, then) = (diff::lookup(trees, &now.tree, &path)?, diff::lookup(&layered, &sound.tree, &path)?);
+            let mut needed: Vec<&Entry> = then.iter().collect();
+            needed.extend(carried.links_of(&path).iter().flat_map(|link| [&link.before, &link.after]).flatten());
+            needed.retain(|entry| !entry.is_folder() && Some(*entry) != here.as_ref());
+            let mut all_sound = true;
+            for entry in needed {
+                all_sound &= is_sound(&self.store, entry)?;
+            }
+            if !all_sound {
+                carried.remove(&path);
+                // Where its folder is not in the checkpoint either, the whole folder stays.
+                let mut stays = path;
+                while let Some((above, _)) = stays.split() {
+                    if above.is_root() || diff::lookup(&layered, &sound.tree, &above)?.is_some_and(|e| e.is_folder()) {
+                        break;
+                    }
+                    stays = above;
+                }
+                lost.push((stays, Edit::Put(Some(Entry::Skipped { reason: SkipReason::Damaged }))));
+            }
+        }
+        if !lost.is_empty() {
+            let (tree, more) = edit(&Layered { over: &new, under: trees }, &sound.tree, &lost)?;
+            sound.tree = tree;
+            new.extend(more);
+        }
+        Ok((sound, new))
     }
 
     /// None where the listing itself is damaged.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use piton_engine::view::DamageView;
 use piton_engine::{CaptureOptions, OperationError, RewindOptions};
-use piton_testkit::World;
+use piton_testkit::{Agent, World};
 use rusqlite::Connection;
 
 /// A store with one of everything: names, annotations, an operation, a large file, a symlink.
@@ -532,6 +532,51 @@ fn with_partial_everything_but_what_is_damaged_comes_back_and_without_it_the_ref
     assert_eq!(left, ["a", "dir", "gone/d"]);
     assert_eq!(world.snapshot().bytes("b"), Some(&b"first content of b"[..]));
     assert_eq!(world.snapshot().bytes("dir"), Some(&b"a file now"[..]));
+}
+
+#[test]
+fn with_partial_and_edits_carried_over_what_is_damaged_stays_and_no_edit_is_lost() {
+    let world = World::new();
+    world.write("lost", "the lost first content").write("back", "back as it was").write("merged", "1\n2\n3\n4\n5\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("first", &["lost", "back", "merged", "new/theirs"], |w| {
+        w.write("lost", "agent").write("back", "agent").write("merged", "agent\n2\n3\n4\n5\n").write("new/theirs", "x");
+    });
+    // One edit is on what is damaged, one needs something damaged to be merged, and so does one of a new file.
+    world
+        .write("lost", "agent, and the user")
+        .write("merged", "agent\n2\n3\n4\nuser\n")
+        .write("new/mine", "in between\n");
+    agent.edits("second", &["new/mine"], |w| {
+        w.write("new/mine", "agent\nin between\n");
+    });
+    world.write("new/mine", "agent\nin between\nmine\n");
+    world.capture();
+    flip(&world, b"the lost first content");
+    flip(&world, b"agent\n2\n3\n4\n5\n");
+    flip(&world, b"in between\n");
+    let before = world.snapshot();
+    for options in [
+        RewindOptions { keep_mine: true, ..RewindOptions::default() },
+        RewindOptions { only_session: true, keep_mine: true, ..RewindOptions::default() },
+    ] {
+        let refused = world.open().rewind_now("t1", &options).unwrap_err();
+        assert!(refused.to_string().contains("damaged"), "{refused}");
+        world.assert_is(&before);
+        let settle = piton_engine::Settle { partial: true, ..Default::default() };
+        let outcome = world.open().rewind_now("t1", &RewindOptions { settle, ..options }).unwrap();
+        let left: Vec<_> = outcome.skipped.iter().map(|one| (&one.path.path[..], one.reason.describe())).collect();
+        assert_eq!(left, ["lost", "merged", "new"].map(|path| (path, "damaged in the store")));
+        let now = world.snapshot();
+        for (path, content) in
+            [("lost", "agent, and the user"), ("back", "back as it was"), ("merged", "agent\n2\n3\n4\nuser\n")]
+        {
+            assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");
+        }
+        assert_eq!(now.bytes("new/mine"), Some(&b"agent\nin between\nmine\n"[..]));
+        world.redo();
+        world.assert_is(&before);
+    }
 }
 
 fn of(path: &str) -> RewindOptions {

@@ -1,5 +1,8 @@
 //! Other processes: which one reports, and whether it still runs.
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use piton_model::session::Process;
 
 use crate::sys;
@@ -32,6 +35,17 @@ pub fn is_alive(process: &Process) -> bool {
 /// The signals that this process ignores, as bits: signal 1 is the lowest. None where that is not known.
 pub fn ignored_signals() -> Option<u64> {
     sys::ignored_signals()
+}
+
+/// Lets a command run in a session of its own, with nothing open of this process's but its standard streams.
+#[allow(unsafe_code, reason = "between fork and exec only system calls are made")]
+pub fn detach(command: &mut Command) {
+    let detach = || {
+        let _ = rustix::process::setsid();
+        sys::close_on_exec();
+        Ok(())
+    };
+    unsafe { command.pre_exec(detach) };
 }
 
 fn is_shell(name: &str) -> bool {

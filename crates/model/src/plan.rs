@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{TreeSource, pairs};
+use crate::diff::{TreeSource, lookup, pairs};
 use crate::edit::{Edit, NewTrees, edit, keep};
 use crate::id::ObjectId;
 use crate::path::WorkspacePath;
@@ -131,6 +131,7 @@ pub fn plan<S: TreeSource>(
         planner.folder_mode(&root, now.mode, target.mode);
     }
     planner.folder(&root, now.mode, Some(&now.tree), Some(&target.tree))?;
+    planner.name_unknown_scope(&now.tree, &target.tree)?;
     planner.plan.folders = planner.folders.into_values().collect();
     planner.plan.exact = planner.is_exact.then_some((now, target));
     Ok(planner.plan)
@@ -309,6 +310,23 @@ impl<S: TreeSource> Planner<'_, S> {
         }
     }
 
+    /// What is asked for by its path and is not captured, now or at the target, is never called equal: nobody knows.
+    fn name_unknown_scope(&mut self, now: &ObjectId, target: &ObjectId) -> Result<(), S::Error> {
+        for path in self.scope.iter().filter(|path| !path.is_root()) {
+            let is_named = self.plan.undone.iter().any(|undone| path.is_within(&undone.path));
+            for tree in [now, target] {
+                match lookup(self.source, tree, path)? {
+                    Some(Entry::Skipped { reason }) if !is_named => {
+                        self.plan.undone.push(Undone { path: path.clone(), reason, known: None });
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Asks for every path that the target has here to be captured, whatever the rules say.
     fn ask_for(&mut self, path: &WorkspacePath, want: &Entry) -> Result<(), S::Error> {
         let mut paths = captured_paths(self.source, path, want)?;
@@ -436,6 +454,26 @@ mod tests {
             check(&[("x", apart())], &[("x/y", file("1"))], &[], &["k x"]);
             check(&[("d/x", apart())], &[], &[], &[]);
         }
+    }
+
+    #[test]
+    fn what_is_asked_for_by_its_path_and_not_captured_is_named() {
+        let undone = |now: &[(&str, Lit)], target: &[(&str, Lit)], scope: &str| {
+            let mut forest = Forest::default();
+            let state = |tree| RootState { tree, mode: 0o755 };
+            let (now, target) = (state(forest.plant(now)), state(forest.plant(target)));
+            let plan = plan(&forest.0, now, target, &[path(scope)]).unwrap();
+            plan.undone.iter().map(|undone| undone.path.display().to_string()).collect::<Vec<_>>()
+        };
+        // On both sides alike, now alone, at the target alone, and something inside it.
+        assert_eq!(undone(&[("x", skipped())], &[("x", skipped())], "x"), ["x"]);
+        assert_eq!(undone(&[("x", skipped())], &[], "x"), ["x"]);
+        assert_eq!(undone(&[], &[("x", skipped())], "x"), ["x"]);
+        assert_eq!(undone(&[("x", file("1"))], &[("x", skipped())], "x"), ["x"]);
+        assert_eq!(undone(&[("x", skipped())], &[("x", skipped())], "x/y"), ["x/y"]);
+        // Named once, and not where only something in the folder is left out.
+        assert_eq!(undone(&[("x", special())], &[("x", file("1"))], "x"), ["x"]);
+        assert_eq!(undone(&[("d/x", skipped()), ("d/f", file("1"))], &[("d/x", skipped())], "d"), [""; 0]);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! at the next capture and no more.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -28,19 +27,9 @@ pub fn start(root: &Path) {
         command.env_remove(name);
         command.envs(std::env::var_os(own).map(|value| (name, value)));
     }
-    detach(&mut command);
+    // Whatever else the agent's process has left open for its children stays with them.
+    piton_engine::detach(&mut command);
     let _ = command.spawn();
-}
-
-#[allow(unsafe_code, reason = "between fork and exec only system calls are made")]
-fn detach(command: &mut Command) {
-    let detach = || {
-        let _ = rustix::process::setsid();
-        // Whatever else the agent's process has left open for its children.
-        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-        Ok(())
-    };
-    unsafe { command.pre_exec(detach) };
 }
 
 /// Reads on, in the process that [`start`] made.

@@ -210,6 +210,13 @@ pub(crate) fn file_user() -> u32 {
     of_files.unwrap_or_else(|| rustix::process::geteuid().as_raw())
 }
 
+/// Closes everything but the standard streams when this process becomes another. Makes one system call and no more, so that
+/// it may be called between fork and exec.
+#[allow(unsafe_code, reason = "a system call that takes numbers alone")]
+pub(crate) fn close_on_exec() {
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
 /// The signals that this process ignores, as bits: signal 1 is the lowest.
 pub(crate) fn ignored_signals() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
