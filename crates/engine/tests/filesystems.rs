@@ -147,6 +147,7 @@ fn nothing_goes_that_somebody_saved_in_the_last_moment() {
 
 #[test]
 fn rewinds_work_and_crashes_are_recovered_from_on_every_filesystem_that_can_be_had() {
+    piton_testkit::needs_mounts!();
     for kind in FilesystemKind::ALL {
         let scratch = tempfile::tempdir().unwrap();
         let base = scratch.path().canonicalize().unwrap();

@@ -1,9 +1,13 @@
 //! Other filesystems than the one that tests are on, mounted for as long as a value lives.
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A filesystem at a folder, with a source beside it. Gone with this value.
+use rustix::mount::{MountFlags, UnmountFlags, unmount};
+
+/// A filesystem at a folder, with a source beside it. Gone with this value; the test begins with
+/// [`needs_mounts!`](crate::needs_mounts).
 pub struct Filesystem {
     at: PathBuf,
 }
@@ -40,18 +44,20 @@ impl Filesystem {
             path
         };
         match kind {
-            FilesystemKind::Tmpfs => run(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(at))?,
+            FilesystemKind::Tmpfs => mount("tmpfs", at, "")?,
             FilesystemKind::Overlay => {
                 // An overlay of an overlay is refused by some kernels, so its parts are in memory.
                 let parts = folder("parts");
-                run(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&parts))?;
+                mount("tmpfs", &parts, "")?;
                 let made = ["lower", "upper", "work"].map(|name| parts.join(name));
                 made.iter().for_each(|path| std::fs::create_dir(path).expect("a folder in memory"));
                 let [lower, upper, work] = made.map(|path| path.display().to_string());
-                let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-                let mounted = run(Command::new("mount").args(["-t", "overlay", "overlay", "-o", &options]).arg(at));
+                // Nobody but root may note in the attributes that it has by default what it hides.
+                let of_users = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
+                let options = format!("lowerdir={lower},upperdir={upper},workdir={work}{of_users}");
+                let mounted = mount("overlay", at, &options);
                 // It lives on for as long as the overlay does.
-                let _ = run(Command::new("umount").arg("-l").arg(&parts));
+                let _ = unmount(&parts, UnmountFlags::DETACH);
                 mounted?;
             }
             FilesystemKind::Bindfs => run(Command::new("bindfs").arg(folder("bound")).arg(at))?,
@@ -77,7 +83,10 @@ impl Filesystem {
 
 impl Drop for Filesystem {
     fn drop(&mut self) {
-        for (program, option) in [("umount", "-l"), ("fusermount3", "-uz"), ("fusermount", "-uz")] {
+        if unmount(&self.at, UnmountFlags::DETACH).is_ok() {
+            return;
+        }
+        for (program, option) in [("fusermount3", "-uz"), ("fusermount", "-uz")] {
             if run(Command::new(program).arg(option).arg(&self.at)).is_ok() {
                 return;
             }
@@ -86,6 +95,12 @@ impl Drop for Filesystem {
             panic!("{} stays mounted", self.at.display());
         }
     }
+}
+
+/// By the system call alone: the program refuses everybody but root, also one who may mount in a namespace.
+fn mount(kind: &str, at: &Path, options: &str) -> Result<(), String> {
+    let options = CString::new(options).expect("no zero byte in a test's paths");
+    rustix::mount::mount(kind, at, kind, MountFlags::empty(), &*options).map_err(|error| format!("{kind}: {error}"))
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
