@@ -177,13 +177,22 @@ pub fn home() -> Result<PathBuf, Failure> {
 
 /// An engine whose captures go by these settings, where they are known.
 pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
-    let home = home()?;
+    Ok(Engine::new(home()?, environment(settings)))
+}
+
+/// An engine for a workspace, by its own settings: those of one never hold in another.
+pub fn engine_for(root: &Path) -> Result<Engine, Failure> {
+    engine(Some(&settings::load_leniently(Some(root)).0))
+}
+
+/// What the engine must know of its surroundings, by these settings where they are known.
+pub fn environment(settings: Option<&Settings>) -> Environment {
     let home_folder = variable("HOME").or_else(|| etcetera::home_dir().ok());
     let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
     let transcripts = claude_folder(home_folder.as_deref()).map(|folder| folder.join("projects"));
     let usual = Environment::default();
     let most_branches = settings.and_then(|settings| usize::try_from(settings.most_branches.value).ok());
-    let environment = Environment {
+    Environment {
         most_branches: most_branches.unwrap_or(usual.most_branches),
         transcripts: transcripts.map(|folder| (claude_code::NAME.to_owned(), folder)).into_iter().collect(),
         global_excludes: usual_excludes(home_folder.as_deref(), &|name| std::env::var_os(name)),
@@ -195,8 +204,7 @@ pub fn engine(settings: Option<&Settings>) -> Result<Engine, Failure> {
         largest_file: settings.map(|settings| settings.size_limit.value),
         largest_ignored_file: settings.map(|settings| settings.ignored_limit.value),
         ..usual
-    };
-    Ok(Engine::new(home, environment))
+    }
 }
 
 /// Where Claude Code keeps its settings and its transcripts.

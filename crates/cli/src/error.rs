@@ -8,14 +8,14 @@ use piton_engine::model::Target;
 use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::{
     AnnotateError, ArchiveError, BlameError, BranchError, CaptureError, ChosenError, ConversationError, DiffError,
-    ExportError, ExportSessionError, ForkError, GitError, GitRefusal, ImportError, NoConversation, OpenError,
-    OperationError, PlaceError, RecoverError, StoreError, SummarizeError, TargetError, WriteError,
+    ExportError, ExportSessionError, ForkError, GitError, GitRefusal, ImportError, NoConversation, ObserveError,
+    OpenError, OperationError, PlaceError, RecoverError, StoreError, SummarizeError, TargetError, WriteError,
 };
 use serde::Serialize;
 
 use crate::commands::undo;
 use crate::console::Console;
-use crate::escape::{escape, escape_path};
+use crate::escape::{escape, escape_path, quoted};
 use crate::words::{gibibytes, local_time};
 
 /// Why a command was not done.
@@ -58,6 +58,14 @@ struct Body<'a> {
 }
 
 impl Failure {
+    /// What happened, without the way out.
+    pub fn message(self) -> String {
+        match self {
+            Self::Error { message, .. } => message,
+            Self::Declined | Self::ClosedPipe => String::new(),
+        }
+    }
+
     /// Something that the user can fix.
     pub fn user(message: impl Display) -> Self {
         Self::Error { message: message.to_string(), hints: Vec::new(), fault: Fault::User }
@@ -166,6 +174,16 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<ObserveError> for Failure {
+    fn from(error: ObserveError) -> Self {
+        match error {
+            ObserveError::Open(error) => error.into(),
+            ObserveError::Capture(error) => error.into(),
+            ObserveError::NoFolder => Self::bug(error),
+        }
+    }
+}
+
 impl From<CaptureError> for Failure {
     fn from(error: CaptureError) -> Self {
         let text = error.to_string();
@@ -240,6 +258,23 @@ impl From<ChosenError> for Failure {
         let failure = Self::user(&error);
         match error {
             ChosenError::Words(_) => undo::FORMS.into_iter().fold(failure, Self::hint),
+            ChosenError::Elsewhere { places, here, turn } => {
+                let there = places.iter().fold(failure, |failure, place| {
+                    let folder = quoted(place);
+                    failure.hint(match place.is_dir() {
+                        true => format!("`piton undo --workspace {folder}` takes it back there"),
+                        false => {
+                            format!("`piton rewind t{turn} --workspace {folder}` brings back what was there before it")
+                        }
+                    })
+                });
+                match here {
+                    Some(turn) => {
+                        there.hint(format!("`piton undo t{turn}` takes back the last one that changed files here"))
+                    }
+                    None => there,
+                }
+            }
             ChosenError::NoNumber { .. } => failure.hint("`piton changes` lists them with their numbers"),
             ChosenError::Nothing { undone: true, .. } => {
                 failure.hint("`piton ops` lists what was taken back, and `piton redo` brings it back")

@@ -36,6 +36,12 @@ pub fn escape_path(path: &std::path::Path) -> String {
     escape_bytes(path.as_os_str().as_encoded_bytes())
 }
 
+/// A path as a word that a shell reads as one.
+pub fn quoted(path: &std::path::Path) -> String {
+    let path = escape_path(path);
+    shlex::try_quote(&path).map(|word| word.into_owned()).unwrap_or(path)
+}
+
 /// A path of the workspace.
 pub fn escape_view(path: &PathView) -> String {
     escape_bytes(&bytes_of(path))

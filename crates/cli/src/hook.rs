@@ -15,6 +15,7 @@ mod unprotected;
 mod watchdog;
 mod weakened;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,13 +30,12 @@ use piton_agents::{Adapter, Event, Reply, Report};
 use piton_engine::model::SessionId;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Observed;
-use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, TurnFound};
+use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, OwnSettings, TurnFound};
 
 use self::log::Line;
 use self::watchdog::Watchdog;
 use crate::environment;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path};
+use crate::escape::{escape, escape_path, quoted};
 use crate::settings;
 
 pub use self::log::path as log_path;
@@ -147,12 +147,13 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     // An agent that does not say where it works runs its hooks there.
     let cwd = report.cwd.take().or_else(|| std::env::current_dir().ok());
     let cwd = cwd.ok_or("error: the report does not say where the agent works, and the current folder is gone")?;
-    let engine = environment::engine(None).map_err(|failure| format!("error: {}", text_of(failure)))?;
+    let engine = environment::engine(None).map_err(|failure| format!("error: {}", failure.message()))?;
     if is_own(&cwd) {
         return Err(format!("error: {} is piton's own folder, which is no workspace", escape_path(&cwd)));
     }
     let session = SessionId::of(&report.agent, &report.session);
-    let place = engine.event_place(&cwd, &engine.workspaces_of(&session));
+    let worked_in = engine.workspaces_of(&session);
+    let place = engine.event_place(&cwd, &worked_in);
     let place = place.unwrap_or_else(|_| EventPlace { root: cwd.clone(), left_out: None });
     let root = place.root.clone();
     if let Event::Prompt { text } = &report.event
@@ -167,14 +168,21 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     watchdog.end_at(deadline + GRACE);
     #[cfg(debug_assertions)]
     let deadline = if std::env::var_os("PITON_FAIL").is_some_and(|value| value == "late") { begun } else { deadline };
-    if let Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. } = &report.event
-        && settings.is_reader(&call.tool, adapter.is_reader(&call.tool))
-    {
+    let tool = match &report.event {
+        Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. } => Some(call.tool.clone()),
+        _ => None,
+    };
+    let is_reader =
+        |settings: &Settings| tool.as_ref().is_some_and(|tool| settings.is_reader(tool, adapter.is_reader(tool)));
+    // What one workspace calls a reader may write in another that the session works in.
+    let is_reader_in = |other: &PathBuf| *other == root || is_reader(&settings::load_leniently(Some(other)).0);
+    let is_usual = tool.as_ref().is_some_and(|tool| adapter.is_reader(tool));
+    if is_reader(&settings) && (is_usual || worked_in.iter().all(is_reader_in)) {
         return Ok((Reply::Nothing, "reader".to_owned()));
     }
     let engine = match environment::engine(Some(&settings)) {
         Ok(engine) => engine,
-        Err(failure) => return Err(format!("gap: {}", text_of(failure))),
+        Err(failure) => return Err(format!("gap: {}", failure.message())),
     };
     if settings.automatic.value {
         watchdog.observing(root.clone(), report.clone());
@@ -184,11 +192,22 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         transcript::turns(transcript, |turn| found.push(TurnFound { prompt_id: turn.prompt_id }))?;
         Ok(found)
     };
+    let weak = RefCell::new(weakened(&settings));
+    let settings_of = |other: &Path| {
+        let (own, _) = settings::load_leniently(Some(other));
+        weak.borrow_mut().extend(weakened(&own).into_iter().map(|what| format!("{}: {what}", escape_path(other))));
+        OwnSettings {
+            environment: environment::environment(Some(&own)),
+            automatic: own.automatic.value,
+            is_reader: is_reader(&own),
+        }
+    };
     let options = ObserveOptions {
         automatic: settings.automatic.value,
         deadline: Some(deadline),
         count_turns: adapter.has_transcript().then_some(&count),
         place: Some(&place),
+        settings_of: Some(&settings_of),
         ..ObserveOptions::default()
     };
     let observed = engine.observe(&report, &options);
@@ -224,7 +243,15 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         outcome += &unprotected::remark(left_out);
     }
     outcome += &remarks(&mistakes);
-    let warning = once(unprotected::warning(&place));
+    let mut warnings: Vec<String> = once(unprotected::warning(&place)).into_iter().collect();
+    if let Event::Prompt { .. } | Event::SessionStarted { .. } = &report.event {
+        // Where not even a gap could be recorded in another workspace, the user hears of it once.
+        let failed = others.iter().filter_map(|(path, other)| Some((path, other.as_ref().err()?)));
+        let failed = failed.map(|(path, error)| not_captured_in(path, &error.to_string()));
+        let weak = weak.take().into_iter().map(|what| format!("piton: warning: {what}"));
+        warnings.extend(failed.chain(weak).filter_map(|warning| once(Some(warning))));
+    }
+    let warning = (!warnings.is_empty()).then(|| warnings.join("\n"));
     if let Event::Prompt { .. } = &report.event {
         let elsewhere = others.iter().filter_map(|(path, other)| Some((path.as_path(), other.as_ref().ok()?)));
         let reply = told::reply(&observed, &root, elsewhere, settings.tell_agent.value);
@@ -238,7 +265,7 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
 fn with_first_gap(reply: Reply, observed: &Observed, others: &[(PathBuf, Result<Observed, ObserveError>)]) -> Reply {
     let others = others.iter().filter_map(|(path, other)| {
         let reason = other.as_ref().ok()?.first_gap.as_ref()?;
-        Some(not_captured(&format!("{}: {reason}", escape_path(path))))
+        Some(not_captured_in(path, reason))
     });
     let gaps = observed.first_gap.iter().map(|reason| not_captured(reason)).chain(others);
     gaps.fold(reply, |reply, gap| with_line(reply, Some(gap)))
@@ -247,6 +274,13 @@ fn with_first_gap(reply: Reply, observed: &Observed, others: &[(PathBuf, Result<
 /// What the user reads where something was not captured. Said once in a session, so it says how to hear more.
 fn not_captured(reason: &str) -> String {
     format!("piton: warning: not captured: {}; `piton status` tells more", escape(reason))
+}
+
+/// The same of another workspace of the session.
+fn not_captured_in(workspace: &Path, reason: &str) -> String {
+    let (folder, reason) = (escape_path(workspace), escape(reason));
+    let status = format!("piton status --workspace {}", quoted(workspace));
+    format!("piton: warning: not captured in {folder}: {reason}; `{status}` tells more")
 }
 
 /// A reply with a line more for the user, which comes first.
@@ -279,16 +313,8 @@ fn is_own(folder: &Path) -> bool {
     home.is_some_and(|home| folder.canonicalize().is_ok_and(|folder| folder.starts_with(home)))
 }
 
-/// At the beginning of a session that is less protected than its user may think; and at the end of a turn that changed
-/// files, for whoever wants to be told.
+/// At the end of a turn that changed files, for whoever wants to be told.
 fn line_for_user(engine: &Engine, root: &Path, report: &Report, observed: &Observed, settings: &Settings) -> Reply {
-    if let Event::SessionStarted { .. } = &report.event {
-        let warnings = weakened(settings);
-        return match warnings.is_empty() {
-            true => Reply::Nothing,
-            false => Reply::Line(format!("piton: warning: {}", warnings.join("; "))),
-        };
-    }
     let (Event::TurnEnded { .. }, Some(checkpoint), true) =
         (&report.event, &observed.checkpoint, settings.user_line.value)
     else {
@@ -300,13 +326,6 @@ fn line_for_user(engine: &Engine, root: &Path, report: &Report, observed: &Obser
         return Reply::Nothing;
     }
     Reply::Line("piton: checkpoint saved · piton undo takes it back".to_owned())
-}
-
-fn text_of(failure: Failure) -> String {
-    match failure {
-        Failure::Error { message, .. } => message,
-        Failure::Declined | Failure::ClosedPipe => String::new(),
-    }
 }
 
 #[cfg(test)]

@@ -87,7 +87,8 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     let git = (outcome.git.as_ref(), outcome.git_stays.as_deref());
     write_git(out, look, git.0, git.1, outcome.head_moved.as_ref())?;
     if outcome.also.is_empty() {
-        write_other_workspaces(out, look, &outcome.other_workspaces)?;
+        let kind = outcome.operation.as_ref().map_or("rewind", |operation| &operation.kind);
+        write_other_workspaces(out, look, kind, &outcome.other_workspaces)?;
     }
     let list = |out: &mut dyn Write, heading: &str, paths: &[String]| -> io::Result<()> {
         if paths.is_empty() {
@@ -142,6 +143,9 @@ pub fn not_done(one: &SkippedView) -> String {
 
 /// 1 where not all of it was done, here or in another workspace.
 pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
+    if outcome.also.iter().any(|also| also.outcome.is_none()) {
+        return ExitCode::from(1);
+    }
     let also = outcome.also.iter().filter_map(|also| also.outcome.as_ref());
     let is_damaged = |one: &SkippedView| one.reason == SkipReason::Damaged;
     let is_whole = [outcome]

@@ -113,7 +113,7 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
             writeln!(out, "  {line}")?;
         }
     }
-    write_other_workspaces(out, look, &plan.other_workspaces)?;
+    write_other_workspaces(out, look, &plan.kind, &plan.other_workspaces)?;
     around.diff.iter().flat_map(|diff| &diff.files).try_for_each(|file| patch::write(out, look, file))
 }
 
@@ -253,11 +253,15 @@ fn write_commands(out: &mut dyn Write, look: &Look, commands: &[CommandView], ar
 }
 
 /// Says where else the session worked.
-pub fn write_other_workspaces(out: &mut dyn Write, look: &Look, others: &[PathBuf]) -> io::Result<()> {
+pub fn write_other_workspaces(out: &mut dyn Write, look: &Look, kind: &str, others: &[PathBuf]) -> io::Result<()> {
     if others.is_empty() {
         return Ok(());
     }
     let places: Vec<_> = others.iter().map(|path| escape_path(path)).collect();
     let note = look.paint.warn("note:");
-    writeln!(out, "{note} this session also worked in {}; `--all-workspaces` rewinds those too", places.join(", "))
+    let way = match kind {
+        "rewind" => "`--all-workspaces` rewinds those too".to_owned(),
+        other => format!("`piton {other} --workspace DIR` is for one of those"),
+    };
+    writeln!(out, "{note} this session also worked in {}; {way}", places.join(", "))
 }

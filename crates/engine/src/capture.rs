@@ -465,13 +465,29 @@ impl Workspace {
     fn windows(&self, since: u64) -> Result<Vec<Window>, StoreError> {
         let ended = self.store.steps_ended_since(since)?;
         let all = ended.into_iter().chain(self.store.open_steps()?);
-        Ok(all.map(|row| window_of(&row, since)).collect())
+        let mut along: HashMap<SessionId, bool> = HashMap::new();
+        let mut windows = Vec::new();
+        for row in all {
+            let session = &row.step.at.session;
+            let along = match along.get(session) {
+                Some(along) => *along,
+                None => {
+                    let is_along = self.store.session(session)?.is_some_and(|row| row.session.along);
+                    *along.entry(session.clone()).or_insert(is_along)
+                }
+            };
+            windows.push(window_of(&row, since, along));
+        }
+        Ok(windows)
     }
 
     /// Whether a session is at work as far as anybody knows: an agent that was killed never says that it ended.
     pub(crate) fn is_live(&self, row: &SessionRow) -> bool {
         const DAY: i64 = 86_400_000;
-        row.heard && row.ended_at.is_none() && self.environment.clock.now().0 - row.last_at.0 < DAY
+        row.heard
+            && !row.session.along
+            && row.ended_at.is_none()
+            && self.environment.clock.now().0 - row.last_at.0 < DAY
     }
 
     /// The session that is at work here, and where it is.
@@ -513,7 +529,7 @@ fn when_it_came(index: &Index, change: &Change, new_folders: &HashSet<&Workspace
 }
 
 /// The window of a step, seen from a checkpoint.
-pub(crate) fn window_of(row: &StepRow, since: u64) -> Window {
+pub(crate) fn window_of(row: &StepRow, since: u64, along: bool) -> Window {
     Window {
         step: row.step.at.clone(),
         named: row.step.paths.clone(),
@@ -523,5 +539,6 @@ pub(crate) fn window_of(row: &StepRow, since: u64) -> Window {
         // When a tool stopped that nobody heard of again is not known: somebody said so later.
         closed: row.closed.filter(|_| !matches!(row.ending, Some(Ending::Interrupted | Ending::Lost))),
         background: row.step.background && row.closed.is_none(),
+        along,
     }
 }

@@ -1,6 +1,7 @@
 //! From what a person asks to take back to the changes that are meant: which ones, whose, and whether they are in effect.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use piton_model::diff;
@@ -123,6 +124,20 @@ pub enum ChosenError {
         /// Whether there was something, and it was taken back.
         undone: bool,
     },
+    /// The last turn changed files in other workspaces of the session alone.
+    #[error("turn {turn} is the last that changed files, and it changed none here but in {}", shown(places))]
+    Elsewhere {
+        /// The turn.
+        turn: u32,
+        /// The workspaces that it changed.
+        places: Vec<PathBuf>,
+        /// The last one that changed files here, if any did.
+        here: Option<u32>,
+    },
+}
+
+fn shown(places: &[PathBuf]) -> String {
+    places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// What was chosen.
@@ -137,6 +152,8 @@ pub(crate) struct Chosen {
     pub outside: OutsideChanges,
     /// What it is, in a few words.
     pub about: String,
+    /// Other workspaces that the same turns changed.
+    pub elsewhere: Vec<PathBuf>,
 }
 
 /// A change with the checkpoint that found it.
@@ -193,11 +210,21 @@ impl Workspace {
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
         });
         let in_effect = self.in_effect(&rows.iter().map(|row| &row.change).collect::<Vec<_>>())?;
+        let elsewhere = match (&session, whose) {
+            (Some(session), Whose::Agent) if !is_filtered => self.turns_elsewhere(session),
+            _ => Vec::new(),
+        };
         let what = match (&choice.what, &session) {
             (Some(what), _) => what.clone(),
             (None, Some(session)) if !is_filtered => {
                 let mut effective = rows.iter().zip(&in_effect).filter(|(_, effective)| **effective);
                 let last = effective.by_ref().filter_map(|(row, _)| last_turn(&row.change.owner, session)).max();
+                let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();
+                if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
+                    let changed = elsewhere.into_iter().filter(|(_, turns)| turns.contains(&turn));
+                    let places = changed.map(|(path, _)| path).collect();
+                    return Err(ChosenError::Elsewhere { turn, places, here: last }.into());
+                }
                 match last {
                     Some(turn) => What::Places(vec![(turn, None)]),
                     None => {
@@ -246,7 +273,9 @@ impl Workspace {
         if chosen.is_empty() && unsure.is_empty() && outside.links.is_empty() {
             return Err(ChosenError::Nothing { about, undone: any }.into());
         }
-        Ok(Chosen { changes: chosen, unsure, commands: commands(&steps), about, outside })
+        let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
+        let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
+        Ok(Chosen { changes: chosen, unsure, commands: commands(&steps), about, outside, elsewhere })
     }
 
     /// Every change that could be meant, in order, with its number in the list of changes.
@@ -380,7 +409,7 @@ impl Workspace {
     }
 
     /// Changes in order, each with the checkpoint that found it, as far as that is of this folder.
-    fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, ChosenChange)>, StoreError> {
+    pub(crate) fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, ChosenChange)>, StoreError> {
         let mut changes = Vec::with_capacity(rows.len());
         let mut at: Option<Arc<CheckpointRow>> = None;
         for (with, row) in rows {
@@ -570,7 +599,7 @@ fn step_of(owner: &Owner) -> Option<&StepRef> {
 }
 
 /// The last turn of a conversation that a change is of, or may be of.
-fn last_turn(owner: &Owner, session: &Lineage) -> Option<u32> {
+pub(crate) fn last_turn(owner: &Owner, session: &Lineage) -> Option<u32> {
     let of = |step: &StepRef| session.holds_step(step).then_some(step.turn);
     match owner {
         Owner::Step { step, .. } => of(step),

@@ -389,6 +389,7 @@ impl Workspace {
             origin: Some(plan.origin.clone()),
             rank: Rank::Plain,
             kept: None,
+            along: false,
         });
         let to = branch.as_ref().map(|branch| branch.id.clone());
         let goes = plan.terms.goes;
@@ -416,7 +417,7 @@ impl Workspace {
         let Some(origin) = &branch.origin else { return };
         let engine = self.engine();
         if works_here {
-            let _ = self.home.note_session(&branch.id, &self.record.id);
+            let _ = self.home.note_session(&branch.id, &self.record.id, false);
         }
         for (id, path) in self.home.workspaces_of(&origin.parent).into_iter().filter(|(id, _)| *id != self.record.id) {
             let told = engine.open(&path).ok().and_then(|other| {
@@ -424,7 +425,7 @@ impl Workspace {
                 other.record_session(&lock, branch).ok()
             });
             if told.is_some() && works_here {
-                let _ = self.home.note_session(&branch.id, &id);
+                let _ = self.home.note_session(&branch.id, &id, false);
             }
         }
     }

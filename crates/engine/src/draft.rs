@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::path::PathBuf;
 
 use piton_host::apply::way_to_readable;
 use piton_host::{Index, Root, empty_tree, read_entry};
@@ -194,6 +195,8 @@ pub(crate) struct Remarks {
     pub others: Vec<ChangedFile>,
     pub carried: Vec<ChangedFile>,
     pub commands: Vec<CommandView>,
+    /// Other workspaces that an undo's turns changed too.
+    pub elsewhere: Vec<PathBuf>,
 }
 
 /// What a request comes to, given what is there now.
@@ -361,10 +364,18 @@ impl Workspace {
             touches_outside: request.touches_outside,
             other_folder: self.is_other_folder(ask),
             missing_folder,
-            other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
+            other_workspaces: self.other_workspaces_of(request),
             head_moved: self.head_moved_of(request)?,
             running: Vec::new(),
         })
+    }
+
+    /// Other workspaces that what is asked for is about as well, and that stay as they are.
+    pub(crate) fn other_workspaces_of(&self, request: &Request) -> Vec<PathBuf> {
+        match request.aim.target() {
+            Some(target) => self.other_workspaces(target),
+            None => request.remarks.elsewhere.clone(),
+        }
     }
 
     /// Whether the repository is elsewhere than at the target, and stays there.

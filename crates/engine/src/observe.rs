@@ -4,11 +4,11 @@
 //! capture that cannot be made leaves a gap with its reason, and the rest is recorded all the same.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use piton_host::{Lock, canonical, outside, process};
 use piton_model::event::{Event, Report, ToolCall};
-use piton_model::ownership::{Moment, UNKNOWN, Window};
+use piton_model::ownership::{Moment, Owned, Owner, UNKNOWN, Window};
 use piton_model::session::{
     Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
 };
@@ -20,7 +20,7 @@ use crate::notice::Notice;
 use crate::place::EventPlace;
 use crate::sink::Trees;
 use crate::view::{CheckpointView, Observed};
-use crate::workspace::Workspace;
+use crate::workspace::{Environment, Workspace};
 
 /// Counts the user's turns in a part of a transcript: those that an adapter finds in bytes.
 pub type CountTurns<'a> = dyn Fn(&mut dyn std::io::BufRead) -> std::io::Result<Vec<TurnFound>> + 'a;
@@ -46,11 +46,44 @@ pub struct ObserveOptions<'a> {
     pub elsewhere: Option<Elsewhere>,
     /// Where the event is captured ([`crate::Engine::event_place`]), where the caller has asked already.
     pub place: Option<&'a EventPlace>,
+    /// The settings of another workspace that the event is taken to as well; without it those of the first hold in all.
+    pub settings_of: Option<&'a SettingsOf<'a>>,
+    /// The session works elsewhere, and this workspace is only captured along.
+    pub along: bool,
+    /// The other workspaces that the event is taken to: what a tool names in there is captured there.
+    pub also: &'a [PathBuf],
 }
+
+/// Finds the settings of a workspace by its folder.
+pub type SettingsOf<'a> = dyn Fn(&Path) -> OwnSettings + 'a;
+
+/// What a workspace's own settings say of an event.
+pub struct OwnSettings {
+    /// What the engine knows of its surroundings there.
+    pub environment: Environment,
+    /// Captures at all.
+    pub automatic: bool,
+    /// The tool that the event is about changes no files.
+    pub is_reader: bool,
+}
+
+/// How long an event waits for a workspace that is only captured along and that somebody else is busy with. Whoever
+/// works there captures it.
+const PATIENCE_ALONG: Duration = Duration::from_millis(300);
 
 impl Default for ObserveOptions<'_> {
     fn default() -> Self {
-        Self { automatic: true, deadline: None, count_turns: None, embedded: false, elsewhere: None, place: None }
+        Self {
+            automatic: true,
+            deadline: None,
+            count_turns: None,
+            embedded: false,
+            elsewhere: None,
+            place: None,
+            settings_of: None,
+            along: false,
+            also: &[],
+        }
     }
 }
 
@@ -74,10 +107,21 @@ const LONGEST_PROMPT: usize = 1 << 20;
 /// How long a description is at most.
 const LONGEST_DESCRIPTION: usize = 120;
 
+/// What came of an event's capture.
+struct Captured {
+    checkpoint: CheckpointView,
+    /// The worktrees that it found, which are workspaces of their own.
+    worktrees: Vec<PathBuf>,
+    /// A change that it found is the doing of a session that seemed to work elsewhere.
+    works_here: bool,
+}
+
 /// What an event is about, worked out before anything is captured.
 struct Context {
     session: SessionId,
     new_session: Option<Session>,
+    /// The session works elsewhere.
+    along: bool,
     turn: u32,
     new_turn: Option<Turn>,
     /// The step that begins or ends.
@@ -97,6 +141,7 @@ impl Workspace {
     pub fn observe(&mut self, report: &Report, options: &ObserveOptions<'_>) -> Result<Observed, CaptureError> {
         let asked = self.environment.clock.now_ns();
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
+        let patience = if options.along { patience.min(PATIENCE_ALONG) } else { patience };
         let lock = match self.store.lock(patience) {
             Err(StoreError::Busy) => {
                 // Where not even that works, the caller has the error.
@@ -118,7 +163,7 @@ impl Workspace {
             Some(cause) => self.capture_event(&lock, report, &context, cause, options),
             None => {
                 let mut writer = self.store.write(&lock)?.allowing(Purpose::Note);
-                self.note(&mut writer, report, &context, None)?;
+                self.note(&mut writer, report, &context, options.also, None)?;
                 writer.commit(false, false)?;
                 Ok(None)
             }
@@ -136,7 +181,7 @@ impl Workspace {
                 };
                 let noted = self.store.write(&lock).and_then(|writer| {
                     let mut writer = writer.allowing(Purpose::Note);
-                    self.note(&mut writer, report, &context, Some(gap.clone()))?;
+                    self.note(&mut writer, report, &context, options.also, Some(gap.clone()))?;
                     writer.commit(false, false)
                 });
                 if noted.is_err() {
@@ -154,7 +199,8 @@ impl Workspace {
             Some(first) if self.store.gaps(Some(&context.session))?.len() == gaps.len() => Some(first.reason.clone()),
             _ => None,
         };
-        let (checkpoint, worktrees) = captured.unzip();
+        let along = context.along && !captured.as_ref().is_some_and(|captured| captured.works_here);
+        let (checkpoint, worktrees) = captured.map(|captured| (captured.checkpoint, captured.worktrees)).unzip();
         if !out_of_time {
             let _ = self.store.tidy(&lock);
         }
@@ -177,6 +223,7 @@ impl Workspace {
             gap,
             first_gap,
             worktrees: worktrees.unwrap_or_default(),
+            along,
             out_of_time,
         })
     }
@@ -188,7 +235,7 @@ impl Workspace {
         context: &Context,
         cause: Cause,
         options: &ObserveOptions<'_>,
-    ) -> Result<Option<(CheckpointView, Vec<PathBuf>)>, CaptureError> {
+    ) -> Result<Option<Captured>, CaptureError> {
         let root = self.root_to_capture(lock)?;
         let named = context.step.as_ref().map(|row| &row.step.paths[..]).unwrap_or_default();
         let mut forced: Vec<WorkspacePath> = Vec::new();
@@ -221,18 +268,32 @@ impl Workspace {
             ..About::of(cause)
         };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
+        let is_own =
+            |owned: &Owned| matches!(&owned.owner, Owner::Step { step, .. } if step.session == context.session);
+        let works_here = context.along && checkpoint.owned.iter().any(is_own);
         let row = piton_store::CheckpointRow { seq: 0, checkpoint, names: Vec::new(), annotation: None };
         let view = CheckpointView::from(&row);
         self.note_what_begins(&mut writer, context)?;
+        if works_here && let Some(session) = self.session_of(context)? {
+            writer.record(Record::Session(Session { along: false, ..session }))?;
+        }
         // What ends comes before the checkpoint that saw it: a step whose end is recorded after the newest checkpoint is
         // one whose last changes nobody has looked at yet.
-        self.note_what_ends(&mut writer, report, context)?;
+        self.note_what_ends(&mut writer, report, context, options.also)?;
         writer.record(Record::Checkpoint(row.checkpoint))?;
         writer.commit(false, keeps_index)?;
         let worktrees = scan.skipped.iter().filter(|(_, reason)| *reason == SkipReason::Worktree);
         let worktrees = worktrees.map(|(path, _)| self.path.join(path.as_path())).collect();
         self.keep_index(scan, keeps_index);
-        Ok(Some((view, worktrees)))
+        Ok(Some(Captured { checkpoint: view, worktrees, works_here }))
+    }
+
+    /// The record of an event's session as it is once the event is recorded.
+    fn session_of(&self, context: &Context) -> Result<Option<Session>, StoreError> {
+        match &context.new_session {
+            Some(session) => Ok(Some(session.clone())),
+            None => Ok(self.store.session(&context.session)?.map(|row| row.session)),
+        }
     }
 
     /// Whether a path of this workspace lies in a worktree that is a workspace of its own.
@@ -246,13 +307,14 @@ impl Workspace {
         writer: &mut Writer<'_>,
         report: &Report,
         context: &Context,
+        also: &[PathBuf],
         gap: Option<Gap>,
     ) -> Result<(), StoreError> {
         self.note_what_begins(writer, context)?;
         if let Some(gap) = gap {
             writer.record(Record::Gap(gap))?;
         }
-        self.note_what_ends(writer, report, context)
+        self.note_what_ends(writer, report, context, also)
     }
 
     fn note_what_begins(&self, writer: &mut Writer<'_>, context: &Context) -> Result<(), StoreError> {
@@ -265,7 +327,13 @@ impl Workspace {
         Ok(())
     }
 
-    fn note_what_ends(&self, writer: &mut Writer<'_>, report: &Report, context: &Context) -> Result<(), StoreError> {
+    fn note_what_ends(
+        &self,
+        writer: &mut Writer<'_>,
+        report: &Report,
+        context: &Context,
+        also: &[PathBuf],
+    ) -> Result<(), StoreError> {
         let (now, opened) = (self.environment.clock.now(), self.environment.clock.now_ns());
         let closed = context.asked;
         for (row, how) in &context.over {
@@ -279,7 +347,7 @@ impl Workspace {
         match (&report.event, &context.step) {
             (Event::BeforeTool(call), Some(row)) if context.is_new_step => {
                 // Its window opens now: whatever the scan found was there before it.
-                let outside = self.look_outside(writer, call.paths.iter().cloned())?;
+                let outside = self.look_outside(writer, call.paths.iter().cloned(), also)?;
                 writer.record(Record::Step(Step { opened, outside, ..row.step.clone() }))?;
             }
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
@@ -297,7 +365,7 @@ impl Workspace {
                 if !((row.step.background || call.background) && how == Ending::Done) {
                     // Not every agent says again which files it is about.
                     let before = row.step.outside.iter().map(|file| PathBuf::from(&file.path));
-                    let outside = self.look_outside(writer, call.paths.iter().cloned().chain(before))?;
+                    let outside = self.look_outside(writer, call.paths.iter().cloned().chain(before), also)?;
                     writer.record(Record::StepEnded(StepEnd { at: row.step.at.clone(), how, closed, outside }))?;
                 }
             }
@@ -338,14 +406,20 @@ impl Workspace {
         let known = self.store.session(&session)?;
         let transcript = report.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
         let origin = known.as_ref().and_then(|row| row.session.origin.clone());
+        // Once it has worked here, it has.
+        let along = options.along && known.as_ref().is_none_or(|row| row.session.along);
         let new_session = match known {
             // A branch that was deleted and is heard again is there again.
             Some(row) if row.session.rank == Rank::Deleted => {
                 let transcript = transcript.or(row.session.transcript);
-                Some(Session { transcript, rank: Rank::Plain, ..row.session })
+                Some(Session { transcript, rank: Rank::Plain, along, ..row.session })
             }
-            Some(row) if transcript.is_none() || row.session.transcript == transcript => None,
-            Some(row) => Some(Session { transcript, ..row.session }),
+            Some(row)
+                if (transcript.is_none() || row.session.transcript == transcript) && row.session.along == along =>
+            {
+                None
+            }
+            Some(row) => Some(Session { transcript: transcript.or(row.session.transcript), along, ..row.session }),
             None => Some(Session {
                 id: session.clone(),
                 agent: report.agent.clone(),
@@ -356,6 +430,7 @@ impl Workspace {
                 origin: None,
                 rank: Rank::Plain,
                 kept: None,
+                along,
             }),
         };
         let (turn, new_turn) = self.turn_of(report, options, &session, origin.as_ref())?;
@@ -371,7 +446,7 @@ impl Workspace {
                 over.push((row, how));
             }
         }
-        Ok(Context { session, new_session, turn, new_turn, step, is_new_step, over, asked })
+        Ok(Context { session, new_session, along, turn, new_turn, step, is_new_step, over, asked })
     }
 
     /// Whether the process that reported a step has ended. Some agents report through a helper that ends at once: only
@@ -560,6 +635,7 @@ impl Workspace {
         &self,
         writer: &mut Writer<'_>,
         paths: impl Iterator<Item = PathBuf>,
+        also: &[PathBuf],
     ) -> Result<Vec<Outside>, StoreError> {
         let mut found: Vec<Outside> = Vec::new();
         for path in paths.filter(|path| path.is_absolute()) {
@@ -567,6 +643,10 @@ impl Workspace {
             let Some(whole) = whole.and_then(|parent| Some(parent.join(path.file_name()?))) else { continue };
             let is_known = found.iter().any(|one| Path::new(&one.path) == whole);
             if is_known || whole.starts_with(&self.path) || self.is_never_read(&whole) {
+                continue;
+            }
+            // The store of the workspace that it is in has it.
+            if also.iter().any(|other| whole.starts_with(other)) {
                 continue;
             }
             let (file, skipped) = match outside::read(&whole, LARGEST_OUTSIDE) {
@@ -625,7 +705,8 @@ impl Context {
             return None;
         }
         let opened = if self.is_new_step { UNKNOWN } else { row.step.opened };
-        Some(Window { opened, closed: Some(self.asked), background: false, ..window_of(row, since) })
+        let window = window_of(row, since, self.along);
+        Some(Window { opened, closed: Some(self.asked), background: false, ..window })
     }
 
     fn moment(&self, event: &Event) -> Moment {

@@ -252,7 +252,6 @@ impl Workspace {
             }
         }
         let draft = draft;
-        let target = request.aim.target();
         let mut outcome = OperationOutcome {
             operation: None,
             created: Vec::new(),
@@ -274,7 +273,7 @@ impl Workspace {
             changed_again: Vec::new(),
             rescued: Vec::new(),
             verified: draft.plan.undone.is_empty(),
-            other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
+            other_workspaces: self.other_workspaces_of(&request),
             also: Vec::new(),
             head_moved: self.head_moved_of(&request)?,
             interrupted,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use piton_host::canonical;
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::{SessionId, Turn, WorkspaceId};
-use piton_store::StoreError;
+use piton_store::{NotedWorkspace, StoreError};
 
 use crate::capture::CaptureError;
 use crate::observe::{Elsewhere, ObserveOptions};
@@ -33,6 +33,15 @@ pub enum ObserveError {
 /// What came of a report in another workspace of the session.
 pub type ObservedElsewhere = (PathBuf, Result<Observed, ObserveError>);
 
+/// A workspace that an event is taken to, other than the one that the agent works in.
+struct OtherWorkspace {
+    path: PathBuf,
+    /// Only captured along.
+    along: bool,
+    /// Its folder is not there any more.
+    is_gone: bool,
+}
+
 impl Engine {
     /// Takes in what an agent reports, in the workspace that the folder it works in belongs to, in every other that its
     /// session works in, and in the worktrees inside of them. A folder that is no workspace yet becomes one.
@@ -48,52 +57,101 @@ impl Engine {
     ) -> Result<(Observed, Vec<ObservedElsewhere>), ObserveError> {
         let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
         let session = SessionId::of(&report.agent, &report.session);
-        let known = self.home.workspaces_of(&session);
-        let mut others: Vec<PathBuf> = known.iter().map(|(_, path)| path.clone()).collect();
+        let noted = self.home.all_workspaces_of(&session);
+        let worked_in: Vec<PathBuf> = noted.iter().filter(|one| !one.along).map(|one| one.path.clone()).collect();
         let place = match options.place {
             Some(place) => place.clone(),
-            None => self.event_place(cwd, &others)?,
+            None => self.event_place(cwd, &worked_in)?,
         };
         self.note_transcript(report, cwd)?;
         let first = self.open_or_init(&place.root)?;
-        for path in self.workspaces_named(report, first.path()) {
-            if !others.contains(&path) {
-                others.push(path);
+        let named = self.workspaces_named(report, first.path());
+        // Which of them the session works in, the rest being captured along.
+        let mut others: Vec<OtherWorkspace> = Vec::new();
+        let all =
+            noted.iter().map(|one| (one.path.clone(), one.along)).chain(named.into_iter().map(|path| (path, false)));
+        for (path, along) in all.filter(|(path, _)| path != first.path()) {
+            match others.iter_mut().find(|other| other.path == path) {
+                Some(other) => other.along &= along,
+                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, along }),
             }
         }
-        others.retain(|path| path != first.path() && path.is_dir());
-        let mut elsewhere = self.elsewhere(&others, report, &session);
+        let there: Vec<PathBuf> =
+            others.iter().filter(|other| !other.is_gone).map(|other| other.path.clone()).collect();
+        let mut elsewhere = self.elsewhere(&there, report, &session);
         let last_here = first.store.last_turn(&session)?.map_or(0, |row| row.turn.number);
         if let Some(elsewhere) = &mut elsewhere {
             // Where this store is as far, it knows better itself.
             elsewhere.turn = elsewhere.turn.take().filter(|turn| turn.number > last_here);
         }
-        let (first, observed) = self.observe_in(first, report, elsewhere.as_ref(), options)?;
-        if !known.iter().any(|(id, _)| *id == first.record.id) {
-            self.home.note_session(&session, &first.record.id)?;
-        }
+        let in_first = ObserveOptions { elsewhere, also: &there, ..options.again() };
+        let (first, observed) = self.observe_in(first, report, &in_first)?;
+        let note = |workspace: &Workspace, along: bool| {
+            let is_noted = |one: &NotedWorkspace| one.id == workspace.record.id && (along || !one.along);
+            match noted.iter().any(is_noted) {
+                true => Ok(()),
+                false => self.home.note_session(&session, &workspace.record.id, along),
+            }
+        };
+        note(&first, false)?;
         let turn = first.store.turn(&session, observed.turn)?.map(|row| row.turn);
         let mut rest = Vec::new();
         let mut seen: HashSet<PathBuf> = [first.path().to_owned()].into();
-        let mut others: VecDeque<PathBuf> = others.into_iter().chain(observed.worktrees.iter().cloned()).collect();
-        while let Some(path) = others.pop_front() {
-            if !seen.insert(path.clone()) {
+        let also: Vec<PathBuf> = seen.iter().cloned().chain(there).collect();
+        let found = |path: &PathBuf| OtherWorkspace { path: path.clone(), along: true, is_gone: false };
+        let mut others: VecDeque<OtherWorkspace> =
+            others.into_iter().chain(observed.worktrees.iter().map(found)).collect();
+        while let Some(other) = others.pop_front() {
+            if !seen.insert(other.path.clone()) {
                 continue;
             }
             let elsewhere =
                 Elsewhere { turn: turn.clone(), step: observed.step, last_turn: observed.turn, last_step: 0 };
-            let result = self.open_or_init(&path).map_err(ObserveError::from).and_then(|workspace| {
-                let (workspace, observed) = self.observe_in(workspace, report, Some(&elsewhere), options)?;
-                if !known.iter().any(|(id, _)| *id == workspace.record.id) {
-                    self.home.note_session(&session, &workspace.record.id).map_err(CaptureError::from)?;
-                }
+            let there =
+                ObserveOptions { elsewhere: Some(elsewhere), along: other.along, also: &also, ..options.again() };
+            let Some(result) = self.observe_other(&other, report, &session, there).transpose() else { continue };
+            let result = result.and_then(|(workspace, observed)| {
+                note(&workspace, observed.along)?;
                 Ok(observed)
             });
             // A worktree may hold another one.
-            others.extend(result.iter().flat_map(|observed| observed.worktrees.iter().cloned()));
-            rest.push((path, result));
+            others.extend(result.iter().flat_map(|observed| observed.worktrees.iter().map(found)));
+            rest.push((other.path, result));
         }
         Ok((observed, rest))
+    }
+
+    /// Observes in another workspace than the one that the agent works in, by that one's own settings. None where the event
+    /// does not concern it.
+    fn observe_other(
+        &self,
+        other: &OtherWorkspace,
+        report: &Report,
+        session: &SessionId,
+        mut options: ObserveOptions<'_>,
+    ) -> Result<Option<(Workspace, Observed)>, ObserveError> {
+        let mut engine = self.clone();
+        if let Some(own) = options.settings_of.map(|settings_of| settings_of(&other.path)) {
+            if own.is_reader {
+                return Ok(None);
+            }
+            engine.environment = own.environment;
+            options.automatic = own.automatic;
+        }
+        if !other.is_gone {
+            return engine.observe_in(engine.open_or_init(&other.path)?, report, &options).map(Some);
+        }
+        // It went while a tool of the session was at work, which is a gap and the tool's doing; after that, nothing more
+        // happens there than that what is open ends.
+        let workspace = engine.open(&other.path)?;
+        let is_at_work = workspace.store.open_steps()?.iter().any(|row| row.step.at.session == *session);
+        let is_open = workspace.store.last_turn(session)?.is_some_and(|row| row.ending.is_none());
+        if !is_at_work && !is_open {
+            return Ok(None);
+        }
+        options.automatic &= is_at_work;
+        options.along &= !is_at_work;
+        engine.observe_in(workspace, report, &options).map(Some)
     }
 
     /// Observes in one workspace. Where its database was made anew in the meantime, as happens when several hooks meet
@@ -102,14 +160,13 @@ impl Engine {
         &self,
         mut workspace: Workspace,
         report: &Report,
-        elsewhere: Option<&Elsewhere>,
         options: &ObserveOptions<'_>,
     ) -> Result<(Workspace, Observed), ObserveError> {
         const TIMES: usize = 4;
         let mut times = 0;
         loop {
             times += 1;
-            match workspace.observe(report, &ObserveOptions { elsewhere: elsewhere.cloned(), ..options.again() }) {
+            match workspace.observe(report, options) {
                 Err(CaptureError::Store(StoreError::Replaced)) if times < TIMES => {
                     let path = workspace.path().to_owned();
                     workspace = self.open(&path)?;
@@ -181,6 +238,9 @@ impl ObserveOptions<'_> {
             embedded: self.embedded,
             elsewhere: None,
             place: None,
+            settings_of: self.settings_of,
+            along: false,
+            also: &[],
         }
     }
 }
@@ -250,7 +310,8 @@ impl Tool {
 }
 
 impl Workspace {
-    /// Begins a session, or goes on with one of the same id, and captures.
+    /// Begins a session, or goes on with one of the same id, and captures. It captures this workspace alone: worktrees inside
+    /// of it are workspaces of their own, which [`Engine::observe`] finds and a session like this does not.
     ///
     /// # Errors
     /// Where it cannot be recorded.
@@ -259,7 +320,7 @@ impl Workspace {
             LiveSession { workspace: self, agent: agent.to_owned(), id: id.to_owned(), calls: Vec::new() };
         session.report(Event::SessionStarted { source: None })?;
         let (session_id, workspace) = (session.id(), &session.workspace);
-        workspace.home.note_session(&session_id, &workspace.record.id)?;
+        workspace.home.note_session(&session_id, &workspace.record.id, false)?;
         Ok(session)
     }
 

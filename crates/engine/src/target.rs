@@ -199,6 +199,10 @@ impl Workspace {
             };
         }
         all.retain(|row| row.session.rank != Rank::Deleted);
+        // One that works elsewhere is meant only where nobody works here.
+        if all.iter().any(|row| !row.session.along) {
+            all.retain(|row| !row.session.along);
+        }
         let live: Vec<String> =
             all.iter().filter(|row| self.is_live(row)).map(|row| row.session.id.short().to_owned()).collect();
         if live.len() > 1 && !self.environment.guesses_session {

@@ -195,6 +195,7 @@ mod tests {
             origin: Some(origin),
             rank: Rank::Plain,
             kept: None,
+            along: false,
         };
         writer.record(Record::Session(branch)).unwrap();
         writer.commit(false, false).unwrap();

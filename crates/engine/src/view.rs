@@ -186,9 +186,12 @@ pub struct Observed {
     /// The worktrees in this workspace that the capture found: each is a workspace of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_readable")]
     pub worktrees: Vec<PathBuf>,
-    /// Whether that is for want of time: reading ahead lets the next capture get further.
+    /// Whether the gap is for want of time: reading ahead lets the next capture get further.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub out_of_time: bool,
+    /// The session works elsewhere, and this workspace is only captured along.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub along: bool,
     /// What the agent and its user should know at a prompt, where anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,

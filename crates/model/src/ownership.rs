@@ -8,6 +8,8 @@
 //! - `window`: the file changed while the window of one tool that does not say what it writes, such as a shell, was
 //!   open and no other.
 //! - Found while no window was open: the user's own.
+//! - A shell of a session that works here goes before one of a session that works elsewhere, such as in the folder around
+//!   this worktree: two agents side by side in worktrees of one repository hardly write into each other's.
 //! - Whoever looks while a tool of another session is at work cannot know that it still is. What is in doubt for that
 //!   reason alone is settled by the tool's own after event ([`settles`]).
 //! - Nobody reports a user who saves a file while a shell runs. Where the user was the last to change that file, both
@@ -154,6 +156,8 @@ pub struct Window {
     pub closed: Option<i64>,
     /// The tool has returned and may still write.
     pub background: bool,
+    /// Its session works elsewhere, and this workspace is only captured along.
+    pub along: bool,
 }
 
 /// The opening of a window whose beginning nobody heard of.
@@ -225,7 +229,10 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
         _ => return unsure(&naming, naming.iter().any(|w| is_vague(w) && !ended_now(w))),
     }
 
-    let silent: Vec<&Window> = open.iter().copied().filter(|w| !w.says).collect();
+    let mut silent: Vec<&Window> = open.iter().copied().filter(|w| !w.says).collect();
+    if silent.iter().any(|window| !window.along) {
+        silent.retain(|window| !window.along);
+    }
     match silent[..] {
         [] if open.is_empty() => Owner::You,
         // A tool that says what it writes, and something else changed: a hook of its own, or the user.
@@ -286,7 +293,12 @@ mod tests {
             late: false,
             closed: None,
             background: false,
+            along: false,
         }
+    }
+
+    fn along(window: Window) -> Window {
+        Window { along: true, ..window }
     }
 
     fn edit(at: StepRef, opened: i64, path: &str) -> Window {
@@ -674,6 +686,17 @@ mod tests {
             });
             assert_eq!(settled.as_deref().unwrap_or("never"), expected, "{story}");
         }
+    }
+
+    #[test]
+    fn a_shell_of_who_works_here_goes_before_one_of_who_works_elsewhere() {
+        let (here, there) = (shell(step(1, 1, 1), 10), along(shell(step(2, 1, 1), 5)));
+        let after = Moment::After(step(1, 1, 1));
+        assert_eq!(who(12, false, &[there.clone(), here.clone()], &after), "window 1.1.1");
+        assert_eq!(who(12, false, &[along(here.clone()), there.clone()], &after), "unsure 1.1.1 2.1.1 you");
+        // Before the shell here was open, it was the other one.
+        assert_eq!(who(7, false, &[there.clone(), here], &Moment::After(step(2, 1, 1))), "window 2.1.1");
+        assert_eq!(who(7, false, &[there], &Moment::After(step(2, 1, 1))), "window 2.1.1");
     }
 
     #[test]

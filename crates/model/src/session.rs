@@ -37,6 +37,14 @@ pub struct Session {
     /// Its transcript as the store keeps it, where it came from another machine or its file was put in the trash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptTranscript>,
+    /// It works elsewhere, and this workspace is only captured along with those: no folder that it reported from, no file
+    /// that a tool of it named and no change that is known to be its own is in here.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub along: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A transcript in the store.

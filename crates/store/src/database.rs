@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 8;
+pub(crate) const VERSION: i64 = 9;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 14] = [
@@ -78,7 +78,7 @@ CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
 CREATE TABLE sessions(
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, agent TEXT NOT NULL, agent_id TEXT NOT NULL, name TEXT, transcript TEXT,
   started_at INTEGER NOT NULL, origin TEXT, rank TEXT NOT NULL, kept TEXT, ended_at INTEGER, heard INTEGER NOT NULL,
-  last_seq INTEGER NOT NULL, last_at INTEGER NOT NULL
+  last_seq INTEGER NOT NULL, last_at INTEGER NOT NULL, along INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE turns(
   key TEXT PRIMARY KEY, session TEXT NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL, prompt TEXT,

@@ -50,6 +50,20 @@ fn is_it(recorded: &RootIdentity, folder: &RootIdentity, at_its_place: impl FnOn
         && at_its_place().is_none_or(|there| !there.is_same(recorded) || there.device == folder.device)
 }
 
+/// A workspace that is noted for a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotedWorkspace {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Only captured along with one that the session works in.
+    pub along: bool,
+}
+
+/// What stands after the id of a workspace that is captured along.
+const ALONG: &str = " along";
+
 impl Home {
     /// A home at a path, which need not exist yet.
     pub fn new(path: PathBuf) -> Self {
@@ -138,18 +152,36 @@ impl Home {
 
     /// The workspaces that a session works in, with where they are.
     pub fn workspaces_of(&self, session: &SessionId) -> Vec<(WorkspaceId, PathBuf)> {
-        let Ok(ids) = std::fs::read_to_string(self.session(session)) else { return Vec::new() };
-        let mut seen = std::collections::HashSet::new();
-        let ids = ids.lines().filter(|line| seen.insert(*line)).filter_map(|line| line.parse().ok());
-        ids.filter_map(|id| self.known(&id).map(|known| (id, known.path))).collect()
+        let all = self.all_workspaces_of(session).into_iter().filter(|noted| !noted.along);
+        all.map(|noted| (noted.id, noted.path)).collect()
     }
 
-    /// Notes that a session works in a workspace. Like the paths this only helps finding: each store has the session's
-    /// records of its own.
-    pub fn note_session(&self, session: &SessionId, workspace: &WorkspaceId) -> Result<(), StoreError> {
+    /// The workspaces that a session works in, and those that are captured along with them.
+    pub fn all_workspaces_of(&self, session: &SessionId) -> Vec<NotedWorkspace> {
+        let Ok(lines) = std::fs::read_to_string(self.session(session)) else { return Vec::new() };
+        let mut all: Vec<(WorkspaceId, bool)> = Vec::new();
+        for line in lines.lines() {
+            let (id, along) = match line.strip_suffix(ALONG) {
+                Some(id) => (id, true),
+                None => (line, false),
+            };
+            let Ok(id) = id.parse() else { continue };
+            match all.iter_mut().find(|(other, _)| *other == id) {
+                Some((_, both)) => *both &= along,
+                None => all.push((id, along)),
+            }
+        }
+        let noted = |(id, along)| self.known(&id).map(|known| NotedWorkspace { id, path: known.path, along });
+        all.into_iter().filter_map(noted).collect()
+    }
+
+    /// Notes that a session works in a workspace, or that this is captured along. Like the paths this only helps finding:
+    /// each store has the session's records of its own.
+    pub fn note_session(&self, session: &SessionId, workspace: &WorkspaceId, along: bool) -> Result<(), StoreError> {
         let path = self.session(session);
         let noted = std::fs::read_to_string(&path).unwrap_or_default();
-        if noted.lines().any(|line| line == workspace.as_str()) {
+        let line = format!("{workspace}{}", if along { ALONG } else { "" });
+        if noted.lines().any(|noted| noted == line) {
             return Ok(());
         }
         if let Some(folder) = path.parent() {
@@ -158,8 +190,8 @@ impl Home {
         // Appended and not written anew: hooks of several workspaces note themselves at once, and a line that comes
         // twice does no harm.
         let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
-        let line = format!("{workspace}\n");
-        file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(StoreError::io("cannot write", &path))
+        file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+            .map_err(StoreError::io("cannot write", &path))
     }
 
     /// Notes that a session was told something; false where it was told before, or where that cannot be noted: what is

@@ -36,7 +36,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 pub use archive::{Archive, ArchiveError, ArchiveTotals, ArchiveWriter, Manifest};
 pub use error::StoreError;
-pub use home::{Home, Known};
+pub use home::{Home, Known, NotedWorkspace};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
 pub use query::{ChainLink, CheckpointRow, OperationRow, OperationState};
 pub use search::Hit;

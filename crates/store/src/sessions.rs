@@ -89,8 +89,9 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             // A branch has not said anything yet, and nobody is at it until somebody goes there.
             let heard = s.origin.is_none();
             db.prepare_cached(
-                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?12, NULL, ?10, ?11, ?7)
-                 ON CONFLICT(id) DO UPDATE SET name = ?5, transcript = ?6, origin = ?8, rank = ?9, kept = ?12",
+                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?12, NULL, ?10, ?11, ?7, ?13)
+                 ON CONFLICT(id) DO UPDATE
+                 SET name = ?5, transcript = ?6, origin = ?8, rank = ?9, kept = ?12, along = ?13",
             )?
             .execute(params![
                 s.id.as_str(),
@@ -104,7 +105,8 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
                 s.rank.as_str(),
                 heard,
                 if heard { seq } else { 0 },
-                s.kept.as_ref().map(serde_json::to_string).transpose().map_err(to_sql)?
+                s.kept.as_ref().map(serde_json::to_string).transpose().map_err(to_sql)?,
+                s.along
             ])?;
         }
         Record::Turn(t) => {
@@ -337,7 +339,7 @@ fn kind_word(kind: ChangeKind) -> &'static str {
 
 const GAP: &str = "SELECT seq, session, turn, step, cause, reason, at FROM gaps";
 const SESSION: &str = "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at, origin, rank, heard, \
-     kept      FROM sessions";
+     kept, along FROM sessions";
 const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
 /// Asked at every event: an index of its own answers it.
 const CALLED: &str = "WHERE session = ?1 AND prompt_id = ?2 ORDER BY key DESC LIMIT 1";
@@ -695,6 +697,7 @@ fn session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             rank: Rank::from_word(&rank)
                 .ok_or_else(|| rusqlite::Error::InvalidColumnType(10, rank, rusqlite::types::Type::Text))?,
             kept: kept.map(|k| serde_json::from_str(&k)).transpose().map_err(from_sql)?,
+            along: row.get(13)?,
         },
         ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
         last_seq: row.get::<_, i64>(7)? as u64,

@@ -376,7 +376,8 @@ fn check_log(checks: &mut Checks) {
     };
     let end = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(END_OF_LOG)..]).into_owned();
     let lines: Vec<&str> = end.lines().collect();
-    let went_wrong = |line: &&&str| line.contains("ms gap: ") || line.contains("ms error: ");
+    // What went wrong in another workspace of the session stands after its path.
+    let went_wrong = |line: &&&str| ["ms gap: ", "ms error: ", ": gap: "].iter().any(|mark| line.contains(mark));
     let wrong = lines.iter().filter(went_wrong).count() as u64;
     match lines.iter().rev().find(went_wrong) {
         None => {

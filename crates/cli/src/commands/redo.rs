@@ -60,7 +60,11 @@ pub fn take_back(
     way: &Way,
 ) -> Result<ExitCode, Failure> {
     let done = operate::carry_out(console, workspace, &Act::Redo(options), way, |_, _| {})?;
-    let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
+    let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
+    if outcome.operation.is_none() {
+        // Nothing was taken back that could be taken back elsewhere too.
+        outcome.other_workspaces.clear();
+    }
     let names = Names::of(&workspace.sessions()?.sessions);
     let of = taken_back(workspace, &outcome, &names)?;
     console.print(&outcome, |out, look| write(out, look, &outcome, &of))?;

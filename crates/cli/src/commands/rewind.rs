@@ -11,9 +11,9 @@ use piton_engine::{Plan, RewindOptions, Workspace};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
-use crate::environment::Surroundings;
+use crate::environment::{self, Surroundings};
 use crate::error::Failure;
-use crate::escape::{escape, escape_path};
+use crate::escape::{escape, escape_path, quoted};
 use crate::operate::{self, Act, GoArgs, How};
 use crate::outcome;
 use crate::owners::Names;
@@ -143,7 +143,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let act = Act::Rewind { target: args.target.clone(), options };
     let done = operate::carry_out(console, &mut workspace, &act, &way, |console, plan| {
         if args.all_workspaces {
-            show_others(&surroundings, plan, &args.elsewhere(), console);
+            show_others(plan, &args.elsewhere(), console);
         }
     })?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
@@ -155,7 +155,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         // A turn that was interrupted here was so everywhere.
         let interrupted = args.go.interrupted || !outcome.interrupted.is_empty();
         let options = RewindOptions { interrupted, ..args.elsewhere() };
-        outcome.also = rewind_others(&surroundings, &outcome, target, &options);
+        outcome.also = rewind_others(&outcome, target, &options);
     }
     let outcome = outcome;
     console.print(&outcome, |out, look| match &target {
@@ -166,6 +166,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions));
         if outcome.operation.is_some() {
             console.say("`piton redo` takes it back");
+        }
+        let done = |also: &&Also| also.outcome.as_ref().is_some_and(|outcome| outcome.operation.is_some());
+        for also in outcome.also.iter().filter(done) {
+            console.say(format!("`{}` takes it back there", redo_there(&also.workspace)));
         }
     }
     conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")?;
@@ -180,6 +184,7 @@ impl Args {
             only_session: self.only_session,
             unsure: self.unsure,
             settle: self.settle.settle(),
+            git: self.git,
             // The conversation is one, and goes back here.
             scope: Some(Scope::Code),
             ..RewindOptions::default()
@@ -213,9 +218,9 @@ impl Args {
 }
 
 /// Shows what would be done in the other workspaces of the session, before anybody is asked.
-fn show_others(surroundings: &Surroundings, plan: &PlanView, options: &RewindOptions, console: &mut Console) {
+fn show_others(plan: &PlanView, options: &RewindOptions, console: &mut Console) {
     let plan_there = |path: &Path| -> Result<Plan, String> {
-        let other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
+        let other = open_other(path)?;
         let Some(target) = &plan.target else { return Err("a rewind without a target".to_owned()) };
         let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
@@ -235,14 +240,9 @@ fn show_others(surroundings: &Surroundings, plan: &PlanView, options: &RewindOpt
 }
 
 /// The same rewind in the other workspaces of the session. What goes wrong in one does not keep the others from it.
-fn rewind_others(
-    surroundings: &Surroundings,
-    outcome: &OperationOutcome,
-    target: &CheckpointView,
-    options: &RewindOptions,
-) -> Vec<Also> {
+fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &RewindOptions) -> Vec<Also> {
     let rewind = |path: &Path| -> Result<OperationOutcome, String> {
-        let mut other = surroundings.engine.open(path).map_err(|error| error.to_string())?;
+        let mut other = open_other(path)?;
         let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
         other.rewind_now(target.id.as_str(), options).map_err(|error| error.to_string())
@@ -254,6 +254,17 @@ fn rewind_others(
             Err(error) => Also { workspace: path.clone(), outcome: None, error: Some(error) },
         })
         .collect()
+}
+
+/// The command that takes back the last operation in another workspace.
+fn redo_there(workspace: &Path) -> String {
+    format!("piton redo --workspace {}", quoted(workspace))
+}
+
+/// Another workspace of the session, by its own settings.
+fn open_other(path: &Path) -> Result<Workspace, String> {
+    let engine = environment::engine_for(path).map_err(|failure| failure.message())?;
+    engine.open(path).map_err(|error| error.to_string())
 }
 
 /// The rewind in one line.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
 
 use piton_agents::{Event, Report, ToolCall};
+use piton_engine::model::SessionId;
 use piton_engine::view::{CheckpointView, Observed};
-use piton_engine::{CaptureError, Engine, ObserveOptions, Workspace};
+use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, ObservedElsewhere, OwnSettings};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::{Handle, Signals};
@@ -17,9 +18,9 @@ use crate::args::Global;
 use crate::console::Console;
 use crate::environment::{self, Surroundings};
 use crate::error::Failure;
-use crate::escape::escape;
+use crate::escape::{escape, escape_path, quoted};
 use crate::words::changes;
-use crate::{agent_files, settings};
+use crate::{agent_files, hook, settings};
 
 /// Run a command as a session of one turn
 ///
@@ -105,25 +106,36 @@ enum How {
     NotRun(io::Error),
 }
 
-/// A session in the workspace.
+/// A session in the workspace that the command runs in, and in every worktree inside of it.
 struct Session {
-    workspace: Workspace,
+    engine: Engine,
+    place: EventPlace,
+    cwd: PathBuf,
     id: String,
     call: ToolCall,
-    /// The state before the command.
-    before: CheckpointView,
+    /// The state before the command in each workspace, the one that it runs in first.
+    before: Vec<(PathBuf, CheckpointView)>,
 }
 
 impl Session {
     /// Captures, as an agent's prompt and tool do.
     fn begin(args: &Args, global: &Global, console: &mut Console) -> Result<Self, Failure> {
-        let folder = Surroundings::read(global)?.folder()?;
-        let (settings, mistakes) = settings::load_leniently(Some(&folder));
+        let surroundings = Surroundings::read(global)?;
+        let (cwd, place) = match &global.workspace {
+            Some(_) => {
+                let root = surroundings.folder()?;
+                (root.clone(), EventPlace { root, left_out: None })
+            }
+            // The same rules as for an agent that begins here.
+            None => (surroundings.here.clone(), surroundings.engine.event_place(&surroundings.here, &[])?),
+        };
+        if let Some(left_out) = &place.left_out {
+            return Err(Failure::user(hook::unprotected_note(left_out, &place.root)));
+        }
+        let (settings, mistakes) = settings::load_leniently(Some(&place.root));
         for mistake in mistakes {
             console.say(format!("{} {mistake}", console.talk.paint.warn("note:")));
         }
-        let engine: Engine = environment::engine(Some(&settings))?;
-        let workspace = engine.open_or_init(&folder)?;
         let line = command_line(&args.command);
         let call = ToolCall {
             id: Some("run".into()),
@@ -132,17 +144,16 @@ impl Session {
             command: Some(line.chars().take(4000).collect()),
             ..ToolCall::default()
         };
-        let id = random_id()?;
-        let first = Event::SessionStarted { source: None };
-        let mut begun = Opening { workspace, id };
-        let session = begun.must(first)?.session;
+        let engine = environment::engine(Some(&settings))?;
+        let mut begun = Self { engine, place, cwd, id: random_id()?, call: call.clone(), before: Vec::new() };
+        let session = SessionId::of(AGENT, &begun.id);
+        begun.must(Event::SessionStarted { source: None })?;
         if let Some(name) = &args.name {
-            begun.workspace.name_session(&session, name)?;
+            begun.engine.open(&begun.place.root)?.name_session(&session, name)?;
         }
-        let prompt = begun.must(Event::Prompt { text: line })?;
-        begun.must(Event::BeforeTool(call.clone()))?;
-        let before = prompt.checkpoint.ok_or_else(|| Failure::bug("a capture made no checkpoint"))?;
-        Ok(Self { workspace: begun.workspace, id: begun.id, call, before })
+        begun.before = begun.must(Event::Prompt { text: line })?;
+        begun.must(Event::BeforeTool(call))?;
+        Ok(begun)
     }
 
     /// Captures again, and says what changed. The command has run, so nothing here is a failure of it.
@@ -164,57 +175,78 @@ impl Session {
             let _ = self.observe(event);
         }
         let note = console.talk.paint.warn("note:");
-        match after {
-            Ok(Observed { checkpoint: Some(checkpoint), .. }) => {
-                let id = self.before.id.short();
-                console.say(match checkpoint.changes.is_empty() {
-                    true => "piton: no changes".to_owned(),
-                    false => format!("piton: {} · piton rewind {id} takes it back", changes(&checkpoint.changes)),
-                });
-            }
-            Ok(Observed { gap, .. }) => {
-                let why = gap.unwrap_or_default();
-                console.say(format!("{note} what the command changed was not captured: {}", escape(&why)));
-            }
-            Err(error) => {
-                let why = error.to_string();
-                console.say(format!("{note} what the command changed was not captured: {}", escape(&why)));
-            }
+        let after = after.unwrap_or_else(|error| vec![(self.place.root.clone(), Err(error))]);
+        let mut has_changed = false;
+        let mut is_missing = false;
+        for (path, observed) in after {
+            let is_first = path == self.place.root;
+            let (place, there) = match is_first {
+                true => (String::new(), String::new()),
+                false => (format!(" in {}", escape_path(&path)), format!(" --workspace {}", quoted(&path))),
+            };
+            let why = match observed {
+                Ok(Observed { checkpoint: Some(checkpoint), .. }) => {
+                    if !checkpoint.changes.is_empty() {
+                        has_changed = true;
+                        // A worktree that the command made has no state before it.
+                        let before = self.before.iter().find(|(before, _)| *before == path);
+                        let way = before
+                            .map(|(_, before)| format!(" · piton rewind {}{there} takes it back", before.id.short()));
+                        let what = changes(&checkpoint.changes);
+                        console.say(format!("piton: {what}{place}{}", way.unwrap_or_default()));
+                    }
+                    continue;
+                }
+                Ok(Observed { gap, .. }) => gap.unwrap_or_default(),
+                Err(error) => error.to_string(),
+            };
+            is_missing = true;
+            console.say(format!("{note} what the command changed{place} was not captured: {}", escape(&why)));
+        }
+        if !has_changed && !is_missing {
+            console.say("piton: no changes".to_owned());
         }
     }
 
-    fn observe(&mut self, event: Event) -> Result<Observed, CaptureError> {
-        observe(&mut self.workspace, &self.id, event)
-    }
-}
-
-/// A session whose first captures must work.
-struct Opening {
-    workspace: Workspace,
-    id: String,
-}
-
-impl Opening {
-    fn must(&mut self, event: Event) -> Result<Observed, Failure> {
-        let observed = observe(&mut self.workspace, &self.id, event)?;
-        match observed.gap {
-            Some(reason) => Err(Failure::user(reason)),
-            None => Ok(observed),
+    /// Observes, and fails where anything that the command may change is not captured.
+    fn must(&self, event: Event) -> Result<Vec<(PathBuf, CheckpointView)>, Failure> {
+        let mut captured = Vec::new();
+        for (path, observed) in self.observe(event)? {
+            let observed = observed?;
+            match (observed.checkpoint, observed.gap) {
+                (_, Some(reason)) => return Err(Failure::user(reason)),
+                (Some(checkpoint), None) => captured.push((path, checkpoint)),
+                (None, None) => return Err(Failure::bug("a capture made no checkpoint")),
+            }
         }
+        Ok(captured)
     }
-}
 
-fn observe(workspace: &mut Workspace, id: &str, event: Event) -> Result<Observed, CaptureError> {
-    let report = Report {
-        agent: AGENT.to_owned(),
-        session: id.to_owned(),
-        cwd: Some(workspace.path().to_owned()),
-        transcript: None,
-        prompt_id: None,
-        subagent: None,
-        event,
-    };
-    workspace.observe(&report, &ObserveOptions { embedded: true, ..ObserveOptions::default() })
+    /// What came of an event in each workspace, the one that the command runs in first.
+    fn observe(&self, event: Event) -> Result<Vec<ObservedElsewhere>, ObserveError> {
+        let report = Report {
+            agent: AGENT.to_owned(),
+            session: self.id.clone(),
+            cwd: Some(self.cwd.clone()),
+            transcript: None,
+            prompt_id: None,
+            subagent: None,
+            event,
+        };
+        let settings_of = |other: &Path| OwnSettings {
+            environment: environment::environment(Some(&settings::load_leniently(Some(other)).0)),
+            automatic: true,
+            is_reader: false,
+        };
+        let options = ObserveOptions {
+            embedded: true,
+            place: Some(&self.place),
+            settings_of: Some(&settings_of),
+            ..ObserveOptions::default()
+        };
+        let (first, others) = self.engine.observe(&report, &options)?;
+        Ok([(self.place.root.clone(), Ok(first))].into_iter().chain(others).collect())
+    }
 }
 
 /// The command as somebody would type it.

@@ -48,6 +48,9 @@ const WRITERS: [&str; 3] = ["undo", "rewind", "redo"];
 /// Flags that say themselves how a command goes.
 const HOW: [&str; 4] = ["--preview", "--yes", "-y", "--careful"];
 
+/// Rewinds workspaces that nobody sees in here.
+const ALL_WORKSPACES: &str = "--all-workspaces";
+
 const HELP: &str = "\
 /piton undo                takes back the last turn and keeps what you did since
 /piton undo last 2         the last two changes; also t3, t3.2, 4 7 (numbers of changes), all, --path src
@@ -92,6 +95,10 @@ pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &
         let text = format!("piton: `{}` cannot be used in here; nothing was done\n\n{HELP}", escape(verb));
         return (Reply::Answer(text), "answered help".into());
     };
+    if verb == "rewind" && words.iter().any(|word| word == ALL_WORKSPACES) {
+        let text = format!("piton: `{ALL_WORKSPACES}` is for a terminal, which shows the plan first; nothing was done");
+        return (Reply::Answer(text), "answered nothing".into());
+    }
     let session = SessionId::of(&report.agent, &report.session);
     let arguments = arguments(verb, &words[1..], usual, &session);
     if WRITERS.contains(&verb) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use piton_engine::{EventPlace, LeftOut, ObserveError, OpenError};
 
-use crate::escape::escape_path;
+use crate::escape::{escape_path, quoted};
 use crate::skipped;
 
 /// The part of the log's line that says what is not captured.
@@ -17,7 +17,7 @@ pub fn warning(place: &EventPlace) -> Option<String> {
     let left_out = place.left_out.as_ref()?;
     let folder = escape_path(&left_out.folder);
     let way_out = match left_out.reason.is_none_or(|reason| reason.is_by_rule()) {
-        true => format!("; `piton init {folder}` makes it a workspace of its own"),
+        true => format!("; `piton init {}` makes it a workspace of its own", quoted(&left_out.folder)),
         false => String::new(),
     };
     let (root, why) = (escape_path(&place.root), why(left_out));

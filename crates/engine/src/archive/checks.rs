@@ -175,7 +175,7 @@ impl Check<'_> {
             self.archive.need_blob(&kept.blob, Some(kept.size))?;
         }
         // The path of a transcript is one of another machine, and what a person made of it there is theirs.
-        Ok(Session { transcript: None, rank: Rank::Plain, ..session })
+        Ok(Session { transcript: None, rank: Rank::Plain, along: false, ..session })
     }
 
     /// The session that the archive is of. All others are those that it is a branch of, one after the other.

@@ -82,7 +82,7 @@ impl Workspace {
         // Those that others are branches of come first.
         for session in sessions.into_iter().rev() {
             let origin = session.origin.filter(|origin| all.sessions.contains(&origin.parent));
-            let session = Session { transcript: None, kept: None, rank: Rank::Plain, origin, ..session };
+            let session = Session { transcript: None, kept: None, rank: Rank::Plain, origin, along: false, ..session };
             all.records.push(Record::Session(session));
         }
         all.records.extend(items.into_iter().map(|(_, record)| record));

@@ -173,8 +173,11 @@ impl<'w> Past<'w> {
     ) -> Result<Owner, StoreError> {
         let store = &self.workspace.store;
         let steps = store.steps_ended_since(parent.seq)?.into_iter().chain(store.open_steps()?);
-        let windows: Vec<Window> =
-            steps.filter(|step| step.seq < row.seq).map(|step| window_of(&step, parent.seq)).collect();
+        let mut windows: Vec<Window> = Vec::new();
+        for step in steps.filter(|step| step.seq < row.seq) {
+            let along = store.session(&step.step.at.session)?.is_some_and(|row| row.session.along);
+            windows.push(window_of(&step, parent.seq, along));
+        }
         let moment = match (&row.checkpoint.place, row.checkpoint.cause) {
             (Some(place), Cause::AfterTool) => Moment::After(StepRef {
                 session: place.session.clone(),

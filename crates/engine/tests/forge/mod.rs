@@ -101,6 +101,7 @@ pub fn session(agent_id: &str) -> Session {
         origin: None,
         rank: Rank::Plain,
         kept: None,
+        along: false,
     }
 }
 

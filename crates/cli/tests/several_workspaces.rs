@@ -1,0 +1,260 @@
+//! One session in several workspaces: each goes by its own settings, each is captured, and no command says or does less or
+//! more than what was asked for in the others.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use piton_testkit::{Scene, both, git};
+use serde_json::{Value, json};
+
+const PITON: &str = env!("CARGO_BIN_EXE_piton");
+
+/// A repository with a worktree `w1` inside.
+fn with_a_worktree() -> (Scene, PathBuf, PathBuf) {
+    let scene = Scene::new(PITON);
+    let ws = scene.world.ws();
+    repository(&ws);
+    git(&ws, &["worktree", "add", "-q", "w1"]);
+    let worktree = ws.join("w1");
+    (scene, ws, worktree)
+}
+
+fn repository(folder: &Path) {
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    std::fs::write(folder.join("src/a"), "a\n").unwrap();
+    std::fs::write(folder.join("b"), "b\n").unwrap();
+    git(folder, &["init", "-q"]);
+    git(folder, &["add", "-A"]);
+    git(folder, &["commit", "-qm", "c"]);
+}
+
+/// Reports an event; what the user sees of it.
+#[track_caller]
+fn report(scene: &Scene, session: &str, cwd: &Path, event: &str, more: Value) -> Option<String> {
+    let mut body = json!({ "event": event, "session": session, "cwd": cwd });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let done = scene.send(&["hook", "generic"], body.to_string().as_bytes());
+    assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0), "{}", both(&done));
+    let reply: Option<Value> = serde_json::from_slice(&done.stdout).ok();
+    reply.and_then(|reply| Some(reply["line"].as_str().or(reply["answer"].as_str())?.to_owned()))
+}
+
+/// A turn in which a shell runs a command; all that the user sees of it.
+#[track_caller]
+fn turn(scene: &Scene, session: &str, cwd: &Path, number: u32, command: &str) -> String {
+    let id = format!("p{number}");
+    let call = json!({ "turn": id, "tool": "shell", "call": format!("{session}{number}"), "command": command });
+    let prompt = json!({ "turn": id, "text": format!("prompt {number}") });
+    let mut seen: Vec<String> = report(scene, session, cwd, "prompt", prompt).into_iter().collect();
+    seen.extend(report(scene, session, cwd, "before-tool", call.clone()));
+    assert!(Command::new("sh").args(["-c", command]).current_dir(cwd).status().unwrap().success());
+    seen.extend(report(scene, session, cwd, "after-tool", call));
+    seen.extend(report(scene, session, cwd, "turn-ended", json!({ "turn": id })));
+    seen.join("\n")
+}
+
+/// Runs piton in a folder.
+fn piton(scene: &Scene, folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let path = std::env::var_os("PATH").unwrap();
+    let done = scene.piton(args).current_dir(folder).env("PATH", path).output().unwrap();
+    (done.status.code(), both(&done))
+}
+
+fn text(path: PathBuf) -> String {
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_settings_of_one_workspace_do_not_hold_in_another() {
+    for (settings, sees) in [
+        ("[capture]\nsize-limit = \"1\"\n", "leaves out files over 1"),
+        ("[capture]\nautomatic = false\n", "switches automatic captures off"),
+        ("[tools]\nreaders = [\"shell\"]\n", ""),
+    ] {
+        let scene = Scene::new(PITON);
+        let (one, two) = (scene.world.ws(), scene.world.base().join("two"));
+        repository(&one);
+        repository(&two);
+        turn(&scene, "s", &one, 1, "true");
+        std::fs::create_dir(two.join(".piton")).unwrap();
+        std::fs::write(two.join(".piton/config.toml"), settings).unwrap();
+        std::fs::write(one.join("src/mine"), "precious\n").unwrap();
+        let seen = turn(&scene, "s", &two, 2, &format!("rm -rf {}/src", one.display()));
+        assert!(seen.contains(sees), "{settings}: {seen}");
+        let (code, said) = piton(&scene, &one, &["rewind", "t2", "--yes"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(text(one.join("src/mine")), "precious\n", "{settings}: {said}");
+    }
+}
+
+#[test]
+fn a_command_is_run_by_the_rules_for_agents() {
+    let (scene, ws, worktree) = with_a_worktree();
+    std::fs::write(ws.join(".gitignore"), "ign/\n").unwrap();
+    std::fs::create_dir(ws.join("ign")).unwrap();
+    std::fs::write(ws.join("ign/f"), "precious\n").unwrap();
+    let (code, said) = piton(&scene, &ws.join("ign"), &["run", "--", "rm", "f"]);
+    assert!(code == Some(0) && said.contains("1 deleted"), "{said}");
+    piton(&scene, &ws.join("ign"), &["undo", "--yes"]);
+    assert_eq!(text(ws.join("ign/f")), "precious\n");
+
+    let (code, said) = piton(&scene, &ws, &["run", "--", "rm", "-rf", "w1/src"]);
+    let (command, folder) = (said.split("piton rewind ").nth(1).unwrap_or_default(), worktree.display().to_string());
+    assert!(code == Some(0) && said.contains(&format!("1 deleted in {folder}")), "{said}");
+    let target = command.split(' ').next().unwrap();
+    let (code, said) = piton(&scene, &ws, &["rewind", target, "--workspace", &folder, "--yes"]);
+    assert_eq!(code, Some(0), "what the hint says is so: {said}");
+    assert_eq!(text(worktree.join("src/a")), "a\n");
+    assert!(piton(&scene, &ws, &["run", "--", "true"]).1.contains("no changes"));
+}
+
+#[test]
+fn an_undo_never_passes_over_a_later_turn_that_changed_another_workspace() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "s", &ws, 1, "echo precious >important");
+    turn(&scene, "s", &ws, 2, "echo two >w1/b");
+    let (code, said) = piton(&scene, &ws, &["undo", "--yes"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("turn 2 is the last that changed files") && said.contains("piton undo t1"), "{said}");
+    let answer = report(&scene, "s", &ws, "prompt", json!({ "turn": "p3", "text": "/piton undo" })).unwrap();
+    assert!(answer.contains("turn 2 is the last that changed files"), "{answer}");
+    assert_eq!((text(ws.join("important")), text(worktree.join("b"))), ("precious\n".into(), "two\n".into()));
+    // What the hint says is so.
+    piton(&scene, &ws, &["undo", "--yes", "--workspace", &worktree.display().to_string()]);
+    assert_eq!(text(worktree.join("b")), "b\n");
+    let (code, said) = piton(&scene, &ws, &["undo", "--yes"]);
+    assert!(code == Some(0) && !ws.join("important").exists(), "{said}");
+    // One that changed both says so.
+    turn(&scene, "s", &ws, 4, "echo four >b; echo four >w1/b");
+    let (_, said) = piton(&scene, &ws, &["undo", "--yes"]);
+    assert!(said.contains(&format!("also worked in {}", worktree.display())), "{said}");
+    assert_eq!((text(ws.join("b")), text(worktree.join("b"))), ("b\n".into(), "four\n".into()));
+}
+
+#[test]
+fn a_session_that_only_looks_in_does_not_take_a_worktree_over() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "main", &ws, 1, "true");
+    turn(&scene, "s2", &worktree, 1, "echo one >b");
+    turn(&scene, "s2", &worktree, 2, "echo two >b");
+    turn(&scene, "main", &ws, 2, "true");
+    let (code, said) = piton(&scene, &worktree, &["undo", "--yes"]);
+    assert!(code == Some(0) && text(worktree.join("b")) == "one\n", "{said}");
+    let (code, said) = piton(&scene, &worktree, &["rewind", "t1", "--yes"]);
+    assert!(code == Some(0) && text(worktree.join("b")) == "b\n", "{said}");
+    let (_, said) = piton(&scene, &ws, &["rewind", "t1", "--preview"]);
+    assert!(!said.contains("also worked in"), "it never worked there: {said}");
+    let (_, said) = piton(&scene, &worktree, &["status"]);
+    assert_eq!(said.matches("at work").count(), 1, "{said}");
+
+    // A shell outside is no reason to doubt what a shell in the worktree did there.
+    let call = json!({ "turn": "p3", "tool": "shell", "call": "long", "command": "npm test" });
+    report(&scene, "main", &ws, "prompt", json!({ "turn": "p3", "text": "test" }));
+    report(&scene, "main", &ws, "before-tool", call.clone());
+    turn(&scene, "s2", &worktree, 3, "echo three >b");
+    report(&scene, "main", &ws, "after-tool", call);
+    let (code, said) = piton(&scene, &worktree, &["undo", "--yes"]);
+    assert!(code == Some(0) && text(worktree.join("b")) == "b\n", "{said}");
+    // What it does there all the same is its own.
+    turn(&scene, "main", &ws, 4, "echo four >w1/b");
+    let (_, said) = piton(&scene, &ws, &["rewind", "t4", "--preview"]);
+    assert!(said.contains("also worked in"), "{said}");
+    let (code, said) = piton(&scene, &ws, &["rewind", "t4", "--all-workspaces", "--yes"]);
+    assert!(code == Some(0) && text(worktree.join("b")) == "b\n", "{said}");
+}
+
+#[test]
+fn a_worktree_that_a_tool_removes_is_a_gap_once_and_comes_back() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "s", &ws, 1, "echo precious >w1/new");
+    let seen = turn(&scene, "s", &ws, 2, "rm -rf w1");
+    assert!(seen.contains("w1 is gone"), "{seen}");
+    assert_eq!(turn(&scene, "s", &ws, 3, "true"), "", "told once");
+    let log = text(scene.world.base().join("home/hook.log"));
+    assert_eq!(log.matches("is gone").count(), 1, "{log}");
+    let (code, said) = piton(&scene, &ws, &["undo", "--yes"]);
+    let folder = worktree.display().to_string();
+    let way = format!("`piton rewind t2 --workspace {folder}` brings back what was there before it");
+    assert!(code == Some(1) && said.contains(&way), "{said}");
+    let (code, said) = piton(&scene, &ws, &["rewind", "t2", "--all-workspaces", "--yes"]);
+    assert!(code == Some(0) && said.contains("rewound"), "{said}");
+    assert_eq!(text(worktree.join("new")), "precious\n");
+}
+
+#[test]
+fn what_goes_wrong_in_another_workspace_is_said_and_ends_in_1() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "s", &ws, 1, "echo x >w1/b; echo x >b");
+    let store = scene.world.engine.open(&worktree).unwrap().store_folder().to_owned();
+    std::fs::rename(store.join("packs"), store.join("packs.away")).unwrap();
+    std::fs::write(store.join("packs"), "junk").unwrap();
+    let seen = turn(&scene, "s", &ws, 2, "true");
+    assert!(seen.contains("not captured") && seen.contains("w1"), "{seen}");
+    let (_, said) = piton(&scene, &ws, &["doctor"]);
+    assert!(said.contains("events went wrong"), "{said}");
+    let (code, said) = piton(&scene, &ws, &["rewind", "t1", "--all-workspaces", "--yes"]);
+    assert!(code == Some(1) && said.contains("not rewound"), "{said}");
+    assert_eq!((text(ws.join("b")), text(worktree.join("b"))), ("b\n".into(), "x\n".into()));
+}
+
+#[test]
+fn a_busy_worktree_does_not_hold_up_who_works_around_it() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "s", &ws, 1, "true");
+    let store = scene.world.engine.open(&worktree).unwrap().store_folder().to_owned();
+    let lock = std::fs::File::options().write(true).open(store.join("lock")).unwrap();
+    lock.lock().unwrap();
+    // Somebody is busy there for long; who waits for them captures it then, and who does not has a gap.
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let busy = std::thread::spawn(move || {
+        let _ = is_done.recv_timeout(std::time::Duration::from_secs(8));
+        drop(lock);
+    });
+    report(&scene, "s", &ws, "prompt", json!({ "turn": "p2", "text": "x" }));
+    drop(done);
+    busy.join().unwrap();
+    let log = text(scene.world.base().join("home/hook.log"));
+    let last = log.lines().last().unwrap();
+    assert!(last.contains("captured") && last.contains("gap"), "{last}");
+}
+
+#[test]
+fn all_workspaces_go_back_with_git_and_each_says_how_to_return() {
+    let (scene, ws, worktree) = with_a_worktree();
+    let commit = "git -c user.name=n -c user.email=e@x commit -qam";
+    turn(&scene, "s", &ws, 1, &format!("echo x >b; {commit} x; cd w1; echo x >b; {commit} x1"));
+    let (code, said) = piton(&scene, &ws, &["rewind", "t1", "--all-workspaces", "--git", "--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    for folder in [&ws, &worktree] {
+        assert_eq!(git(folder, &["log", "--format=%s"]), "c\n", "{said}");
+        assert_eq!(git(folder, &["status", "--short", "-uno"]), "");
+    }
+    let there = format!("piton redo --workspace {}", worktree.display());
+    assert!(said.contains(&format!("`{there}` takes it back there")), "{said}");
+    piton(&scene, &ws, &["redo", "--yes"]);
+    assert_eq!((text(ws.join("b")), text(worktree.join("b"))), ("x\n".into(), "b\n".into()));
+    piton(&scene, &ws, &["redo", "--yes", "--workspace", &worktree.display().to_string()]);
+    assert_eq!(text(worktree.join("b")), "x\n");
+    let answer =
+        report(&scene, "s", &ws, "prompt", json!({ "turn": "p2", "text": "/piton rewind t1 --all-workspaces" }));
+    assert!(answer.is_some_and(|answer| answer.contains("is for a terminal")));
+}
+
+#[test]
+fn a_file_that_a_tool_names_is_stored_in_its_own_workspace_alone() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "s", &ws, 1, "true");
+    let call = json!({ "turn": "p2", "tool": "Write", "call": "c", "paths": [ws.join("named")] });
+    report(&scene, "s", &ws, "prompt", json!({ "turn": "p2", "text": "x" }));
+    std::fs::write(ws.join("named"), "a text that is stored once").unwrap();
+    report(&scene, "s", &ws, "before-tool", call.clone());
+    report(&scene, "s", &ws, "after-tool", call);
+    let holds = |folder: &Path| {
+        let store = scene.world.engine.open(folder).unwrap().store_folder().join("packs/000001.pack");
+        std::fs::read(store).unwrap().windows(26).any(|bytes| bytes == b"a text that is stored once")
+    };
+    assert!(holds(&ws) && !holds(&worktree));
+}
