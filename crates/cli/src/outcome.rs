@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use piton_engine::model::SkipReason;
-use piton_engine::view::{OperationOutcome, PathView, SkippedView};
+use piton_engine::view::{OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView};
 use unicode_width::UnicodeWidthStr;
 
 use crate::console::{Console, Look};
@@ -66,7 +66,7 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
         return "nothing to do: what is there now was decided for".to_owned();
     }
     if !outcome.not_done.is_empty() {
-        return "nothing was done: what is left is not captured".to_owned();
+        return "nothing was done: what is left cannot be restored".to_owned();
     }
     if !outcome.unsure.is_empty() {
         return "nothing was done: what is left may be somebody else's".to_owned();
@@ -108,7 +108,7 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     let left: Vec<_> = left.map(|c| format!("{}: {}", escape_view(&c.path), c.why.describe())).collect();
     list(out, "left as they are, because in conflict", &left)?;
     let left: Vec<_> = outcome.not_done.iter().map(not_done).collect();
-    list(out, "not restored, because not captured", &left)?;
+    list(out, "not restored", &left)?;
     let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
     let shown = look.lines(ON_A_TERMINAL / 4);
     write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;
@@ -148,10 +148,19 @@ pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
     }
     let also = outcome.also.iter().filter_map(|also| also.outcome.as_ref());
     let is_damaged = |one: &SkippedView| one.reason == SkipReason::Damaged;
-    let is_whole = [outcome]
-        .into_iter()
-        .chain(also)
-        .all(|outcome| outcome.not_done.is_empty() && !outcome.skipped.iter().any(is_damaged));
+    let is_whole = |outcome: &OperationOutcome| {
+        let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
+        // What may be the user's own is left on purpose; but where nothing else was there, nothing was done.
+        let is_in_vain = outcome.operation.is_none() && !outcome.unsure.is_empty();
+        let is_unknown = |file: &OutsideView| file.act == OutsideAct::Unknown;
+        let is_left_outside = outcome.touched_outside && outcome.outside.iter().any(is_unknown);
+        outcome.not_done.is_empty()
+            && !outcome.skipped.iter().any(is_damaged)
+            && !is_open
+            && !is_in_vain
+            && !is_left_outside
+    };
+    let is_whole = [outcome].into_iter().chain(also).all(is_whole);
     if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 

@@ -101,7 +101,7 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
     write_outside(out, look, &plan.outside, plan.touches_outside, "`--outside`")?;
     write_commands(out, look, &plan.commands, around)?;
     if !plan.not_done.is_empty() {
-        writeln!(out, "{} not restored, because not captured:", paint.warn("warning:"))?;
+        writeln!(out, "{} not restored:", paint.warn("warning:"))?;
         let shown = shown.min(plan.not_done.len());
         plan.not_done[..shown].iter().try_for_each(|one| writeln!(out, "  {}", outcome::not_done(one)))?;
         write_rest(out, look, "  ", plan.not_done.len() - shown)?;

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use piton_testkit::{Scene, both, git};
+use piton_testkit::{Agent, Scene, both, git};
 use serde_json::Value;
 
 /// A file that was captured, and in whose place a pipe is now; another one that changed.
@@ -22,7 +22,7 @@ fn with_a_pipe() -> Scene {
 fn a_rewind_that_leaves_something_names_it_and_ends_in_1() {
     let scene = with_a_pipe();
     let preview = scene.ok(&["rewind", "before", "--preview"]);
-    assert!(preview.contains("warning: not restored, because not captured:\n  f (socket/pipe/device)"), "{preview}");
+    assert!(preview.contains("warning: not restored:\n  f (socket/pipe/device)"), "{preview}");
     let done = scene.run(&["rewind", "before", "--yes"]);
     assert_eq!(done.status.code(), Some(1), "{}", both(&done));
     let said = both(&done);
@@ -33,7 +33,7 @@ fn a_rewind_that_leaves_something_names_it_and_ends_in_1() {
     let done = scene.run(&["rewind", "before", "--yes"]);
     assert_eq!(done.status.code(), Some(1));
     let said = both(&done);
-    assert!(said.contains("nothing was done: what is left is not captured"), "{said}");
+    assert!(said.contains("nothing was done: what is left cannot be restored"), "{said}");
     assert!(!said.contains("already"), "{said}");
     let preview = scene.ok(&["rewind", "before", "--preview"]);
     assert!(preview.contains("nothing can be done") && !preview.contains("already"), "{preview}");
@@ -87,7 +87,7 @@ fn what_is_asked_for_by_its_path_and_not_captured_is_never_called_equal() {
         let done = scene.run(&["rewind", "before", "--path", path, "--yes"]);
         let said = both(&done);
         assert_eq!(done.status.code(), Some(1), "{said}");
-        assert!(said.contains("nothing was done: what is left is not captured") && said.contains(why), "{said}");
+        assert!(said.contains("nothing was done: what is left cannot be restored") && said.contains(why), "{said}");
         assert!(!said.contains("already"), "{said}");
     }
     // Beside a path that can be put back.
@@ -96,4 +96,20 @@ fn what_is_asked_for_by_its_path_and_not_captured_is_never_called_equal() {
     assert_eq!(done.status.code(), Some(1));
     assert!(both(&done).contains("1 restored; 1 path not restored"), "{}", both(&done));
     assert_eq!(std::fs::read_to_string(scene.world.path("wt/f")).unwrap(), "2");
+}
+
+#[test]
+fn where_nothing_could_be_done_the_exit_code_says_so() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("f", "1\n2\n3\n");
+    let agent = Agent::new(&scene.world, "s");
+    agent.edits("go", &["f"], |w| {
+        w.write("f", "1\nagent\n3\n");
+    });
+    scene.world.write("f", "1\nuser\n3\n");
+    let done = scene.run(&["undo", "--partial", "--yes"]);
+    let said = both(&done);
+    assert!(said.contains("everything is in conflict") && done.status.code() == Some(1), "{said}");
+    let done = scene.run(&["undo", "--conflict", "ours", "--yes"]);
+    assert_eq!(done.status.code(), Some(0), "decided for: {}", both(&done));
 }

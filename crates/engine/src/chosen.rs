@@ -7,6 +7,7 @@ use std::sync::Arc;
 use piton_model::diff;
 use piton_model::effect::{ChangeRef, Done, Effects};
 use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
+use piton_model::plan::Undone;
 use piton_model::target::{TurnPlace, split_session};
 use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError};
@@ -154,6 +155,8 @@ pub(crate) struct Chosen {
     pub about: String,
     /// Other workspaces that the same turns changed.
     pub elsewhere: Vec<PathBuf>,
+    /// What was captured before and is left out since.
+    pub left_out: Vec<Undone>,
 }
 
 /// A change with the checkpoint that found it.
@@ -210,6 +213,14 @@ impl Workspace {
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
         });
         let in_effect = self.in_effect(&rows.iter().map(|row| &row.change).collect::<Vec<_>>())?;
+        let mut left_out = match (&session, whose) {
+            (Some(session), Whose::Agent) if choice.since.is_none() && range.is_none() => {
+                self.left_out_by(session, seen)?
+            }
+            _ => Vec::new(),
+        };
+        left_out.retain(|one| one.what.path.is_in_scope(&choice.paths));
+        left_out.sort_by_key(|one| (one.step.turn, one.step.step));
         let elsewhere = match (&session, whose) {
             (Some(session), Whose::Agent) if !is_filtered => self.turns_elsewhere(session),
             _ => Vec::new(),
@@ -219,6 +230,7 @@ impl Workspace {
             (None, Some(session)) if !is_filtered => {
                 let mut effective = rows.iter().zip(&in_effect).filter(|(_, effective)| **effective);
                 let last = effective.by_ref().filter_map(|(row, _)| last_turn(&row.change.owner, session)).max();
+                let last = last.max(left_out.last().map(|one| one.step.turn));
                 let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();
                 if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
                     let changed = elsewhere.into_iter().filter(|(_, turns)| turns.contains(&turn));
@@ -270,12 +282,20 @@ impl Workspace {
         };
         // With only some paths, what lies elsewhere is not meant.
         let outside = if choice.paths.is_empty() { OutsideChanges::of(&steps) } else { OutsideChanges::default() };
-        if chosen.is_empty() && unsure.is_empty() && outside.links.is_empty() {
+        left_out.retain(|one| match &what {
+            What::All => true,
+            What::Places(places) => places
+                .iter()
+                .any(|(turn, step)| one.step.turn == *turn && step.is_none_or(|step| step == one.step.step)),
+            What::Last(_) | What::Numbers(_) => false,
+        });
+        let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
+        if chosen.is_empty() && unsure.is_empty() && outside.links.is_empty() && left_out.is_empty() {
             return Err(ChosenError::Nothing { about, undone: any }.into());
         }
         let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
-        Ok(Chosen { changes: chosen, unsure, commands: commands(&steps), about, outside, elsewhere })
+        Ok(Chosen { changes: chosen, unsure, commands: commands(&steps), about, outside, elsewhere, left_out })
     }
 
     /// Every change that could be meant, in order, with its number in the list of changes.

@@ -335,6 +335,7 @@ impl Workspace {
             fresh: Vec::new(),
             returns: None,
             settle: Settle::default(),
+            left_out: Vec::new(),
             remarks: Remarks::default(),
         })
     }

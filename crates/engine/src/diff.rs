@@ -99,11 +99,23 @@ impl Workspace {
             }
             files.push(file);
         }
+        let mut not_compared = diff::left_out(&trees, &from.root.tree, &to.root.tree)?;
+        not_compared.retain(|one| one.path.is_in_scope(&options.paths));
+        let mut not_compared: Vec<_> = not_compared.into_iter().map(|one| (one.path, one.reason)).collect();
+        // What is asked for by its path and left out on both sides is not equal either: nobody knows.
+        for path in options.paths.iter().filter(|path| !path.is_root()) {
+            if let Some(Entry::Skipped { reason }) = diff::lookup(&trees, &to.root.tree, path)?
+                && not_compared.iter().all(|(other, _)| !path.is_within(other))
+            {
+                not_compared.push((path.clone(), reason));
+            }
+        }
         Ok(Diff {
             from: from.row.as_ref().map(Into::into),
             to: to.row.as_ref().map(Into::into),
             changes: Counts::of(&changes),
             files,
+            not_compared: not_compared.iter().map(Into::into).collect(),
         })
     }
 
@@ -131,7 +143,7 @@ impl Workspace {
             }
             files.push(file);
         }
-        Ok(Diff { from: None, to: None, changes: Counts::of(changes), files })
+        Ok(Diff { from: None, to: None, changes: Counts::of(changes), files, not_compared: Vec::new() })
     }
 
     /// Reads the workspace as it is now, without storing anything.

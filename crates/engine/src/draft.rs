@@ -140,6 +140,8 @@ pub(crate) struct Request {
     /// The moment that is returned to, where the result follows that and not what was there before.
     pub returns: Option<Returns>,
     pub settle: Settle,
+    /// What was captured before what is taken back, and is left out since: it is not taken back, and named.
+    pub left_out: Vec<Undone>,
     pub remarks: Remarks,
 }
 
@@ -418,6 +420,8 @@ impl Workspace {
         let now = *now;
         let contents = NowAndThen { root: *root, store: &self.store };
         let decision = request.settle.conflicts;
+        let lost = |path: &WorkspacePath| Undone { path: path.clone(), reason: SkipReason::Damaged, known: None };
+        let mut damaged_there = Vec::new();
         let (drafted, scope) = match &request.aim {
             Aim::Nothing => return Ok(Draft::default()),
             Aim::State(target) => {
@@ -433,6 +437,7 @@ impl Workspace {
                     // Also what is not there now, of which the plan need not say anything.
                     let mut damaged = damaged_in(&layered, &target.tree)?;
                     damaged.retain(|path| path.is_in_scope(&request.paths));
+                    plan.undone.extend(damaged.iter().map(lost));
                     plan.kept.extend(damaged.into_iter().map(|path| (path, SkipReason::Damaged)));
                     plan.kept.sort();
                     plan.kept.dedup();
@@ -455,6 +460,7 @@ impl Workspace {
                 if !new.is_empty() {
                     let mut damaged = damaged_in(&layered, &target.tree)?;
                     damaged.retain(|path| path.is_in_scope(&request.paths));
+                    damaged_there.extend(damaged.iter().map(lost));
                     drafted.kept.extend(damaged.into_iter().map(|path| (path, SkipReason::Damaged)));
                 }
                 drafted.new_trees.extend(new);
@@ -474,6 +480,7 @@ impl Workspace {
         };
         let layered = Layered { over: &drafted.new_trees, under: trees };
         let mut plan = plan::plan(&layered, now, drafted.root, scope)?;
+        plan.undone.extend(damaged_there);
         let conflicts = drafted.conflicts.into_iter().chain(over_skipped(&plan)).collect();
         plan.new_trees.extend(drafted.new_trees);
         // What is carried over to an earlier moment and was not captured then simply stays.
@@ -484,6 +491,11 @@ impl Workspace {
                 known: changes.known_at(path).cloned(),
             };
             plan.undone.extend(drafted.kept.iter().map(undone));
+            for one in &request.left_out {
+                if diff::lookup(trees, &now.tree, &one.path)? != one.known {
+                    plan.undone.push(one.clone());
+                }
+            }
         }
         plan.kept.extend(drafted.kept);
         plan.kept.sort();

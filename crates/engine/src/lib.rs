@@ -38,6 +38,7 @@ mod git;
 mod git_kept;
 mod git_restore;
 mod lean;
+mod left_out;
 mod leftovers;
 mod lineage;
 mod notice;

@@ -2,7 +2,7 @@
 
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::{Rank, SessionId, StepRef};
-use piton_store::{StoreError, TurnRow};
+use piton_store::{SessionRow, StoreError, TurnRow};
 
 use crate::workspace::Workspace;
 
@@ -77,8 +77,18 @@ impl Lineage {
 impl Workspace {
     /// The session that the user is in: the one that reported last, or that was gone to since.
     pub(crate) fn here(&self) -> Result<Option<SessionId>, StoreError> {
-        let all = self.store.sessions()?;
-        Ok(all.into_iter().find(|row| row.session.rank != Rank::Deleted).map(|row| row.session.id))
+        Ok(self.working_sessions()?.into_iter().next().map(|row| row.session.id))
+    }
+
+    /// The sessions that somebody may mean who names none, the one that reported last first: none that was deleted, and
+    /// where anybody works here, none that is only captured along.
+    pub(crate) fn working_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        let mut all = self.store.sessions()?;
+        all.retain(|row| row.session.rank != Rank::Deleted);
+        if all.iter().any(|row| !row.session.along) {
+            all.retain(|row| !row.session.along);
+        }
+        Ok(all)
     }
 
     /// Where a conversation comes from that goes elsewhere from a session: from where the user is, where that is a branch

@@ -390,6 +390,7 @@ impl Workspace {
             conversation_stays: None,
             fresh: Vec::new(),
             settle: Settle::default(),
+            left_out: Vec::new(),
             remarks: Remarks::default(),
         };
         let draft = Draft { plan, ..Draft::default() };

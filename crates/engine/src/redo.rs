@@ -122,6 +122,7 @@ impl Workspace {
             fresh: away.fresh,
             returns: Some(Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: *settle,
+            left_out: Vec::new(),
             remarks: away.remarks,
         })
     }

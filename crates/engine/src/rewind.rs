@@ -173,6 +173,7 @@ impl Workspace {
             fresh,
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
             settle: options.settle,
+            left_out: Vec::new(),
             remarks,
         })
     }

@@ -2,7 +2,7 @@
 
 use piton_model::diff;
 use piton_model::target::{BadTarget, TurnPlace, split_session};
-use piton_model::{Cause, Place, Rank, SessionId, StepRef, Target, Timestamp, WorkspacePath};
+use piton_model::{Cause, Place, SessionId, StepRef, Target, Timestamp, WorkspacePath};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::workspace::Workspace;
@@ -198,11 +198,7 @@ impl Workspace {
                 }),
             };
         }
-        all.retain(|row| row.session.rank != Rank::Deleted);
-        // One that works elsewhere is meant only where nobody works here.
-        if all.iter().any(|row| !row.session.along) {
-            all.retain(|row| !row.session.along);
-        }
+        let all = self.working_sessions()?;
         let live: Vec<String> =
             all.iter().filter(|row| self.is_live(row)).map(|row| row.session.id.short().to_owned()).collect();
         if live.len() > 1 && !self.environment.guesses_session {

@@ -308,6 +308,9 @@ pub struct Diff {
     pub changes: Counts,
     /// What differs.
     pub files: Vec<FileDiff>,
+    /// What one side has and the other left out, so that nobody knows whether it differs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<SkippedView>,
 }
 
 /// One path's difference with its content.

@@ -506,6 +506,10 @@ fn with_partial_everything_but_what_is_damaged_comes_back_and_without_it_the_ref
     let outcome = world.open().rewind_now(&id, &partial).unwrap();
     let left: Vec<_> = outcome.skipped.iter().map(|one| (&one.path.path[..], one.reason.describe())).collect();
     assert_eq!(left, [("a", "damaged in the store"), ("gone/d", "damaged in the store")]);
+    let not_done: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!((not_done, outcome.verified), (vec!["a", "gone/d"], false));
+    let again = world.open().rewind_now(&id, &partial).unwrap();
+    assert!(again.operation.is_none() && !again.verified, "it is not as it was: {again:?}");
     let now = world.snapshot();
     for (path, content) in [
         ("a", "second a"),

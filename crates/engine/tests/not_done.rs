@@ -216,3 +216,78 @@ fn a_crash_at_any_step_leaves_the_bits_and_the_files_of_before_or_after() {
         assert!(died > 20, "only {died} steps");
     });
 }
+
+/// A turn that puts something out of sight changed nothing that two checkpoints show, and may have destroyed it.
+#[test]
+fn an_undo_names_what_its_turn_put_out_of_sight() {
+    as_ordinary_user(|| {
+        let all = UndoOptions::default();
+        // By a rule, in the same turn that destroyed it.
+        let world = World::new();
+        world.write("src/a", "good").write("src/b", "good").write("r", "x");
+        let agent = Agent::new(&world, "s");
+        agent.prompt("go");
+        agent.step("Bash", &[], |w| {
+            w.write(".pitonignore", "src/\n").remove("src/b").write("src/a", "BROKEN").write("r", "y");
+        });
+        agent.end_turn();
+        let plan = world.open().plan_undo(&all).unwrap();
+        assert_eq!(plan.view().not_done[0].path.path, "src");
+        drop(plan);
+        let outcome = world.open().undo_now(&all).unwrap();
+        assert_eq!((not_done(&outcome), outcome.verified), (vec!["src Excluded".to_owned()], false));
+        assert_eq!(text(&world, "r"), "x");
+
+        // A pipe in its place, and nothing else in the turn: it is still the last turn.
+        let world = World::new();
+        world.write("f", "good").write("other", "1");
+        let agent = Agent::new(&world, "s");
+        agent.edits("first", &["other"], |w| drop(w.write("other", "2").ws()));
+        agent.prompt("go");
+        agent.step("Bash", &[], |w| {
+            w.remove("f");
+            assert!(Command::new("mkfifo").arg(w.path("f")).status().unwrap().success());
+        });
+        agent.end_turn();
+        let diff = world.open().diff(&piton_engine::DiffOptions { from: Some("t1".into()), ..Default::default() });
+        assert_eq!(diff.unwrap().not_compared[0].path.path, "f");
+        let outcome = world.open().undo_now(&all).unwrap();
+        assert_eq!((not_done(&outcome), text(&world, "other")), (vec!["f Special".to_owned()], "2".into()));
+        assert!(outcome.operation.is_none());
+
+        // Only its bits: they come back, and with them what it was.
+        let world = World::new();
+        world.write("q", "1").mode("q", 0o640).write("r", "x");
+        let agent = Agent::new(&world, "s");
+        agent.prompt("go");
+        agent.step("Bash", &[], |w| drop(w.mode("q", 0o000).write("r", "y").ws()));
+        agent.end_turn();
+        let outcome = world.open().undo_now(&all).unwrap();
+        assert_eq!((mode(&world, "q"), not_done(&outcome), outcome.verified), (0o640, vec![], true));
+        assert_eq!(text(&world, "r"), "x");
+
+        // Its bits and its content: what nobody could read is not known to be the turn's, and is named.
+        let world = World::new();
+        world.write("q", "1").mode("q", 0o640);
+        let agent = Agent::new(&world, "s");
+        agent.prompt("go");
+        agent.step("Bash", &[], |w| drop(w.write("q", "2").mode("q", 0o000).ws()));
+        agent.end_turn();
+        let outcome = world.open().undo_now(&all).unwrap();
+        assert_eq!((not_done(&outcome), outcome.verified), (vec!["q Unreadable".to_owned()], false), "{outcome:?}");
+        // What was said of it is so: a rewind puts it back.
+        world.rewind("t1");
+        assert_eq!((mode(&world, "q"), &text(&world, "q")[..]), (0o640, "1"));
+    });
+}
+
+#[test]
+fn a_file_that_came_since_and_is_over_the_limit_is_listed() {
+    let world = World::with(|around| around.largest_file = Some(1 << 20));
+    world.write("f", "1");
+    let id = world.capture();
+    world.write("big", vec![0; 2 << 20]);
+    let outcome = world.rewind(&id);
+    let skipped: Vec<_> = outcome.skipped.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!(skipped, ["big"]);
+}

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::ObjectId;
 use crate::path::{EntryName, WorkspacePath};
 use crate::plan::RootState;
-use crate::tree::{Entry, Tree};
+use crate::tree::{Entry, SkipReason, Tree};
 
 /// Where trees come from: the store, or values in memory.
 pub trait TreeSource {
@@ -203,6 +203,51 @@ fn walk<S: TreeSource>(
         changes_at(source, path.join(name), old, new, out)?;
     }
     Ok(())
+}
+
+/// A path that one tree has and the other left out, so that the two cannot be compared there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The path.
+    pub path: WorkspacePath,
+    /// What the first tree has there; none where that is the one that left it out.
+    pub before: Option<Entry>,
+    /// Why the other left it out.
+    pub reason: SkipReason,
+}
+
+/// What one tree has and the other left out, in path order; walks only folders whose ids differ.
+pub fn left_out<S: TreeSource>(source: &S, from: &ObjectId, to: &ObjectId) -> Result<Vec<LeftOut>, S::Error> {
+    fn go<S: TreeSource>(
+        source: &S,
+        path: &WorkspacePath,
+        from: &ObjectId,
+        to: &ObjectId,
+        out: &mut Vec<LeftOut>,
+    ) -> Result<(), S::Error> {
+        if from == to {
+            return Ok(());
+        }
+        let (before, after) = (source.tree(from)?, source.tree(to)?);
+        for (name, old, new) in pairs(&before, &after) {
+            let (path, reason) = match (old, new) {
+                (Some(Entry::Skipped { .. }), Some(Entry::Skipped { .. })) => continue,
+                (Some(_), Some(Entry::Skipped { reason })) | (Some(Entry::Skipped { reason }), Some(_)) => {
+                    (path.join(name), *reason)
+                }
+                (Some(Entry::Folder { tree: from, .. }), Some(Entry::Folder { tree: to, .. })) => {
+                    go(source, &path.join(name), from, to, out)?;
+                    continue;
+                }
+                _ => continue,
+            };
+            out.push(LeftOut { path, before: old.filter(|entry| !entry.is_skipped()).cloned(), reason });
+        }
+        Ok(())
+    }
+    let mut out = Vec::new();
+    go(source, &WorkspacePath::root(), from, to, &mut out)?;
+    Ok(out)
 }
 
 /// The names of two trees in order, each with its entry on both sides.

@@ -234,8 +234,11 @@ impl<S: TreeSource> Planner<'_, S> {
                         self.plan.undone.push(Undone { path: path.clone(), reason: *reason, known: None });
                         self.plan.kept.push((path, *reason));
                     }
-                    // A program that runs made it, and it holds nothing.
-                    SkipReason::Special => self.plan.kept.push((path, *reason)),
+                    // A program that runs made it, and it holds nothing; or it is an ordinary file that came since and was
+                    // never captured.
+                    SkipReason::Special | SkipReason::TooLarge | SkipReason::Budget => {
+                        self.plan.kept.push((path, *reason));
+                    }
                     _ => {}
                 }
             }

@@ -17,7 +17,10 @@ use crate::escape::{bytes_of, escape_path, escape_view};
 use crate::paths::{PathArgs, resolve};
 use crate::progress::with_progress;
 use crate::words::{changes, grouped, label, plural};
-use crate::{columns, files, patch};
+use crate::{columns, files, patch, skipped};
+
+/// Of what cannot be compared, so many paths are named for each reason.
+const FEW_LEFT_OUT: usize = 5;
 
 /// Show what differs between two checkpoints, or a checkpoint and now
 ///
@@ -90,7 +93,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             diff.files.iter().try_for_each(|file| patch::write(out, look, file))
         }
     })?;
-    if diff.files.is_empty() {
+    if !diff.not_compared.is_empty() {
+        let what = skipped::lines(&diff.not_compared, FEW_LEFT_OUT).join("; ");
+        console.say(format!("{} not compared, because left out on one side: {what}", console.talk.paint.warn("note:")));
+    } else if diff.files.is_empty() {
         let paint = console.talk.paint;
         let side = |side: &Option<_>| side.as_ref().map_or("now".to_owned(), |checkpoint| label(checkpoint, paint));
         console.advise(format!("no differences between {} and {}", side(&diff.from), side(&diff.to)));
