@@ -157,12 +157,22 @@ impl Engine {
         Err(OpenError::Refused { path: path.to_owned(), what })
     }
 
-    /// Refuses folders that hold a repository's own data: what is in them is never written.
+    /// Refuses folders that hold a repository's own data, and what lies in them: it is never written.
     pub(crate) fn refuse_git(&self, path: &Path) -> Result<(), OpenError> {
-        let is_inside = path.components().any(|name| name.as_os_str() == ".git");
-        // Some keep their worktrees there; and a working tree may have files of these names, and has a `.git` then.
-        let is_git = (is_inside && !is_worktree(path)) || (is_git_folder(path) && !path.join(".git").exists());
-        if is_git { Err(OpenError::Git { path: path.to_owned() }) } else { Ok(()) }
+        let mut is_work_tree = false;
+        for folder in path.ancestors() {
+            // Some keep their worktrees in there.
+            if is_worktree(folder) {
+                return Ok(());
+            }
+            // A working tree may have files of git's names, and has a `.git` then.
+            is_work_tree |= folder.join(".git").exists();
+            let is_git = folder.file_name().is_some_and(|name| name == ".git");
+            if is_git || (!is_work_tree && is_git_folder(folder)) {
+                return Err(OpenError::Git { path: path.to_owned() });
+            }
+        }
+        Ok(())
     }
 
     fn known_around(&self, path: &Path) -> Option<PathBuf> {
