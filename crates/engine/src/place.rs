@@ -58,7 +58,9 @@ impl Engine {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         let known = self.known_around(&path);
         let inside_known = path.ancestors().take_while(|folder| Some(*folder) != known.as_deref());
-        let worktree = inside_known.into_iter().find(|folder| is_worktree(folder)).map(Path::to_path_buf);
+        let worktree = inside_known.into_iter().find(|folder| is_worktree(folder));
+        // A home folder that is a worktree, or in one, holds many projects like any other.
+        let worktree = worktree.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf);
         let Some(root) = worktree.or(known).or_else(|| self.repository_around(&path, Path::new(""))) else {
             return Ok(Located { root: path, left_out: None, is_alone: true });
         };
@@ -142,7 +144,8 @@ impl Engine {
     /// The linked worktree around a path that lies inside a workspace, and is not that workspace.
     pub(crate) fn worktree_inside(&self, root: &Path, path: &Path) -> Option<PathBuf> {
         let inside = path.ancestors().take_while(|folder| *folder != root && folder.starts_with(root));
-        inside.into_iter().find(|folder| is_worktree(folder)).map(Path::to_path_buf)
+        let worktree = inside.into_iter().find(|folder| is_worktree(folder));
+        worktree.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf)
     }
 
     /// Refuses roots that are hardly one project, or that belong to git.

@@ -286,3 +286,28 @@ fn files_that_are_on_their_way_in_an_inner_workspace_are_listed_and_not_captured
     assert_eq!((read(world.path("inner/a")), read(world.path(&mine))), ("1".to_owned(), "mine".to_owned()));
     assert!(world.captured().checkpoint.skipped.is_empty());
 }
+
+#[test]
+fn projects_in_a_home_folder_that_is_a_worktree_or_lies_in_one_are_workspaces() {
+    for home in ["dots", "dots/users/me"] {
+        let base = tempfile::tempdir().unwrap();
+        let world = World::at(base.path(), |environment| environment.home_folder = Some(base.path().join(home)));
+        git(&world.ws(), &["init", "-q"]);
+        git(&world.ws(), &["commit", "-q", "--allow-empty", "-m", "c"]);
+        git(&world.ws(), &["worktree", "add", "-q", "../dots"]);
+        let home = world.base().join(home);
+        let (project, notes) = (home.join("project"), home.join("notes"));
+        for folder in [&project, &notes] {
+            std::fs::create_dir_all(folder.join("src")).unwrap();
+        }
+        git(&project, &["init", "-q"]);
+        for (session, cwd, root) in [("s1", project.join("src"), &project), ("s2", notes.clone(), &notes)] {
+            assert_eq!(world.engine.locate(&cwd).unwrap(), *root);
+            let agent = Agent::new(&world, session);
+            *agent.folder.borrow_mut() = cwd;
+            agent.prompt("one");
+            assert_eq!(checkpoints(&world, root), 1);
+        }
+        assert!(matches!(world.engine.refusal(&home), Some(OpenError::Refused { .. })));
+    }
+}
