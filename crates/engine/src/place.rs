@@ -2,11 +2,16 @@
 //!
 //! A hook asks this at every event, so only the folders on the way to the one that is asked about are looked at.
 
+use std::collections::HashSet;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{is_git_folder, is_worktree, linked_worktrees};
 use piton_host::{Root, canonical, left_out};
-use piton_model::SkipReason;
+use piton_model::diff::lookup;
+use piton_model::{Entry, SkipReason, WorkspacePath};
+use piton_store::{Store, StoreError};
 
 use crate::workspace::{Engine, OpenError, Workspace, rules_for};
 
@@ -119,7 +124,7 @@ impl Engine {
     }
 
     /// The workspace around a worktree, where its store has turns from a time when the worktree was there and had no
-    /// store of its own. What those turns did in it is not in its own log.
+    /// store of its own, and holds files of it. What those turns did in it is not in its own log.
     ///
     /// # Errors
     /// Where a store refuses.
@@ -136,9 +141,12 @@ impl Engine {
             None => None,
         };
         let until = first.unwrap_or(i64::MAX);
-        let turns = self.home.open(&around.id)?.turn_places()?;
-        let is_earlier = turns.iter().any(|(_, _, at)| (born..until).contains(&at.0));
-        Ok(is_earlier.then_some(around.path))
+        let store = self.home.open(&around.id)?;
+        let is_earlier = store.turn_places()?.iter().any(|(_, _, at)| (born..until).contains(&at.0));
+        let inner = worktree.strip_prefix(&around.path).unwrap_or(worktree);
+        let Ok(inner) = WorkspacePath::new(inner.as_os_str().as_bytes()) else { return Ok(None) };
+        let holds_files = is_earlier && holds_folder(&store, &inner, born..until)?;
+        Ok(holds_files.then_some(around.path))
     }
 
     /// The linked worktree around a path that lies inside a workspace, and is not that workspace.
@@ -203,6 +211,22 @@ impl Engine {
         let (folder, reason) = left_out(&open, rules_for(&self.home, &self.environment), inner)?;
         Some(LeftOut { folder: root.join(folder), reason: Some(reason) })
     }
+}
+
+/// Whether a store has files of a folder, by its newest checkpoints of a time in milliseconds.
+fn holds_folder(store: &Store, folder: &WorkspacePath, time: Range<i64>) -> Result<bool, StoreError> {
+    /// The newest ones before the folder got a store of its own are those that would hold it.
+    const LOOKED_AT: usize = 100;
+    let mut seen = HashSet::new();
+    let all = store.checkpoints(None)?;
+    let of_that_time =
+        all.iter().map(|row| &row.checkpoint).filter(|checkpoint| time.contains(&checkpoint.created_at.0));
+    for checkpoint in of_that_time.filter(|checkpoint| seen.insert(checkpoint.root.tree)).take(LOOKED_AT) {
+        if let Some(Entry::Folder { .. }) = lookup(store, &checkpoint.root.tree, folder)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Workspace {
