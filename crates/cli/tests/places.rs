@@ -163,6 +163,37 @@ fn a_worktree_that_was_captured_with_the_folder_around_it_says_where_its_earlier
 }
 
 #[test]
+fn status_lists_the_worktrees_that_sessions_here_do_not_capture() {
+    let scene = repository(".claude/\nhidden/\n");
+    let ws = scene.world.ws();
+    git(&ws, &["worktree", "add", "-q", ".claude/worktrees/w1"]);
+    git(&ws, &["worktree", "add", "-q", "beside"]);
+    // A nested repository is part of the workspace; its worktree in an ignored folder is not.
+    git(&ws, &["clone", "-q", ".", "nested"]);
+    git(&scene.world.path("nested"), &["worktree", "add", "-q", "../hidden/w2"]);
+    let (w1, w2) = (scene.world.path(".claude/worktrees/w1"), scene.world.path("hidden/w2"));
+    let unprotected = || {
+        let status = scene.json(&["status"]);
+        let all = status["unprotected"].as_array().unwrap();
+        all.iter().map(|one| Path::new(one.as_str().unwrap()).to_owned()).collect::<Vec<_>>()
+    };
+    // Another session works in the ignored one, and ends.
+    prompt(&scene, "s2", &w1, "there");
+    hook(&scene, "s2", "Stop", &w1, json!({}));
+    hook(&scene, "s2", "SessionEnd", &w1, json!({}));
+    prompt(&scene, "s1", &ws, "here");
+    assert_eq!(unprotected(), [w1.clone(), w2.clone()], "what is not ignored is captured by the same event");
+    // Once the session has worked in it, its events capture it.
+    prompt(&scene, "s1", &w1, "there");
+    assert_eq!(unprotected(), std::slice::from_ref(&w2));
+    prompt(&scene, "s1", &w2, "and there");
+    assert!(unprotected().is_empty());
+    // Of another session here that does not hold.
+    prompt(&scene, "s3", &ws, "here");
+    assert_eq!(unprotected(), [w1, w2]);
+}
+
+#[test]
 fn a_transcript_inside_the_workspace_is_neither_captured_nor_put_back() {
     let scene = repository("");
     let id = "428214a0-5123-43c6-ae2b-86a56b0968a8";

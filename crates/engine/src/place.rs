@@ -2,17 +2,18 @@
 //!
 //! A hook asks this at every event, so only the folders on the way to the one that is asked about are looked at.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{is_git_folder, is_worktree, linked_worktrees};
-use piton_host::{Root, canonical, left_out};
+use piton_host::{Index, Root, canonical, left_out};
 use piton_model::diff::lookup;
 use piton_model::{Entry, SkipReason, WorkspacePath};
 use piton_store::{Store, StoreError};
 
+use crate::view::SessionView;
 use crate::workspace::{Engine, OpenError, Workspace, rules_for};
 
 /// Where a folder belongs.
@@ -230,10 +231,22 @@ fn holds_folder(store: &Store, folder: &WorkspacePath, time: Range<i64>) -> Resu
 }
 
 impl Workspace {
-    /// The worktrees in this workspace that have no store of their own, so that nothing of them is captured.
-    pub fn unprotected_worktrees(&self) -> Vec<PathBuf> {
-        let is_inside = |path: &PathBuf| path.starts_with(&self.path) && *path != self.path;
-        let all = linked_worktrees(&self.path).into_iter().filter(is_inside);
-        all.filter(|path| self.home.at(path).is_none()).collect()
+    /// The worktrees in this workspace, of its own repository and of those in it, that the sessions at work here do not
+    /// capture: those that have no store yet, and those that the rules leave out and not all of these sessions work in.
+    pub(crate) fn unprotected_worktrees(&self, index: Option<&Index>, at_work: &[SessionView]) -> Vec<PathBuf> {
+        let nested = index.map(Index::repositories).unwrap_or_default();
+        let repositories = nested.into_iter().map(|inner| self.path.join(inner)).chain([self.path.clone()]);
+        let mut all: BTreeSet<PathBuf> = repositories.flat_map(|folder| linked_worktrees(&folder)).collect();
+        all.retain(|path| path.starts_with(&self.path) && *path != self.path);
+        let engine = self.engine();
+        let works_in = |session: &SessionView, path: &Path| engine.workspaces_of(&session.id).iter().any(|p| p == path);
+        all.retain(|path| match self.home.at(path) {
+            None => true,
+            Some(_) => {
+                let is_worked_in = !at_work.is_empty() && at_work.iter().all(|session| works_in(session, path));
+                !is_worked_in && engine.left_out(&self.path, path).is_some()
+            }
+        });
+        all.into_iter().collect()
     }
 }

@@ -5,6 +5,9 @@
 //! version, every file is read again.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use piton_model::tree::MODE_BITS;
 use piton_model::{Entry, EntryName, ObjectId, SkipReason, Tree, WorkspacePath, path::compare_bytes};
@@ -233,6 +236,12 @@ impl Index {
             Kind::Skipped(reason) => Some(reason),
             _ => None,
         }
+    }
+
+    /// The folders that hold a `.git`, as paths of the workspace.
+    pub fn repositories(&self) -> Vec<PathBuf> {
+        let all = self.folders().filter(|folder| folder.head().has_git);
+        all.map(|folder| PathBuf::from(OsStr::from_bytes(folder.path()))).collect()
     }
 
     /// Every folder's place by its path, for a walk that looks most of them up.

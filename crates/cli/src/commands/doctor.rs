@@ -265,7 +265,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);
     }
     for worktree in &status.unprotected {
-        let found = format!("{}: a worktree that no agent has worked in yet", escape_path(worktree));
+        let found = format!("{}: a worktree that only sessions in it capture", escape_path(worktree));
         checks.note(WHAT, found, "it is captured from the first event on that is about it");
     }
     let used = format!("{} of {}", size(status.size), size(status.budget));
