@@ -100,6 +100,34 @@ fn make_pipe(path: &Path) {
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
 }
 
+#[test]
+fn a_pipe_among_gits_own_files_holds_nothing_up_and_is_named() {
+    for name in ["HEAD", "commondir", "config", "packed-refs", "included", "refs/heads/other"] {
+        let scene = scene();
+        let ws = scene.world.ws();
+        git(&ws, &["init", "-q"]);
+        scene.world.write("f", "1");
+        git(&ws, &["add", "-A"]);
+        git(&ws, &["commit", "-qm", "c"]);
+        git(&ws, &["config", "include.path", "included"]);
+        scene.ok(&["checkpoint", "named"]);
+        scene.world.write("f", "2");
+        let path = scene.world.path(".git").join(name);
+        make_pipe(&path);
+        let shown = path.display().to_string();
+        let doctor = within_ten_seconds(&mut scene.piton(&["doctor"]));
+        assert!(both(&doctor).contains(&shown), "{name}: {}", both(&doctor));
+        assert!(doctor.status.code().is_some(), "{name}: {}", both(&doctor));
+        let export = within_ten_seconds(&mut scene.piton(&["export", "named", "--git", "exported"]));
+        assert_eq!(export.status.code(), Some(1), "{name}: {}", both(&export));
+        assert!(both(&export).contains(&shown), "{name}: {}", both(&export));
+        let rewind = within_ten_seconds(&mut scene.piton(&["rewind", "named", "--git", "--yes"]));
+        assert_eq!((rewind.status.code(), scene.read("f")), (Some(1), "2".to_owned()), "{name}: {}", both(&rewind));
+        let plain = within_ten_seconds(&mut scene.piton(&["rewind", "named", "--yes"]));
+        assert_eq!((plain.status.code(), scene.read("f")), (Some(0), "1".to_owned()), "{name}: {}", both(&plain));
+    }
+}
+
 /// Seconds since midnight of an RFC 3339 time in UTC.
 fn seconds(time: &str) -> i64 {
     let clock = time.split('T').nth(1).unwrap();
