@@ -32,6 +32,7 @@ mod titles;
 mod tree;
 mod waiting;
 mod words;
+mod zone;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

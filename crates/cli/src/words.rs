@@ -5,6 +5,7 @@ use piton_engine::view::CheckpointView;
 
 use crate::escape::escape;
 use crate::paint::Paint;
+use crate::zone;
 
 /// `1 file`, `2 files`.
 pub fn plural(count: u64, noun: &str) -> String {
@@ -137,7 +138,7 @@ pub fn label(checkpoint: &CheckpointView, paint: Paint) -> String {
 
 fn moment(then: Timestamp, format: &str) -> String {
     let time = jiff::Timestamp::from_millisecond(then.0).unwrap_or_default();
-    let zone = jiff::tz::TimeZone::system();
+    let zone = zone::local();
     // A zone that the system does not know is taken for UTC, and whoever reads that must not take it for their own.
     let mark = if zone.is_unknown() { " UTC" } else { "" };
     format!("{}{mark}", time.to_zoned(zone).strftime(format))

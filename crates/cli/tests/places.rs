@@ -123,18 +123,74 @@ fn the_reported_loss_in_a_worktree_of_claude_code_is_undone() {
     hook(&scene, "s1", "Stop", &tree, json!({}));
     assert!(!scene.ok(&["status"]).contains("not protected"));
 
-    let log = scene.piton(&["log"]).current_dir(&tree).output().unwrap();
-    assert!(both(&log).contains(&format!("earlier turns are in that of {}", ws.display())), "{}", both(&log));
     let undone = scene.piton(&["undo", "--yes"]).current_dir(&tree).output().unwrap();
     assert_eq!(undone.status.code(), Some(0), "{}", both(&undone));
-    assert!(both(&undone).contains("earlier turns are in that of"), "{}", both(&undone));
     assert_eq!(scene.read(".claude/worktrees/fix/src/main.rs"), "main\n");
+    // The store around it never had a file of an ignored worktree, so nobody is sent there.
+    let log = scene.piton(&["log"]).current_dir(&tree).output().unwrap();
+    assert!(!both(&log).contains("earlier turns") && !both(&undone).contains("earlier turns"), "{}", both(&log));
+}
+
+#[test]
+fn a_worktree_that_was_captured_with_the_folder_around_it_says_where_its_earlier_turns_are() {
+    let scene = Scene::new(PITON);
+    let (ws, main, away) = (scene.world.ws(), scene.world.base().join("main"), scene.world.base().join("away"));
+    git(&ws, &["init", "-q"]);
+    git(scene.world.base(), &["init", "-q", "main"]);
+    git(&main, &["commit", "-q", "--allow-empty", "-m", "c"]);
+    let tree = scene.world.path("tree");
+    git(&main, &["worktree", "add", "-q", tree.to_str().unwrap()]);
+    // Without its repository it is a folder like any other; so are the worktrees in stores of an earlier piton.
+    std::fs::rename(&main, &away).unwrap();
+    scene.world.write("tree/a", "1");
+    prompt(&scene, "s1", &ws, "begin");
+    hook(&scene, "s1", "Stop", &ws, json!({}));
+    std::fs::rename(&away, &main).unwrap();
+    prompt(&scene, "s1", &tree, "go on");
+    std::fs::write(tree.join("a"), "2").unwrap();
+    hook(&scene, "s1", "Stop", &tree, json!({}));
+    for command in [&["log"][..], &["undo", "--yes"]] {
+        let done = scene.piton(command).current_dir(&tree).output().unwrap();
+        let note = format!("earlier turns are in that of {}", ws.display());
+        assert!(both(&done).contains(&note), "{command:?}: {}", both(&done));
+    }
     // The outer log has no such note, nor has one of a worktree that was protected from its first turn on.
     assert!(!scene.told(&["log"]).contains("earlier turns"));
-    git(&ws, &["worktree", "add", "-q", "new"]);
+    git(&main, &["worktree", "add", "-q", scene.world.path("new").to_str().unwrap()]);
     prompt(&scene, "s2", &scene.world.path("new"), "begin");
     let log = scene.piton(&["log"]).current_dir(scene.world.path("new")).output().unwrap();
     assert!(!both(&log).contains("earlier turns"), "{}", both(&log));
+}
+
+#[test]
+fn status_lists_the_worktrees_that_sessions_here_do_not_capture() {
+    let scene = repository(".claude/\nhidden/\n");
+    let ws = scene.world.ws();
+    git(&ws, &["worktree", "add", "-q", ".claude/worktrees/w1"]);
+    git(&ws, &["worktree", "add", "-q", "beside"]);
+    // A nested repository is part of the workspace; its worktree in an ignored folder is not.
+    git(&ws, &["clone", "-q", ".", "nested"]);
+    git(&scene.world.path("nested"), &["worktree", "add", "-q", "../hidden/w2"]);
+    let (w1, w2) = (scene.world.path(".claude/worktrees/w1"), scene.world.path("hidden/w2"));
+    let unprotected = || {
+        let status = scene.json(&["status"]);
+        let all = status["unprotected"].as_array().unwrap();
+        all.iter().map(|one| Path::new(one.as_str().unwrap()).to_owned()).collect::<Vec<_>>()
+    };
+    // Another session works in the ignored one, and ends.
+    prompt(&scene, "s2", &w1, "there");
+    hook(&scene, "s2", "Stop", &w1, json!({}));
+    hook(&scene, "s2", "SessionEnd", &w1, json!({}));
+    prompt(&scene, "s1", &ws, "here");
+    assert_eq!(unprotected(), [w1.clone(), w2.clone()], "what is not ignored is captured by the same event");
+    // Once the session has worked in it, its events capture it.
+    prompt(&scene, "s1", &w1, "there");
+    assert_eq!(unprotected(), std::slice::from_ref(&w2));
+    prompt(&scene, "s1", &w2, "and there");
+    assert!(unprotected().is_empty());
+    // Of another session here that does not hold.
+    prompt(&scene, "s3", &ws, "here");
+    assert_eq!(unprotected(), [w1, w2]);
 }
 
 #[test]

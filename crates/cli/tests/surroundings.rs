@@ -60,6 +60,72 @@ fn times_are_those_of_the_users_own_zone_and_otherwise_say_that_they_are_not() {
     assert!(tokyo.contains(&utc(9)) && !tokyo.contains("UTC"), "{created}\n{tokyo}");
     let unknown = shown("Asia/No_such_place");
     assert!(unknown.contains(&utc(0)) && unknown.contains("UTC"), "{created}\n{unknown}");
+    let east = shown("<+05>-5");
+    assert!(east.contains(&utc(5)) && !east.contains("UTC"), "{created}\n{east}");
+    let file = shown(&format!(":{}", zones.join("Asia/Nowhere").display()));
+    assert!(file.contains(&utc(9)), "{created}\n{file}");
+}
+
+#[test]
+fn a_zone_that_is_no_plain_file_is_neither_read_nor_waited_for() {
+    let scene = scene();
+    scene.world.write("f", "1");
+    scene.ok(&["checkpoint", "named"]);
+    let zones = scene.world.base().join("zones");
+    std::fs::create_dir(&zones).unwrap();
+    make_pipe(&zones.join("pipe"));
+    std::fs::File::create(zones.join("huge")).unwrap().set_len(1 << 40).unwrap();
+    let pipe = zones.join("pipe").display().to_string();
+    for zone in ["Asia/Nowhere", "pipe", &pipe, "huge", "../../../../../../dev/zero", "/dev/zero"] {
+        let done = within_ten_seconds(scene.piton(&["show", "named"]).env("TZ", zone).env("TZDIR", &zones));
+        assert!(done.status.success() && both(&done).contains("UTC"), "{zone}: {}", both(&done));
+    }
+}
+
+/// What a command says; one that takes longer is killed, which is no success.
+fn within_ten_seconds(command: &mut std::process::Command) -> std::process::Output {
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() && begun.elapsed().as_secs() < 10 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let _ = child.kill();
+    child.wait_with_output().unwrap()
+}
+
+fn make_pipe(path: &Path) {
+    let _ = std::fs::remove_file(path);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+}
+
+#[test]
+fn a_pipe_among_gits_own_files_holds_nothing_up_and_is_named() {
+    for name in ["HEAD", "commondir", "config", "packed-refs", "included", "refs/heads/other"] {
+        let scene = scene();
+        let ws = scene.world.ws();
+        git(&ws, &["init", "-q"]);
+        scene.world.write("f", "1");
+        git(&ws, &["add", "-A"]);
+        git(&ws, &["commit", "-qm", "c"]);
+        git(&ws, &["config", "include.path", "included"]);
+        scene.ok(&["checkpoint", "named"]);
+        scene.world.write("f", "2");
+        let path = scene.world.path(".git").join(name);
+        make_pipe(&path);
+        let shown = path.display().to_string();
+        let doctor = within_ten_seconds(&mut scene.piton(&["doctor"]));
+        assert!(both(&doctor).contains(&shown), "{name}: {}", both(&doctor));
+        assert!(doctor.status.code().is_some(), "{name}: {}", both(&doctor));
+        let export = within_ten_seconds(&mut scene.piton(&["export", "named", "--git", "exported"]));
+        assert_eq!(export.status.code(), Some(1), "{name}: {}", both(&export));
+        assert!(both(&export).contains(&shown), "{name}: {}", both(&export));
+        let rewind = within_ten_seconds(&mut scene.piton(&["rewind", "named", "--git", "--yes"]));
+        assert_eq!((rewind.status.code(), scene.read("f")), (Some(1), "2".to_owned()), "{name}: {}", both(&rewind));
+        let plain = within_ten_seconds(&mut scene.piton(&["rewind", "named", "--yes"]));
+        assert_eq!((plain.status.code(), scene.read("f")), (Some(0), "1".to_owned()), "{name}: {}", both(&plain));
+    }
 }
 
 /// Seconds since midnight of an RFC 3339 time in UTC.

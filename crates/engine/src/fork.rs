@@ -124,6 +124,7 @@ impl Workspace {
             return Err(refused(&"piton's own files are there"));
         }
         self.engine().refuse(&place)?;
+        self.engine().refuse_git(&place)?;
         let mut trees = NewTrees::new();
         let empty = RootState { tree: keep(Arc::new(Tree::default()), &mut trees), mode: target.checkpoint.root.mode };
         let before = match Root::open(&place) {

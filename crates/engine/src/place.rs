@@ -2,12 +2,18 @@
 //!
 //! A hook asks this at every event, so only the folders on the way to the one that is asked about are looked at.
 
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{is_git_folder, is_worktree, linked_worktrees};
-use piton_host::{Root, canonical, left_out};
-use piton_model::SkipReason;
+use piton_host::{Index, Root, canonical, left_out};
+use piton_model::diff::lookup;
+use piton_model::{Entry, SkipReason, WorkspacePath};
+use piton_store::{Store, StoreError};
 
+use crate::view::SessionView;
 use crate::workspace::{Engine, OpenError, Workspace, rules_for};
 
 /// Where a folder belongs.
@@ -58,7 +64,9 @@ impl Engine {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         let known = self.known_around(&path);
         let inside_known = path.ancestors().take_while(|folder| Some(*folder) != known.as_deref());
-        let worktree = inside_known.into_iter().find(|folder| is_worktree(folder)).map(Path::to_path_buf);
+        let worktree = inside_known.into_iter().find(|folder| is_worktree(folder));
+        // A home folder that is a worktree, or in one, holds many projects like any other.
+        let worktree = worktree.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf);
         let Some(root) = worktree.or(known).or_else(|| self.repository_around(&path, Path::new(""))) else {
             return Ok(Located { root: path, left_out: None, is_alone: true });
         };
@@ -117,7 +125,7 @@ impl Engine {
     }
 
     /// The workspace around a worktree, where its store has turns from a time when the worktree was there and had no
-    /// store of its own. What those turns did in it is not in its own log.
+    /// store of its own, and holds files of it. What those turns did in it is not in its own log.
     ///
     /// # Errors
     /// Where a store refuses.
@@ -134,15 +142,19 @@ impl Engine {
             None => None,
         };
         let until = first.unwrap_or(i64::MAX);
-        let turns = self.home.open(&around.id)?.turn_places()?;
-        let is_earlier = turns.iter().any(|(_, _, at)| (born..until).contains(&at.0));
-        Ok(is_earlier.then_some(around.path))
+        let store = self.home.open(&around.id)?;
+        let is_earlier = store.turn_places()?.iter().any(|(_, _, at)| (born..until).contains(&at.0));
+        let inner = worktree.strip_prefix(&around.path).unwrap_or(worktree);
+        let Ok(inner) = WorkspacePath::new(inner.as_os_str().as_bytes()) else { return Ok(None) };
+        let holds_files = is_earlier && holds_folder(&store, &inner, born..until)?;
+        Ok(holds_files.then_some(around.path))
     }
 
     /// The linked worktree around a path that lies inside a workspace, and is not that workspace.
     pub(crate) fn worktree_inside(&self, root: &Path, path: &Path) -> Option<PathBuf> {
         let inside = path.ancestors().take_while(|folder| *folder != root && folder.starts_with(root));
-        inside.into_iter().find(|folder| is_worktree(folder)).map(Path::to_path_buf)
+        let worktree = inside.into_iter().find(|folder| is_worktree(folder));
+        worktree.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf)
     }
 
     /// Refuses roots that are hardly one project, or that belong to git.
@@ -157,12 +169,22 @@ impl Engine {
         Err(OpenError::Refused { path: path.to_owned(), what })
     }
 
-    /// Refuses folders that hold a repository's own data: what is in them is never written.
+    /// Refuses folders that hold a repository's own data, and what lies in them: it is never written.
     pub(crate) fn refuse_git(&self, path: &Path) -> Result<(), OpenError> {
-        let is_inside = path.components().any(|name| name.as_os_str() == ".git");
-        // Some keep their worktrees there; and a working tree may have files of these names, and has a `.git` then.
-        let is_git = (is_inside && !is_worktree(path)) || (is_git_folder(path) && !path.join(".git").exists());
-        if is_git { Err(OpenError::Git { path: path.to_owned() }) } else { Ok(()) }
+        let mut is_work_tree = false;
+        for folder in path.ancestors() {
+            // Some keep their worktrees in there.
+            if is_worktree(folder) {
+                return Ok(());
+            }
+            // A working tree may have files of git's names, and has a `.git` then.
+            is_work_tree |= folder.join(".git").exists();
+            let is_git = folder.file_name().is_some_and(|name| name == ".git");
+            if is_git || (!is_work_tree && is_git_folder(folder)) {
+                return Err(OpenError::Git { path: path.to_owned() });
+            }
+        }
+        Ok(())
     }
 
     fn known_around(&self, path: &Path) -> Option<PathBuf> {
@@ -192,11 +214,39 @@ impl Engine {
     }
 }
 
+/// Whether a store has files of a folder, by its newest checkpoints of a time in milliseconds.
+fn holds_folder(store: &Store, folder: &WorkspacePath, time: Range<i64>) -> Result<bool, StoreError> {
+    /// The newest ones before the folder got a store of its own are those that would hold it.
+    const LOOKED_AT: usize = 100;
+    let mut seen = HashSet::new();
+    let all = store.checkpoints(None)?;
+    let of_that_time =
+        all.iter().map(|row| &row.checkpoint).filter(|checkpoint| time.contains(&checkpoint.created_at.0));
+    for checkpoint in of_that_time.filter(|checkpoint| seen.insert(checkpoint.root.tree)).take(LOOKED_AT) {
+        if let Some(Entry::Folder { .. }) = lookup(store, &checkpoint.root.tree, folder)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 impl Workspace {
-    /// The worktrees in this workspace that have no store of their own, so that nothing of them is captured.
-    pub fn unprotected_worktrees(&self) -> Vec<PathBuf> {
-        let is_inside = |path: &PathBuf| path.starts_with(&self.path) && *path != self.path;
-        let all = linked_worktrees(&self.path).into_iter().filter(is_inside);
-        all.filter(|path| self.home.at(path).is_none()).collect()
+    /// The worktrees in this workspace, of its own repository and of those in it, that the sessions at work here do not
+    /// capture: those that have no store yet, and those that the rules leave out and not all of these sessions work in.
+    pub(crate) fn unprotected_worktrees(&self, index: Option<&Index>, at_work: &[SessionView]) -> Vec<PathBuf> {
+        let nested = index.map(Index::repositories).unwrap_or_default();
+        let repositories = nested.into_iter().map(|inner| self.path.join(inner)).chain([self.path.clone()]);
+        let mut all: BTreeSet<PathBuf> = repositories.flat_map(|folder| linked_worktrees(&folder)).collect();
+        all.retain(|path| path.starts_with(&self.path) && *path != self.path);
+        let engine = self.engine();
+        let works_in = |session: &SessionView, path: &Path| engine.workspaces_of(&session.id).iter().any(|p| p == path);
+        all.retain(|path| match self.home.at(path) {
+            None => true,
+            Some(_) => {
+                let is_worked_in = !at_work.is_empty() && at_work.iter().all(|session| works_in(session, path));
+                !is_worked_in && engine.left_out(&self.path, path).is_some()
+            }
+        });
+        all.into_iter().collect()
     }
 }

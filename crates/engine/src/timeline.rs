@@ -70,13 +70,13 @@ impl Workspace {
             Standing::Other(_) => FolderState::Other,
             Standing::Missing => FolderState::Missing,
         };
-        let (changes, skipped, unread_rules) = match self.now(false) {
+        let (changes, skipped, unread_rules, index) = match self.now(false) {
             Ok(now) => {
                 let trees = Trees { fresh: &now.fresh, store: &self.store };
                 let from = head.as_ref().map(|h| h.checkpoint.root);
                 let changes = diff::root_changes(&trees, from.as_ref(), Some(&now.root))?;
                 let unread_rules = self.unread_rules(&now.folder, now.index.as_ref());
-                (changes, now.skipped, unread_rules)
+                (changes, now.skipped, unread_rules, now.index.or_else(|| self.store.index()))
             }
             Err(CaptureError::Missing(_)) => Default::default(),
             Err(error) => return Err(error.into()),
@@ -87,6 +87,7 @@ impl Workspace {
             _ => Vec::new(),
         };
         sessions.retain(|session| session.live);
+        let unprotected = self.unprotected_worktrees(index.as_ref(), &sessions);
         let room = self.store.room()?;
         // What an operation captured says nothing of the next event: without room it takes only what it touches itself.
         let captured = self.store.last_capture()?;
@@ -104,7 +105,7 @@ impl Workspace {
             files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
             skipped: skipped.iter().map(Into::into).collect(),
             unread_rules: unread_rules.iter().map(Into::into).collect(),
-            unprotected: self.unprotected_worktrees(),
+            unprotected,
             pending: self.store.pending()?.iter().map(Into::into).collect(),
             sessions,
             gaps: gaps.iter().map(|(_, gap)| gap.into()).collect(),

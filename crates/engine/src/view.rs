@@ -392,7 +392,8 @@ pub struct Status {
     /// Ignore files that have no say, because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_rules: Vec<UnreadRulesView>,
-    /// Worktrees in the workspace that have no store of their own, so that nothing of them is captured.
+    /// Worktrees in the workspace that the sessions at work here do not capture: nothing has worked in them yet, or the
+    /// rules leave them out and only sessions that work in them capture them.
     #[serde(serialize_with = "all_readable")]
     pub unprotected: Vec<PathBuf>,
     /// Operations that were cut off and wait for their folder.

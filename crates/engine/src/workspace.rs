@@ -370,6 +370,7 @@ pub(crate) fn rules_for(home: &Home, environment: &Environment) -> RuleOptions {
     RuleOptions {
         global_excludes: environment.global_excludes.clone(),
         git: environment.git_config.clone(),
+        home_folder: environment.home_folder.clone(),
         never,
         largest_file: environment.largest_file.unwrap_or(usual.largest_file),
         largest_ignored_file: environment.largest_ignored_file.unwrap_or(usual.largest_ignored_file),

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use piton_agents::claude_code::transcript::project_folder;
 use piton_engine::model::conversation::Began;
 use piton_engine::view::ForkOutcome;
-use piton_engine::{ForkError, ForkOptions};
+use piton_engine::{ForkError, ForkOptions, OpenError};
 use piton_host::fail;
-use piton_testkit::{Claude, World, snapshot};
+use piton_testkit::{Claude, World, git, snapshot};
 
 fn three_turns(world: &World) -> Claude<'_> {
     let claude = Claude::new(world, 1);
@@ -147,6 +147,9 @@ fn an_empty_folder_is_taken_and_one_that_holds_something_or_is_in_the_way_is_not
         let error = world.open().fork("t3", &into(&at(bad))).unwrap_err();
         assert!(matches!(error, ForkError::Worktree { .. }), "{bad}: {error}");
     }
+    git(world.base(), &["init", "-q", "--bare", "bare.git"]);
+    let inside_git = world.open().fork("t3", &into(&at("bare.git/refs/fork"))).unwrap_err();
+    assert!(matches!(inside_git, ForkError::Open(OpenError::Git { .. })), "{inside_git}");
     assert_eq!(std::fs::read_to_string(at("full/mine")).unwrap(), "mine");
     assert!(at("dangling").symlink_metadata().unwrap().is_symlink() && !at("nowhere").exists());
     assert_eq!(std::fs::read_dir(claude.folder()).unwrap().count(), files, "no branch was made");

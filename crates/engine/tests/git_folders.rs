@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use piton_engine::OpenError;
 use piton_engine::model::SkipReason;
 use piton_engine::view::SkippedView;
 use piton_testkit::{World, git, snapshot};
@@ -133,4 +134,25 @@ fn a_checkpoint_that_holds_a_repository_s_own_folder_leaves_it_alone_and_says_so
     assert_eq!(std::fs::read_to_string(world.path("f")).unwrap(), "1");
     assert_eq!(git(&world.ws(), &["log", "--format=%s"]).trim(), "one");
     assert_eq!(skipped(&outcome.skipped), [(".bare", SkipReason::GitFolder)]);
+}
+
+#[test]
+fn no_folder_inside_a_repository_s_own_data_becomes_a_workspace() {
+    let world = World::new();
+    git(&world.ws(), &["init", "-q", "--separate-git-dir", "../data"]);
+    git(world.base(), &["init", "-q", "--bare", "bare.git"]);
+    for inside in ["bare.git", "bare.git/refs", "bare.git/refs/heads", "data/objects", "data/info"] {
+        let opened = world.engine.open_or_init(&world.base().join(inside));
+        assert!(matches!(opened, Err(OpenError::Git { .. })), "{inside}");
+        assert!(matches!(world.engine.refusal(&world.base().join(inside)), Some(OpenError::Git { .. })), "{inside}");
+    }
+    // But for working trees that somebody keeps in there, and what is in those.
+    let tree = git(&world.base().join("bare.git"), &["hash-object", "-w", "-t", "tree", "/dev/null"]);
+    let commit = git(&world.base().join("bare.git"), &["commit-tree", tree.trim(), "-m", "begin"]);
+    git(&world.base().join("bare.git"), &["worktree", "add", "-q", "main", commit.trim()]);
+    git(&world.base().join("bare.git"), &["init", "-q", "clone"]);
+    for work in ["bare.git/main", "bare.git/main/src", "bare.git/clone", "bare.git/clone/src"] {
+        std::fs::create_dir_all(world.base().join(work)).unwrap();
+        world.engine.open_or_init(&world.base().join(work)).unwrap();
+    }
 }

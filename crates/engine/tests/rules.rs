@@ -303,3 +303,70 @@ fn state_folders_of_agents_are_never_captured_and_never_touched() {
     world.rewind(&id);
     assert_content(&world, &[("f", Some("1")), (".agent/settings", Some("1")), (".agent/state/transcript", Some("2"))]);
 }
+
+#[test]
+fn a_repository_that_holds_the_home_folder_has_no_say_in_the_workspaces_inside() {
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |environment| environment.home_folder = Some(base.path().to_owned()));
+    git(world.base(), &["init", "-q"]);
+    std::fs::write(world.base().join(".git/info/exclude"), "*\n").unwrap();
+    std::fs::write(world.base().join(".gitignore"), "*\n").unwrap();
+    std::fs::write(world.base().join("excludes"), "sub/\n").unwrap();
+    git(world.base(), &["config", "core.excludesFile", world.base().join("excludes").to_str().unwrap()]);
+    world.write("sub/deep/f", "1").write("top", "1");
+    assert!(skipped(&world).is_empty());
+    world.assert_comes_back(&[], |world| {
+        world.remove("sub").write("top", "2");
+    });
+}
+
+#[test]
+fn rules_that_leave_a_workspace_out_do_not_hold_in_it() {
+    // Where the rules are, what they say, and the workspace in the repository.
+    for (file, rules, inner) in [
+        (".gitignore", "tmp/**\n", "tmp/work"),
+        (".gitignore", "*\n", "work"),
+        (".git/info/exclude", "tmp/**\n", "tmp/work"),
+        ("tmp/.gitignore", "*\n", "tmp/work"),
+        ("tmp/work/.gitignore", "*\n", "tmp/work"),
+        ("excludes", "tmp/**\n*\n", "tmp/work"),
+    ] {
+        let base = tempfile::tempdir().unwrap();
+        let excludes = base.path().join("ws/excludes");
+        let world = World::at(base.path(), |environment| environment.global_excludes = Some(excludes));
+        git(&world.ws(), &["init", "-q"]);
+        world.write(file, rules);
+        if file.starts_with("tmp") {
+            world.write(".gitignore", "tmp/\n");
+        }
+        world.write(format!("{inner}/sub/deep/f"), "1").write(format!("{inner}/top"), "1");
+        let mut workspace = world.engine.open_or_init(&world.path(inner)).unwrap();
+        let captured = workspace.capture(&Default::default()).unwrap().checkpoint;
+        assert!(captured.skipped.is_empty(), "{file} {rules:?}: {:?}", captured.skipped);
+        world.remove(format!("{inner}/sub"));
+        workspace.rewind_now(captured.checkpoint.id.as_str(), &RewindOptions::default()).unwrap();
+        let back = std::fs::read_to_string(world.path(inner).join("sub/deep/f"));
+        assert_eq!(back.ok().as_deref(), Some("1"), "{file} {rules:?}");
+    }
+}
+
+#[test]
+fn rules_above_a_workspace_hold_in_it_where_they_do_not_leave_it_out() {
+    let base = tempfile::tempdir().unwrap();
+    let excludes = base.path().join("excludes");
+    std::fs::write(&excludes, "global/\n").unwrap();
+    let world = World::at(base.path(), |environment| environment.global_excludes = Some(excludes));
+    git(&world.ws(), &["init", "-q"]);
+    world.write(".gitignore", "build/\nleft/\n").write("app/.gitignore", "out/\n");
+    for folder in ["build", "global", "out", "src"] {
+        world.write(format!("app/part/{folder}/f"), "1").write(format!("left/{folder}/f"), "1");
+    }
+    let skipped = |inner: &str| {
+        let mut workspace = world.engine.open_or_init(&world.path(inner)).unwrap();
+        let all = workspace.capture(&Default::default()).unwrap().checkpoint.skipped;
+        all.into_iter().map(|one| one.path.path).collect::<Vec<_>>()
+    };
+    assert_eq!(skipped("app/part"), ["build", "global", "out"]);
+    // The user's own rules hold everywhere.
+    assert_eq!(skipped("left"), ["global"]);
+}

@@ -286,3 +286,64 @@ fn files_that_are_on_their_way_in_an_inner_workspace_are_listed_and_not_captured
     assert_eq!((read(world.path("inner/a")), read(world.path(&mine))), ("1".to_owned(), "mine".to_owned()));
     assert!(world.captured().checkpoint.skipped.is_empty());
 }
+
+#[test]
+fn projects_in_a_home_folder_that_is_a_worktree_or_lies_in_one_are_workspaces() {
+    for home in ["dots", "dots/users/me"] {
+        let base = tempfile::tempdir().unwrap();
+        let world = World::at(base.path(), |environment| environment.home_folder = Some(base.path().join(home)));
+        git(&world.ws(), &["init", "-q"]);
+        git(&world.ws(), &["commit", "-q", "--allow-empty", "-m", "c"]);
+        git(&world.ws(), &["worktree", "add", "-q", "../dots"]);
+        let home = world.base().join(home);
+        let (project, notes) = (home.join("project"), home.join("notes"));
+        for folder in [&project, &notes] {
+            std::fs::create_dir_all(folder.join("src")).unwrap();
+        }
+        git(&project, &["init", "-q"]);
+        for (session, cwd, root) in [("s1", project.join("src"), &project), ("s2", notes.clone(), &notes)] {
+            assert_eq!(world.engine.locate(&cwd).unwrap(), *root);
+            let agent = Agent::new(&world, session);
+            *agent.folder.borrow_mut() = cwd;
+            agent.prompt("one");
+            assert_eq!(checkpoints(&world, root), 1);
+        }
+        assert!(matches!(world.engine.refusal(&home), Some(OpenError::Refused { .. })));
+    }
+}
+
+#[test]
+fn a_folder_whose_repository_comes_back_or_goes_is_a_worktree_again_or_no_longer() {
+    // Without a template there is no exclude file whose times would tell, and nothing in the worktree itself changes.
+    let world = World::new();
+    let main = world.base().join("main");
+    git(world.base(), &["init", "-q", "--template=", "main"]);
+    git(&main, &["commit", "-q", "--allow-empty", "-m", "c"]);
+    git(&main, &["worktree", "add", "-q", world.path("tree").to_str().unwrap()]);
+    world.write("tree/src/a", "1").write("f", "1");
+    // Long enough for a filesystem's clock to tick, so that the index is trusted.
+    let tick = || std::thread::sleep(std::time::Duration::from_millis(60));
+    let away = world.base().join("away");
+    std::fs::rename(&main, &away).unwrap();
+    let plain = world.captured().checkpoint;
+    assert!(plain.skipped.is_empty());
+    tick();
+    assert!(world.captured().checkpoint.skipped.is_empty());
+
+    std::fs::rename(&away, &main).unwrap();
+    world.write("tree/src/a", "work").write("f", "2");
+    let outcome = world.rewind(plain.checkpoint.id.as_str());
+    assert_eq!((read(world.path("tree/src/a")), read(world.path("f"))), ("work".to_owned(), "1".to_owned()));
+    let kept: Vec<_> = outcome.skipped.iter().map(|one| (one.path.path.as_str(), one.reason)).collect();
+    assert_eq!(kept, [("tree", SkipReason::Worktree)]);
+    tick();
+    assert_eq!(skipped(&world.captured().checkpoint), [("tree".to_owned(), SkipReason::Worktree)]);
+
+    std::fs::rename(&main, &away).unwrap();
+    let plain = world.captured().checkpoint;
+    assert!(plain.skipped.is_empty(), "nobody else protects it now");
+    world.write("tree/src/a", "2");
+    world.rewind(plain.checkpoint.id.as_str());
+    assert_eq!(read(world.path("tree/src/a")), "work");
+    world.assert_sound();
+}

@@ -8,7 +8,7 @@ use crate::index::{EntryView, FolderHead, Index, Kind, Signature};
 use crate::read::Sink;
 use crate::rules::{name_of, parent_of};
 use crate::slots::Slot;
-use crate::walk::{Node, NodeKind};
+use crate::walk::{GitStamp, Node, NodeKind};
 
 /// A folder's tree in the new state.
 #[derive(Clone, Copy)]
@@ -84,7 +84,7 @@ pub(crate) fn assemble<S: Sink>(
                     young: node.young,
                     has_git: node.has_git,
                     holds_skipped: made.holds_skipped,
-                    exclude_ctime: node.exclude_ctime,
+                    git_stamp: node.git_stamp,
                     tree: made.tree,
                 };
                 index.push(&node.path, &head, node.entries.iter().map(Node::view));
@@ -106,7 +106,7 @@ pub(crate) fn partial_index(slots: &[Slot<'_>], rules: [u8; 32], now_ns: i64) ->
             young: true,
             has_git: false,
             holds_skipped: true,
-            exclude_ctime: i64::MIN,
+            git_stamp: GitStamp::NONE_WILL_DO,
             tree: ObjectId([0; 32]),
         };
         match slot {

@@ -22,6 +22,7 @@ mod inflate;
 mod link;
 mod number;
 mod objects;
+mod obstacle;
 mod pack;
 mod place;
 mod rebuild;

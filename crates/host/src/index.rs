@@ -5,6 +5,9 @@
 //! version, every file is read again.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use piton_model::tree::MODE_BITS;
 use piton_model::{Entry, EntryName, ObjectId, SkipReason, Tree, WorkspacePath, path::compare_bytes};
@@ -74,8 +77,8 @@ pub(crate) struct FolderHead {
     pub young: bool,
     pub has_git: bool,
     pub holds_skipped: bool,
-    /// When the repository's own exclude file changed last; 0 where there is none.
-    pub exclude_ctime: i64,
+    /// What `crate::walk::GitStamp` says of the folder's `.git`; 0 where there is none.
+    pub git_stamp: u64,
     pub tree: ObjectId,
 }
 
@@ -96,7 +99,7 @@ pub struct Index {
     pub(crate) made_at: i64,
 }
 
-const MAGIC: &[u8; 8] = b"PITONIX3";
+const MAGIC: &[u8; 8] = b"PITONIX4";
 /// Magic, the blocks' checksum, stamp, rules, the clock, and the prefix's own checksum.
 const PREFIX: usize = 8 + 8 + 32 + 32 + 8 + 8;
 /// Where the prefix keeps what.
@@ -235,6 +238,12 @@ impl Index {
         }
     }
 
+    /// The folders that hold a `.git`, as paths of the workspace.
+    pub fn repositories(&self) -> Vec<PathBuf> {
+        let all = self.folders().filter(|folder| folder.head().has_git);
+        all.map(|folder| PathBuf::from(OsStr::from_bytes(folder.path()))).collect()
+    }
+
     /// Every folder's place by its path, for a walk that looks most of them up.
     pub(crate) fn by_path(&self) -> HashMap<&[u8], usize> {
         (0..self.len()).map(|at| (self.folder(at).path(), at)).collect()
@@ -318,9 +327,7 @@ impl Index {
         out.push(flag(head.young, YOUNG) | flag(head.has_git, HAS_GIT) | flag(head.holds_skipped, HOLDS_SKIPPED));
         out.push(0);
         out.extend_from_slice(&head.signature.mode.to_le_bytes());
-        for number in
-            [head.signature.mtime as u64, head.signature.ctime as u64, head.signature.inode, head.exclude_ctime as u64]
-        {
+        for number in [head.signature.mtime as u64, head.signature.ctime as u64, head.signature.inode, head.git_stamp] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&head.tree.0);
@@ -377,7 +384,7 @@ impl<'a> FolderView<'a> {
                 ctime: u64_at(self.0, 24) as i64,
                 inode: u64_at(self.0, 32),
             },
-            exclude_ctime: u64_at(self.0, 40) as i64,
+            git_stamp: u64_at(self.0, 40),
             young: flags & YOUNG != 0,
             has_git: flags & HAS_GIT != 0,
             holds_skipped: flags & HOLDS_SKIPPED != 0,
@@ -482,7 +489,7 @@ mod tests {
             young: true,
             has_git: true,
             holds_skipped: false,
-            exclude_ctime: 9,
+            git_stamp: 9,
             tree: ObjectId([1; 32]),
         };
         let entry = |name, kind| EntryView { name, kind, young: false, signature };
@@ -511,7 +518,7 @@ mod tests {
         assert_eq!(index.find(b"y"), None);
         let root = index.folder(0);
         assert!(root.head().young && root.head().has_git);
-        assert_eq!(root.head().exclude_ctime, 9);
+        assert_eq!(root.head().git_stamp, 9);
         let entries: Vec<_> = root.entries().collect();
         assert_eq!(entries[1].kind, Kind::Symlink(b"target"));
         assert_eq!(entries[2].kind, Kind::Skipped(SkipReason::Special));

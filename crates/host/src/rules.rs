@@ -3,6 +3,7 @@
 //! Git's own semantics for git's own files; a nested repository begins its own chain of them. An ignored folder is
 //! skipped, an ignored single file (`.env`) is captured up to a size. `.pitonignore` decides over both.
 
+mod above;
 mod unread;
 
 use std::collections::{BTreeSet, HashMap};
@@ -17,9 +18,10 @@ use piton_model::path::is_git;
 use piton_model::{SkipReason, WorkspacePath};
 
 use crate::bounded;
-use crate::git::{UserConfig, excludes_file, is_git_folder};
+use crate::git::{Repository, UserConfig, excludes_file, is_git_folder};
 use crate::pattern::translate;
 use crate::root::Root;
+use above::{FolderAbove, folders_above, holds_home, leave_out};
 
 pub use unread::{UnreadRules, unread_rules};
 
@@ -59,6 +61,8 @@ pub struct RuleOptions {
     pub global_excludes: Option<PathBuf>,
     /// Where git's settings are.
     pub git: UserConfig,
+    /// The user's home folder: the rules of a repository at it, or around it, do not hold in the workspaces inside.
+    pub home_folder: Option<PathBuf>,
     /// Absolute paths that are never captured, and why.
     pub never: Vec<(PathBuf, SkipReason)>,
     /// Files over this are skipped.
@@ -75,6 +79,7 @@ impl Default for RuleOptions {
         Self {
             global_excludes: None,
             git: UserConfig::default(),
+            home_folder: None,
             never: Vec::new(),
             largest_file: 2 << 30,
             largest_ignored_file: 1 << 20,
@@ -83,8 +88,11 @@ impl Default for RuleOptions {
     }
 }
 
+/// A name that only a pattern for every name matches.
+const ANY_NAME: &str = "\u{1}";
+
 /// Raised when what is captured changes with the files that say so unchanged.
-const GENERATION: u8 = 1;
+const GENERATION: u8 = 2;
 
 /// The rules of one workspace.
 pub(crate) struct Rules {
@@ -142,25 +150,30 @@ impl Rules {
             bytes
         };
 
-        let excludes = excludes_file(root.path(), &options.git).or_else(|| options.global_excludes.clone());
-        let global = excludes.as_deref().and_then(&mut read);
+        let home = options.home_folder.as_deref();
+        let repository = Repository::find(root.path());
+        let repository = repository.filter(|r| r.work_tree() == root.path() || !holds_home(r.work_tree(), home));
+        let excludes = excludes_file(root.path(), repository.as_ref(), &options.git);
+        let excludes = excludes.or_else(|| options.global_excludes.clone());
+        let mut global = excludes.as_deref().and_then(&mut read).as_deref().map_or_else(Gitignore::empty, parse);
         let mut above = Vec::new();
-        if !root.path().join(".git").exists() {
-            // A workspace inside a repository: the rules above it hold as well.
-            let parents = root.path().ancestors().skip(1);
-            let to_repository: Vec<&Path> = parents.collect();
-            if let Some(top) = to_repository.iter().position(|p| p.join(".git").exists()) {
-                for folder in to_repository[..=top].iter().rev() {
-                    let git = read(&folder.join(".gitignore"));
-                    let exclude = folder
-                        .join(".git")
-                        .exists()
-                        .then(|| exclude_file(&folder.join(".git")))
-                        .flatten()
-                        .and_then(|file| read(&file));
-                    above.push((folder.to_path_buf(), git, exclude));
-                }
+        for folder in folders_above(root.path(), home) {
+            let git = read(&folder.join(".gitignore")).as_deref().map(parse);
+            let dot_git = Some(folder.join(".git")).filter(|git| git.exists());
+            let repository = dot_git.map(|git| {
+                let exclude = exclude_file(&git).and_then(|file| read(&file));
+                parse(exclude.as_deref().unwrap_or_default())
+            });
+            above.push(FolderAbove { folder: folder.to_path_buf(), git, repository });
+        }
+        if leave_out(&above, &global, root.path()) {
+            // The user's own rules hold in here, unless they are among those that leave the workspace out.
+            let alone =
+                above.iter().map(|level| FolderAbove { folder: level.folder.clone(), git: None, repository: None });
+            if leave_out(&alone.collect::<Vec<_>>(), &global, root.path()) {
+                global = Gitignore::empty();
             }
+            above.clear();
         }
 
         let mut base = Arc::new(Level {
@@ -170,16 +183,10 @@ impl Rules {
             piton: None,
             repository: None,
         });
-        for (folder, git, exclude) in above {
+        for FolderAbove { folder, git, repository } in above {
             let Ok(inner) = root.path().strip_prefix(&folder) else { continue };
-            let repository = folder.join(".git").exists().then(|| parse(exclude.as_deref().unwrap_or_default()));
-            base = Arc::new(Level {
-                parent: Some(base),
-                place: Place::Above(inner.as_os_str().as_bytes().to_vec()),
-                git: git.as_deref().map(parse),
-                piton: None,
-                repository,
-            });
+            let place = Place::Above(inner.as_os_str().as_bytes().to_vec());
+            base = Arc::new(Level { parent: Some(base), place, git, piton: None, repository });
         }
         let mut never = HashMap::new();
         for (path, reason) in &options.never {
@@ -190,14 +197,7 @@ impl Rules {
                 never.insert(inner.as_os_str().as_bytes().to_vec(), *reason);
             }
         }
-        Self {
-            never,
-            global: global.as_deref().map_or_else(Gitignore::empty, parse),
-            base,
-            known: Mutex::default(),
-            fingerprint: *hasher.finalize().as_bytes(),
-            options,
-        }
+        Self { never, global, base, known: Mutex::default(), fingerprint: *hasher.finalize().as_bytes(), options }
     }
 
     /// Paths that are captured whatever the rules say.
@@ -219,10 +219,14 @@ impl Rules {
             let exclude = exclude_file(&git).and_then(|file| bounded::read(&file, LARGEST_RULES).ok()?);
             parse(exclude.as_deref().unwrap_or_default())
         });
+        // A folder in which everything is ignored tells the repository around it to pass it by: tools make such folders.
+        // That says nothing about a workspace that somebody made of it.
+        let is_turned_away =
+            |rules: &Gitignore| path.is_empty() && !names.has_git && says(rules.matched(ANY_NAME, true)) == Some(true);
         Arc::new(Level {
             parent: Some(parent.clone()),
             place: Place::Inside(path.to_vec()),
-            git: if names.has_gitignore { read(b".gitignore") } else { None },
+            git: if names.has_gitignore { read(b".gitignore").filter(|rules| !is_turned_away(rules)) } else { None },
             piton: if names.has_pitonignore { read(b".pitonignore") } else { None },
             repository,
         })

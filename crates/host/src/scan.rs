@@ -5,7 +5,9 @@
 //! make the trees of the folders that changed and of the ones above them ([`crate::assemble`]). The files may be read in
 //! slices, with what was read kept in between.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -14,13 +16,14 @@ use piton_model::plan::RootState;
 use piton_model::{SkipReason, WorkspacePath};
 
 use crate::assemble::{assemble, partial_index};
+use crate::git::is_worktree;
 use crate::index::{FolderView, Index, Kind, Signature};
 use crate::parallel::{threads, together};
 use crate::read::{Reading, Sink, read_file};
 use crate::root::{Nearby, Root};
 use crate::rules::{RuleOptions, Rules, join, parent_of};
 use crate::slots::{Slot, merge};
-use crate::walk::{NodeKind, Task, Walk, exclude_ctime, is_young};
+use crate::walk::{GitStamp, NodeKind, Task, Walk, is_young};
 
 /// How a scan is done.
 pub struct ScanOptions<'a> {
@@ -361,7 +364,7 @@ fn is_suspect(nearby: &Nearby<'_>, folder: FolderView<'_>, path: &mut Vec<u8>) -
     if stat(path).is_none_or(|s| Signature::of_folder(&s) != head.signature) {
         return true;
     }
-    if head.has_git && exclude_ctime(nearby.root(), folder.path()) != head.exclude_ctime {
+    if head.has_git && GitStamp::of(nearby.root(), folder.path()).number != head.git_stamp {
         return true;
     }
     if !path.is_empty() {
@@ -382,6 +385,11 @@ fn is_suspect(nearby: &Nearby<'_>, folder: FolderView<'_>, path: &mut Vec<u8>) -
         }
         path.truncate(base);
         path.extend_from_slice(entry.name);
+        // Without its repository it is a folder like any other.
+        let is_worktree = |path: &[u8]| is_worktree(&nearby.root().path().join(OsStr::from_bytes(path)));
+        if entry.kind == Kind::Skipped(SkipReason::Worktree) && !is_worktree(path) {
+            return true;
+        }
         let signature = |s| if is_folder { Signature::of_folder(&s) } else { Signature::of(&s) };
         stat(path).is_none_or(|s| signature(s) != entry.signature)
     })

@@ -96,7 +96,7 @@ fn to_node(view: &FolderView<'_>) -> FolderNode {
         signature: head.signature,
         young: head.young,
         has_git: head.has_git,
-        exclude_ctime: head.exclude_ctime,
+        git_stamp: head.git_stamp,
         entries,
     }
 }

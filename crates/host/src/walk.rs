@@ -26,7 +26,7 @@ pub(crate) struct FolderNode {
     pub signature: Signature,
     pub young: bool,
     pub has_git: bool,
-    pub exclude_ctime: i64,
+    pub git_stamp: u64,
     /// In name order.
     pub entries: Vec<Node>,
 }
@@ -215,14 +215,14 @@ impl Walk<'_> {
             names.push(name.to_vec());
         })?;
         names.sort_unstable();
+        // Before the link is followed and the rules are read, for the same reason.
+        let stamp = if rules.has_git { GitStamp::of(self.root, &task.path) } else { GitStamp::default() };
         if has_link && self.follow_link(&task.path, apart) {
             return Ok(Listed::Apart(SkipReason::Worktree));
         }
         if let Some(reason) = self.git_folder(task, &fd, &names) {
             return Ok(Listed::Apart(reason));
         }
-        // Before the rules are read, for the same reason.
-        let exclude_ctime = if rules.has_git { exclude_ctime(self.root, &task.path) } else { 0 };
         let level = self.rules.enter(self.root, &task.level, &task.path, rules);
 
         let mut old_entries = old.map(|o| o.entries()).into_iter().flatten().peekable();
@@ -295,16 +295,15 @@ impl Walk<'_> {
             let head = old.head();
             let had = |name: &[u8]| old.entries().any(|e| e.name == name);
             rules_changed |= head.has_git != rules.has_git
-                || head.exclude_ctime != exclude_ctime
+                || head.git_stamp != stamp.number
                 || had(b".gitignore") != rules.has_gitignore
                 || had(b".pitonignore") != rules.has_pitonignore;
         }
         let young = self.is_young(&signature);
-        // As young as this scan, its next edit may leave the time as it is: then no time will do.
-        let is_young = self.is_young(&Signature { ctime: exclude_ctime, ..Signature::default() });
-        let exclude_ctime = if is_young { i64::MIN } else { exclude_ctime };
-        let node =
-            FolderNode { path: task.path.clone(), signature, young, has_git: rules.has_git, exclude_ctime, entries };
+        // As young as this scan, the exclude file's next edit may leave its time as it is.
+        let is_young = self.is_young(&Signature { ctime: stamp.exclude_ctime, ..Signature::default() });
+        let git_stamp = if is_young { GitStamp::NONE_WILL_DO } else { stamp.number };
+        let node = FolderNode { path: task.path.clone(), signature, young, has_git: rules.has_git, git_stamp, entries };
         Ok(Listed::Folder(node, rules_changed))
     }
 
@@ -374,10 +373,32 @@ fn is_too_deep(path: &[u8]) -> bool {
     path.len() > LONGEST || path.iter().filter(|b| **b == b'/').count() >= DEEPEST
 }
 
-/// When the exclude file of the repository in a folder changed last; 0 where there is none.
-pub(crate) fn exclude_ctime(root: &Root, folder: &[u8]) -> i64 {
-    let git = root.path().join(OsStr::from_bytes(folder)).join(".git");
-    exclude_file(&git).and_then(|file| rustix::fs::stat(&file).ok()).map_or(0, |stat| Signature::of(&stat).ctime)
+/// Tells whether the `.git` of a folder is what it was when the folder was listed, though the folder's times would not say:
+/// where it leads to, which makes the folder a worktree or not, and the repository's own exclude file.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct GitStamp {
+    pub number: u64,
+    exclude_ctime: i64,
+}
+
+impl GitStamp {
+    /// No `.git` has this stamp, so the folder is listed again.
+    pub(crate) const NONE_WILL_DO: u64 = u64::MAX;
+
+    pub(crate) fn of(root: &Root, folder: &[u8]) -> Self {
+        let folder = root.path().join(OsStr::from_bytes(folder));
+        let exclude = exclude_file(&folder.join(".git")).and_then(|file| rustix::fs::stat(&file).ok());
+        let exclude_ctime = exclude.map_or(0, |stat| Signature::of(&stat).ctime);
+        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        hasher.update(&exclude_ctime.to_le_bytes());
+        if let Some(link) = GitLink::of(&folder) {
+            for place in [link.git_dir, link.common_dir] {
+                hasher.update(place.as_os_str().as_bytes());
+                hasher.update(&[0]);
+            }
+        }
+        Self { number: hasher.digest() >> 1, exclude_ctime }
+    }
 }
 
 /// Folders to list, shared by the threads; empty only when nobody can add to it any more.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use piton_agents::claude_code::settings::{self as hooks, HookCommand, InstalledHook};
 use piton_agents::{Adapter, claude_code};
 use piton_engine::view::{FolderState, KeptGit, KeptGitState};
-use piton_engine::{Abilities, OpenError, Workspace};
+use piton_engine::{Abilities, GitError, GitRefusal, OpenError, Workspace, WriteError};
 use serde::Serialize;
 
 use super::setup;
@@ -265,7 +265,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);
     }
     for worktree in &status.unprotected {
-        let found = format!("{}: a worktree that no agent has worked in yet", escape_path(worktree));
+        let found = format!("{}: a worktree that only sessions in it capture", escape_path(worktree));
         checks.note(WHAT, found, "it is captured from the first event on that is about it");
     }
     let used = format!("{} of {}", size(status.size), size(status.budget));
@@ -334,8 +334,15 @@ fn check_filesystem(checks: &mut Checks, workspace: &Workspace) {
 /// Looks at what earlier operations keep in the user's repository and nobody needs any more.
 fn check_kept_git(checks: &mut Checks, workspace: &Workspace, console: &Console) {
     const WHAT: &str = "git";
-    // Without git nothing was kept, or it cannot be listed; neither keeps a capture from working.
-    let kept = workspace.kept_git().unwrap_or_default();
+    let kept = match workspace.kept_git() {
+        Ok(kept) => kept,
+        Err(GitRefusal::Write(WriteError::Git(error @ GitError::Obstacle { .. }))) => {
+            let hint = "captures and rewinds work; what needs git (`--git`) is refused until that is a file or gone";
+            return checks.note(WHAT, error.to_string(), hint);
+        }
+        // Without git nothing was kept, or it cannot be listed; neither keeps a capture from working.
+        Err(_) => Vec::new(),
+    };
     let is_old = |one: &&KeptGit| matches!(one.state, KeptGitState::TakenBack | KeptGitState::Moved);
     let old: Vec<String> = kept
         .iter()

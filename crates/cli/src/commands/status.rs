@@ -126,7 +126,7 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
         }
         skipped::write_unread_rules(out, look, &status.unread_rules)?;
         for worktree in &status.unprotected {
-            let text = format!("{}: a worktree that no agent has worked in yet", escape_path(worktree));
+            let text = format!("{}: a worktree that only sessions in it capture", escape_path(worktree));
             writeln!(out, "{}{}", word("not protected"), paint.warn(text))?;
         }
     }

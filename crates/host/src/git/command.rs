@@ -10,12 +10,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
+use super::obstacle::obstacle;
+
 /// Why git did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// No program of that name.
     #[error("git is not installed, or not in PATH")]
     NotFound,
+    /// It would wait for ever, so it was not run.
+    #[error("git would wait for ever: {} is a pipe or a device", path.display())]
+    Obstacle {
+        /// What stands in the place of a file.
+        path: PathBuf,
+    },
     /// It could not be started, or spoken to.
     #[error("git cannot be run: {0}")]
     Io(#[from] io::Error),
@@ -67,12 +75,18 @@ const KEPT: [&str; 4] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_N
 
 impl Git {
     /// Git at a folder: a program where the caller has one, else the one in `PATH`.
+    ///
+    /// # Errors
+    /// Where there is no git, and where it would wait for something in its repository.
     pub fn at(folder: &Path, program: Option<&Path>) -> Result<Self, GitError> {
         let program = match program {
             Some(program) => Some(program.to_owned()).filter(|program| is_program(program)),
             None => in_path(),
         };
         let program = program.ok_or(GitError::NotFound)?;
+        if let Some(path) = obstacle(folder) {
+            return Err(GitError::Obstacle { path });
+        }
         Ok(Self { program, folder: folder.to_owned(), index: None, work_tree: None })
     }
 

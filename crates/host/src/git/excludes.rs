@@ -26,15 +26,14 @@ pub struct UserConfig {
 /// Files that include files that include files: git stops at the same depth.
 const DEEPEST: u32 = 10;
 
-/// The excludes file that the settings name for a workspace; none where no setting does. A relative one is told from the
-/// root of the working tree, where git itself would run.
-pub fn excludes_file(root: &Path, user: &UserConfig) -> Option<PathBuf> {
-    let repository = Repository::find(root);
-    let mut found = Found { user, repository: repository.as_ref(), value: None, has_worktree_config: false };
+/// The excludes file that the settings name for a folder of a repository; none where no setting does. A relative one is
+/// told from the root of the working tree, where git itself would run.
+pub fn excludes_file(folder: &Path, repository: Option<&Repository>, user: &UserConfig) -> Option<PathBuf> {
+    let mut found = Found { user, repository, value: None, has_worktree_config: false };
     for file in &user.files {
         found.add(file, 0);
     }
-    if let Some(Repository { git_dir, common_dir, .. }) = &repository {
+    if let Some(Repository { git_dir, common_dir, .. }) = repository {
         // What the user's own files say of it means nothing.
         found.has_worktree_config = false;
         found.add(&common_dir.join("config"), 0);
@@ -46,7 +45,7 @@ pub fn excludes_file(root: &Path, user: &UserConfig) -> Option<PathBuf> {
         Some(value) => value.as_bytes().to_vec(),
         None => found.value?,
     };
-    let work_tree = repository.as_ref().map_or(root, |repository| repository.work_tree());
+    let work_tree = repository.map_or(folder, Repository::work_tree);
     let path = expand(&value, user.home.as_deref()).unwrap_or_default();
     // Set to nothing, it means that there is none.
     Some(if path.as_os_str().is_empty() { path } else { work_tree.join(path) })

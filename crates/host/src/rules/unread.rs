@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::above::folders_above;
 use super::{LARGEST_POINTER, LARGEST_RULES, RuleOptions, exclude_file, join};
 use crate::bounded;
 use crate::index::Index;
@@ -34,16 +35,14 @@ pub fn unread_rules(root: &Root, index: &Index, options: &RuleOptions) -> Vec<Un
     for file in options.global_excludes.iter().filter(|file| *file != Path::new("/dev/null")) {
         check(file, bounded::read(file, LARGEST_RULES));
     }
-    let mut above = root.path().ancestors().skip(1);
-    if !root.path().join(".git").exists()
-        && let Some(top) = above.find(|folder| folder.join(".git").exists())
-    {
-        let (file, found) = excludes_of(&top.join(".git"));
-        check(&file, found);
-        for folder in root.path().ancestors().skip(1).take_while(|folder| folder.starts_with(top)) {
-            let file = folder.join(".gitignore");
-            check(&file, bounded::read(&file, LARGEST_RULES));
+    for folder in folders_above(root.path(), options.home_folder.as_deref()) {
+        let git = folder.join(".git");
+        if git.exists() {
+            let (file, found) = excludes_of(&git);
+            check(&file, found);
         }
+        let file = folder.join(".gitignore");
+        check(&file, bounded::read(&file, LARGEST_RULES));
     }
     for folder in index.folders() {
         let names = folder.rules();

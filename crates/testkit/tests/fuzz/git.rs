@@ -127,7 +127,7 @@ fn check(name: &str, repository: &Path, worktree: &Path) {
         std::fs::write(&all[which], &content).unwrap();
         let user = UserConfig { files: vec![all[which].clone()], ..UserConfig::default() };
         let told = [look(repository, &ids), look(worktree, &ids)];
-        let excludes = excludes_file(repository, &user).is_some();
+        let excludes = excludes_file(repository, Repository::find(repository).as_ref(), &user).is_some();
         let links = (linked_worktrees(repository).len(), is_worktree(worktree), is_git_folder(&git_dir));
         std::fs::write(&all[which], &real[which]).unwrap();
         (told, excludes, links)
