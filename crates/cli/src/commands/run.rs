@@ -204,7 +204,7 @@ impl Session {
             console.say(format!("{note} what the command changed{place} was not captured: {}", escape(&why)));
         }
         if !has_changed && !is_missing {
-            console.say("piton: no changes".to_owned());
+            console.say("piton: no changes");
         }
     }
 
