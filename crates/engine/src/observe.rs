@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use piton_host::{Lock, canonical, outside, process};
+use piton_host::{Lock, canonical, outside, process, written_by_name};
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::ownership::{Moment, UNKNOWN, Window};
 use piton_model::session::{
@@ -19,6 +19,7 @@ use crate::capture::{About, Attention, CaptureError, Taken, Time, window_of};
 use crate::notice::Notice;
 use crate::place::EventPlace;
 use crate::sink::Trees;
+use crate::transcripts::is_within_any;
 use crate::view::{CheckpointView, Observed};
 use crate::workspace::Workspace;
 
@@ -543,10 +544,15 @@ impl Workspace {
 
     /// The files of this workspace that a call names.
     fn named_here(&self, call: &ToolCall) -> Vec<WorkspacePath> {
-        call.paths.iter().filter_map(|path| self.path_here(path)).collect()
+        let mut named: Vec<WorkspacePath> = Vec::new();
+        for path in call.paths.iter().flat_map(|path| written_by_name(path)) {
+            let here = self.path_here(&path).filter(|path| !named.contains(path));
+            named.extend(here);
+        }
+        named
     }
 
-    /// An absolute path as one of this workspace, where it is.
+    /// An absolute path as one of this workspace, where it is. A symlink is itself and not what it leads to.
     pub fn path_here(&self, path: &Path) -> Option<WorkspacePath> {
         use std::os::unix::ffi::OsStrExt;
         let parent = canonical(path.parent()?).ok()?;
@@ -562,9 +568,7 @@ impl Workspace {
         paths: impl Iterator<Item = PathBuf>,
     ) -> Result<Vec<Outside>, StoreError> {
         let mut found: Vec<Outside> = Vec::new();
-        for path in paths.filter(|path| path.is_absolute()) {
-            let whole = path.parent().and_then(|parent| canonical(parent).ok());
-            let Some(whole) = whole.and_then(|parent| Some(parent.join(path.file_name()?))) else { continue };
+        for whole in paths.filter(|path| path.is_absolute()).flat_map(|path| written_by_name(&path)) {
             let is_known = found.iter().any(|one| Path::new(&one.path) == whole);
             if is_known || whole.starts_with(&self.path) || self.is_never_read(&whole) {
                 continue;
@@ -584,11 +588,10 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Piton's own folder, and those where agents keep their state.
+    /// Piton's own folder, and those where agents keep their state. Given a canonical path.
     fn is_never_read(&self, path: &Path) -> bool {
-        let noted = self.home.agent_state().paths;
-        let never = std::iter::once(self.home.path()).chain(self.environment.agent_state.iter().map(PathBuf::as_path));
-        never.into_iter().chain(noted.iter().map(PathBuf::as_path)).any(|folder| path.starts_with(folder))
+        let (own, noted) = ([self.home.path().to_owned()], self.home.agent_state().paths);
+        is_within_any(path, own.iter().chain(&self.environment.agent_state).chain(&noted))
     }
 
     fn tell_of(&self, context: &Context, event: &Event, checkpoint: Option<&CheckpointView>, gap: Option<&String>) {

@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use piton_host::canonical;
+use piton_host::written_by_name;
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::{SessionId, Turn, WorkspaceId};
 use piton_store::StoreError;
@@ -152,8 +152,8 @@ impl Engine {
             return Vec::new();
         };
         let mut found = Vec::new();
-        for path in &call.paths {
-            let Some(parent) = path.parent().and_then(|parent| canonical(parent).ok()) else { continue };
+        for path in call.paths.iter().flat_map(|path| written_by_name(path)) {
+            let Some(parent) = path.parent().map(Path::to_owned) else { continue };
             // Most names lie where the agent works.
             let around = match parent.starts_with(first) {
                 true => Some(first.to_owned()),

@@ -264,6 +264,29 @@ fn a_file_that_a_tool_names_is_captured_though_a_rule_leaves_it_out() {
 }
 
 #[test]
+fn a_symlink_that_a_tool_names_stands_for_what_it_leads_to() {
+    let world = World::new();
+    world.write(".gitignore", "out/\n").write("out/notes", "1").write("src/real", "1").folder("links");
+    // A link to a link to an ignored file, one to a captured file, and one to a file that the tool makes.
+    world.link("notes", "links/notes").link("links/notes", "../out/notes").link("linked", "src/real");
+    world.link("dangling", "out/new");
+    let agent = Agent::new(&world, "s1");
+    agent.edits("one", &["notes", "linked", "dangling"], |w| {
+        std::fs::write(w.path("notes"), "2").unwrap();
+        std::fs::write(w.path("linked"), "2").unwrap();
+        std::fs::write(w.path("dangling"), "2").unwrap();
+    });
+    let files = ["out/new named t1.1", "out/notes named t1.1", "src/real named t1.1"];
+    assert_eq!(owners(&agent.turns()[0].files), files);
+    world.open().undo_now(&piton_engine::UndoOptions::default()).unwrap();
+    let now = world.snapshot();
+    assert_eq!([now.bytes("out/notes"), now.bytes("src/real")], [Some(&b"1"[..]); 2]);
+    assert!(now.bytes("out/new").is_none(), "the tool made it");
+    let leads_to = |path: &str| std::fs::read_link(world.path(path)).unwrap();
+    assert_eq!([leads_to("notes"), leads_to("linked")], ["links/notes", "src/real"].map(std::path::PathBuf::from));
+}
+
+#[test]
 fn when_time_runs_out_a_gap_is_noted_and_the_next_capture_goes_on() {
     let world = World::new();
     for number in 0..40 {
