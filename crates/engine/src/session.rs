@@ -54,8 +54,9 @@ impl Engine {
             Some(place) => place.clone(),
             None => self.event_place(cwd, &others)?,
         };
-        self.note_transcript(report, cwd)?;
-        let first = self.open_or_init(&place.root)?;
+        let noted = self.note_transcript(report, cwd).map_err(ObserveError::from);
+        let first = noted.and_then(|()| Ok(self.open_or_init(&place.root)?));
+        let first = first.inspect_err(|error| self.set_aside_unopened(&place.root, report, error))?;
         for path in self.workspaces_named(report, first.path()) {
             if !others.contains(&path) {
                 others.push(path);
@@ -82,7 +83,9 @@ impl Engine {
             }
             let elsewhere =
                 Elsewhere { turn: turn.clone(), step: observed.step, last_turn: observed.turn, last_step: 0 };
-            let result = self.open_or_init(&path).map_err(ObserveError::from).and_then(|workspace| {
+            let opened = self.open_or_init(&path).map_err(ObserveError::from);
+            let opened = opened.inspect_err(|error| self.set_aside_unopened(&path, report, error));
+            let result = opened.and_then(|workspace| {
                 let (workspace, observed) = self.observe_in(workspace, report, Some(&elsewhere), options)?;
                 if !known.iter().any(|(id, _)| *id == workspace.record.id) {
                     self.home.note_session(&session, &workspace.record.id).map_err(CaptureError::from)?;
@@ -119,8 +122,13 @@ impl Engine {
         }
     }
 
+    /// Sets an event aside whose store could not be opened. Where not even that works, the caller has the error.
+    fn set_aside_unopened(&self, folder: &Path, report: &Report, error: &ObserveError) {
+        let _ = self.set_gap_aside(folder, report, &error.to_string());
+    }
+
     /// What the other workspaces of a session know of an event's turn.
-    fn elsewhere(&self, others: &[PathBuf], report: &Report, session: &SessionId) -> Option<Elsewhere> {
+    pub(crate) fn elsewhere(&self, others: &[PathBuf], report: &Report, session: &SessionId) -> Option<Elsewhere> {
         let others: Vec<Workspace> = others.iter().filter_map(|path| self.open(path).ok()).collect();
         if others.is_empty() {
             return None;
@@ -141,7 +149,10 @@ impl Engine {
     }
 
     /// Whether a session is told something for the first time. Asking notes it.
-    pub fn is_news(&self, session: &SessionId, what: &str) -> bool {
+    ///
+    /// # Errors
+    /// Where it cannot be noted, so that nobody knows.
+    pub fn is_news(&self, session: &SessionId, what: &str) -> Result<bool, StoreError> {
         self.home.note_told(session, what)
     }
 
@@ -173,7 +184,7 @@ impl From<StoreError> for ObserveError {
 }
 
 impl ObserveOptions<'_> {
-    fn again(&self) -> ObserveOptions<'_> {
+    pub(crate) fn again(&self) -> ObserveOptions<'_> {
         ObserveOptions {
             automatic: self.automatic,
             deadline: self.deadline,

@@ -35,6 +35,7 @@ use piton_model::ObjectId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 pub use archive::{Archive, ArchiveError, ArchiveTotals, ArchiveWriter, Manifest};
+pub use aside::EventAside;
 pub use error::StoreError;
 pub use home::{Home, Known};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
