@@ -296,6 +296,19 @@ impl Store {
         self.packs.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 
+    /// Whether the store can be written now: tried out with a small file of its own, which goes again.
+    ///
+    /// # Errors
+    /// What the system says where it cannot: a full disk, a read-only one, no permission.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        // More than the smallest file, which some filesystems have room for when they are full.
+        const LENGTH: usize = 64 << 10;
+        let path = self.folder.join(format!("writable-{}", std::process::id()));
+        let written = std::fs::write(&path, vec![1; LENGTH]);
+        let _ = std::fs::remove_file(&path);
+        written.map_err(StoreError::io("cannot write", &path))
+    }
+
     /// Bytes that the store takes: packs, database, index and what is set aside.
     pub fn size(&self) -> Result<u64, StoreError> {
         let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();
