@@ -190,6 +190,8 @@ pub struct Settle {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remarks {
     pub unsure: Vec<ChangedFile>,
+    /// Chosen changes that cannot be taken back, and why.
+    pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Changes of others since the target, as far as the plan touches them.
     pub others: Vec<ChangedFile>,
     pub carried: Vec<ChangedFile>,
@@ -473,6 +475,13 @@ impl Workspace {
                 known: changes.known_at(path).cloned(),
             };
             plan.undone.extend(drafted.kept.iter().map(undone));
+            let stuck = &request.remarks.stuck;
+            plan.undone.extend(stuck.iter().map(|(path, reason)| Undone {
+                path: path.clone(),
+                reason: *reason,
+                known: None,
+            }));
+            plan.kept.extend(stuck.iter().cloned());
         }
         plan.kept.extend(drafted.kept);
         plan.kept.sort();

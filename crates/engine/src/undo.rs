@@ -39,7 +39,7 @@ impl Workspace {
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let Chosen { changes, unsure, commands, about, outside } = self.choose(&options.choice, seen)?;
+        let Chosen { changes, unsure, stuck, commands, about, outside } = self.choose(&options.choice, seen)?;
         let inverse = self.inverse_of(&changes, seen)?;
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
         Ok(Request {
@@ -56,7 +56,7 @@ impl Workspace {
             touches_outside: options.outside,
             returns: None,
             settle: options.settle,
-            remarks: Remarks { unsure, commands, ..Remarks::default() },
+            remarks: Remarks { unsure, stuck, commands, ..Remarks::default() },
         })
     }
 

@@ -286,3 +286,16 @@ fn files_that_are_on_their_way_in_an_inner_workspace_are_listed_and_not_captured
     assert_eq!((read(world.path("inner/a")), read(world.path(&mine))), ("1".to_owned(), "mine".to_owned()));
     assert!(world.captured().checkpoint.skipped.is_empty());
 }
+
+#[test]
+fn a_folder_that_a_rewind_keeps_only_for_a_younger_worktree_is_not_kept_in_silence() {
+    let world = repository("");
+    let before = world.capture();
+    worktree(&world, "new/tree");
+    world.write("new/file", "1");
+    world.capture();
+    let outcome = rewind(&mut world.open(), &before);
+    assert!(!world.path("new/file").exists() && world.path("new/tree/src/main.rs").exists());
+    let left: Vec<_> = outcome.skipped.iter().map(|one| (&one.path.path[..], one.reason)).collect();
+    assert_eq!(left, [("new/tree", SkipReason::Worktree)]);
+}
