@@ -97,3 +97,19 @@ fn what_is_asked_for_by_its_path_and_not_captured_is_never_called_equal() {
     assert!(both(&done).contains("1 restored; 1 path not restored"), "{}", both(&done));
     assert_eq!(std::fs::read_to_string(scene.world.path("wt/f")).unwrap(), "2");
 }
+
+#[test]
+fn files_are_not_called_equal_to_a_checkpoint_that_left_something_out() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write(".gitignore", "ign/\n").write("ign/note", "1").write("f", "1");
+    scene.ok(&["checkpoint", "before"]);
+    scene.world.remove("ign");
+    for args in [["rewind", "before", "--yes"], ["rewind", "before", "--preview"]] {
+        let said = both(&scene.run(&args));
+        assert!(!said.contains("already"), "{said}");
+        assert!(said.contains("1 ignored"), "{said}");
+    }
+    // With nothing left out they are.
+    scene.ok(&["checkpoint", "now"]);
+    assert!(scene.told(&["rewind", "now", "--yes"]).contains("the files are as in"));
+}
