@@ -83,6 +83,19 @@ impl Adapter {
         matches!(self, Self::ClaudeCode)
     }
 
+    /// Whether a path has the name of a session's transcript. A report may name any file, and what is taken for a
+    /// transcript is not captured any more.
+    pub fn looks_like_transcript(self, session: &str, path: &Path) -> bool {
+        match self {
+            Self::ClaudeCode => claude_code::looks_like_transcript(session, path),
+            // Of an agent that piton does not know: named after its session.
+            Self::Generic => {
+                let name = path.file_name().and_then(|name| name.to_str());
+                !session.is_empty() && name.is_some_and(|name| name.contains(session))
+            }
+        }
+    }
+
     /// The files and folders that belong to a session with this transcript: the agent writes them while it works, so they
     /// are never captured and never put back. The transcript itself is the first.
     pub fn belongings(self, transcript: &Path) -> Vec<PathBuf> {
@@ -161,6 +174,24 @@ mod tests {
         check(Adapter::ClaudeCode, "/w/projects/-w/src.jsonl", &[]);
         check(Adapter::ClaudeCode, &format!("/w/projects/app/{id}.jsonl"), &[&format!("/w/projects/app/{id}")]);
         check(Adapter::Generic, &format!("/w/.cc/projects/-w/{id}.jsonl"), &[]);
+    }
+
+    #[test]
+    fn a_transcript_is_named_after_a_session() {
+        let id = "428214a0-5123-43c6-ae2b-86a56b0968a8";
+        let check = |adapter: Adapter, session: &str, path: &str, expected: bool| {
+            assert_eq!(adapter.looks_like_transcript(session, Path::new(path)), expected, "{session} {path}");
+        };
+        check(Adapter::ClaudeCode, id, &format!("/w/{id}.jsonl"), true);
+        check(Adapter::ClaudeCode, "s1", "/w/s1.jsonl", true);
+        // A session that is resumed may report the file that it was resumed from.
+        check(Adapter::ClaudeCode, "s1", &format!("/w/{id}.jsonl"), true);
+        for other in ["/w/src/main.rs", "/w/data.jsonl", "/w/s1.rs", "/w/s1", "/"] {
+            check(Adapter::ClaudeCode, "s1", other, false);
+        }
+        check(Adapter::Generic, "run-1", "/w/log-run-1.txt", true);
+        check(Adapter::Generic, "run-1", "/w/src/main.rs", false);
+        check(Adapter::Generic, "", "/w/src/main.rs", false);
     }
 
     #[test]

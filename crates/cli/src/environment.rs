@@ -77,7 +77,8 @@ impl Surroundings {
     pub fn open(&self, console: &mut Console) -> Result<Workspace, Failure> {
         self.say_problems(console);
         let folder = self.folder()?;
-        let workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
+        let mut workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
+        workspace.record_aside();
         announce(console, workspace.recovered());
         self.say_left_out(console);
         Ok(workspace)

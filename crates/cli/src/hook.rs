@@ -212,15 +212,21 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     };
     let observed = engine.observe(&report, &options);
     watchdog.observed();
-    let once = |warning: Option<String>| warning.filter(|warning| engine.is_news(&session, warning));
+    let is_for_user = matches!(&report.event, Event::Prompt { .. } | Event::SessionStarted { .. });
+    // Where nobody can note that it was said, it is said whenever the user is there to read it, and not at every tool.
+    let is_news = |key: &str| engine.is_news(&session, key).unwrap_or(is_for_user);
+    let once = |warning: Option<String>| warning.filter(|warning| is_news(warning));
     let (observed, others) = match observed {
         Ok(observed) => observed,
         // Where not even a gap could be recorded, the log is the only one to tell of it at each event; the user hears of
         // it once.
         Err(error) => {
-            let is_for_user = matches!(&report.event, Event::Prompt { .. } | Event::SessionStarted { .. });
-            let warning = unprotected::refusal(&error).or(is_for_user.then(|| not_captured(&error.to_string())));
-            let reply = with_line(Reply::Nothing, once(warning));
+            let is_news_of_gap = || is_for_user && is_news(FIRST_GAP);
+            let warning = match unprotected::refusal(&error) {
+                Some(refusal) => once(Some(refusal)),
+                None => is_news_of_gap().then(|| not_captured(&error.to_string())),
+            };
+            let reply = with_line(Reply::Nothing, warning);
             return Ok((reply, format!("gap: {error}{}", remarks(&mistakes))));
         }
     };
@@ -252,23 +258,27 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         warnings.extend(failed.chain(weak).filter_map(|warning| once(Some(warning))));
     }
     let warning = (!warnings.is_empty()).then(|| warnings.join("\n"));
+    let first_gap = first_gap(&observed, &others).filter(|_| is_news(FIRST_GAP));
     if let Event::Prompt { .. } = &report.event {
         let elsewhere = others.iter().filter_map(|(path, other)| Some((path.as_path(), other.as_ref().ok()?)));
         let reply = told::reply(&observed, &root, elsewhere, settings.tell_agent.value);
-        return Ok((with_line(with_first_gap(reply, &observed, &others), warning), outcome));
+        return Ok((with_line(with_line(reply, first_gap), warning), outcome));
     }
     let reply = line_for_user(&engine, &root, &report, &observed, &settings);
-    Ok((with_line(with_first_gap(reply, &observed, &others), warning), outcome))
+    Ok((with_line(with_line(reply, first_gap), warning), outcome))
 }
 
-/// Adds the first gap of a session to what is said, here or in another of its workspaces.
-fn with_first_gap(reply: Reply, observed: &Observed, others: &[(PathBuf, Result<Observed, ObserveError>)]) -> Reply {
+/// What the first gap of a session is noted as, once it was told: an event that could not even be recorded as one counts.
+const FIRST_GAP: &str = "first gap";
+
+/// The first gap of a session, here or in another of its workspaces, as the user reads it.
+fn first_gap(observed: &Observed, others: &[(PathBuf, Result<Observed, ObserveError>)]) -> Option<String> {
     let others = others.iter().filter_map(|(path, other)| {
         let reason = other.as_ref().ok()?.first_gap.as_ref()?;
         Some(not_captured_in(path, reason))
     });
-    let gaps = observed.first_gap.iter().map(|reason| not_captured(reason)).chain(others);
-    gaps.fold(reply, |reply, gap| with_line(reply, Some(gap)))
+    let gaps: Vec<String> = observed.first_gap.iter().map(|reason| not_captured(reason)).chain(others).collect();
+    (!gaps.is_empty()).then(|| gaps.join("\n"))
 }
 
 /// What the user reads where something was not captured. Said once in a session, so it says how to hear more.

@@ -183,7 +183,12 @@ fn write_files(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool
         if !plan.not_done.is_empty() {
             return writeln!(out, "  nothing can be done");
         }
-        let why = if plan.kind == "rewind" { "the files are like that already" } else { "nothing of it is left" };
+        let why = match plan.kind == "rewind" {
+            // What the target did not capture may be otherwise, or gone: nobody knows.
+            true if !plan.skipped.is_empty() => "what was captured is as it was then",
+            true => "the files are like that already",
+            false => "nothing of it is left",
+        };
         // What may be somebody else's is said below.
         return writeln!(
             out,

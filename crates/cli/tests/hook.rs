@@ -355,7 +355,9 @@ mod a_bad_machine {
         let before = scene.outside();
         let mut command = scene.command(&["hook", "claude-code"]);
         command.env("PITON_HOME", disk.path().join("store"));
-        assert_quiet(&give(command, &prompt(&scene)));
+        let done = give(command, &prompt(&scene));
+        assert_quiet(&done);
+        assert!(String::from_utf8_lossy(&done.stdout).contains("not captured"), "{done:?}");
         assert!(scene.outside() == before);
         fs::remove_file(disk.path().join("filler")).unwrap();
         let mut command = scene.command(&["hook", "claude-code"]);
@@ -363,6 +365,56 @@ mod a_bad_machine {
         assert_quiet(&give(command, &prompt(&scene)));
         let log = fs::read_to_string(disk.path().join("store/hook.log")).unwrap();
         assert!(log.lines().last().unwrap().contains("captured"), "{log}");
+    }
+
+    #[test]
+    fn a_disk_that_is_full_is_told_at_every_prompt_and_by_status_and_what_came_then_is_nobodys() {
+        piton_testkit::needs_mounts!();
+        let scene = Scene::new();
+        let disk = SmallDisk::new(4096);
+        let run = |args: &[&str], bytes: &[u8]| {
+            let mut command = scene.command(args);
+            command.env("PITON_HOME", disk.path().join("store"));
+            give(command, bytes)
+        };
+        let tell = |event: &str, more: Value| {
+            let done = run(&["hook", "claude-code"], &scene.body("s1", event, more));
+            assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0));
+            String::from_utf8(done.stdout).unwrap()
+        };
+        let says = |turn: &str| tell("UserPromptSubmit", json!({ "prompt": turn, "prompt_id": turn }));
+        assert_eq!(says("one"), "");
+        assert_eq!(tell("Stop", json!({ "prompt_id": "one" })), "");
+        let filler = disk.fill_but(0);
+        for turn in ["two", "three"] {
+            assert!(says(turn).contains("not captured"));
+            assert_eq!(tell("PreToolUse", tool("c1", "Bash", json!({ "command": "x" }))), "");
+            scene.write("a.txt", turn);
+            tell("PostToolUse", tool("c1", "Bash", json!({ "command": "x" })));
+            tell("Stop", json!({ "prompt_id": turn }));
+        }
+        let status = run(&["status"], b"");
+        let shown = String::from_utf8_lossy(&status.stdout).into_owned();
+        assert_eq!(status.status.code(), Some(1), "{shown}");
+        assert!(shown.contains("not protected: nothing can be captured"), "{shown}");
+        fs::remove_file(filler).unwrap();
+        says("four");
+        let log = run(&["log", "--files", "--json"], b"");
+        let log = String::from_utf8_lossy(&log.stdout).into_owned();
+        assert!(log.contains("\"gaps\":[{") || log.contains("\"gap\":{"), "{log}");
+        assert!(!log.contains("\"who\":\"you\""), "{log}");
+        assert_eq!(run(&["status"], b"").status.code(), Some(0));
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_made_is_told_at_every_prompt() {
+        let scene = Scene::new();
+        for _ in 0..2 {
+            let mut command = scene.command(&["hook", "claude-code"]);
+            command.env("PITON_HOME", "/dev/null/x");
+            let done = give(command, &prompt(&scene));
+            assert!(String::from_utf8_lossy(&done.stdout).contains("not captured"), "{done:?}");
+        }
     }
 
     #[test]

@@ -113,3 +113,19 @@ fn where_nothing_could_be_done_the_exit_code_says_so() {
     let done = scene.run(&["undo", "--conflict", "ours", "--yes"]);
     assert_eq!(done.status.code(), Some(0), "decided for: {}", both(&done));
 }
+
+#[test]
+fn files_are_not_called_equal_to_a_checkpoint_that_left_something_out() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write(".gitignore", "ign/\n").write("ign/note", "1").write("f", "1");
+    scene.ok(&["checkpoint", "before"]);
+    scene.world.remove("ign");
+    for args in [["rewind", "before", "--yes"], ["rewind", "before", "--preview"]] {
+        let said = both(&scene.run(&args));
+        assert!(!said.contains("already"), "{said}");
+        assert!(said.contains("1 ignored"), "{said}");
+    }
+    // With nothing left out they are.
+    scene.ok(&["checkpoint", "now"]);
+    assert!(scene.told(&["rewind", "now", "--yes"]).contains("the files are as in"));
+}

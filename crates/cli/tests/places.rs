@@ -251,3 +251,43 @@ fn no_report_leaves_a_workspace_or_the_agents_folder_out() {
     }
     assert_eq!(scene.json(&["status"])["skipped"], json!([]));
 }
+
+#[test]
+fn a_transcript_whose_usual_path_leads_into_the_workspace_by_a_symlink_is_not_put_back() {
+    let id = "428214a0-5123-43c6-ae2b-86a56b0968a8";
+    // The agent's folder for the project, the transcript alone, and the folder with all of them.
+    for linked in [".claude/projects/-ws", &format!(".claude/projects/-ws/{id}.jsonl"), ".claude/projects"] {
+        let scene = repository("");
+        let (ws, link) = (scene.world.ws(), scene.world.base().join(linked));
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        let real = match linked.ends_with(".jsonl") {
+            true => "kept/conversation".to_owned(),
+            false => format!("kept{}/{id}.jsonl", if linked.ends_with("projects") { "/-ws" } else { "" }),
+        };
+        scene.world.write(&real, "1\n");
+        let target = if linked.ends_with(".jsonl") { ws.join(&real) } else { ws.join("kept") };
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let transcript = scene.world.base().join(format!(".claude/projects/-ws/{id}.jsonl"));
+        let report = json!({ "prompt": "one", "prompt_id": "one", "transcript_path": transcript });
+        hook(&scene, id, "UserPromptSubmit", &ws, report);
+        let grown = "1\n2\n";
+        scene.world.write(&real, grown).write("src/main.rs", "edited\n");
+        hook(&scene, id, "Stop", &ws, json!({ "transcript_path": transcript }));
+        scene.run(&["rewind", "t1", "--yes", "--scope", "code"]);
+        assert_eq!((scene.read("src/main.rs").as_str(), scene.read(&real).as_str()), ("main\n", grown), "{linked}");
+    }
+}
+
+#[test]
+fn a_source_file_that_a_report_calls_its_transcript_stays_captured() {
+    let scene = repository("");
+    let (ws, id) = (scene.world.ws(), "428214a0-5123-43c6-ae2b-86a56b0968a8");
+    let source = ws.join("src/main.rs");
+    let report = json!({ "prompt": "one", "prompt_id": "one", "transcript_path": source });
+    hook(&scene, id, "UserPromptSubmit", &ws, report);
+    assert_eq!(scene.json(&["status"])["skipped"], json!([]));
+    scene.world.write("src/main.rs", "edited\n");
+    hook(&scene, id, "Stop", &ws, json!({ "transcript_path": source }));
+    scene.ok(&["rewind", "t1", "--yes", "--scope", "code"]);
+    assert_eq!(scene.read("src/main.rs"), "main\n");
+}

@@ -1,15 +1,16 @@
-//! Gaps that could not be recorded when they came: set aside without the lock, and recorded by the next event.
+//! Events that could not be recorded when they came: set aside without the lock, and recorded by whoever writes next.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use piton_host::Lock;
+use piton_host::{Lock, process};
 use piton_model::event::Report;
-use piton_model::session::Gap;
-use piton_model::{Place, Record, SessionId, Timestamp};
-use piton_store::{Purpose, StoreError};
+use piton_model::session::{Gap, Process};
+use piton_model::{Place, Record, SessionId};
+use piton_store::{EventAside, Purpose, StoreError};
 
-use crate::observe::cause_of;
-use crate::workspace::{Engine, OpenError, Workspace};
+use crate::observe::{ObserveOptions, cause_of};
+use crate::workspace::{Engine, Environment, OpenError, Workspace};
 
 impl Engine {
     /// Sets aside that an event was not captured in a known workspace, and why, without opening its store: for whoever ends
@@ -19,42 +20,121 @@ impl Engine {
     /// # Errors
     /// Where the workspace is not known, or its store's folder cannot be written.
     pub fn set_gap_aside(&self, folder: &Path, report: &Report, reason: &str) -> Result<(), OpenError> {
+        self.set_event_aside(folder, report, reason, false)
+    }
+
+    /// The same of a workspace that may only be captured along.
+    pub(crate) fn set_event_aside(
+        &self,
+        folder: &Path,
+        report: &Report,
+        reason: &str,
+        along: bool,
+    ) -> Result<(), OpenError> {
         let known = self.known_at(folder)?;
-        match gap_of(report, reason, self.environment.clock.now()) {
-            Some(gap) => Ok(self.home.set_gap_aside(&known.id, &gap)?),
+        match event_aside(&self.environment, report, reason, process::reporter()) {
+            Some(event) => Ok(self.home.set_event_aside(&known.id, &EventAside { along, ..event })?),
             None => Ok(()),
         }
     }
 }
 
-/// The gap of an event that should have been captured. Its turn is found when it is recorded.
-fn gap_of(report: &Report, reason: &str, at: Timestamp) -> Option<Gap> {
+/// An event that should have been captured. Its turn is found when it is recorded.
+fn event_aside(
+    environment: &Environment,
+    report: &Report,
+    reason: &str,
+    process: Option<Process>,
+) -> Option<EventAside> {
     let cause = cause_of(&report.event)?;
     let place = Place { session: SessionId::of(&report.agent, &report.session), turn: 0, step: None };
-    Some(Gap { place, cause, reason: reason.to_owned(), at })
+    let gap = Gap { place, cause, reason: reason.to_owned(), at: environment.clock.now(), lost: false };
+    Some(EventAside { gap, report: Some(report.clone()), asked: None, process, along: false })
 }
 
 impl Workspace {
-    /// The same for whoever has the store open and cannot get the lock.
-    pub(crate) fn set_aside(&self, report: &Report, reason: &str) -> Result<(), StoreError> {
-        gap_of(report, reason, self.environment.clock.now()).map_or(Ok(()), |gap| self.store.set_gap_aside(&gap))
+    /// The same for whoever has the store open, of an event that was reported at a moment.
+    pub(crate) fn set_aside(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        asked: i64,
+        reason: &str,
+    ) -> Result<(), StoreError> {
+        let process = if options.embedded { process::this() } else { process::reporter() };
+        match event_aside(&self.environment, report, reason, process) {
+            Some(event) => {
+                self.store.set_event_aside(&EventAside { asked: Some(asked), along: options.along, ..event })
+            }
+            None => Ok(()),
+        }
     }
 
-    /// Records the gaps that were set aside; returns them.
-    pub(crate) fn record_gaps_aside(&self, lock: &Lock) -> Result<Vec<Gap>, StoreError> {
-        let mut gaps = self.store.gaps_aside(lock);
-        if gaps.is_empty() {
-            return Ok(gaps);
+    /// Records what was set aside, unless somebody else is writing just now: what a command tells of is then as complete
+    /// as it can be.
+    pub fn record_aside(&mut self) {
+        if !self.store.has_events_aside() {
+            return;
         }
-        let mut writer = self.store.write(lock)?.allowing(Purpose::Note);
-        for gap in &mut gaps {
-            if gap.place.turn == 0 {
-                gap.place.turn = self.store.last_turn(&gap.place.session)?.map_or(0, |row| row.turn.number);
-            }
-            writer.record(Record::Gap(gap.clone()))?;
+        // A store that cannot be written is no reason not to read.
+        if let Ok(lock) = self.store.lock(Duration::ZERO) {
+            let _ = self.record_events_aside(&lock, &ObserveOptions::default());
         }
-        writer.commit(false, false)?;
-        self.store.forget_gaps_aside(lock);
+    }
+
+    /// Records the events that were set aside, with their turns and steps and as gaps; returns the gaps.
+    pub(crate) fn record_events_aside(
+        &self,
+        lock: &Lock,
+        options: &ObserveOptions<'_>,
+    ) -> Result<Vec<Gap>, StoreError> {
+        let mut events = self.store.events_aside(lock);
+        let mut gaps = Vec::new();
+        while !events.is_empty() {
+            let gap = match self.record_event_aside(lock, &events[0], options) {
+                // They stay where they are until there is room.
+                Err(StoreError::OverBudget { .. }) => break,
+                recorded => recorded?,
+            };
+            gaps.push(gap);
+            events.remove(0);
+            self.store.keep_events_aside(lock, &events);
+        }
         Ok(gaps)
+    }
+
+    fn record_event_aside(
+        &self,
+        lock: &Lock,
+        event: &EventAside,
+        options: &ObserveOptions<'_>,
+    ) -> Result<Gap, StoreError> {
+        let gap = &event.gap;
+        let mut writer = self.store.write(lock)?.allowing(Purpose::Note);
+        let Some(report) = &event.report else {
+            let last = self.store.last_turn(&gap.place.session)?.map_or(0, |row| row.turn.number);
+            let place = Place { turn: last, ..gap.place.clone() };
+            let gap = Gap { place, lost: true, ..gap.clone() };
+            writer.record(Record::Gap(gap.clone()))?;
+            writer.commit(false, false)?;
+            return Ok(gap);
+        };
+        let engine = self.engine();
+        let is_other = |path: &PathBuf| *path != self.path;
+        let others: Vec<PathBuf> = engine.workspaces_of(&gap.place.session).into_iter().filter(is_other).collect();
+        let last_here = self.store.last_turn(&gap.place.session)?.map_or(0, |row| row.turn.number);
+        let mut elsewhere = engine.elsewhere(&others, report, &gap.place.session);
+        if let Some(elsewhere) = &mut elsewhere {
+            // Where this store is as far, it knows better itself.
+            elsewhere.turn = elsewhere.turn.take().filter(|turn| turn.number > last_here);
+        }
+        let options = ObserveOptions { elsewhere, along: event.along, also: &others, ..options.again() };
+        let asked = event.asked.unwrap_or(gap.at.0.saturating_mul(1_000_000));
+        let mut context = self.context(report, &options, asked)?;
+        context.came_at(gap.at, event.process);
+        let gap = Gap { place: context.place(), lost: context.has_missed, ..gap.clone() };
+        self.note(&mut writer, report, &context, options.also, Some(gap.clone()))?;
+        writer.commit(false, false)?;
+        Ok(gap)
     }
 }

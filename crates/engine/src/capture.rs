@@ -22,6 +22,7 @@ use piton_model::{
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
 use crate::notice::Notice;
+use crate::observe::ObserveOptions;
 use crate::recover::RecoverError;
 use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::view::{Captured, CheckpointDetail};
@@ -144,6 +145,8 @@ pub(crate) struct About {
     pub moment: Moment,
     /// The window of the step that ends just now, whatever the store says of it.
     pub ending: Option<Window>,
+    /// Turns or tools were missed that nobody recorded.
+    pub has_missed: bool,
 }
 
 impl About {
@@ -157,6 +160,7 @@ impl About {
             git: None,
             moment: Moment::Between,
             ending: None,
+            has_missed: false,
         }
     }
 }
@@ -212,6 +216,7 @@ impl Workspace {
         self.read_record()?;
         // Whoever held the lock until now may have died in the middle of an operation: its tree is a mix until it ends.
         self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
+        self.record_events_aside(&lock, &ObserveOptions::default())?;
         if let Some(name) = &options.name
             && let Some(row) = self.store.named(name)?
         {
@@ -432,6 +437,7 @@ impl Workspace {
             windows.push(ending.clone());
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
+        let has_missed = about.has_missed || self.store.has_lost_events_since(parent.seq)?;
         let may_be_a_shells = windows.iter().any(|window| !window.says);
         let last = if may_be_a_shells { self.store.last_owners()? } else { HashMap::new() };
         let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
@@ -445,6 +451,7 @@ impl Workspace {
                 was_yours: last.get(&change.path).is_some_and(Owner::may_be_you),
             };
             let owner = ownership::owner(found, &windows, &about.moment);
+            let owner = if has_missed { ownership::beside_a_missed_tool(owner) } else { owner };
             // Of too many to list one owner is told, and that only where nothing more is to be said of any of them.
             let settles = if is_listed { ownership::settles(&owner, found, &windows) } else { None };
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };

@@ -9,7 +9,7 @@ use piton_model::effect::{ChangeRef, Done, Effects};
 use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
 use piton_model::plan::Undone;
 use piton_model::target::{TurnPlace, split_session};
-use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, WorkspacePath};
+use piton_model::{Cause, CheckpointId, Entry, SessionId, SkipReason, StepRef, Target, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError};
 
 use crate::capture::About;
@@ -147,6 +147,8 @@ pub(crate) struct Chosen {
     pub changes: Vec<ChosenChange>,
     /// Changes that may be meant and may be somebody else's.
     pub unsure: Vec<ChangedFile>,
+    /// Those that cannot be taken back, and why.
+    pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Commands that ran in what is taken back.
     pub commands: Vec<CommandView>,
     /// What was done to files elsewhere.
@@ -228,8 +230,15 @@ impl Workspace {
         let what = match (&choice.what, &session) {
             (Some(what), _) => what.clone(),
             (None, Some(session)) if !is_filtered => {
-                let mut effective = rows.iter().zip(&in_effect).filter(|(_, effective)| **effective);
-                let last = effective.by_ref().filter_map(|(row, _)| last_turn(&row.change.owner, session)).max();
+                // Turns of which nothing can be taken back would stand before all others for ever.
+                let (mut last, mut last_stuck) = (None, None);
+                for (row, _) in rows.iter().zip(&in_effect).filter(|(_, effective)| **effective) {
+                    let turn = last_turn(&row.change.owner, session);
+                    match stuck(&row.change, seen)? {
+                        None => last = last.max(turn),
+                        Some(_) => last_stuck = last_stuck.max(turn),
+                    }
+                }
                 let last = last.max(left_out.last().map(|one| one.step.turn));
                 let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();
                 if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
@@ -237,7 +246,7 @@ impl Workspace {
                     let places = changed.map(|(path, _)| path).collect();
                     return Err(ChosenError::Elsewhere { turn, places, here: last }.into());
                 }
-                match last {
+                match last.or(last_stuck) {
                     Some(turn) => What::Places(vec![(turn, None)]),
                     None => {
                         let about = "the session".to_owned();
@@ -250,6 +259,7 @@ impl Workspace {
         let about = self.about(&what, choice, session.as_ref())?;
         let mut chosen = Vec::new();
         let mut unsure = Vec::new();
+        let mut held = Vec::new();
         let mut any = false;
         // Newest first, as they are taken back.
         for (row, effective) in rows.into_iter().zip(in_effect).rev() {
@@ -265,11 +275,14 @@ impl Workspace {
             if !effective {
                 continue;
             }
-            if matches!(what, What::Last(count) if chosen.len() >= count) {
+            if matches!(what, What::Last(count) if chosen.len() + held.len() >= count) {
                 break;
             }
             if sure || choice.unsure {
-                chosen.push(row.change);
+                match stuck(&row.change, seen)? {
+                    Some(reason) => held.push((row.change.path, reason)),
+                    None => chosen.push(row.change),
+                }
             } else {
                 unsure.push(row.change.file());
             }
@@ -290,12 +303,14 @@ impl Workspace {
             What::Last(_) | What::Numbers(_) => false,
         });
         let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
-        if chosen.is_empty() && unsure.is_empty() && outside.links.is_empty() && left_out.is_empty() {
+        let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
+        if is_nothing && outside.links.is_empty() && left_out.is_empty() {
             return Err(ChosenError::Nothing { about, undone: any }.into());
         }
         let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
-        Ok(Chosen { changes: chosen, unsure, commands: commands(&steps), about, outside, elsewhere, left_out })
+        let commands = commands(&steps);
+        Ok(Chosen { changes: chosen, unsure, stuck: held, commands, about, outside, elsewhere, left_out })
     }
 
     /// Every change that could be meant, in order, with its number in the list of changes.
@@ -667,4 +682,18 @@ fn shorten(line: &str) -> String {
     }
     let cut: String = line.chars().take(MOST - 1).collect();
     format!("{}…", cut.trim_end())
+}
+/// Why a change cannot be taken back: a folder that came, and that holds something now that is not captured.
+fn stuck(change: &ChosenChange, seen: &Seen<'_>) -> Result<Option<SkipReason>, StoreError> {
+    if change.kind != diff::ChangeKind::Created {
+        return Ok(None);
+    }
+    match diff::lookup(&seen.trees, &seen.now.tree, &change.path)? {
+        Some(Entry::Folder { tree, holds_skipped: true, .. }) => {
+            let held = diff::skipped(&seen.trees, &tree)?;
+            // A `.git` is no entry.
+            Ok(Some(held.first().map_or(SkipReason::GitFolder, |(_, reason)| *reason)))
+        }
+        _ => Ok(None),
+    }
 }

@@ -193,6 +193,8 @@ pub struct Settle {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remarks {
     pub unsure: Vec<ChangedFile>,
+    /// Chosen changes that cannot be taken back, and why.
+    pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Changes of others since the target, as far as the plan touches them.
     pub others: Vec<ChangedFile>,
     pub carried: Vec<ChangedFile>,
@@ -496,6 +498,13 @@ impl Workspace {
                     plan.undone.push(one.clone());
                 }
             }
+            let stuck = &request.remarks.stuck;
+            plan.undone.extend(stuck.iter().map(|(path, reason)| Undone {
+                path: path.clone(),
+                reason: *reason,
+                known: None,
+            }));
+            plan.kept.extend(stuck.iter().cloned());
         }
         plan.kept.extend(drafted.kept);
         plan.kept.sort();

@@ -6,19 +6,22 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use piton_host::{Lock, canonical, outside, process};
+use piton_host::{Lock, canonical, outside, process, written_by_name};
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::ownership::{Moment, Owned, Owner, UNKNOWN, Window};
 use piton_model::session::{
-    Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
+    Ending, Gap, Message, Outside, OutsideFile, Process, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
 };
-use piton_model::{Cause, Entry, Origin, Place, Rank, Record, SessionId, SkipReason, StepRef, WorkspacePath, diff};
+use piton_model::{
+    Cause, Entry, Origin, Place, Rank, Record, SessionId, SkipReason, StepRef, Timestamp, WorkspacePath, diff,
+};
 use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 
 use crate::capture::{About, Attention, CaptureError, Taken, Time, window_of};
 use crate::notice::Notice;
 use crate::place::EventPlace;
 use crate::sink::Trees;
+use crate::transcripts::is_within_any;
 use crate::view::{CheckpointView, Observed};
 use crate::workspace::{Environment, Workspace};
 
@@ -117,7 +120,7 @@ struct Captured {
 }
 
 /// What an event is about, worked out before anything is captured.
-struct Context {
+pub(crate) struct Context {
     session: SessionId,
     new_session: Option<Session>,
     /// The session works elsewhere.
@@ -131,6 +134,11 @@ struct Context {
     over: Vec<(StepRow, Ending)>,
     /// When the event was reported: what happens while piton waits for the lock is not the tool's any more.
     asked: i64,
+    /// Where it was set aside: when somebody tried to record it. What it says of files elsewhere cannot be looked at any
+    /// more.
+    aside: Option<Timestamp>,
+    /// The event tells of turns that nobody reported: tools may have run that no step tells of.
+    pub has_missed: bool,
 }
 
 impl Workspace {
@@ -140,23 +148,30 @@ impl Workspace {
     /// Where not even a gap can be recorded: the lock is not to be had in time, or the store refuses.
     pub fn observe(&mut self, report: &Report, options: &ObserveOptions<'_>) -> Result<Observed, CaptureError> {
         let asked = self.environment.clock.now_ns();
+        let observed = self.observe_asked(report, options, asked);
+        match &observed {
+            // Tried again with the store that took its place.
+            Ok(_) | Err(CaptureError::Store(StoreError::Replaced)) => {}
+            Err(error) => {
+                // Where not even that works, the caller has the error.
+                let _ = self.set_aside(report, options, asked, &error.to_string());
+            }
+        }
+        observed
+    }
+
+    fn observe_asked(
+        &mut self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        asked: i64,
+    ) -> Result<Observed, CaptureError> {
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
         let patience = if options.along { patience.min(PATIENCE_ALONG) } else { patience };
-        let lock = match self.store.lock(patience) {
-            Err(StoreError::Busy) => {
-                // Where not even that works, the caller has the error.
-                let _ = self.set_aside(report, &StoreError::Busy.to_string());
-                return Err(StoreError::Busy.into());
-            }
-            lock => lock?,
-        };
+        let lock = self.store.lock(patience)?;
         self.read_record()?;
         self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
-        let mut gaps = match self.record_gaps_aside(&lock) {
-            // They stay where they are until there is room.
-            Err(StoreError::OverBudget { .. }) => Vec::new(),
-            recorded => recorded?,
-        };
+        let mut gaps = self.record_events_aside(&lock, options)?;
         let context = self.context(report, options, asked)?;
         let cause = cause_of(&report.event).filter(|_| options.automatic);
         let captured = match cause {
@@ -178,6 +193,7 @@ impl Workspace {
                     cause: cause.unwrap_or(Cause::Prompt),
                     reason: reason.clone(),
                     at: self.environment.clock.now(),
+                    lost: context.has_missed,
                 };
                 let noted = self.store.write(&lock).and_then(|writer| {
                     let mut writer = writer.allowing(Purpose::Note);
@@ -186,7 +202,6 @@ impl Workspace {
                 });
                 if noted.is_err() {
                     // A store that refuses cannot take a gap either; perhaps its folder can.
-                    let _ = self.store.set_gap_aside(&gap);
                     return Err(error);
                 }
                 gaps.push(gap);
@@ -265,6 +280,7 @@ impl Workspace {
             git,
             moment: context.moment(&report.event),
             ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq)),
+            has_missed: context.has_missed,
             ..About::of(cause)
         };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
@@ -302,7 +318,7 @@ impl Workspace {
     }
 
     /// Records what an event says without a checkpoint.
-    fn note(
+    pub(crate) fn note(
         &self,
         writer: &mut Writer<'_>,
         report: &Report,
@@ -334,7 +350,10 @@ impl Workspace {
         context: &Context,
         also: &[PathBuf],
     ) -> Result<(), StoreError> {
-        let (now, opened) = (self.environment.clock.now(), self.environment.clock.now_ns());
+        let (now, opened) = match context.aside {
+            Some(at) => (at, at.0.saturating_mul(1_000_000)),
+            None => (self.environment.clock.now(), self.environment.clock.now_ns()),
+        };
         let closed = context.asked;
         for (row, how) in &context.over {
             writer.record(Record::StepEnded(StepEnd {
@@ -347,7 +366,7 @@ impl Workspace {
         match (&report.event, &context.step) {
             (Event::BeforeTool(call), Some(row)) if context.is_new_step => {
                 // Its window opens now: whatever the scan found was there before it.
-                let outside = self.look_outside(writer, call.paths.iter().cloned(), also)?;
+                let outside = self.look_outside(writer, call.paths.iter().cloned(), also, context.aside.is_some())?;
                 writer.record(Record::Step(Step { opened, outside, ..row.step.clone() }))?;
             }
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
@@ -365,7 +384,8 @@ impl Workspace {
                 if !((row.step.background || call.background) && how == Ending::Done) {
                     // Not every agent says again which files it is about.
                     let before = row.step.outside.iter().map(|file| PathBuf::from(&file.path));
-                    let outside = self.look_outside(writer, call.paths.iter().cloned().chain(before), also)?;
+                    let named = call.paths.iter().cloned().chain(before);
+                    let outside = self.look_outside(writer, named, also, context.aside.is_some())?;
                     writer.record(Record::StepEnded(StepEnd { at: row.step.at.clone(), how, closed, outside }))?;
                 }
             }
@@ -400,7 +420,12 @@ impl Workspace {
     }
 
     /// Works out what an event belongs to.
-    fn context(&self, report: &Report, options: &ObserveOptions<'_>, asked: i64) -> Result<Context, StoreError> {
+    pub(crate) fn context(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        asked: i64,
+    ) -> Result<Context, StoreError> {
         let now = self.environment.clock.now();
         let session = SessionId::of(&report.agent, &report.session);
         let known = self.store.session(&session)?;
@@ -433,7 +458,7 @@ impl Workspace {
                 along,
             }),
         };
-        let (turn, new_turn) = self.turn_of(report, options, &session, origin.as_ref())?;
+        let (turn, new_turn, has_missed) = self.turn_of(report, options, &session, origin.as_ref())?;
         let (step, is_new_step) = self.step_of(report, options, &session, turn, asked)?;
         let ends = step.as_ref().filter(|_| !is_new_step).map(|row| row.step.at.clone());
         let mut over = Vec::new();
@@ -446,7 +471,19 @@ impl Workspace {
                 over.push((row, how));
             }
         }
-        Ok(Context { session, new_session, along, turn, new_turn, step, is_new_step, over, asked })
+        Ok(Context {
+            session,
+            new_session,
+            along,
+            turn,
+            new_turn,
+            step,
+            is_new_step,
+            over,
+            asked,
+            aside: None,
+            has_missed,
+        })
     }
 
     /// Whether the process that reported a step has ended. Some agents report through a helper that ends at once: only
@@ -467,30 +504,30 @@ impl Workspace {
         Ok(last.is_some_and(|last| self.environment.clock.now().0 - last > WEEK))
     }
 
-    /// The turn of an event; new where it is not known yet.
+    /// The turn of an event; new where it is not known yet. And whether turns were missed that nobody reported.
     fn turn_of(
         &self,
         report: &Report,
         options: &ObserveOptions<'_>,
         session: &SessionId,
         origin: Option<&Origin>,
-    ) -> Result<(u32, Option<Turn>), StoreError> {
+    ) -> Result<(u32, Option<Turn>, bool), StoreError> {
         let last = self.store.last_turn(session)?;
         let known = match &report.prompt_id {
             Some(id) => self.store.turn_called(session, id)?,
             None => None,
         };
         if let Some(row) = known {
-            return Ok((row.turn.number, None));
+            return Ok((row.turn.number, None, false));
         }
         if let Some(turn) = options.elsewhere.as_ref().and_then(|e| e.turn.clone()) {
             match self.store.turn(session, turn.number)? {
-                None => return Ok((turn.number, Some(turn))),
-                Some(row) if row.turn.prompt_id == turn.prompt_id => return Ok((turn.number, None)),
+                None => return Ok((turn.number, Some(turn), false)),
+                Some(row) if row.turn.prompt_id == turn.prompt_id => return Ok((turn.number, None, false)),
                 // The stores have counted differently: a number of its own, and never another turn's.
                 Some(_) => {
                     let number = last.as_ref().map_or(0, |row| row.turn.number) + 1;
-                    return Ok((number, Some(Turn { number, ..turn })));
+                    return Ok((number, Some(Turn { number, ..turn }), false));
                 }
             }
         }
@@ -501,7 +538,9 @@ impl Workspace {
         let prompt = match &report.event {
             Event::Prompt { text } => Some(cut(text, LONGEST_PROMPT)),
             Event::BeforeTool(_) | Event::AfterTool(_) | Event::ToolFailed { .. } => None,
-            _ => return Ok((number_of_last, None)),
+            // The end of a turn that piton has heard nothing of is not the end of the one before it.
+            Event::TurnEnded { .. } if report.prompt_id.is_some() && number_of_last > 0 => None,
+            _ => return Ok((number_of_last, None, false)),
         };
         let read = self.read_transcript(report, options, last.as_ref(), origin);
         let number = match (&prompt, &read) {
@@ -514,15 +553,17 @@ impl Workspace {
             // A tool of a turn whose prompt piton did not hear: the transcript knows it.
             (None, Some((mark, found))) => match position(found, report) {
                 Some(at) => mark.turns - found.len() as u32 + at + 1,
-                None if number_of_last > 0 => return Ok((number_of_last, None)),
+                None if number_of_last > 0 => return Ok((number_of_last, None, false)),
                 None => mark.turns.max(1),
             },
             // Without a transcript, another id is another turn, whose prompt piton did not hear.
             (None, None) if report.transcript.is_none() && report.prompt_id.is_some() => number_of_last + 1,
-            (None, None) if number_of_last > 0 => return Ok((number_of_last, None)),
+            (None, None) if number_of_last > 0 => return Ok((number_of_last, None, false)),
             (None, None) => 1,
         };
         let number = number.max(number_of_last + 1);
+        let has_missed =
+            matches!(report.event, Event::TurnEnded { .. }) || (last.is_some() && number > number_of_last + 1);
         let turn = Turn {
             session: session.clone(),
             number,
@@ -531,7 +572,7 @@ impl Workspace {
             at: self.environment.clock.now(),
             mark: read.map(|(mark, _)| mark),
         };
-        Ok((number, Some(turn)))
+        Ok((number, Some(turn), has_missed))
     }
 
     /// Reads what is new in the transcript. It only gives turns their numbers, so whatever goes wrong is no error.
@@ -618,10 +659,15 @@ impl Workspace {
 
     /// The files of this workspace that a call names.
     fn named_here(&self, call: &ToolCall) -> Vec<WorkspacePath> {
-        call.paths.iter().filter_map(|path| self.path_here(path)).collect()
+        let mut named: Vec<WorkspacePath> = Vec::new();
+        for path in call.paths.iter().flat_map(|path| written_by_name(path)) {
+            let here = self.path_here(&path).filter(|path| !named.contains(path));
+            named.extend(here);
+        }
+        named
     }
 
-    /// An absolute path as one of this workspace, where it is.
+    /// An absolute path as one of this workspace, where it is. A symlink is itself and not what it leads to.
     pub fn path_here(&self, path: &Path) -> Option<WorkspacePath> {
         use std::os::unix::ffi::OsStrExt;
         let parent = canonical(path.parent()?).ok()?;
@@ -630,23 +676,28 @@ impl Workspace {
         WorkspacePath::new(inner.as_os_str().as_bytes()).ok().filter(|path| !path.is_root())
     }
 
-    /// Keeps what the files elsewhere that a call names hold. What cannot be kept is said.
+    /// Keeps what the files elsewhere that a call names hold. What cannot be kept, or what they held when it is too late to
+    /// look, is said to be unknown.
     fn look_outside(
         &self,
         writer: &mut Writer<'_>,
         paths: impl Iterator<Item = PathBuf>,
         also: &[PathBuf],
+        is_too_late: bool,
     ) -> Result<Vec<Outside>, StoreError> {
         let mut found: Vec<Outside> = Vec::new();
-        for path in paths.filter(|path| path.is_absolute()) {
-            let whole = path.parent().and_then(|parent| canonical(parent).ok());
-            let Some(whole) = whole.and_then(|parent| Some(parent.join(path.file_name()?))) else { continue };
+        for whole in paths.filter(|path| path.is_absolute()).flat_map(|path| written_by_name(&path)) {
             let is_known = found.iter().any(|one| Path::new(&one.path) == whole);
             if is_known || whole.starts_with(&self.path) || self.is_never_read(&whole) {
                 continue;
             }
             // The store of the workspace that it is in has it.
             if also.iter().any(|other| whole.starts_with(other)) {
+                continue;
+            }
+            if is_too_late {
+                let path = whole.to_string_lossy().into_owned();
+                found.push(Outside { path, file: None, skipped: Some(SkipReason::Unreadable) });
                 continue;
             }
             let (file, skipped) = match outside::read(&whole, LARGEST_OUTSIDE) {
@@ -664,11 +715,10 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Piton's own folder, and those where agents keep their state.
+    /// Piton's own folder, and those where agents keep their state. Given a canonical path.
     fn is_never_read(&self, path: &Path) -> bool {
-        let noted = self.home.agent_state().paths;
-        let never = std::iter::once(self.home.path()).chain(self.environment.agent_state.iter().map(PathBuf::as_path));
-        never.into_iter().chain(noted.iter().map(PathBuf::as_path)).any(|folder| path.starts_with(folder))
+        let (own, noted) = ([self.home.path().to_owned()], self.home.agent_state().paths);
+        is_within_any(path, own.iter().chain(&self.environment.agent_state).chain(&noted))
     }
 
     fn tell_of(&self, context: &Context, event: &Event, checkpoint: Option<&CheckpointView>, gap: Option<&String>) {
@@ -691,7 +741,21 @@ impl Workspace {
 }
 
 impl Context {
-    fn place(&self) -> Place {
+    /// Says that it was set aside when it came.
+    pub(crate) fn came_at(&mut self, at: Timestamp, process: Option<Process>) {
+        self.aside = Some(at);
+        if let Some(session) = self.new_session.as_mut().filter(|session| session.origin.is_none()) {
+            session.started_at = session.started_at.min(at);
+        }
+        if let Some(turn) = &mut self.new_turn {
+            turn.at = at;
+        }
+        if let Some(row) = self.step.as_mut().filter(|_| self.is_new_step) {
+            row.step.process = process;
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
         let step = self.step.as_ref().map(|row| &row.step.at);
         // A call may end after its turn did.
         let turn = step.map_or(self.turn, |at| at.turn);

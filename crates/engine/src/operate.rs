@@ -34,6 +34,7 @@ use crate::draft::{
 use crate::git_restore::GitRefusal;
 use crate::leftovers::found_at;
 use crate::notice::Notice;
+use crate::observe::ObserveOptions;
 use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
 use crate::running::described;
@@ -188,6 +189,8 @@ impl Workspace {
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
         self.recover_locked(&lock)?;
+        // They tell whose a change is; what cannot be recorded of them does not stand in the way.
+        let _ = self.record_events_aside(&lock, &ObserveOptions::default());
         if self.is_other_folder(ask) && !ask.goes_across() {
             return Err(OperationError::OtherFolder(self.path.clone()));
         }

@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use piton_host::canonical;
+use piton_host::written_by_name;
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::{SessionId, Turn, WorkspaceId};
 use piton_store::{NotedWorkspace, StoreError};
@@ -63,8 +63,9 @@ impl Engine {
             Some(place) => place.clone(),
             None => self.event_place(cwd, &worked_in)?,
         };
-        self.note_transcript(report, cwd)?;
-        let first = self.open_or_init(&place.root)?;
+        let noted_transcript = self.note_transcript(report, cwd).map_err(ObserveError::from);
+        let first = noted_transcript.and_then(|()| Ok(self.open_or_init(&place.root)?));
+        let first = first.inspect_err(|error| self.set_aside_unopened(&place.root, report, error, false))?;
         let named = self.workspaces_named(report, first.path());
         // Which of them the session works in, the rest being captured along.
         let mut others: Vec<OtherWorkspace> = Vec::new();
@@ -139,7 +140,10 @@ impl Engine {
             options.automatic = own.automatic;
         }
         if !other.is_gone {
-            return engine.observe_in(engine.open_or_init(&other.path)?, report, &options).map(Some);
+            let opened = engine.open_or_init(&other.path).map_err(ObserveError::from);
+            let opened =
+                opened.inspect_err(|error| self.set_aside_unopened(&other.path, report, error, other.along))?;
+            return engine.observe_in(opened, report, &options).map(Some);
         }
         // It went while a tool of the session was at work, which is a gap and the tool's doing; after that, nothing more
         // happens there than that what is open ends.
@@ -176,8 +180,13 @@ impl Engine {
         }
     }
 
+    /// Sets an event aside whose store could not be opened. Where not even that works, the caller has the error.
+    fn set_aside_unopened(&self, folder: &Path, report: &Report, error: &ObserveError, along: bool) {
+        let _ = self.set_event_aside(folder, report, &error.to_string(), along);
+    }
+
     /// What the other workspaces of a session know of an event's turn.
-    fn elsewhere(&self, others: &[PathBuf], report: &Report, session: &SessionId) -> Option<Elsewhere> {
+    pub(crate) fn elsewhere(&self, others: &[PathBuf], report: &Report, session: &SessionId) -> Option<Elsewhere> {
         let others: Vec<Workspace> = others.iter().filter_map(|path| self.open(path).ok()).collect();
         if others.is_empty() {
             return None;
@@ -198,7 +207,10 @@ impl Engine {
     }
 
     /// Whether a session is told something for the first time. Asking notes it.
-    pub fn is_news(&self, session: &SessionId, what: &str) -> bool {
+    ///
+    /// # Errors
+    /// Where it cannot be noted, so that nobody knows.
+    pub fn is_news(&self, session: &SessionId, what: &str) -> Result<bool, StoreError> {
         self.home.note_told(session, what)
     }
 
@@ -209,8 +221,8 @@ impl Engine {
             return Vec::new();
         };
         let mut found = Vec::new();
-        for path in &call.paths {
-            let Some(parent) = path.parent().and_then(|parent| canonical(parent).ok()) else { continue };
+        for path in call.paths.iter().flat_map(|path| written_by_name(path)) {
+            let Some(parent) = path.parent().map(Path::to_owned) else { continue };
             // Most names lie where the agent works.
             let around = match parent.starts_with(first) {
                 true => Some(first.to_owned()),
@@ -230,7 +242,7 @@ impl From<StoreError> for ObserveError {
 }
 
 impl ObserveOptions<'_> {
-    fn again(&self) -> ObserveOptions<'_> {
+    pub(crate) fn again(&self) -> ObserveOptions<'_> {
         ObserveOptions {
             automatic: self.automatic,
             deadline: self.deadline,

@@ -14,27 +14,23 @@ impl Engine {
     /// Notes the transcript of a report before anything is captured.
     pub(crate) fn note_transcript(&self, report: &Report, cwd: &Path) -> Result<(), StoreError> {
         let Some(transcript) = &report.transcript else { return Ok(()) };
-        let new = self.new_belongings(&report.agent, transcript, canonical(cwd).ok().as_deref());
+        let new = self.new_belongings(&report.agent, &report.session, transcript, canonical(cwd).ok().as_deref());
         if new.is_empty() { Ok(()) } else { self.home.note_agent_state(&new, None) }
     }
 
     /// What belongs to a transcript and is not known to be an agent's yet. Never a folder that is or holds a workspace or
-    /// the folder that the agent works in: a report that says otherwise is wrong.
-    fn new_belongings(&self, agent: &str, transcript: &Path, cwd: Option<&Path>) -> Vec<PathBuf> {
-        let noted = self.home.agent_state().paths;
-        // Nearly always: it is where such files are, or was noted with all that belongs to it.
-        let is_known = |folder: &PathBuf| transcript.starts_with(folder);
-        if self.environment.agent_state.iter().chain(&noted).any(is_known) {
-            return Vec::new();
-        }
-        if !transcript.is_absolute() || transcript.is_dir() {
-            return Vec::new();
-        }
-        let usual = self.environment.agent_state.iter().filter_map(|folder| canonical(folder).ok());
-        let known: Vec<PathBuf> = usual.chain(noted).collect();
+    /// the folder that the agent works in, and nothing for a file that does not look like a transcript: a report that says
+    /// otherwise is wrong.
+    fn new_belongings(&self, agent: &str, session: &str, transcript: &Path, cwd: Option<&Path>) -> Vec<PathBuf> {
         let adapter = Adapter::from_name(agent).unwrap_or(Adapter::Generic);
+        if !transcript.is_absolute() || !adapter.looks_like_transcript(session, transcript) || transcript.is_dir() {
+            return Vec::new();
+        }
+        // Compared by where the files really are: the agent's folder, one in it or the transcript itself may be a symlink
+        // that leads into a workspace.
         let mut new: Vec<PathBuf> = adapter.belongings(transcript).iter().filter_map(|p| canonical(p).ok()).collect();
-        new.retain(|path| !known.iter().any(|known| path.starts_with(known)));
+        let noted = self.home.agent_state().paths;
+        new.retain(|path| !is_within_any(path, self.environment.agent_state.iter().chain(&noted)));
         if new.is_empty() {
             return new;
         }
@@ -58,10 +54,17 @@ impl Workspace {
         let mut new = Vec::new();
         for row in self.store.sessions()? {
             let Some(transcript) = row.session.transcript.as_deref().map(Path::new) else { continue };
-            new.extend(engine.new_belongings(&row.session.agent, transcript, None));
+            new.extend(engine.new_belongings(&row.session.agent, &row.session.agent_id, transcript, None));
         }
         new.sort();
         new.dedup();
         self.home.note_agent_state(&new, Some(&self.record.id))
     }
+}
+
+/// Whether a canonical path is one of some paths or lies in it.
+pub(crate) fn is_within_any<'a>(path: &Path, folders: impl Iterator<Item = &'a PathBuf> + Clone) -> bool {
+    // Nearly always there is no symlink: what a canonical path begins with is canonical itself.
+    folders.clone().any(|folder| path.starts_with(folder))
+        || folders.filter_map(|folder| canonical(folder).ok()).any(|folder| path.starts_with(folder))
 }

@@ -405,6 +405,9 @@ pub struct Status {
     /// The newest gap, where nothing was captured since: what happens now is not protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_captured: Option<GapView>,
+    /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritable: Option<String>,
     /// Bytes that captures may still take.
     pub room: u64,
 }

@@ -181,3 +181,17 @@ fn an_edit_after_the_crash_is_not_lost() {
         assert!(world.open().status().unwrap().pending.is_empty(), "step {step}");
     }
 }
+
+#[test]
+fn a_file_that_a_symlink_of_the_workspace_leads_to_is_one_of_them() {
+    let world = World::new();
+    std::fs::create_dir(elsewhere(&world, "")).unwrap();
+    std::fs::write(elsewhere(&world, "config"), "before\n").unwrap();
+    world.link("config", elsewhere(&world, "config"));
+    Agent::new(&world, "s").edits("go", &["config"], |w| std::fs::write(w.path("config"), "after\n").unwrap());
+    assert_eq!(read(&world, "config").as_deref(), Some("after\n"));
+    let outcome = world.open().undo_now(&turn_one(true)).unwrap();
+    assert_eq!(acts(&outcome), [("config".to_owned(), OutsideAct::Restore)]);
+    assert_eq!(read(&world, "config").as_deref(), Some("before\n"));
+    assert!(std::fs::symlink_metadata(world.path("config")).unwrap().is_symlink());
+}

@@ -264,6 +264,29 @@ fn a_file_that_a_tool_names_is_captured_though_a_rule_leaves_it_out() {
 }
 
 #[test]
+fn a_symlink_that_a_tool_names_stands_for_what_it_leads_to() {
+    let world = World::new();
+    world.write(".gitignore", "out/\n").write("out/notes", "1").write("src/real", "1").folder("links");
+    // A link to a link to an ignored file, one to a captured file, and one to a file that the tool makes.
+    world.link("notes", "links/notes").link("links/notes", "../out/notes").link("linked", "src/real");
+    world.link("dangling", "out/new");
+    let agent = Agent::new(&world, "s1");
+    agent.edits("one", &["notes", "linked", "dangling"], |w| {
+        std::fs::write(w.path("notes"), "2").unwrap();
+        std::fs::write(w.path("linked"), "2").unwrap();
+        std::fs::write(w.path("dangling"), "2").unwrap();
+    });
+    let files = ["out/new named t1.1", "out/notes named t1.1", "src/real named t1.1"];
+    assert_eq!(owners(&agent.turns()[0].files), files);
+    world.open().undo_now(&piton_engine::UndoOptions::default()).unwrap();
+    let now = world.snapshot();
+    assert_eq!([now.bytes("out/notes"), now.bytes("src/real")], [Some(&b"1"[..]); 2]);
+    assert!(now.bytes("out/new").is_none(), "the tool made it");
+    let leads_to = |path: &str| std::fs::read_link(world.path(path)).unwrap();
+    assert_eq!([leads_to("notes"), leads_to("linked")], ["links/notes", "src/real"].map(std::path::PathBuf::from));
+}
+
+#[test]
 fn when_time_runs_out_a_gap_is_noted_and_the_next_capture_goes_on() {
     let world = World::new();
     for number in 0..40 {
@@ -301,6 +324,106 @@ fn a_lock_that_is_not_to_be_had_in_time_leaves_a_gap_that_the_next_event_records
     let gaps = &agent.turns()[0].gaps;
     assert_eq!(gaps.len(), 1);
     assert!(gaps[0].reason.contains("another piton"));
+    world.assert_sound();
+}
+
+#[test]
+fn a_turn_that_nobody_could_record_keeps_its_number_its_steps_and_what_they_changed() {
+    let world = World::new();
+    world.write("b", "1").write("c", "1").write("gone", "1").write("mine", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.runs("one", "true", |_| {});
+    tick();
+    world.write("mine", "2");
+    let busy = |event: Event| {
+        tick();
+        let soon = Instant::now() + Duration::from_millis(10);
+        let late = ObserveOptions { deadline: Some(soon), embedded: true, ..ObserveOptions::default() };
+        assert!(world.engine.observe(&agent.report(None, event), &late).is_err());
+        tick();
+    };
+    let held = piton_host_lock(&world);
+    // What a full disk may leave of an earlier one.
+    std::fs::write(world.open().store_folder().join("gaps.taken"), "").unwrap();
+    busy(Event::Prompt { text: "two".into() });
+    let (shell, edit) = (agent.call("c1", "Bash", &[], false), agent.call("c2", "Edit", &["c", "/elsewhere/x"], false));
+    busy(Event::BeforeTool(shell.clone()));
+    world.write("b", "2").remove("gone");
+    busy(Event::AfterTool(shell));
+    busy(Event::BeforeTool(edit.clone()));
+    world.write("c", "2");
+    busy(Event::AfterTool(edit));
+    busy(Event::TurnEnded { failed: false, message: None, background: false });
+    drop(held);
+    // Whoever captures next finds it: an event, a person, an operation.
+    let found = world.capture();
+    agent.prompt("three");
+    let turns = agent.turns();
+    let told: Vec<_> = turns.iter().map(|turn| (turn.number, turn.prompt.as_deref(), turn.gaps.len())).collect();
+    assert_eq!(told, [(1, Some("one"), 0), (2, Some("two"), 6), (3, Some("three"), 0)]);
+    assert_eq!(owners(&turns[1].files), ["b window t2.1", "c named t2.2"]);
+    // When something went nobody can tell, since nothing was captured in between.
+    let all = ["b window t2.1", "c named t2.2", "gone unsure t2.1 you", "mine you"];
+    assert_eq!(owners_in(&world, &found), all);
+    world.open().undo_now(&of_turn_two()).unwrap();
+    let now = world.snapshot();
+    assert_eq!(["b", "c", "mine"].map(|path| now.bytes(path).unwrap()), [&b"1"[..], b"1", b"2"]);
+    world.assert_sound();
+}
+
+/// Who changed what since the checkpoint before.
+fn owners_in(world: &World, checkpoint: &str) -> Vec<String> {
+    let files = world.open().show(checkpoint).unwrap().files;
+    files.iter().map(|file| format!("{} {}", file.change.path.path, owner(file.owner.as_ref().unwrap()))).collect()
+}
+
+fn of_turn_two() -> piton_engine::UndoOptions {
+    let what = Some(piton_engine::What::Places(vec![(2, None)]));
+    let choice = piton_engine::Choice { what, ..piton_engine::Choice::default() };
+    piton_engine::UndoOptions { choice, interrupted: true, ..piton_engine::UndoOptions::default() }
+}
+
+#[test]
+fn what_is_found_after_events_of_which_nothing_is_known_is_nobodys() {
+    let changed = |agent: &Agent<'_>| {
+        let last = agent.world.open().log(Default::default()).unwrap().checkpoints[0].id.to_string();
+        owners_in(agent.world, &last)
+    };
+    // An event for which not even a line could be set aside.
+    let world = World::new();
+    world.write("b", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.runs("one", "true", |_| {});
+    let folder = world.open().store_folder().to_owned();
+    std::fs::create_dir(folder.join("gaps")).unwrap();
+    let soon = ObserveOptions { deadline: Some(Instant::now()), embedded: true, ..ObserveOptions::default() };
+    let held = piton_host_lock(&world);
+    assert!(world.engine.observe(&agent.report(None, Event::Prompt { text: "two".into() }), &soon).is_err());
+    drop(held);
+    std::fs::remove_dir(folder.join("gaps")).unwrap();
+    world.write("b", "2");
+    agent.prompt("three");
+    assert_eq!(changed(&agent), ["b unsure you"]);
+    assert_eq!(agent.turns().iter().map(|turn| turn.gaps.len()).sum::<usize>(), 1);
+    // What comes after that is as sure as ever.
+    world.write("b", "3");
+    agent.prompt("four");
+    assert_eq!(changed(&agent), ["b you"]);
+
+    // The end of a turn that nobody heard of before.
+    let world = World::new();
+    world.write("b", "1");
+    let agent = Agent::new(&world, "s1");
+    let tell = |prompt_id: &str, event: Event| {
+        let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
+        world.engine.observe(&agent.report(Some(prompt_id), event), &options).unwrap().0
+    };
+    let ended = || Event::TurnEnded { failed: false, message: None, background: false };
+    tell("p1", Event::Prompt { text: "one".into() });
+    tell("p1", ended());
+    world.write("b", "2");
+    assert_eq!(tell("p2", ended()).turn, 2);
+    assert_eq!(changed(&agent), ["b unsure you"]);
     world.assert_sound();
 }
 

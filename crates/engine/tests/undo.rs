@@ -443,3 +443,41 @@ fn a_redo_right_after_a_rewind_of_a_moved_folder_over_a_file_is_clean() {
     world.redo();
     world.assert_is(&before);
 }
+
+#[test]
+fn a_folder_that_holds_only_what_is_not_captured_is_named_and_does_not_stand_before_earlier_turns() {
+    let world = World::new();
+    world.write(".gitignore", "node_modules/\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("one", "touch x", |w| done(w.write("x", "one\n")));
+    agent.runs("two", "npm install", |w| done(w.write("web/node_modules/m", "m\n")));
+    // By its number: it is said that the folder stays.
+    let outcome = world.open().undo_now(&words("t2")).unwrap();
+    let not_done: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!((not_done, outcome.verified, outcome.operation.is_none()), (vec!["web"], false, true));
+    let plan = world.open().plan_undo(&words("t2")).unwrap();
+    assert_eq!(plan.view().not_done.len(), 1);
+    // Without a number, the last turn that can be taken back is meant.
+    undo(&world, "");
+    assert!(!world.path("x").exists() && world.path("web/node_modules/m").exists());
+    // With nothing else left it is named again.
+    let outcome = world.open().undo_now(&words("")).unwrap();
+    assert_eq!(outcome.not_done.len(), 1);
+    // Once it can go, it goes.
+    world.remove("web/node_modules");
+    undo(&world, "");
+    assert!(!world.path("web").exists());
+    world.assert_sound();
+}
+
+#[test]
+fn what_a_turn_made_beside_a_folder_that_must_stay_is_taken_back() {
+    let world = World::new();
+    world.write(".gitignore", "node_modules/\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("one", "npm install", |w| done(w.write("y", "1\n").write("web/node_modules/m", "m\n")));
+    let outcome = world.open().undo_now(&words("")).unwrap();
+    let not_done: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!((not_done, outcome.verified), (vec!["web"], false));
+    assert!(!world.path("y").exists() && world.path("web/node_modules/m").exists());
+}

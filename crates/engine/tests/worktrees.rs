@@ -347,3 +347,16 @@ fn a_folder_whose_repository_comes_back_or_goes_is_a_worktree_again_or_no_longer
     assert_eq!(read(world.path("tree/src/a")), "work");
     world.assert_sound();
 }
+
+#[test]
+fn a_folder_that_a_rewind_keeps_only_for_a_younger_worktree_is_not_kept_in_silence() {
+    let world = repository("");
+    let before = world.capture();
+    worktree(&world, "new/tree");
+    world.write("new/file", "1");
+    world.capture();
+    let outcome = rewind(&mut world.open(), &before);
+    assert!(!world.path("new/file").exists() && world.path("new/tree/src/main.rs").exists());
+    let left: Vec<_> = outcome.skipped.iter().map(|one| (&one.path.path[..], one.reason)).collect();
+    assert_eq!(left, [("new/tree", SkipReason::Worktree)]);
+}

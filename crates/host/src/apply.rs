@@ -490,6 +490,31 @@ pub fn canonical(path: &std::path::Path) -> io::Result<PathBuf> {
     }
 }
 
+/// What a program writes that is given a path: the path itself, and where that is a symlink, what it leads to, link by link.
+/// Each with a canonical parent; the last need not exist, since a program may make what a symlink leads to. Empty where the
+/// path has no name or cannot be followed.
+pub fn written_by_name(path: &std::path::Path) -> Vec<PathBuf> {
+    // As many as the system follows.
+    const MOST_LINKS: usize = 40;
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut next = path.to_owned();
+    while found.len() <= MOST_LINKS {
+        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
+        let Ok(parent) = canonical(parent) else { break };
+        let whole = parent.join(name);
+        if found.contains(&whole) {
+            break;
+        }
+        let target = std::fs::read_link(&whole);
+        found.push(whole);
+        match target {
+            Ok(target) => next = parent.join(target),
+            Err(_) => break,
+        }
+    }
+    found
+}
+
 /// Does one thing beside the other. The system tells of bytes that did not get to the disk once, so that the sync at the
 /// end would not hear of what this one was told.
 fn while_doing<T, E>(

@@ -26,7 +26,7 @@ pub mod sys;
 pub mod trash;
 mod walk;
 
-pub use apply::{STAGED, canonical, staged_by};
+pub use apply::{STAGED, canonical, staged_by, written_by_name};
 pub use clock::{Clock, SystemClock};
 pub use index::Index;
 pub use lock::Lock;

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// What one report of an agent says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The agent: `claude-code`, or what a generic report calls itself.
     pub agent: String,
@@ -22,7 +24,7 @@ pub struct Report {
 }
 
 /// An agent that the session's agent started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subagent {
     /// Its id in the session.
     pub id: String,
@@ -31,7 +33,7 @@ pub struct Subagent {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// A session began, or goes on after a pause.
     SessionStarted {
@@ -95,7 +97,7 @@ pub enum Event {
 }
 
 /// One call of a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The agent's own id of the call: what joins before and after.
     pub id: Option<String>,

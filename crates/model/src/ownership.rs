@@ -7,7 +7,8 @@
 //! - `named`: a tool whose window was open names the file.
 //! - `window`: the file changed while the window of one tool that does not say what it writes, such as a shell, was
 //!   open and no other.
-//! - Found while no window was open: the user's own.
+//! - Found while no window was open: the user's own; unless events were lost, so that a tool may have run of which nobody
+//!   knows ([`beside_a_missed_tool`]).
 //! - A shell of a session that works here goes before one of a session that works elsewhere, such as in the folder around
 //!   this worktree: two agents side by side in worktrees of one repository hardly write into each other's.
 //! - Whoever looks while a tool of another session is at work cannot know that it still is. What is in doubt for that
@@ -268,6 +269,24 @@ pub fn settles(owner: &Owner, found: Found<'_>, windows: &[Window]) -> Option<Se
     }
 }
 
+/// The owner of a change where a tool may have run that nobody recorded: what only the absence of other tools spoke for is
+/// in doubt.
+pub fn beside_a_missed_tool(owner: Owner) -> Owner {
+    match owner {
+        Owner::You => Owner::Unsure { candidates: vec![Candidate::You] },
+        Owner::Step { step, evidence: Evidence::Window } => {
+            Owner::Unsure { candidates: vec![Candidate::Step(step), Candidate::You] }
+        }
+        Owner::Unsure { mut candidates } => {
+            if !candidates.is_empty() && !candidates.contains(&Candidate::You) {
+                candidates.push(Candidate::You);
+            }
+            Owner::Unsure { candidates }
+        }
+        named @ (Owner::Step { .. } | Owner::Operation { .. }) => named,
+    }
+}
+
 fn unsure(windows: &[&Window], or_you: bool) -> Owner {
     let mut candidates: Vec<Candidate> = windows.iter().map(|w| Candidate::Step(w.step.clone())).collect();
     if or_you {
@@ -339,6 +358,24 @@ mod tests {
                     .collect();
                 format!("unsure {}", all.join(" "))
             }
+        }
+    }
+
+    #[test]
+    fn beside_a_tool_that_nobody_recorded_only_what_a_tool_names_is_sure() {
+        let at = step(1, 1, 1);
+        let of = |evidence| Owner::Step { step: at.clone(), evidence };
+        let unsure = |candidates: &[Candidate]| Owner::Unsure { candidates: candidates.to_vec() };
+        let both = unsure(&[Candidate::Step(at.clone()), Candidate::You]);
+        for (owner, expected) in [
+            (Owner::You, unsure(&[Candidate::You])),
+            (of(Evidence::Window), both.clone()),
+            (of(Evidence::Named), of(Evidence::Named)),
+            (unsure(&[Candidate::Step(at.clone())]), both.clone()),
+            (both.clone(), both.clone()),
+            (unsure(&[]), unsure(&[])),
+        ] {
+            assert_eq!(beside_a_missed_tool(owner), expected);
         }
     }
 

@@ -124,8 +124,14 @@ pub fn plan<S: TreeSource>(
     target: RootState,
     scope: &[WorkspacePath],
 ) -> Result<Plan, S::Error> {
-    let mut planner =
-        Planner { source, scope, plan: Plan::default(), folders: BTreeMap::new(), is_exact: scope.is_empty() };
+    let mut planner = Planner {
+        source,
+        scope,
+        plan: Plan::default(),
+        folders: BTreeMap::new(),
+        is_exact: scope.is_empty(),
+        is_going: false,
+    };
     let root = WorkspacePath::root();
     if planner.reach(&root) == Reach::Within && now.mode != target.mode {
         planner.folder_mode(&root, now.mode, target.mode);
@@ -171,6 +177,8 @@ struct Planner<'a, S> {
     folders: BTreeMap<WorkspacePath, FolderMode>,
     /// Whether all that differs is a step or a folder's bits.
     is_exact: bool,
+    /// In a folder that the target does not have, and that stays because of what is in it.
+    is_going: bool,
 }
 
 impl<S: TreeSource> Planner<'_, S> {
@@ -201,6 +209,9 @@ impl<S: TreeSource> Planner<'_, S> {
         }
         let (now, target) = (self.load(now)?, self.load(target)?);
         self.is_exact &= now.has_git == target.has_git;
+        if self.is_going && now.has_git {
+            self.plan.kept.push((path.clone(), SkipReason::GitFolder));
+        }
         let steps = self.plan.steps.len();
         for (name, have, want) in pairs(&now, &target) {
             if have != want {
@@ -239,6 +250,8 @@ impl<S: TreeSource> Planner<'_, S> {
                     SkipReason::Special | SkipReason::TooLarge | SkipReason::Budget => {
                         self.plan.kept.push((path, *reason));
                     }
+                    // It is why the folder around it stays.
+                    _ if self.is_going => self.plan.kept.push((path, *reason)),
                     _ => {}
                 }
             }
@@ -262,7 +275,9 @@ impl<S: TreeSource> Planner<'_, S> {
             }
             (Some(Entry::Folder { mode, tree, holds_skipped }), None) if *holds_skipped || reach == Reach::Above => {
                 self.is_exact = false;
+                let was_going = std::mem::replace(&mut self.is_going, true);
                 self.folder(&path, *mode, Some(tree), None)?;
+                self.is_going = was_going;
             }
             // What is asked for lies in a folder that the target does not have, so there it is absent.
             (Some(Entry::Folder { mode, tree, .. }), Some(_)) if reach == Reach::Above => {
@@ -430,9 +445,12 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_holds_skipped_things_is_emptied_and_kept() {
-        check(&[("d/f", file("1")), ("d/node_modules", skipped())], &[], &[], &["- d/f"]);
-        check(&[("repo/f", file("1")), ("repo/", Lit::Git)], &[], &[], &["- repo/f"]);
+    fn a_folder_that_holds_skipped_things_is_emptied_and_kept_and_what_it_holds_is_named() {
+        check(&[("d/f", file("1")), ("d/node_modules", skipped())], &[], &[], &["- d/f", "k d/node_modules"]);
+        check(&[("repo/f", file("1")), ("repo/", Lit::Git)], &[], &[], &["- repo/f", "k repo"]);
+        check(&[("d/e/x", skipped())], &[], &[], &["k d/e/x"]);
+        // In a folder that the target has too it keeps nothing.
+        check(&[("d/f", file("1")), ("d/x", skipped())], &[("d/f", file("1"))], &[], &[]);
     }
 
     #[test]
@@ -455,7 +473,7 @@ mod tests {
         {
             let apart = || Lit::Entry(Entry::Skipped { reason });
             check(&[("x", apart())], &[("x/y", file("1"))], &[], &["k x"]);
-            check(&[("d/x", apart())], &[], &[], &[]);
+            check(&[("d/x", apart())], &[], &[], &["k d/x"]);
         }
     }
 

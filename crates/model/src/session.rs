@@ -243,6 +243,10 @@ pub struct Gap {
     pub reason: String,
     /// When.
     pub at: Timestamp,
+    /// Nothing else is recorded of the event, and perhaps of others that came with it: a tool may have run that no step
+    /// tells of.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// A place in a session: where a checkpoint or a gap is.

@@ -1,12 +1,14 @@
-//! Gaps of those who could not record them: for want of the lock, of time, or of a store that takes anything.
+//! Events of those who could not record them: for want of the lock, of time, or of a store that takes anything.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use piton_host::Lock;
-use piton_model::WorkspaceId;
-use piton_model::session::Gap;
+use piton_model::event::Report;
+use piton_model::session::{Gap, Process};
+use piton_model::{Cause, Place, Timestamp, WorkspaceId};
+use serde::{Deserialize, Serialize};
 
 use crate::database::to_sql;
 use crate::error::StoreError;
@@ -15,52 +17,135 @@ use crate::{Home, Store};
 /// Where they are set aside, and where they are while they are being recorded.
 const ASIDE: &str = "gaps";
 const ASIDE_TAKEN: &str = "gaps.taken";
-/// A store that cannot take a gap for days must not grow by what is set aside: what comes first tells enough.
-const MOST_ASIDE: u64 = 256 << 10;
+/// A symlink that says that one could not be set aside, and which: a full disk has room for a short one, since its text
+/// is kept where the link is.
+const LOST: &str = "gaps.lost";
+const LOST_REASON: &str = "the store could not be written, and what happened since is not known";
+/// A store that cannot take an event for days must not grow by what is set aside: what comes first tells enough.
+const MOST_ASIDE: u64 = 1 << 20;
+
+/// An event that could not be recorded when it came.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EventAside {
+    /// That it was not captured.
+    #[serde(flatten)]
+    pub gap: Gap,
+    /// What was reported; without it nothing but the gap is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    /// When it was reported, in nanoseconds since 1970; the gap is as old as the attempt to record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<i64>,
+    /// The agent's process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// Its session works elsewhere, and this workspace is only captured along.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub along: bool,
+}
 
 impl Home {
-    /// Sets a gap of a workspace aside without opening its store, which may be what took too long.
+    /// Sets an event of a workspace aside without opening its store, which may be what took too long.
     ///
     /// # Errors
     /// Where the system refuses.
-    pub fn set_gap_aside(&self, workspace: &WorkspaceId, gap: &Gap) -> Result<(), StoreError> {
-        append(&self.folder(workspace), gap)
+    pub fn set_event_aside(&self, workspace: &WorkspaceId, event: &EventAside) -> Result<(), StoreError> {
+        set_aside(&self.folder(workspace), event)
     }
 }
 
-fn append(folder: &Path, gap: &Gap) -> Result<(), StoreError> {
+fn set_aside(folder: &Path, event: &EventAside) -> Result<(), StoreError> {
+    append(folder, event).inspect_err(|_| {
+        let Gap { place, cause, at, .. } = &event.gap;
+        // One that is there already tells of an earlier one, which is enough.
+        let _ = std::os::unix::fs::symlink(format!("{} {} {}", place.session, cause.as_str(), at.0), folder.join(LOST));
+    })
+}
+
+fn append(folder: &Path, event: &EventAside) -> Result<(), StoreError> {
     let path = folder.join(ASIDE);
-    let mut line = serde_json::to_vec(gap).map_err(to_sql)?;
-    line.push(b'\n');
-    let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
-    // One write, so that lines of several processes do not mix.
-    file.and_then(|mut file| if file.metadata()?.len() < MOST_ASIDE { file.write_all(&line) } else { Ok(()) })
-        .map_err(StoreError::io("cannot write", &path))
+    let failed = |error| StoreError::io("cannot write", &path)(error);
+    let opened = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+    let opened = opened.and_then(|file| file.metadata().map(|about| (file, about.len())));
+    let (mut file, length) = opened.map_err(failed)?;
+    if length >= MOST_ASIDE {
+        return Ok(());
+    }
+    let bare = EventAside { report: None, gap: Gap { lost: true, ..event.gap.clone() }, ..event.clone() };
+    // A report may name paths that JSON cannot say, or be longer than there is room.
+    let whole = serde_json::to_vec(event).ok().filter(|line| length + (line.len() as u64) < MOST_ASIDE);
+    let line = whole.map_or_else(|| serde_json::to_vec(&bare).map_err(to_sql), Ok)?;
+    // One write, so that lines of several processes do not mix; and a line of its own even where an earlier one was cut
+    // off by a full disk.
+    file.write_all(&[b"\n", &line[..], b"\n"].concat()).map_err(failed)
 }
 
 impl Store {
-    /// Sets a gap aside: whoever could not get the lock in time cannot record why. The next one to write does.
+    /// Sets an event aside: whoever could not get the lock in time cannot record it. The next one to write does.
     ///
     /// # Errors
     /// Where the system refuses.
-    pub fn set_gap_aside(&self, gap: &Gap) -> Result<(), StoreError> {
-        append(self.folder(), gap)
+    pub fn set_event_aside(&self, event: &EventAside) -> Result<(), StoreError> {
+        set_aside(self.folder(), event)
     }
 
-    /// The gaps that were set aside. Once they are recorded, [`Store::forget_gaps_aside`].
-    pub fn gaps_aside(&self, _lock: &Lock) -> Vec<Gap> {
+    /// Whether there may be events that were set aside.
+    pub fn has_events_aside(&self) -> bool {
+        [ASIDE, ASIDE_TAKEN, LOST].iter().any(|name| self.folder().join(name).symlink_metadata().is_ok())
+    }
+
+    /// The events that were set aside, oldest first. As they are recorded, [`Store::keep_events_aside`].
+    pub fn events_aside(&self, _lock: &Lock) -> Vec<EventAside> {
         let taken = self.folder().join(ASIDE_TAKEN);
-        // Under another name first: what is set aside from now on goes to a new file. One that is there already was taken
-        // by somebody who did not get to the end.
-        if !taken.exists() {
+        let read = || -> Vec<EventAside> {
+            let text = std::fs::read(&taken).unwrap_or_default();
+            text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+        };
+        // One that is there already was taken by somebody who did not get to the end.
+        let mut events = read();
+        if events.is_empty() {
+            // Under another name first: what is set aside from now on goes to a new file. In the place of one with nothing
+            // in it, which a full disk may leave.
             let _ = std::fs::rename(self.folder().join(ASIDE), &taken);
+            events = read();
         }
-        let Ok(text) = std::fs::read_to_string(&taken) else { return Vec::new() };
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        events.extend(lost_event(self.folder()));
+        events
     }
 
-    /// Forgets the gaps that [`Store::gaps_aside`] gave.
-    pub fn forget_gaps_aside(&self, _lock: &Lock) {
-        let _ = std::fs::remove_file(self.folder().join(ASIDE_TAKEN));
+    /// Forgets the events that [`Store::events_aside`] gave, but for those that are not recorded yet.
+    pub fn keep_events_aside(&self, _lock: &Lock, rest: &[EventAside]) {
+        let taken = self.folder().join(ASIDE_TAKEN);
+        if rest.is_empty() {
+            let _ = std::fs::remove_file(taken);
+            let _ = std::fs::remove_file(self.folder().join(LOST));
+            return;
+        }
+        let mut lines = Vec::new();
+        // The one that the symlink tells of stays there.
+        for event in rest.iter().filter(|event| event.gap.reason != LOST_REASON) {
+            lines.extend(serde_json::to_vec(event).unwrap_or_default());
+            lines.push(b'\n');
+        }
+        let new = self.folder().join("gaps.new");
+        let _ = std::fs::write(&new, lines).and_then(|()| std::fs::rename(&new, taken));
     }
+}
+
+/// The first event that could not even be set aside.
+fn lost_event(folder: &Path) -> Option<EventAside> {
+    let told = std::fs::read_link(folder.join(LOST)).ok()?;
+    let mut words = told.to_str()?.split(' ');
+    let session = words.next()?.parse().ok()?;
+    let cause: Cause = serde_json::from_value(words.next()?.into()).ok()?;
+    let at = Timestamp(words.next()?.parse().ok()?);
+    let place = Place { session, turn: 0, step: None };
+    let reason = LOST_REASON.to_owned();
+    Some(EventAside {
+        gap: Gap { place, cause, reason, at, lost: true },
+        report: None,
+        asked: None,
+        process: None,
+        along: false,
+    })
 }

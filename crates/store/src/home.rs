@@ -194,18 +194,22 @@ impl Home {
             .map_err(StoreError::io("cannot write", &path))
     }
 
-    /// Notes that a session was told something; false where it was told before, or where that cannot be noted: what is
-    /// said again at every event is soon not read.
-    pub fn note_told(&self, session: &SessionId, what: &str) -> bool {
-        let path = self.path.join("told").join(session.as_str());
+    /// Notes that a session was told something; false where it was told before.
+    ///
+    /// # Errors
+    /// Where that cannot be noted.
+    pub fn note_told(&self, session: &SessionId, what: &str) -> Result<bool, StoreError> {
+        let folder = self.path.join("told");
+        let path = folder.join(session.as_str());
         let line = &blake3::hash(what.as_bytes()).to_hex()[..16];
         let noted = std::fs::read_to_string(&path).unwrap_or_default();
         if noted.lines().any(|told| told == line) {
-            return false;
+            return Ok(false);
         }
-        self.make().is_ok()
-            && std::fs::create_dir_all(self.path.join("told")).is_ok()
-            && replace(&path, format!("{noted}{line}\n").as_bytes()).is_ok()
+        self.make()?;
+        std::fs::create_dir_all(&folder).map_err(StoreError::io("cannot make", &folder))?;
+        replace(&path, format!("{noted}{line}\n").as_bytes())?;
+        Ok(true)
     }
 
     /// Where the files of a deleted branch are kept until somebody wants it back.

@@ -35,6 +35,7 @@ use piton_model::ObjectId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 pub use archive::{Archive, ArchiveError, ArchiveTotals, ArchiveWriter, Manifest};
+pub use aside::EventAside;
 pub use error::StoreError;
 pub use home::{Home, Known, NotedWorkspace};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
@@ -293,6 +294,19 @@ impl Store {
 
     pub(crate) fn forget_packs(&self) {
         self.packs.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    }
+
+    /// Whether the store can be written now: tried out with a small file of its own, which goes again.
+    ///
+    /// # Errors
+    /// What the system says where it cannot: a full disk, a read-only one, no permission.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        // More than the smallest file, which some filesystems have room for when they are full.
+        const LENGTH: usize = 64 << 10;
+        let path = self.folder.join(format!("writable-{}", std::process::id()));
+        let written = std::fs::write(&path, vec![1; LENGTH]);
+        let _ = std::fs::remove_file(&path);
+        written.map_err(StoreError::io("cannot write", &path))
     }
 
     /// Bytes that the store takes: packs, database, index and what is set aside.

@@ -181,16 +181,10 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             db.prepare_cached("UPDATE sessions SET ended_at = ?2 WHERE id = ?1")?
                 .execute(params![session.as_str(), at.0])?;
         }
-        Record::Gap(Gap { place, cause, reason, at }) => {
-            db.prepare_cached("INSERT OR REPLACE INTO gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
-                seq,
-                place.session.as_str(),
-                place.turn,
-                place.step,
-                cause.as_str(),
-                reason,
-                at.0
-            ])?;
+        Record::Gap(Gap { place, cause, reason, at, lost }) => {
+            db.prepare_cached("INSERT OR REPLACE INTO gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute(
+                params![seq, place.session.as_str(), place.turn, place.step, cause.as_str(), reason, at.0, lost],
+            )?;
             touch(db, &place.session, seq, *at)?;
         }
         Record::Message(Message { session, turn, role, text, at }) => {
@@ -337,7 +331,7 @@ fn kind_word(kind: ChangeKind) -> &'static str {
     }
 }
 
-const GAP: &str = "SELECT seq, session, turn, step, cause, reason, at FROM gaps";
+const GAP: &str = "SELECT seq, session, turn, step, cause, reason, at, lost FROM gaps";
 const SESSION: &str = "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at, origin, rank, heard, \
      kept, along FROM sessions";
 const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
@@ -651,6 +645,12 @@ impl Store {
         self.rows(&format!("{GAP} WHERE ?1 IS NULL OR session = ?1 ORDER BY seq"), [of.map(SessionId::as_str)], gap)
     }
 
+    /// Whether events were lost since a record, so that a tool may have run that no step tells of.
+    pub fn has_lost_events_since(&self, seq: u64) -> Result<bool, StoreError> {
+        let found = self.rows("SELECT 1 FROM gaps WHERE seq > ?1 AND lost LIMIT 1", [seq as i64], |_| Ok(()))?;
+        Ok(!found.is_empty())
+    }
+
     /// The number of the newest checkpoint that no operation made; 0 where there is none.
     pub fn last_capture(&self) -> Result<u64, StoreError> {
         let sql = "SELECT seq FROM checkpoints WHERE cause NOT IN ('before-operation', 'operation')
@@ -769,6 +769,7 @@ fn gap(row: &Row<'_>) -> rusqlite::Result<(u64, Gap)> {
         cause: serde_json::from_value(row.get::<_, String>(4)?.into()).map_err(from_sql)?,
         reason: row.get(5)?,
         at: Timestamp(row.get(6)?),
+        lost: row.get(7)?,
     };
     Ok((row.get::<_, i64>(0)? as u64, gap))
 }

@@ -8,6 +8,13 @@ use super::branch::is_session_id;
 /// in a folder of the user's.
 const BESIDE: [&str; 3] = ["file-history", "session-env", "shell-snapshots"];
 
+/// Whether a path has the name of a transcript: `SESSION.jsonl`, of the session that reports it or of another one.
+pub fn looks_like_transcript(session: &str, path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    path.extension().is_some_and(|ending| ending == "jsonl")
+        && stem.is_some_and(|stem| stem == session || is_session_id(stem))
+}
+
 /// What belongs to the session of a transcript. In its usual place, `projects/-the-folder/SESSION.jsonl`, that is the
 /// folder with the transcripts, those of subagents among them, and what is kept beside `projects`.
 pub fn belongings(transcript: &Path) -> Vec<PathBuf> {

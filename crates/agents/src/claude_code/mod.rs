@@ -16,7 +16,7 @@ pub mod survey;
 pub mod tools;
 pub mod transcript;
 
-pub use belongings::belongings;
+pub use belongings::{belongings, looks_like_transcript};
 
 /// What `piton hook` and `piton setup` call it.
 pub const NAME: &str = "claude-code";

@@ -273,7 +273,11 @@ pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, targe
     match outcome.operation {
         Some(_) => writeln!(out, "rewound to {target}: {}", outcome::summary(outcome, look))?,
         None => {
-            let otherwise = format!("the files are as in {target} already");
+            // What the target did not capture may be otherwise, or gone: nobody knows.
+            let otherwise = match outcome.skipped.is_empty() {
+                true => format!("the files are as in {target} already"),
+                false => format!("what {target} captured is as it was then"),
+            };
             writeln!(out, "{}", outcome::nothing(outcome, &otherwise))?;
         }
     }

@@ -17,7 +17,8 @@ use crate::{files, hook, owners, settings, skipped, words};
 /// Show how the workspace stands
 ///
 /// Its last checkpoint, what changed since, the sessions that are at work and their gaps, what a capture leaves out, and how
-/// much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not.
+/// much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
+/// captured now.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {}
@@ -50,10 +51,13 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     if status.last.is_none() {
         console.advise("`piton checkpoint` captures the workspace");
     }
-    if status.not_captured.is_none() {
+    if status.not_captured.is_none() && status.unwritable.is_none() {
         return Ok(ExitCode::SUCCESS);
     }
     match status.room {
+        _ if status.unwritable.is_some() => {
+            console.advise("free some space, or let your user write there; `piton doctor` tells more");
+        }
         0 => console.advise(more_room(status.budget)),
         _ => console.advise("`piton doctor` looks for the reason; the next capture that works ends it"),
     }
@@ -101,6 +105,10 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
     if let Some(gap) = &status.not_captured {
         let text =
             format!("the last event was not captured, {}, {}", words::age(gap.at, look.now), owners::gap(gap, &[]));
+        writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
+    }
+    if let Some(reason) = &status.unwritable {
+        let text = format!("nothing can be captured: {}", escape(reason));
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     for session in &status.sessions {
