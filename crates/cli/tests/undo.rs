@@ -240,7 +240,9 @@ Not undone: what these commands did beside files (processes, databases, pushes)
         assert!(shown.contains("`--unsure` takes that back too"), "{shown}");
         assert!(scene.told(&["undo", "--yes"]).contains("note: left alone, because it may be somebody else's"));
         assert_eq!(scene.read("mine.txt"), "three\n");
-        let told = scene.told(&["undo", "t2", "--yes"]);
+        let done = scene.run(&["undo", "t2", "--yes"]);
+        let told = both(&done);
+        assert_eq!(done.status.code(), Some(1), "{told}");
         assert!(told.contains("nothing was done: what is left may be somebody else's"), "{told}");
         scene.told(&["undo", "t2", "--unsure", "--yes"]);
         assert_eq!(scene.read("mine.txt"), "two\n");
@@ -291,7 +293,9 @@ mod conflicts {
     #[test]
     fn the_rest_is_done_on_demand() {
         let scene = a_conflict();
-        let told = scene.told(&["undo", "--partial", "--yes"]);
+        let done = scene.run(&["undo", "--partial", "--yes"]);
+        let told = both(&done);
+        assert_eq!(done.status.code(), Some(1), "not all of it is done: {told}");
         assert!(told.contains("1 restored"), "{told}");
         assert!(
             told.contains("left as they are, because in conflict:\n  a.txt: changed at the same place since"),

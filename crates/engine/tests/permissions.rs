@@ -307,3 +307,38 @@ fn a_folder_to_delete_in_which_a_disk_is_mounted_ends_the_rewind_with_the_old_tr
     world.rewind(&id);
     assert_eq!(world.snapshot().len(), 1);
 }
+
+#[test]
+fn what_could_not_be_read_is_looked_at_again_though_nothing_about_it_changed() {
+    if !piton_testkit::is_root() {
+        return piton_testkit::not_run(
+            "a file that becomes readable as it is",
+            "only root can take a right from a user",
+        );
+    }
+    // World's folders are nobody's; the file is root's.
+    let world = as_ordinary_user(|| {
+        let world = World::new();
+        world.write("o", "1").write("d/x", "1");
+        world
+    });
+    std::fs::write(world.path("conf"), "precious").unwrap();
+    let mode = |path: &str, mode| std::fs::set_permissions(world.path(path), PermissionsExt::from_mode(mode)).unwrap();
+    mode("conf", 0o600);
+    std::os::unix::fs::chown(world.path("d"), Some(0), Some(0)).unwrap();
+    mode("d", 0o700);
+    // Long enough for a filesystem's clock to tick, so that the index is trusted.
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    let skipped = || {
+        let found = world.captured().checkpoint.skipped;
+        found.iter().map(|one| one.path.path.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(as_ordinary_user(skipped), ["conf", "d"]);
+    assert_eq!(as_ordinary_user(skipped), ["conf", "d"]);
+    // Whoever may read it now captures it.
+    assert_eq!(skipped(), [""; 0]);
+    let id = world.capture();
+    std::fs::remove_file(world.path("conf")).unwrap();
+    world.rewind(&id);
+    assert_eq!(std::fs::read_to_string(world.path("conf")).unwrap(), "precious");
+}

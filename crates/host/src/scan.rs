@@ -374,6 +374,9 @@ fn is_suspect(nearby: &Nearby<'_>, folder: FolderView<'_>, path: &mut Vec<u8>) -
     folder.entries().any(|entry| {
         let is_folder = entry.signature.mode & 0o170_000 == 0o040_000;
         match entry.kind {
+            // What could not be read once may be readable now, and no time tells: a group that the user joined, a disk that
+            // failed for a moment.
+            Kind::Skipped(SkipReason::Unreadable) => return true,
             // A folder has a block of its own; what is in an ignored one does not matter.
             Kind::Folder | Kind::Skipped(SkipReason::Ignored | SkipReason::Excluded) if is_folder => return false,
             // What is in these does not matter either; that one comes or goes moves the folder's times.
