@@ -91,9 +91,14 @@ impl Workspace {
         let mut events = self.store.events_aside(lock);
         let mut gaps = Vec::new();
         while !events.is_empty() {
-            let gap = match self.record_event_aside(lock, &events[0], options) {
+            let event = &events[0];
+            let gap = match self.record_event_aside(lock, event, options) {
                 // They stay where they are until there is room.
                 Err(StoreError::OverBudget { .. }) => break,
+                // A report that cannot be recorded must not stand before all others for ever.
+                Err(_) if event.report.is_some() => {
+                    self.record_event_aside(lock, &EventAside { report: None, ..event.clone() }, options)?
+                }
                 recorded => recorded?,
             };
             gaps.push(gap);
@@ -131,7 +136,7 @@ impl Workspace {
         let options = ObserveOptions { elsewhere, along: event.along, also: &others, ..options.again() };
         let asked = event.asked.unwrap_or(gap.at.0.saturating_mul(1_000_000));
         let mut context = self.context(report, &options, asked)?;
-        context.came_at(gap.at, event.process);
+        context.came_at(gap.at, event.process, &report.event);
         let gap = Gap { place: context.place(), lost: context.has_missed, ..gap.clone() };
         self.note(&mut writer, report, &context, options.also, Some(gap.clone()))?;
         writer.commit(false, false)?;

@@ -369,6 +369,9 @@ impl Workspace {
                 let outside = self.look_outside(writer, call.paths.iter().cloned(), also, context.aside.is_some())?;
                 writer.record(Record::Step(Step { opened, outside, ..row.step.clone() }))?;
             }
+            // It was recorded before its process was ended.
+            (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row))
+                if context.aside.is_some() && row.ending.is_some() => {}
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
                 // Heard of for the first time, or gone to the background while it ran.
                 if context.is_new_step || (call.background && !row.step.background) {
@@ -742,7 +745,7 @@ impl Workspace {
 
 impl Context {
     /// Says that it was set aside when it came.
-    pub(crate) fn came_at(&mut self, at: Timestamp, process: Option<Process>) {
+    pub(crate) fn came_at(&mut self, at: Timestamp, process: Option<Process>, event: &Event) {
         self.aside = Some(at);
         if let Some(session) = self.new_session.as_mut().filter(|session| session.origin.is_none()) {
             session.started_at = session.started_at.min(at);
@@ -752,6 +755,10 @@ impl Context {
         }
         if let Some(row) = self.step.as_mut().filter(|_| self.is_new_step) {
             row.step.process = process;
+            if !matches!(event, Event::BeforeTool(_)) {
+                // Nobody heard of its beginning, and the capture that would have seen its end was not made.
+                row.step.opened = UNKNOWN;
+            }
         }
     }
 

@@ -175,7 +175,13 @@ impl Engine {
                     let path = workspace.path().to_owned();
                     workspace = self.open(&path)?;
                 }
-                result => return Ok((workspace, result?)),
+                result => {
+                    // Of all others the workspace has set aside what it could not record.
+                    if let Err(error @ CaptureError::Store(StoreError::Replaced)) = &result {
+                        let _ = self.set_gap_aside(workspace.path(), report, &error.to_string());
+                    }
+                    return Ok((workspace, result?));
+                }
             }
         }
     }

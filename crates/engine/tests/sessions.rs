@@ -410,6 +410,22 @@ fn what_is_found_after_events_of_which_nothing_is_known_is_nobodys() {
     agent.prompt("four");
     assert_eq!(changed(&agent), ["b you"]);
 
+    // A tool of which only the end was set aside.
+    let world = World::new();
+    world.write("b", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    tick();
+    world.write("b", "2");
+    tick();
+    let soon = ObserveOptions { deadline: Some(Instant::now()), embedded: true, ..ObserveOptions::default() };
+    let held = piton_host_lock(&world);
+    let ended = Event::AfterTool(agent.call("c1", "Bash", &[], false));
+    assert!(world.engine.observe(&agent.report(None, ended), &soon).is_err());
+    drop(held);
+    agent.end_turn();
+    assert_eq!(changed(&agent), ["b unsure t1.1 you"]);
+
     // The end of a turn that nobody heard of before.
     let world = World::new();
     world.write("b", "1");

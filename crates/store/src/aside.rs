@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use piton_host::Lock;
-use piton_model::event::Report;
+use piton_model::event::{Event, Report};
 use piton_model::session::{Gap, Process};
 use piton_model::{Cause, Place, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,11 @@ const ASIDE_TAKEN: &str = "gaps.taken";
 /// is kept where the link is.
 const LOST: &str = "gaps.lost";
 const LOST_REASON: &str = "the store could not be written, and what happened since is not known";
-/// A store that cannot take an event for days must not grow by what is set aside: what comes first tells enough.
-const MOST_ASIDE: u64 = 1 << 20;
+/// A store that cannot take an event for days must not grow by what is set aside, nor leave operations without their
+/// reserve: what comes first tells most.
+const MOST_ASIDE: u64 = 64 << 10;
+/// Of a prompt that does not fit there so much is kept.
+const SHORT_PROMPT: usize = 1 << 10;
 
 /// An event that could not be recorded when it came.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,29 +58,38 @@ impl Home {
 }
 
 fn set_aside(folder: &Path, event: &EventAside) -> Result<(), StoreError> {
-    append(folder, event).inspect_err(|_| {
+    let appended = append(folder, event);
+    if !matches!(appended, Ok(true)) {
         let Gap { place, cause, at, .. } = &event.gap;
         // One that is there already tells of an earlier one, which is enough.
         let _ = std::os::unix::fs::symlink(format!("{} {} {}", place.session, cause.as_str(), at.0), folder.join(LOST));
-    })
+    }
+    appended.map(|_| ())
 }
 
-fn append(folder: &Path, event: &EventAside) -> Result<(), StoreError> {
+/// Adds a line to what is set aside; false where there is no room for any.
+fn append(folder: &Path, event: &EventAside) -> Result<bool, StoreError> {
     let path = folder.join(ASIDE);
     let failed = |error| StoreError::io("cannot write", &path)(error);
     let opened = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
     let opened = opened.and_then(|file| file.metadata().map(|about| (file, about.len())));
     let (mut file, length) = opened.map_err(failed)?;
     if length >= MOST_ASIDE {
-        return Ok(());
+        return Ok(false);
+    }
+    let mut short = event.clone();
+    if let Some(Report { event: Event::Prompt { text }, .. }) = &mut short.report {
+        text.truncate(text.floor_char_boundary(SHORT_PROMPT));
     }
     let bare = EventAside { report: None, gap: Gap { lost: true, ..event.gap.clone() }, ..event.clone() };
-    // A report may name paths that JSON cannot say, or be longer than there is room.
-    let whole = serde_json::to_vec(event).ok().filter(|line| length + (line.len() as u64) < MOST_ASIDE);
-    let line = whole.map_or_else(|| serde_json::to_vec(&bare).map_err(to_sql), Ok)?;
+    // A report may be longer than there is room, or name paths that JSON cannot say.
+    let fits = |line: &Vec<u8>| length + (line.len() as u64) < MOST_ASIDE;
+    let line = [event, &short].into_iter().find_map(|event| serde_json::to_vec(event).ok().filter(fits));
+    let line = line.map_or_else(|| serde_json::to_vec(&bare).map_err(to_sql), Ok)?;
     // One write, so that lines of several processes do not mix; and a line of its own even where an earlier one was cut
     // off by a full disk.
-    file.write_all(&[b"\n", &line[..], b"\n"].concat()).map_err(failed)
+    file.write_all(&[b"\n", &line[..], b"\n"].concat()).map_err(failed)?;
+    Ok(true)
 }
 
 impl Store {
