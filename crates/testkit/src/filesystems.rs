@@ -55,7 +55,7 @@ impl Filesystem {
                 // Nobody but root may note in the attributes that it has by default what it hides.
                 let of_users = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
                 let options = format!("lowerdir={lower},upperdir={upper},workdir={work}{of_users}");
-                let mounted = mount("overlay", at, &options);
+                let mounted = crate::namespace::past_permissions(|| mount("overlay", at, &options));
                 // It lives on for as long as the overlay does.
                 let _ = unmount(&parts, UnmountFlags::DETACH);
                 mounted?;

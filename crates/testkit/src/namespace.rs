@@ -39,6 +39,7 @@ const AGAIN: &str = "PITON_TEST_AGAIN";
 
 #[doc(hidden)]
 pub fn has_mounts(closure: &str) -> bool {
+    keep_to_permissions();
     // Of its own also where it need not be: what a killed test leaves mounted goes with its thread.
     let Err(refused) = own_mounts() else { return true };
     assert!(std::env::var_os(AGAIN).is_none(), "a user namespace gives no right to mount: {refused}");
@@ -51,7 +52,36 @@ pub fn has_mounts(closure: &str) -> bool {
 
 #[doc(hidden)]
 pub fn has_network(closure: &str) -> bool {
+    keep_to_permissions();
     crate::Network::can_be_closed() || std::env::var_os(AGAIN).is_some() || run_again(name_of(closure)).is_err()
+}
+
+/// What a process in a namespace may do from its beginning.
+const RIGHTS: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
+
+/// In a namespace, lets permissions hold for this thread and all that it starts as for the user outside. The right to pass
+/// over them stays in reserve for [`past_permissions`].
+fn keep_to_permissions() {
+    if std::env::var_os(AGAIN).is_none() {
+        return;
+    }
+    let _ = rustix::thread::configure_capability_in_ambient_set(CapabilitySet::DAC_OVERRIDE, false);
+    let sets =
+        CapabilitySets { effective: RIGHTS, permitted: RIGHTS | CapabilitySet::DAC_OVERRIDE, inheritable: RIGHTS };
+    rustix::thread::set_capabilities(None, sets).expect("a process may do less than it might");
+}
+
+/// Acts with the right to pass over permissions, where this is a process in a namespace: an overlay has a folder that nobody
+/// may enter without it.
+pub(crate) fn past_permissions<T>(act: impl FnOnce() -> T) -> T {
+    if std::env::var_os(AGAIN).is_some() {
+        let all = RIGHTS | CapabilitySet::DAC_OVERRIDE;
+        let sets = CapabilitySets { effective: all, permitted: all, inheritable: RIGHTS };
+        rustix::thread::set_capabilities(None, sets).expect("the right is in reserve");
+    }
+    let result = act();
+    keep_to_permissions();
+    result
 }
 
 /// The path of a test without its crate's name, as the test runner wants it, from the type of a closure in it.
@@ -97,8 +127,8 @@ fn enter_namespace(command: &mut Command) {
             let file = rustix::fs::open(*file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
             rustix::io::write(&file, text.as_bytes())?;
         }
-        // All others end with exec, so that permissions hold as for the user outside.
-        let rights = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+        // All others end with exec.
+        let rights = RIGHTS | CapabilitySet::DAC_OVERRIDE;
         let sets = CapabilitySets { effective: rights, permitted: rights, inheritable: rights };
         rustix::thread::set_capabilities(None, sets)?;
         for right in rights.iter() {
