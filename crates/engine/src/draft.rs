@@ -395,9 +395,12 @@ impl Workspace {
             damaged_in(&Layered { over: &new, under: &seen.trees }, &root.tree)
         };
         match damaged() {
-            Ok(damaged) if !damaged.is_empty() => {
-                OperationError::RolledBack { reason: are_damaged(&damaged), full_disk: false, damaged }
-            }
+            Ok(damaged) if !damaged.is_empty() => OperationError::RolledBack {
+                reason: are_damaged(&damaged),
+                full_disk: false,
+                damaged,
+                leftovers: Vec::new(),
+            },
             _ => error,
         }
     }

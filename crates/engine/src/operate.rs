@@ -5,14 +5,13 @@
 //! removed; and a crash at any point leaves a pending operation that [`crate::recover`] ends one way or the other.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use piton_host::apply::{Applier, ApplyError, Content, Reopened, Swapped, make_root};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, Scan, clock, in_parallel};
+use piton_host::{Lock, Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
 use piton_model::conversation::ConversationMove;
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::git::{GitEnd, GitMove};
@@ -32,7 +31,7 @@ use crate::draft::{
     Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, not_done, paths, still_holds, ways_to_readable,
 };
 use crate::git_restore::GitRefusal;
-use crate::leftovers::found_at;
+use crate::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
 use crate::notice::Notice;
 use crate::outside::{Outer, shown};
 use crate::recover::RecoverError;
@@ -40,7 +39,7 @@ use crate::running::described;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::sound::is_sound;
 use crate::target::TargetError;
-use crate::view::{ConversationOutcome, OperationOutcome, RunningView};
+use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, RunningView};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation was not done.
@@ -104,7 +103,7 @@ pub enum OperationError {
     #[error("{} is another folder than the one that checkpoint was captured in; nothing was changed", .0.display())]
     OtherFolder(PathBuf),
     /// The system refused, and everything was put back.
-    #[error("{reason}; everything is as it was before")]
+    #[error("{reason}; everything is as it was before{}", but_left(.leftovers))]
     RolledBack {
         /// Why.
         reason: String,
@@ -112,6 +111,8 @@ pub enum OperationError {
         full_disk: bool,
         /// What the store has only damaged, where that is why.
         damaged: Vec<WorkspacePath>,
+        /// What was staged and could not be removed again.
+        leftovers: Vec<LeftoverView>,
     },
     /// The system refused both ways.
     #[error("{reason}; and putting `{}` back failed: {back}", path.display())]
@@ -147,6 +148,12 @@ pub(crate) fn are_damaged(paths: &[WorkspacePath]) -> String {
     format!("{}{more} {verb} damaged in piton's store", named.join(", "))
 }
 
+fn but_left(leftovers: &[LeftoverView]) -> String {
+    let Some((one, rest)) = leftovers.split_first() else { return String::new() };
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    format!(", but `{}`{more} could not be removed: {}", one.path.path, one.why)
+}
+
 fn in_conflict(conflicts: &[Conflict], root: &str) -> String {
     let Some((one, rest)) = conflicts.split_first() else { return String::new() };
     let said = format!("`{root}{}`: {}", one.path.display(), one.why.describe());
@@ -160,6 +167,15 @@ struct Checked {
     /// Steps where what came out is as it was captured, and the store's copy of it cannot be read back.
     unsound: Vec<usize>,
     changed_again: Vec<WorkspacePath>,
+    /// What came out, as it was read.
+    came_out: Vec<Option<Signatures>>,
+}
+
+/// The same of all that an operation does.
+struct CheckedAll {
+    inside: Checked,
+    /// What came out elsewhere.
+    came_out_outside: Vec<Option<Signatures>>,
 }
 
 /// What the check of one step found.
@@ -170,6 +186,7 @@ struct CheckedStep {
     unsound: bool,
     /// Something else stands there now than was put there.
     changed_again: bool,
+    came_out: Option<Signatures>,
 }
 
 impl Workspace {
@@ -273,6 +290,7 @@ impl Workspace {
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
             rescued: Vec::new(),
+            leftovers: Vec::new(),
             verified: draft.plan.undone.is_empty(),
             other_workspaces: target.map(|target| self.other_workspaces(target)).unwrap_or_default(),
             also: Vec::new(),
@@ -297,8 +315,8 @@ impl Workspace {
         // From here on the operation puts the bits back where it is rolled back.
         reopened.keep();
         let checked = self.apply(&lock, &root, &begun)?;
-        let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
-        self.end(&lock, &root, &begun, &checked)?;
+        let changed_again = checked.inside.changed_again.clone();
+        let cleared = self.end(&lock, &root, &begun, checked)?;
         if begun.operation.git.is_some() {
             self.forget_git_taken_back();
         }
@@ -325,9 +343,10 @@ impl Workspace {
         outcome.deleted = of(ChangeKind::Deleted);
         let is_listed = |path: &WorkspacePath| begun.changes.iter().any(|change| change.path == *path);
         outcome.restored.extend(bits.iter().filter(|path| !is_listed(path)).map(Into::into));
-        outcome.verified = checked.changed_again.is_empty() && outcome.not_done.is_empty();
-        outcome.changed_again = checked.changed_again.iter().map(Into::into).collect();
-        outcome.rescued = rescued.iter().map(Into::into).collect();
+        outcome.verified = changed_again.is_empty() && outcome.not_done.is_empty();
+        outcome.changed_again = changed_again.iter().map(Into::into).collect();
+        outcome.rescued = cleared.rescued.iter().map(Into::into).collect();
+        outcome.leftovers = cleared.left.into_iter().map(|left| left.view).collect();
         Ok(outcome)
     }
 
@@ -466,7 +485,7 @@ impl Workspace {
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
-    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<Checked, OperationError> {
+    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<CheckedAll, OperationError> {
         let applier = begun.applier(root);
         let outer = Outer::of(&begun.operation).map_err(|e| self.folder_error(e))?;
         let outer = outer.as_ref().map(Outer::applier);
@@ -495,16 +514,19 @@ impl Workspace {
                 {
                     self.move_git(change, GitEnd::Before)?;
                 }
-                if let Some(outer) = &outer {
-                    put_back_outside(outer, &swapped_outside).map_err(outside)?;
-                }
-                self.put_back(lock, &applier, &swapped, &begun.before)
+                let left_outside = match &outer {
+                    Some(outer) => self.put_back_outside(lock, outer, &swapped_outside).map_err(outside)?,
+                    None => Vec::new(),
+                };
+                let left = self.put_back(lock, &applier, &swapped, &begun.before)?;
+                self.keep_leftovers(lock, &begun.operation.id, &left, &left_outside).map_err(ApplyError::Content)?;
+                Ok(left.into_iter().chain(left_outside).map(|left| left.view).collect())
             };
             match back() {
-                Ok(()) => {
+                Ok(leftovers) => {
                     // Whether or not this can be noted: the next command finds the old tree and ends the operation.
                     let _ = self.note_end(lock, &begun.operation.id, Outcome::RolledBack { why: reason.clone() });
-                    OperationError::RolledBack { reason, full_disk, damaged }
+                    OperationError::RolledBack { reason, full_disk, damaged, leftovers }
                 }
                 Err(ApplyError::Path { path, source }) => {
                     OperationError::Stuck { reason, path, back: source.to_string() }
@@ -545,7 +567,7 @@ impl Workspace {
         outer: Option<&Applier<'_>>,
         swapped: &Swapped,
         swapped_outside: &Swapped,
-    ) -> Result<Checked, ApplyError<StoreError>> {
+    ) -> Result<CheckedAll, ApplyError<StoreError>> {
         applier.open_folders()?;
         self.store.read_steadily(|| applier.stage(&FromStore(&self.store)))?;
         if let Some(outer) = outer {
@@ -559,6 +581,7 @@ impl Workspace {
             self.store.read_steadily(|| check(&self.store, applier))
         })?;
         self.store_again(lock, applier, &checked.unsound)?;
+        let mut came_out_outside = Vec::new();
         if let Some(outer) = outer {
             // What cannot be kept in a checkpoint of the workspace must not go: somebody wrote it in the last moment.
             let found = check(&self.store, outer).map_err(outside)?;
@@ -566,53 +589,89 @@ impl Workspace {
             if let Some(number) = found.rescued.first() {
                 return Err(outside(ApplyError::Stale { path: outer.steps[*number].path.clone() }));
             }
+            came_out_outside = found.came_out;
         }
         applier.close_folders(true)?;
         applier.sync_swapped()?;
         outer.map_or(Ok(()), |outer| outer.sync_swapped().map_err(outside))?;
-        Ok(checked)
+        Ok(CheckedAll { inside: checked, came_out_outside })
     }
 
-    /// Puts the old tree back.
+    /// Puts the old tree back. Returns what was staged and could not be removed again.
     fn put_back(
         &self,
         lock: &Lock,
         applier: &Applier<'_>,
         swapped: &Swapped,
         before: &Checkpoint,
-    ) -> Result<(), ApplyError<StoreError>> {
+    ) -> Result<Vec<Left>, ApplyError<StoreError>> {
         // The refusal may have come when some of them were closed already.
         applier.reopen_folders();
         applier.swap_all_back(swapped)?;
         applier.check_settled()?;
         // A power cut that took a swap and kept the removal that followed it would leave neither.
         applier.sync_swapped()?;
-        self.clear_all(lock, applier, before)?;
+        let cleared = self.clear_all(lock, applier, before)?;
         applier.close_folders(false)?;
         // Once the end is noted nobody looks again.
-        applier.sync_swapped()
+        applier.sync_swapped()?;
+        Ok(cleared.left)
     }
 
-    /// Removes what came out and records the result.
-    fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: &Checked) -> Result<(), OperationError> {
+    /// Swaps files elsewhere back and removes what was staged for them. Returns what could not be removed.
+    fn put_back_outside(
+        &self,
+        lock: &Lock,
+        outer: &Applier<'_>,
+        swapped: &Swapped,
+    ) -> Result<Vec<Left>, ApplyError<StoreError>> {
+        outer.swap_all_back(swapped)?;
+        outer.check_settled()?;
+        outer.sync_swapped()?;
+        let left = self.clear_outside(lock, outer)?;
+        outer.sync_cleared()?;
+        Ok(left)
+    }
+
+    /// Removes what came out and records the result. All is in place and stored by now: what cannot be removed does not keep
+    /// the operation from ending.
+    fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: CheckedAll) -> Result<Cleared, OperationError> {
         let applier = begun.applier(root);
-        let recorded = || -> Result<(), StoreError> {
-            let before = match &checked.rescued[..] {
-                [] => None,
-                steps => Some(self.rescue(lock, &applier, steps, &begun.before)?),
+        let CheckedAll { inside, came_out_outside } = checked;
+        let recorded = || -> Result<Cleared, StoreError> {
+            let cleared = || {
+                let is_opened = applier.open_closed()?;
+                let rescue = (inside.rescued, Extent::Whole);
+                let cleared = self.clear_read(lock, &applier, &begun.before, inside.came_out, rescue)?;
+                if is_opened {
+                    applier.close_folders(true)?;
+                    applier.sync_swapped()?;
+                }
+                applier.sync_cleared()?;
+                Ok(cleared)
             };
-            let cleared = |applier: &Applier<'_>| applier.clear_all().and_then(|()| applier.sync_cleared());
-            cleared(&applier).map_err(|e: ApplyError<Infallible>| StoreError::Io {
-                what: "cannot clear up after",
-                path: self.path.clone(),
-                source: io::Error::other(e.to_string()),
+            let mut cleared = cleared().map_err(|error| match error {
+                ApplyError::Content(error) => error,
+                error => {
+                    let source = io::Error::other(describe(error));
+                    StoreError::Io { what: "cannot clear up after", path: self.path.clone(), source }
+                }
             })?;
+            let mut left_outside = Vec::new();
             if let Some(outer) = Outer::of(&begun.operation).map_err(random_error)? {
-                cleared(&outer.applier())
-                    .map_err(|e: ApplyError<Infallible>| random_error(io::Error::other(e.to_string())))?;
+                let outer = outer.applier();
+                let clear = || {
+                    let left = clear_read_outside(&outer, &came_out_outside)?;
+                    outer.sync_cleared()?;
+                    Ok(left)
+                };
+                left_outside = clear().map_err(|e| random_error(io::Error::other(describe(outside(e)))))?;
             }
             point("operate:cleared").map_err(random_error)?;
-            self.note_done(lock, begun, before)
+            self.keep_leftovers(lock, &begun.operation.id, &cleared.left, &left_outside)?;
+            self.note_done(lock, begun, cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone()))?;
+            cleared.left.append(&mut left_outside);
+            Ok(cleared)
         };
         recorded().map_err(OperationError::Unrecorded)
     }
@@ -677,7 +736,7 @@ impl Workspace {
     ) -> Result<(), OperationError> {
         let (begun, _) = self.begin(root, request, draft, taken, false, &[])?;
         let checked = self.apply(lock, root, &begun)?;
-        self.end(lock, root, &begun, &checked)
+        self.end(lock, root, &begun, checked).map(drop)
     }
 
     /// Ends a recovered operation whose result stands.
@@ -771,15 +830,6 @@ fn with_reopened(folders: &[FolderMode], reopened: &[FolderMode]) -> Vec<FolderM
     all
 }
 
-/// Swaps files elsewhere back and removes what was staged for them: piton's own writing, or what was captured.
-pub(crate) fn put_back_outside(outer: &Applier<'_>, swapped: &Swapped) -> Result<(), ApplyError<StoreError>> {
-    outer.swap_all_back(swapped)?;
-    outer.check_settled()?;
-    outer.sync_swapped()?;
-    outer.clear_all()?;
-    outer.sync_cleared()
-}
-
 /// An error of a file elsewhere, with its whole path.
 pub(crate) fn outside(error: ApplyError<StoreError>) -> ApplyError<StoreError> {
     let source = match error {
@@ -807,13 +857,15 @@ fn is_taken_back_already(ask: &Ask, draft: &Draft, outcome: &OperationOutcome) -
 
 /// Compares what came out with what was captured and with what the store has of it, and what went in with the plan.
 fn check(store: &Store, applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
-    let found = in_parallel(applier.steps.len(), || (), |(), number| check_step(store, applier, number))?;
+    let mut found = in_parallel(applier.steps.len(), || (), |(), number| check_step(store, applier, number))?;
+    let came_out = found.iter_mut().map(|step| step.came_out.take()).collect();
     let numbers = |of: fn(&CheckedStep) -> bool| (0..found.len()).filter(|n| of(&found[*n])).collect::<Vec<_>>();
     let again = numbers(|step| step.changed_again);
     Ok(Checked {
         rescued: numbers(|step| step.rescue),
         unsound: numbers(|step| step.unsound),
         changed_again: again.into_iter().map(|n| applier.steps[n].path.clone()).collect(),
+        came_out,
     })
 }
 
@@ -822,7 +874,11 @@ fn check_step(store: &Store, applier: &Applier<'_>, number: usize) -> Result<Che
     point("operate:check").map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
     let mut checked = CheckedStep::default();
     if step.before.is_some() {
-        let out = found_at(applier.root, &applier.staged_path(number), &step.path)?;
+        let out = read_entry_signed(applier.root, &applier.staged_path(number), &HashingSink::default());
+        let (out, signatures) = out
+            .unwrap_or_else(|never| match never {})
+            .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+        checked.came_out = Some(signatures);
         checked.rescue = out.is_some() && out != step.before;
         // It cannot be stored, so it must not go.
         if checked.rescue && out.as_ref().is_some_and(Entry::holds_skipped) {

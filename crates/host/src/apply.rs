@@ -19,11 +19,14 @@ use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, Workspac
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use self::entry::{MakeError, make, may_remove, open_old, remove};
+pub use self::entry::Removal;
+pub use self::entry::is_kept_open;
+use self::entry::{MakeError, make, make_readable, may_remove, open_old, remove};
 pub(crate) use self::moving::move_out;
 use self::moving::{exchange, move_in, settle};
 use crate::fail::point;
 use crate::parallel::in_parallel;
+use crate::read::Signatures;
 use crate::root::Root;
 use crate::rules::{join, parent_of};
 use crate::sys;
@@ -39,11 +42,16 @@ const FEW: usize = 64;
 
 /// The operation that a name belongs to, if it looks like a staged file's.
 pub fn staged_by(name: &[u8]) -> Option<OperationId> {
+    staged_step(name).map(|(operation, _)| operation)
+}
+
+/// The same with the number of the step.
+pub fn staged_step(name: &[u8]) -> Option<(OperationId, usize)> {
     let rest = std::str::from_utf8(name.strip_prefix(STAGED.as_bytes())?).ok()?;
     let (operation, number) = rest.split_once('-')?;
     let number = number.strip_suffix("o").unwrap_or(number);
     let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    operation.parse().ok().filter(|_| digits)
+    Some((operation.parse().ok().filter(|_| digits)?, number.parse().unwrap_or(usize::MAX)))
 }
 
 /// Where staged content comes from. What it writes is verified against its id.
@@ -333,30 +341,38 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Removes what stands at every step's own name. The caller has made sure that it is stored.
-    pub fn clear_all<E: Send>(&self) -> Result<(), ApplyError<E>> {
-        // A folder that ends without its owner's bits lets nothing be removed from it: it is opened once more.
+    /// Opens folders that end without their owner's bits, which let nothing be removed from them; whether there are any.
+    pub fn open_closed<E>(&self) -> Result<bool, ApplyError<E>> {
         let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
         closed.iter().try_for_each(|f| open_folder(self.root, f).map_err(at(&f.path)))?;
-        in_parallel(self.steps.len(), || Parents::new(self.root), |parents, number| self.clear_from(parents, number))?;
-        if !closed.is_empty() {
-            self.close_folders(true)?;
-            self.sync_swapped()?;
+        Ok(!closed.is_empty())
+    }
+
+    /// Removes what stands at the steps' own names and was read there; the caller has made sure that it is stored. Nothing
+    /// is removed where nothing was read. Returns what stays, step by step.
+    pub fn clear_all<E: Send>(&self, read: &[Option<Signatures>]) -> Result<Vec<(usize, Removal)>, ApplyError<E>> {
+        let clear = |parents: &mut Parents<'_>, number: usize| match &read[number] {
+            Some(read) => self.clear(parents, number, read),
+            None => Ok(Removal::Gone),
+        };
+        let removed = in_parallel(self.steps.len(), || Parents::new(self.root), clear)?;
+        Ok(removed.into_iter().enumerate().filter(|(_, removal)| !matches!(removal, Removal::Gone)).collect())
+    }
+
+    /// Lets the user read what stands at a step's own name, as far as only the bits of the user's own files are in the way:
+    /// it is about to go, so that they do not matter any more.
+    pub fn make_readable(&self, number: usize) {
+        if let Ok((parent, _)) = self.root.parent(&self.steps[number].path) {
+            make_readable(parent.as_fd(), &self.staged_name(number));
         }
-        Ok(())
     }
 
-    /// Removes what stands at a step's own name. The caller has made sure that it is stored.
-    pub fn clear<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
-        self.clear_from(&mut Parents::new(self.root), number)
-    }
-
-    fn clear_from<E>(&self, parents: &mut Parents<'_>, number: usize) -> Result<(), ApplyError<E>> {
+    fn clear<E>(&self, parents: &mut Parents<'_>, number: usize, read: &Signatures) -> Result<Removal, ApplyError<E>> {
         let path = &self.steps[number].path;
         point("apply:clear").map_err(at(path))?;
         match parents.of(path) {
-            Ok((parent, _)) => remove(parent, &self.staged_name(number)).map_err(at(path)),
-            Err(error) if is_absent(&error) => Ok(()),
+            Ok((parent, _)) => Ok(remove(parent, &self.staged_name(number), Some(read))),
+            Err(error) if is_absent(&error) => Ok(Removal::Gone),
             Err(error) => Err(error).map_err(at(path)),
         }
     }

@@ -6,12 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use piton_model::{Entry, ObjectId};
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fchmod, fchown, fstat, mkdirat, openat, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, fchmod, fchown, fstat, mkdirat, openat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::{Content, STAGED};
 use crate::fail::point;
+use crate::index::Signature;
+use crate::read::Signatures;
 use crate::root::open_beneath;
 use crate::rules::{join, name_of, parent_of};
 use crate::sys;
@@ -140,39 +142,153 @@ fn resemble(new: &File, old: &File) {
     sys::copy_attributes(old, new);
 }
 
-/// Removes a name and all that it holds; nothing where nothing is.
-pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    match kind_of(parent, name) {
-        Ok(FileType::Directory) => {}
-        Ok(_) => return Ok(unlinkat(parent, name, AtFlags::empty())?),
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno.into()),
+/// What came of removing something.
+#[derive(Debug)]
+pub enum Removal {
+    /// Nothing stands there any more.
+    Gone,
+    /// Something in it is not as it was read, or was never read: that stays, with the folders that it is in.
+    Unread,
+    /// The system keeps some of it.
+    Refused {
+        /// What it keeps, from the name that was to be removed.
+        path: Vec<u8>,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Removes a name and all that it holds, as far as it still is what was read; all of it where nothing is given.
+///
+/// A program that works in a folder goes on doing so wherever the folder is moved. So each name is compared just before it
+/// goes, in the same pass that lists the folder.
+pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8], read: Option<&Signatures>) -> Removal {
+    let mut removing = Removing { parent, name, read, refused: None, is_unread: false };
+    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => removing.folder(),
+        Ok(stat) => removing.leaf(parent, name, name, &stat),
+        Err(Errno::NOENT) => {}
+        Err(errno) => removing.refuse(name, errno),
     }
-    // Each folder comes twice: to be emptied of files, and once its own folders are gone.
-    let mut waiting = vec![(name.to_vec(), false)];
-    let mut space = Vec::new();
-    let mut above: Option<(Vec<u8>, OwnedFd)> = None;
-    while let Some((path, is_emptied)) = waiting.pop() {
-        if is_emptied {
-            let up = parent_of(&path);
-            // Neighbours share the folder above them.
-            if above.as_ref().is_none_or(|(path, _)| path != up) {
-                above = Some((up.to_vec(), open_beneath(parent, up, sys::HANDLE | OFlags::DIRECTORY)?));
-            }
-            let Some((_, folder)) = &above else { continue };
-            unlinkat(folder, name_of(&path), AtFlags::REMOVEDIR)?;
-            continue;
+    match (removing.is_unread, removing.refused) {
+        (true, _) => Removal::Unread,
+        (false, Some((path, source))) => Removal::Refused { path, source },
+        (false, None) => Removal::Gone,
+    }
+}
+
+/// What removes one name. It goes as far as it can: what may not go must not keep the rest.
+struct Removing<'a> {
+    parent: BorrowedFd<'a>,
+    name: &'a [u8],
+    read: Option<&'a Signatures>,
+    /// The first refusal.
+    refused: Option<(Vec<u8>, io::Error)>,
+    is_unread: bool,
+}
+
+impl Removing<'_> {
+    fn refuse(&mut self, path: &[u8], error: impl Into<io::Error>) {
+        self.refused.get_or_insert((path.to_vec(), error.into()));
+    }
+
+    /// A path's part below the name that is removed.
+    fn below<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+        path.get(self.name.len() + 1..).unwrap_or_default()
+    }
+
+    fn leaf(&mut self, folder: BorrowedFd<'_>, name: &[u8], path: &[u8], stat: &Stat) {
+        if self.read.is_some_and(|read| !read.has_leaf(self.below(path), &Signature::of(stat))) {
+            self.leave(name, path);
+            return;
         }
-        let folder = open_to_empty(parent, &path)?;
-        waiting.push((path.clone(), true));
-        for (name, kind) in names_in(folder.as_fd(), &mut space)? {
-            match kind {
-                FileType::Directory => waiting.push((join(&path, &name), false)),
-                _ => unlinkat(&folder, &name[..], AtFlags::empty())?,
+        match unlinkat(folder, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => self.refuse(path, errno),
+        }
+    }
+
+    /// Leaves what was not read.
+    fn leave(&mut self, name: &[u8], path: &[u8]) {
+        match is_kept_open(name) {
+            true => self.refuse(path, io::Error::new(io::ErrorKind::ResourceBusy, "a program has it open")),
+            false => self.is_unread = true,
+        }
+    }
+
+    fn folder(&mut self) {
+        // Each folder comes twice: to be emptied of files, and once its own folders are gone.
+        let mut waiting = vec![(self.name.to_vec(), false)];
+        let mut space = Vec::new();
+        let mut above: Option<(Vec<u8>, OwnedFd)> = None;
+        while let Some((path, is_emptied)) = waiting.pop() {
+            let done = point("apply:remove").and_then(|()| match is_emptied {
+                true => self.emptied(&path, &mut above, &mut space),
+                false => self.contents(&path, &mut waiting, &mut space),
+            });
+            match done {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => {}
+                Err(error) => self.refuse(&path, error),
+                Ok(()) => {}
             }
         }
     }
-    Ok(())
+
+    /// Removes a folder's files, and lets its folders wait.
+    fn contents(&mut self, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>, space: &mut Vec<u8>) -> io::Result<()> {
+        if self.read.is_some_and(|read| !read.has_folder(self.below(path))) {
+            self.is_unread = true;
+            return Ok(());
+        }
+        let folder = open_to_empty(self.parent, path)?;
+        waiting.push((path.to_vec(), true));
+        let mut names = Vec::new();
+        sys::list(&folder, space, |name, kind| names.push((name.to_bytes().to_vec(), kind)))?;
+        for (name, kind) in names {
+            let below = join(path, &name);
+            if kind == FileType::Directory {
+                waiting.push((below, false));
+                continue;
+            }
+            match statat(&folder, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                    waiting.push((below, false));
+                }
+                Ok(stat) => self.leaf(folder.as_fd(), &name, &below, &stat),
+                Err(Errno::NOENT) => {}
+                Err(errno) => self.refuse(&below, errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a folder that should be empty by now.
+    fn emptied(&mut self, path: &[u8], above: &mut Option<(Vec<u8>, OwnedFd)>, space: &mut Vec<u8>) -> io::Result<()> {
+        let up = parent_of(path);
+        // Neighbours share the folder above them.
+        if above.as_ref().is_none_or(|(path, _)| path != up) {
+            *above = Some((up.to_vec(), open_beneath(self.parent, up, sys::HANDLE | OFlags::DIRECTORY)?));
+        }
+        let Some((_, folder)) = above else { return Ok(()) };
+        match unlinkat(folder, name_of(path), AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            result => return Ok(result?),
+        }
+        // What was left on purpose is known already. Anything else came after the listing.
+        let folder = open_to_empty(self.parent, path)?;
+        let mut names = Vec::new();
+        sys::list(&folder, space, |name, _| names.push(name.to_bytes().to_vec()))?;
+        if self.refused.is_none() || names.iter().all(|name| is_kept_open(name)) {
+            names.iter().for_each(|name| self.leave(name, &join(path, name)));
+        }
+        Ok(())
+    }
+}
+
+/// Names that network filesystems, and those in user space, give to what is removed while a program has it open. It goes
+/// when that program closes it.
+pub fn is_kept_open(name: &[u8]) -> bool {
+    name.starts_with(b".fuse_hidden") || name.starts_with(b".nfs")
 }
 
 /// Opens a folder that is on its way out, so that its bits do not matter any more.
@@ -190,6 +306,30 @@ fn open_to_empty(parent: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
             open_beneath(parent, path, OFlags::RDONLY | OFlags::DIRECTORY)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Gives a name, and all that it holds, the bits that let its owner read it. What is somebody else's stays as it is.
+pub(super) fn make_readable(parent: BorrowedFd<'_>, name: &[u8]) {
+    let user = sys::file_user();
+    let mut waiting = vec![name.to_vec()];
+    let mut space = Vec::new();
+    while let Some(path) = waiting.pop() {
+        let Ok(handle) = open_beneath(parent, &path, sys::HANDLE) else { continue };
+        let Ok(stat) = fstat(&handle) else { continue };
+        let (is_folder, needed) = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => (true, 0o700),
+            FileType::RegularFile => (false, 0o400),
+            _ => continue,
+        };
+        if stat.st_uid == user && stat.st_mode & needed != needed {
+            // Where it is refused it cannot be read, and stays.
+            let _ = sys::set_mode(handle.as_fd(), ((stat.st_mode | needed) & 0o7777) as u16);
+        }
+        if is_folder && let Ok(folder) = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY) {
+            let names = names_in(folder.as_fd(), &mut space).unwrap_or_default();
+            waiting.extend(names.into_iter().map(|(name, _)| join(&path, &name)));
+        }
     }
 }
 

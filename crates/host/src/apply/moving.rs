@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Stat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::entry::remove;
+use super::entry::{Removal, remove};
 use crate::fail::point;
 use crate::sys;
 
@@ -124,7 +124,10 @@ pub(super) fn settle(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: 
     }
     // Where the staged name is still taken, what was staged never got to its place, or has a second name there: it is
     // piton's own.
-    remove(parent, staged)?;
+    match remove(parent, staged, None) {
+        Removal::Refused { source, .. } => return Err(source),
+        Removal::Gone | Removal::Unread => {}
+    }
     Ok(move_out(parent, aside, parent, staged)?)
 }
 
