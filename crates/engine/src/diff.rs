@@ -99,11 +99,19 @@ impl Workspace {
             }
             files.push(file);
         }
+        let mut unknown = Vec::new();
+        for row in [&from.row, &to.row].into_iter().flatten() {
+            unknown.extend(self.over_budget_at(&row.checkpoint)?);
+        }
+        unknown.retain(|(path, _)| path.is_in_scope(&options.paths));
+        unknown.sort();
+        unknown.dedup();
         Ok(Diff {
             from: from.row.as_ref().map(Into::into),
             to: to.row.as_ref().map(Into::into),
             changes: Counts::of(&changes),
             files,
+            unknown: unknown.iter().map(Into::into).collect(),
         })
     }
 
@@ -131,7 +139,7 @@ impl Workspace {
             }
             files.push(file);
         }
-        Ok(Diff { from: None, to: None, changes: Counts::of(changes), files })
+        Ok(Diff { from: None, to: None, changes: Counts::of(changes), files, unknown: Vec::new() })
     }
 
     /// Reads the workspace as it is now, without storing anything.

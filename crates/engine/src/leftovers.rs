@@ -263,7 +263,7 @@ impl Workspace {
             let step = &applier.steps[number];
             let sink = HashingSink::default();
             let found = read_entry_signed(applier.root, &applier.staged_path(number), &sink);
-            let Ok((Some(left), signatures)) = found.unwrap_or_else(|never| match never {}) else { continue };
+            let Ok((Some(left), mut signatures)) = found.unwrap_or_else(|never| match never {}) else { continue };
             let fresh = sink.finish().0;
             let trees = Trees { fresh: &fresh, store: &self.store };
             let was = match of.outside {
@@ -275,6 +275,8 @@ impl Workspace {
                 is_known |= is_part(&trees, &left, whole)?;
             }
             if is_known {
+                // The filesystem's own, of which nobody knows whether it is stored: it goes by itself.
+                signatures.forget(is_kept_open);
                 read[number] = Some(signatures);
                 stays.push(number);
             }

@@ -20,7 +20,7 @@ use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
-    SessionId, Tree, WorkspacePath,
+    SessionId, SkipReason, Tree, WorkspacePath,
 };
 use piton_store::{PATIENCE, Purpose, Store, StoreError};
 
@@ -39,7 +39,7 @@ use crate::running::described;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::sound::is_sound;
 use crate::target::TargetError;
-use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, RunningView};
+use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, RunningView, SkippedView};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation was not done.
@@ -297,6 +297,12 @@ impl Workspace {
             head_moved: self.head_moved_of(&request)?,
             interrupted,
         };
+        if taken.is_lean {
+            let is_new = |one: &SkippedView| !outcome.skipped.iter().any(|other| other.path == one.path);
+            let left_out = taken.scan.skipped.iter().filter(|(_, reason)| *reason == SkipReason::Budget);
+            let left_out: Vec<SkippedView> = left_out.map(SkippedView::from).filter(is_new).collect();
+            outcome.skipped.extend(left_out);
+        }
         if draft.is_empty() && reopened.is_empty() && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
@@ -419,11 +425,19 @@ impl Workspace {
         let layered = Layered { over: &new, under: &trees };
         let changes = diff::root_changes(&layered, Some(&scan.root), Some(&result))?;
         let skipped = diff::skipped(&layered, &result.tree)?.len() as u64;
-        for (id, tree) in &new {
-            // Most of what comes back is there already.
-            if !writer.contains(id)? {
+        // What the plan worked out on the way may name what was never stored, where the capture had no room for everything.
+        // So only what the result needs is written; most of that is there already.
+        let mut needed = vec![result.tree];
+        let mut seen = HashSet::new();
+        while let Some(id) = needed.pop() {
+            let Some(tree) = new.get(&id).filter(|_| seen.insert(id)) else { continue };
+            if !writer.contains(&id)? {
                 writer.tree(tree)?;
             }
+            needed.extend(tree.entries().iter().filter_map(|(_, entry)| match entry {
+                Entry::Folder { tree, .. } => Some(*tree),
+                _ => None,
+            }));
         }
         self.store_spine_again(&mut writer, &trees, &scan.root.tree, &plan.steps)?;
         let outside = if draft.outside.steps.is_empty() { &[][..] } else { &draft.outside.blobs };

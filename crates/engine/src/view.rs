@@ -305,6 +305,9 @@ pub struct Diff {
     pub changes: Counts,
     /// What differs.
     pub files: Vec<FileDiff>,
+    /// What one side left out for want of room in the budget: whether it differs nobody knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<SkippedView>,
 }
 
 /// One path's difference with its content.
@@ -394,7 +397,7 @@ pub struct Status {
     pub files: Vec<FileChange>,
     /// The same, counted.
     pub changes: Counts,
-    /// What a capture would leave out now.
+    /// What a capture would leave out now, and what the newest checkpoint left out for want of room in the budget.
     pub skipped: Vec<SkippedView>,
     /// Ignore files that have no say, because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -5,8 +5,10 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 
+use piton_engine::model::diff::Counts;
 use piton_engine::{OperationError, RewindOptions};
 use piton_host::fail;
 use piton_testkit::{Mounted, World, as_ordinary_user, is_root};
@@ -214,7 +216,7 @@ fn assert_refused_and_put_back(world: &World, target: &str, path: &str, why: &st
     let before = world.snapshot();
     as_ordinary_user(|| {
         let error = rewind_error(world, target);
-        let clear = |reason: &str| reason.contains(&format!("`{path}`")) && reason.contains(why);
+        let clear = |reason: &str| reason.contains(&format!("`{path}")) && reason.contains(why);
         assert!(
             matches!(&error, OperationError::RolledBack { reason, full_disk: false, .. } if clear(reason)),
             "{error}"
@@ -300,10 +302,99 @@ fn a_folder_to_delete_in_which_a_disk_is_mounted_ends_the_rewind_with_the_old_tr
     world.write("new/disk/f", "2");
     let before = world.snapshot();
     let error = rewind_error(&world, &id);
-    let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("`new`"));
+    let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("`new/disk`"));
     assert!(is_clear, "{error}");
     world.assert_is(&before);
     drop(disk);
     world.rewind(&id);
     assert_eq!(world.snapshot().len(), 1);
+}
+
+/// A folder like `/tmp`, in which somebody else has a file: only whoever owns that file may remove it.
+#[test]
+fn somebody_elses_file_in_a_sticky_folder_to_delete_ends_the_rewind_with_the_old_tree() {
+    if !is_root() {
+        piton_testkit::not_run("a rewind over another user's file in a sticky folder", "only root can make one");
+        return;
+    }
+    let (_base, world) = world_of_nobody();
+    let id = as_ordinary_user(|| world.write("f", "1").capture());
+    as_ordinary_user(|| world.folder("d"));
+    world.folder("d/tmp").mode("d/tmp", 0o1777).write("d/tmp/theirs", "root");
+    assert_refused_and_put_back(&world, &id, "d/tmp/theirs", "not permitted");
+}
+
+/// A staged file has the bits that it shall have, and these may keep its owner from reading it: it is piton's own all the
+/// same, and must not stay beside the user's files.
+#[test]
+fn what_was_staged_goes_again_though_its_bits_keep_its_owner_from_reading_it() {
+    if !is_root() {
+        piton_testkit::not_run(
+            "a refused rewind with a staged file that its owner may not read",
+            "only root can make one",
+        );
+        return;
+    }
+    let (_base, world) = world_of_nobody();
+    world.write("g", "g").mode("g", 0o044).folder("s").mode("s", 0o1777).write("s/x", "1");
+    let id = as_ordinary_user(|| world.capture());
+    as_ordinary_user(|| world.remove("g"));
+    world.write("s/x", "2");
+    assert_refused_and_put_back(&world, &id, "s/x", "not permitted");
+}
+
+/// A folder that is the user's own, with what root puts into it.
+fn world_of_nobody() -> (tempfile::TempDir, World) {
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |_| {});
+    for path in [base.path().to_owned(), world.ws()] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    (base, world)
+}
+
+/// Filesystems in user space, and on a network, keep what is removed while a program has it open, under a name of
+/// their own: the folder cannot go before that.
+#[test]
+fn what_cannot_be_removed_at_the_end_is_named_left_out_of_captures_and_goes_later() {
+    let world = World::new();
+    let id = world.write("f", "1").capture();
+    world.write("n/open", "n").write("n/sub/closed", "n");
+    let before = world.snapshot();
+    let handle = std::fs::File::open(world.path("n")).unwrap();
+    let here = move || std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap();
+    let kept = move || std::fs::write(here().join(".fuse_hidden0001"), "n").unwrap();
+    let outcome = fail::when(2, "apply:remove", kept, || world.rewind(&id));
+    assert!(outcome.verified && outcome.rescued.is_empty());
+    let [left] = &outcome.leftovers[..] else { panic!("{:?}", outcome.leftovers) };
+    assert!(left.path.path.ends_with("/.fuse_hidden0001"), "{left:?}");
+    // The operation is done, nothing waits, and no capture takes what is left for the user's.
+    let (name, _) = left.path.path.split_once('/').unwrap();
+    assert!(world.open().recovered().is_empty() && world.path(name).exists());
+    assert!(world.open().status().unwrap().files.is_empty());
+    assert_eq!(world.captured().checkpoint.checkpoint.changes, Counts::default());
+    assert!(world.path(name).exists());
+    // The program closes it.
+    std::fs::remove_file(world.path(&left.path.path)).unwrap();
+    world.capture();
+    assert!(!world.path(name).exists());
+    world.redo();
+    world.assert_is(&before);
+    world.assert_sound();
+}
+
+/// What somebody makes of a leftover is the user's: it is captured, and never removed as piton's own.
+#[test]
+fn what_somebody_wrote_into_a_leftover_is_captured_and_stays() {
+    let world = World::new();
+    let id = world.write("f", "1").capture();
+    world.write("n/open", "n");
+    let handle = std::fs::File::open(world.path("n")).unwrap();
+    let here = move || std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap();
+    let kept = move || std::fs::write(here().join(".fuse_hidden0001"), "n").unwrap();
+    let outcome = fail::when(2, "apply:remove", kept, || world.rewind(&id));
+    let (name, _) = outcome.leftovers[0].path.path.split_once('/').unwrap();
+    world.write(format!("{name}/mine"), "mine");
+    assert!(world.captured().checkpoint.checkpoint.changes.created > 0);
+    assert_eq!(std::fs::read(world.path(format!("{name}/mine"))).unwrap(), b"mine");
 }

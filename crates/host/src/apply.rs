@@ -334,10 +334,20 @@ impl<'a> Applier<'a> {
     /// Asks whether what came out at a step can be removed, while there is still a way back.
     pub fn check_removable<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
         let path = &self.steps[number].path;
-        let may = self.root.parent(path).and_then(|(parent, _)| may_remove(parent.as_fd(), &self.staged_name(number)));
-        match may {
-            Err(error) if is_absent(&error) => Ok(()),
-            may => may.map_err(at(path)),
+        let parent = match self.root.parent(path) {
+            Err(error) if is_absent(&error) => return Ok(()),
+            parent => parent.map_err(at(path))?.0,
+        };
+        let name = self.staged_name(number);
+        match may_remove(parent.as_fd(), &name) {
+            Err((_, error)) if is_absent(&error) => Ok(()),
+            // Told by the path that it has for the user.
+            Err((kept, source)) => {
+                let kept = kept.get(name.len() + 1..).unwrap_or_default();
+                let whole = WorkspacePath::new(join(path.as_bytes(), kept)).unwrap_or_default();
+                Err(ApplyError::Path { path: if kept.is_empty() { path.clone() } else { whole }, source })
+            }
+            Ok(()) => Ok(()),
         }
     }
 

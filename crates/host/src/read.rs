@@ -191,6 +191,11 @@ impl Signatures {
         is_alike && (read.ctime == now.ctime || read.inode == now.inode)
     }
 
+    /// Forgets what was read under some names, so that it is not removed.
+    pub fn forget(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
+        self.below.retain(|path, _| !is_meant(name_of(path)));
+    }
+
     fn at(&self, path: &[u8]) -> Option<&Signed> {
         if path.is_empty() { self.top.as_ref() } else { self.below.get(path) }
     }

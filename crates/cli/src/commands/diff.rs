@@ -17,7 +17,7 @@ use crate::escape::{bytes_of, escape_path, escape_view};
 use crate::paths::{PathArgs, resolve};
 use crate::progress::with_progress;
 use crate::words::{changes, grouped, label, plural};
-use crate::{columns, files, patch};
+use crate::{columns, files, patch, skipped};
 
 /// Show what differs between two checkpoints, or a checkpoint and now
 ///
@@ -90,7 +90,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             diff.files.iter().try_for_each(|file| patch::write(out, look, file))
         }
     })?;
-    if diff.files.is_empty() {
+    if !diff.unknown.is_empty() {
+        let unknown = skipped::lines(&diff.unknown, console.talk.lines(5));
+        console.advise(format!("not compared, because not captured: {}", unknown.join("; ")));
+    } else if diff.files.is_empty() {
         let paint = console.talk.paint;
         let side = |side: &Option<_>| side.as_ref().map_or("now".to_owned(), |checkpoint| label(checkpoint, paint));
         console.advise(format!("no differences between {} and {}", side(&diff.from), side(&diff.to)));

@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Content, STAGED};
+use super::Content;
 use crate::fail::point;
 use crate::index::Signature;
 use crate::read::Signatures;
@@ -333,32 +333,59 @@ pub(super) fn make_readable(parent: BorrowedFd<'_>, name: &[u8]) {
     }
 }
 
-/// Whether [`remove`] would get to its end: every folder with something in it can be opened or is open, and none is a
-/// mount point.
-pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    if kind_of(parent, name)? != FileType::Directory {
-        return Ok(());
+/// Whether [`remove`] would get to its end, as far as folders tell: every one with something in it can be opened or is
+/// open, none is a mount point, and none keeps its names. Returns the first that would not, by its path.
+pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), (Vec<u8>, io::Error)> {
+    match kind_of(parent, name) {
+        Ok(FileType::Directory) => {}
+        Ok(_) => return Ok(()),
+        Err(errno) => return Err((name.to_vec(), errno.into())),
     }
+    let user = sys::file_user();
     let mut waiting = vec![name.to_vec()];
     let mut space = Vec::new();
     while let Some(path) = waiting.pop() {
-        let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let (mode, is_mount) = sys::mode_and_mount(folder.as_fd())?;
-        if is_mount {
-            return Err(Errno::BUSY.into());
-        }
-        let names = names_in(folder.as_fd(), &mut space)?;
-        // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it
-        // is, and only the kernel knows whether they are.
-        if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(mode)).is_err() {
-            let probe = format!("{STAGED}probe");
-            mkdirat(&folder, &probe[..], Mode::RWXU)?;
-            unlinkat(&folder, &probe[..], AtFlags::REMOVEDIR)?;
-        }
+        let names = may_empty(parent, &path, user, &mut space).map_err(|(name, error)| match name {
+            Some(name) => (join(&path, &name), error),
+            None => (path.clone(), error),
+        })?;
         let folders = names.into_iter().filter(|(_, kind)| *kind == FileType::Directory);
         waiting.extend(folders.map(|(name, _)| join(&path, &name)));
     }
     Ok(())
+}
+
+/// The names in a folder, where all of them may go; else the name that may not, or none where it is the folder itself.
+type MayGo = Result<Vec<(Vec<u8>, FileType)>, (Option<Vec<u8>>, io::Error)>;
+
+fn may_empty(parent: BorrowedFd<'_>, path: &[u8], user: u32, space: &mut Vec<u8>) -> MayGo {
+    let of_folder = |error: io::Error| (None, error);
+    let folder = open_beneath(parent, path, OFlags::RDONLY | OFlags::DIRECTORY).map_err(of_folder)?;
+    let facts = sys::folder_facts(folder.as_fd()).map_err(|errno| of_folder(errno.into()))?;
+    if facts.is_mount {
+        return Err(of_folder(Errno::BUSY.into()));
+    }
+    let names = names_in(folder.as_fd(), space).map_err(of_folder)?;
+    if names.is_empty() {
+        return Ok(names);
+    }
+    if facts.is_fixed {
+        return Err(of_folder(Errno::PERM.into()));
+    }
+    // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it is.
+    if fchmod(&folder, Mode::from_raw_mode(facts.mode)).is_err() {
+        sys::may_change(folder.as_fd()).map_err(|errno| of_folder(errno.into()))?;
+        // From a sticky folder of somebody else's only one's own names may go.
+        if facts.mode & 0o1000 != 0 && facts.user != user {
+            for (name, _) in &names {
+                let owner = statat(&folder, &name[..], AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_uid);
+                if owner.is_ok_and(|owner| owner != user) {
+                    return Err((Some(name.clone()), Errno::PERM.into()));
+                }
+            }
+        }
+    }
+    Ok(names)
 }
 
 /// The names in an open folder, `.` and `..` left out, with their kinds.
