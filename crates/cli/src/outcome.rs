@@ -108,8 +108,11 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     let left = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
     let left: Vec<_> = left.map(|c| format!("{}: {}", escape_view(&c.path), c.why.describe())).collect();
     list(out, "left as they are, because in conflict", &left)?;
-    let left: Vec<_> = outcome.not_done.iter().map(not_done).collect();
-    list(out, "not restored, because not captured", &left)?;
+    let (refused, unknown): (Vec<_>, Vec<_>) =
+        outcome.not_done.iter().partition(|one| one.reason == SkipReason::Refused);
+    list(out, "not restored, because not captured", &unknown.into_iter().map(not_done).collect::<Vec<_>>())?;
+    let refused: Vec<_> = refused.into_iter().map(|one| escape_view(&one.path)).collect();
+    list(out, "not restored, or with other permission bits, because the system refused it", &refused)?;
     let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
     let shown = look.lines(ON_A_TERMINAL / 4);
     write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use piton_host::apply::{Applier, ApplyError, Content, Reopened, Swapped, make_root};
+use piton_host::apply::{Applier, ApplyError, Content, MadeRoot, Refusals, Reopened, Swapped, make_root};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
 use piton_model::conversation::ConversationMove;
@@ -111,6 +111,8 @@ pub enum OperationError {
         full_disk: bool,
         /// What the store has only damaged, where that is why.
         damaged: Vec<WorkspacePath>,
+        /// Paths that the system does not let anybody change, where that is why.
+        refused: Vec<WorkspacePath>,
         /// What was staged and could not be removed again.
         leftovers: Vec<LeftoverView>,
     },
@@ -176,6 +178,26 @@ struct CheckedAll {
     inside: Checked,
     /// What came out elsewhere.
     came_out_outside: Vec<Option<Signatures>>,
+    /// Where the filesystem did not take the permission bits that it was given.
+    bits_not_taken: Vec<WorkspacePath>,
+}
+
+/// The root that an operation puts files into.
+struct RootToRewind {
+    root: Root,
+    /// Set where it is another folder than the one that is known: recorded together with the operation, so that one that is
+    /// refused changes nothing.
+    change: Option<piton_model::Workspace>,
+    made: Option<MadeRoot>,
+}
+
+/// What else is recorded when an operation begins.
+#[derive(Default)]
+struct Noted<'a> {
+    /// Whether the plan was shown, so that something may have changed since.
+    is_shown: bool,
+    reopened: &'a [FolderMode],
+    change: Option<&'a piton_model::Workspace>,
 }
 
 /// What the check of one step found.
@@ -196,11 +218,31 @@ impl Workspace {
         self.operate(&ask, Some((request, draft, forced)))
     }
 
-    /// Carries out a plan that was shown, or with no plan makes one under the lock.
+    /// Carries out a plan that was shown, or with no plan makes one under the lock. Where the system refuses some of it and
+    /// that shall not keep the rest, it is put back, and done once more without that.
     pub(crate) fn operate(
         &mut self,
         ask: &Ask,
         shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
+    ) -> Result<OperationOutcome, OperationError> {
+        let mut left: Vec<WorkspacePath> = Vec::new();
+        loop {
+            match self.operate_without(ask, shown.clone(), &left) {
+                Err(OperationError::RolledBack { refused, .. })
+                    if ask.is_partial() && refused.iter().any(|path| !left.contains(path)) =>
+                {
+                    left.extend(refused);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn operate_without(
+        &mut self,
+        ask: &Ask,
+        shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
+        left: &[WorkspacePath],
     ) -> Result<OperationOutcome, OperationError> {
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
@@ -217,7 +259,7 @@ impl Workspace {
             }
             shown => self.settle_running(&lock, ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
         };
-        let root = self.root_to_rewind(&lock, ask)?;
+        let RootToRewind { root, change, made } = self.root_to_rewind(&lock, ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         let mut reopened = Reopened::new(&root);
         if let Some((_, draft, _)) = &shown {
@@ -244,7 +286,8 @@ impl Workspace {
                     let sink = HashingSink::default();
                     let scan = self.look_at(&root, &forced, &sink)?;
                     let fresh = sink.finish().0;
-                    if let Some((request, draft)) = planned(&scan, &fresh, &mut forced, &mut reopened)? {
+                    if let Some((request, mut draft)) = planned(&scan, &fresh, &mut forced, &mut reopened)? {
+                        draft.leave_refused(left);
                         let paths: Vec<_> = draft.plan.steps.iter().map(|step| step.path.clone()).collect();
                         let taken = self.take_lean(&lock, &root, scan, fresh, &paths)?;
                         let trees = Trees { fresh: &taken.fresh, store: &self.store };
@@ -260,6 +303,7 @@ impl Workspace {
             return Err(OperationError::Conflict(open));
         }
         let mut draft = draft;
+        draft.leave_refused(left);
         if !request.touches_outside {
             draft.outside.steps.clear();
         } else if !request.settle.partial {
@@ -303,14 +347,21 @@ impl Workspace {
             let left_out: Vec<SkippedView> = left_out.map(SkippedView::from).filter(is_new).collect();
             outcome.skipped.extend(left_out);
         }
-        if draft.is_empty() && reopened.is_empty() && request.git_move().is_none() && request.conversation.is_none() {
+        let is_idle = draft.is_empty() && reopened.is_empty() && change.is_none();
+        if is_idle && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
                 return Ok(outcome);
             }
         }
-        let begun = self.begin(&root, &request, &draft, taken, shown.is_some(), reopened.ways());
+        let noted = Noted { is_shown: shown.is_some(), reopened: reopened.ways(), change: change.as_ref() };
+        let begun = self.begin(&root, &request, &draft, taken, &noted);
         let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
+        if let Some(change) = change {
+            self.home.note(&change)?;
+            self.record = change;
+        }
+        made.map(MadeRoot::keep);
         let bits: Vec<WorkspacePath> = reopened.ways().iter().map(|way| way.path.clone()).collect();
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
@@ -320,7 +371,8 @@ impl Workspace {
         }
         // From here on the operation puts the bits back where it is rolled back.
         reopened.keep();
-        let checked = self.apply(&lock, &root, &begun)?;
+        let checked = self.apply(&lock, &root, &begun, ask.is_partial())?;
+        let bits_not_taken = checked.bits_not_taken.clone();
         let changed_again = checked.inside.changed_again.clone();
         let cleared = self.end(&lock, &root, &begun, checked)?;
         if begun.operation.git.is_some() {
@@ -349,6 +401,11 @@ impl Workspace {
         outcome.deleted = of(ChangeKind::Deleted);
         let is_listed = |path: &WorkspacePath| begun.changes.iter().any(|change| change.path == *path);
         outcome.restored.extend(bits.iter().filter(|path| !is_listed(path)).map(Into::into));
+        if !bits_not_taken.is_empty() {
+            outcome.restored.retain(|path| path.exact().is_none_or(|path| !bits_not_taken.contains(&path)));
+            let not_taken = bits_not_taken.into_iter().map(|path| (path, SkipReason::Refused));
+            outcome.not_done.extend(not_taken.map(|one| SkippedView::from(&one)));
+        }
         outcome.verified = changed_again.is_empty() && outcome.not_done.is_empty();
         outcome.changed_again = changed_again.iter().map(Into::into).collect();
         outcome.rescued = cleared.rescued.iter().map(Into::into).collect();
@@ -385,24 +442,26 @@ impl Workspace {
     }
 
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
-    fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<Root, OperationError> {
+    fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<RootToRewind, OperationError> {
+        let known = |root| RootToRewind { root, change: None, made: None };
         if !ask.writes_files() {
-            return Ok(self.root_to_capture(lock)?);
+            return Ok(known(self.root_to_capture(lock)?));
         }
-        let root = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) => return Ok(root),
-            Standing::Other(root) if !root.is_empty().unwrap_or(false) => return Ok(self.root_to_capture(lock)?),
-            Standing::Other(root) => root,
+        let (root, made) = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) => return Ok(known(root)),
+            Standing::Other(root) if !root.is_empty().unwrap_or(false) => {
+                return Ok(known(self.root_to_capture(lock)?));
+            }
+            Standing::Other(root) => (root, None),
             Standing::Missing => {
-                make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
-                Root::open(&self.path).map_err(|e| self.folder_error(e))?
+                let made = make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
+                (Root::open(&self.path).map_err(|e| self.folder_error(e))?, Some(made))
             }
         };
-        let change =
-            piton_model::Workspace { root: root.identity(), at: self.environment.clock.now(), ..self.record.clone() };
-        self.record_change(lock, change)?;
+        let at = self.environment.clock.now();
+        let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
         self.store.drop_index();
-        Ok(root)
+        Ok(RootToRewind { root, change: Some(change), made })
     }
 
     /// Records the state before and the whole plan, durably. Where the plan was shown, something may have changed since.
@@ -412,8 +471,7 @@ impl Workspace {
         request: &Request,
         draft: &Draft,
         taken: Taken<'_>,
-        is_shown: bool,
-        reopened: &[FolderMode],
+        noted: &Noted<'_>,
     ) -> Result<(Begun, Option<ConversationOutcome>), OperationError> {
         let Taken { mut writer, scan, fresh, keeps_index, is_lean } = taken;
         // What must be recorded of an operation is little; where captures have no room left, the reserve takes it.
@@ -462,7 +520,7 @@ impl Workspace {
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
-        let unplanned = if is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
+        let unplanned = if noted.is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
         let follows = match &request.returns {
             // What somebody did while the question stood is not in the moment that is returned to.
             Some(_) if !unplanned.is_empty() => before.id.clone(),
@@ -479,12 +537,15 @@ impl Workspace {
             root: root.identity(),
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
-            folders: with_reopened(&plan.folders, reopened),
+            folders: with_reopened(&plan.folders, noted.reopened),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
             conversation,
             result,
         };
+        if let Some(change) = noted.change {
+            writer.record(Record::Workspace(change.clone()))?;
+        }
         writer.record(Record::Checkpoint(before.clone()))?;
         writer.record(Record::Operation(Box::new(operation.clone())))?;
         writer.commit(true, keeps_index)?;
@@ -499,16 +560,19 @@ impl Workspace {
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
-    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<CheckedAll, OperationError> {
+    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun, is_partial: bool) -> Result<CheckedAll, OperationError> {
+        let refusals = Refusals::new(is_partial);
         let applier = begun.applier(root);
         let outer = Outer::of(&begun.operation).map_err(|e| self.folder_error(e))?;
         let outer = outer.as_ref().map(Outer::applier);
         let (swapped, swapped_outside) = (Swapped::default(), Swapped::default());
         let git = begun.operation.git.as_ref();
         let result = self
-            .stage_and_swap(lock, &applier, outer.as_ref(), &swapped, &swapped_outside)
+            .stage_and_swap(lock, &applier, outer.as_ref(), (&swapped, &swapped_outside), &refusals)
             .and_then(|checked| git.map_or(Ok(()), |change| self.move_git(change, GitEnd::After)).map(|()| checked));
         result.map_err(|error| {
+            refusals.note(&error);
+            let refused = refusals.paths();
             let full_disk = match &error {
                 ApplyError::Path { source, .. } => source.kind() == io::ErrorKind::StorageFull,
                 ApplyError::Content(error) => error.is_full_disk(),
@@ -540,7 +604,7 @@ impl Workspace {
                 Ok(leftovers) => {
                     // Whether or not this can be noted: the next command finds the old tree and ends the operation.
                     let _ = self.note_end(lock, &begun.operation.id, Outcome::RolledBack { why: reason.clone() });
-                    OperationError::RolledBack { reason, full_disk, damaged, leftovers }
+                    OperationError::RolledBack { reason, full_disk, damaged, refused, leftovers }
                 }
                 Err(ApplyError::Path { path, source }) => {
                     OperationError::Stuck { reason, path, back: source.to_string() }
@@ -579,18 +643,19 @@ impl Workspace {
         lock: &Lock,
         applier: &Applier<'_>,
         outer: Option<&Applier<'_>>,
-        swapped: &Swapped,
-        swapped_outside: &Swapped,
+        (swapped, swapped_outside): (&Swapped, &Swapped),
+        refusals: &Refusals,
     ) -> Result<CheckedAll, ApplyError<StoreError>> {
         applier.open_folders()?;
-        self.store.read_steadily(|| applier.stage(&FromStore(&self.store)))?;
+        let not_taken = self.store.read_steadily(|| applier.stage(&FromStore(&self.store), refusals))?;
+        let of_others = Refusals::default();
         if let Some(outer) = outer {
-            outer.stage(&FromStore(&self.store)).map_err(outside)?;
+            outer.stage(&FromStore(&self.store), &of_others).map_err(outside)?;
         }
-        let checked = applier.while_syncing(|| {
-            applier.swap(swapped)?;
+        let mut checked = applier.while_syncing(|| {
+            applier.swap(swapped, refusals)?;
             if let Some(outer) = outer {
-                outer.swap(swapped_outside).map_err(outside)?;
+                outer.swap(swapped_outside, &of_others).map_err(outside)?;
             }
             self.store.read_steadily(|| check(&self.store, applier))
         })?;
@@ -605,10 +670,13 @@ impl Workspace {
             }
             came_out_outside = found.came_out;
         }
-        applier.close_folders(true)?;
+        // What differs only in bits that the filesystem does not take was not changed by anybody.
+        let mut bits_not_taken: Vec<_> = not_taken.iter().map(|number| applier.steps[*number].path.clone()).collect();
+        checked.changed_again.retain(|path| !bits_not_taken.contains(path));
+        bits_not_taken.extend(applier.close_folders(true)?);
         applier.sync_swapped()?;
         outer.map_or(Ok(()), |outer| outer.sync_swapped().map_err(outside))?;
-        Ok(CheckedAll { inside: checked, came_out_outside })
+        Ok(CheckedAll { inside: checked, came_out_outside, bits_not_taken })
     }
 
     /// Puts the old tree back. Returns what was staged and could not be removed again.
@@ -651,7 +719,7 @@ impl Workspace {
     /// the operation from ending.
     fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: CheckedAll) -> Result<Cleared, OperationError> {
         let applier = begun.applier(root);
-        let CheckedAll { inside, came_out_outside } = checked;
+        let CheckedAll { inside, came_out_outside, .. } = checked;
         let recorded = || -> Result<Cleared, StoreError> {
             let cleared = || {
                 let is_opened = applier.open_closed()?;
@@ -748,8 +816,8 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
-        let (begun, _) = self.begin(root, request, draft, taken, false, &[])?;
-        let checked = self.apply(lock, root, &begun)?;
+        let (begun, _) = self.begin(root, request, draft, taken, &Noted::default())?;
+        let checked = self.apply(lock, root, &begun, false)?;
         self.end(lock, root, &begun, checked).map(drop)
     }
 

@@ -73,6 +73,7 @@ impl Workspace {
                 reason: are_damaged(&damaged),
                 full_disk: false,
                 damaged,
+                refused: Vec::new(),
                 leftovers: Vec::new(),
             },
         }

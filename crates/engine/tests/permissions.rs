@@ -8,9 +8,12 @@
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 
+use piton_engine::model::SkipReason;
 use piton_engine::model::diff::Counts;
-use piton_engine::{OperationError, RewindOptions};
+use piton_engine::view::OperationOutcome;
+use piton_engine::{OperationError, RewindOptions, Settle};
 use piton_host::fail;
+use piton_host::sys::{Call, refusing};
 use piton_testkit::{Mounted, World, as_ordinary_user, is_root};
 
 const NOBODY: u32 = 65_534;
@@ -397,4 +400,85 @@ fn what_somebody_wrote_into_a_leftover_is_captured_and_stays() {
     world.write(format!("{name}/mine"), "mine");
     assert!(world.captured().checkpoint.checkpoint.changes.created > 0);
     assert_eq!(std::fs::read(world.path(format!("{name}/mine"))).unwrap(), b"mine");
+}
+
+fn not_done(outcome: &OperationOutcome) -> Vec<(&str, SkipReason)> {
+    outcome.not_done.iter().map(|one| (&one.path.path[..], one.reason)).collect()
+}
+
+/// The kernel takes the bit off a folder whose group is not one of the user's, and says nothing.
+#[test]
+fn bits_of_a_folder_that_the_system_does_not_take_are_not_called_restored() {
+    if !is_root() {
+        piton_testkit::not_run("a folder's set-group bit that its owner may not set", "only root can make one");
+        return;
+    }
+    let (_base, world) = world_of_nobody();
+    as_ordinary_user(|| world.write("d/f", "1"));
+    std::os::unix::fs::chown(world.path("d"), None, Some(12_345)).unwrap();
+    world.mode("d", 0o2755);
+    as_ordinary_user(|| {
+        let id = world.capture();
+        world.mode("d", 0o755);
+        for content in ["2", "3"] {
+            world.write("d/f", content);
+            let outcome = world.rewind(&id);
+            assert_eq!(not_done(&outcome), [("d", SkipReason::Refused)]);
+            assert!(!outcome.verified);
+            assert_eq!(outcome.restored.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["d/f"]);
+            assert_eq!(world.snapshot().bytes("d/f"), Some(&b"1"[..]));
+        }
+    });
+}
+
+/// On some filesystems permission bits are those that a file is made with.
+#[test]
+fn a_rewind_works_where_bits_cannot_be_set_and_names_what_got_others() {
+    let world = World::new();
+    world.write("f", "1").write("tool", "1").mode("tool", 0o755).write("shared", "1").mode("shared", 0o666);
+    world.write("dir/f", "1");
+    let id = world.capture();
+    let before = world.snapshot();
+    world.write("f", "2").write("tool", "2").write("shared", "2").remove("dir");
+    let outcome = refusing(&[Call::SetMode], || world.rewind(&id));
+    assert!(outcome.changed_again.is_empty(), "{outcome:?}");
+    assert_eq!(not_done(&outcome), [("shared", SkipReason::Refused)]);
+    assert_eq!(world.snapshot().bytes("shared"), Some(&b"1"[..]));
+    world.mode("shared", 0o666);
+    world.assert_is(&before);
+}
+
+#[test]
+fn what_the_system_refuses_does_not_keep_the_rest_from_being_restored_in_part() {
+    piton_testkit::needs_mounts!();
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |_| {});
+    if is_root() {
+        for path in [base.path().to_owned(), world.ws()] {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    as_ordinary_user(|| world.write("src", "1").write("logs/app", "1").write("logs/old", "1").write("z/bits", "1"));
+    let id = as_ordinary_user(|| world.capture());
+    as_ordinary_user(|| {
+        world.write("src", "2").write("logs/app", "2").write("logs/new", "2").remove("logs/old");
+        world.mode("z", 0o700).write("made/f", "2");
+    });
+    let mounts = [Mounted::read_only(&world.path("logs")), Mounted::read_only(&world.path("z"))];
+    let refused = as_ordinary_user(|| rewind_error(&world, &id));
+    assert!(matches!(&refused, OperationError::RolledBack { refused, .. } if !refused.is_empty()), "{refused}");
+    let partial = RewindOptions { settle: Settle { partial: true, ..Settle::default() }, ..RewindOptions::default() };
+    let outcome = as_ordinary_user(|| world.open().rewind_now(&id, &partial).unwrap());
+    let left = ["logs/app", "logs/new", "logs/old", "z"].map(|path| (path, SkipReason::Refused));
+    assert_eq!(not_done(&outcome), left);
+    assert!(!outcome.verified && outcome.leftovers.is_empty());
+    let now = world.snapshot();
+    assert_eq!((now.bytes("src"), now.bytes("logs/app")), (Some(&b"1"[..]), Some(&b"2"[..])));
+    assert!(!world.path("made").exists());
+    drop(mounts);
+    as_ordinary_user(|| {
+        assert!(world.rewind(&id).verified);
+        world.assert_sound();
+    });
+    assert_eq!(world.snapshot().bytes("logs/old"), Some(&b"1"[..]));
 }

@@ -36,6 +36,19 @@ impl<E> From<io::Error> for MakeError<E> {
     }
 }
 
+/// Whether what was made has the permission bits that it shall have. Some filesystems take none, or not all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bits {
+    Set,
+    NotTaken,
+}
+
+impl Bits {
+    fn and(self, other: Self) -> Self {
+        if self == Self::Set { other } else { self }
+    }
+}
+
 /// Makes an entry under a new name, with all that it holds; a file takes owner and attributes of the one it will
 /// replace, where permitted.
 pub(super) fn make<C: Content>(
@@ -44,9 +57,10 @@ pub(super) fn make<C: Content>(
     entry: &Entry,
     like: Option<&File>,
     content: &C,
-) -> Result<(), MakeError<C::Error>> {
+) -> Result<Bits, MakeError<C::Error>> {
     let Entry::Folder { mode, tree, .. } = entry else { return make_one(parent, name, entry, like, content) };
-    mkdirat(parent, name, Mode::RWXU)?;
+    let mut bits = Bits::Set;
+    make_folder(parent, name, *mode)?;
     // One folder after the other, each opened anew from the top: however deep the tree is, few handles are open.
     let mut waiting = vec![(name.to_vec(), *mode, *tree)];
     let mut made = Vec::new();
@@ -56,14 +70,14 @@ pub(super) fn make<C: Content>(
         for (name, entry) in content.tree(&tree).map_err(MakeError::Content)?.entries() {
             match entry {
                 Entry::Folder { mode, tree, .. } => {
-                    mkdirat(&folder, name.as_bytes(), Mode::RWXU)?;
+                    make_folder(folder.as_fd(), name.as_bytes(), *mode)?;
                     waiting.push((join(&path, name.as_bytes()), *mode, *tree));
                 }
-                entry => make_one(folder.as_fd(), name.as_bytes(), entry, None, content)?,
+                entry => bits = bits.and(make_one(folder.as_fd(), name.as_bytes(), entry, None, content)?),
             }
         }
         if waiting.len() == before {
-            fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
+            bits = bits.and(set_bits(&folder, mode)?);
         } else {
             made.push((path, mode));
         }
@@ -71,9 +85,25 @@ pub(super) fn make<C: Content>(
     // Inner folders first: one that loses its bits may not be passed through any more.
     for (path, mode) in made.into_iter().rev() {
         let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
+        bits = bits.and(set_bits(&folder, mode)?);
     }
-    Ok(())
+    Ok(bits)
+}
+
+/// Makes a folder that its owner can fill.
+fn make_folder(parent: BorrowedFd<'_>, name: &[u8], mode: u16) -> rustix::io::Result<()> {
+    mkdirat(parent, name, Mode::from_raw_mode(u32::from(mode & 0o777 | 0o700)))
+}
+
+/// Gives what was made its bits, where it has not got them by being made.
+fn set_bits(made: impl AsFd, mode: u16) -> rustix::io::Result<Bits> {
+    let has = |made: BorrowedFd<'_>| Ok::<_, Errno>((fstat(made)?.st_mode & 0o7777) as u16 == mode);
+    if has(made.as_fd())? {
+        return Ok(Bits::Set);
+    }
+    // A filesystem that refuses to set bits keeps those that it gives. The content counts for more, so that it is only told.
+    let is_set = sys::set_open_mode(made.as_fd(), u32::from(mode)).is_ok() && has(made.as_fd())?;
+    Ok(if is_set { Bits::Set } else { Bits::NotTaken })
 }
 
 /// Makes a file or a symlink under a new name.
@@ -83,28 +113,31 @@ fn make_one<C: Content>(
     entry: &Entry,
     like: Option<&File>,
     content: &C,
-) -> Result<(), MakeError<C::Error>> {
+) -> Result<Bits, MakeError<C::Error>> {
     match entry {
         Entry::File { mode, size, blob } => {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?);
+            // With its own bits from the start: on some filesystems they cannot be set later.
+            let bits = Mode::from_raw_mode(u32::from(mode & 0o777));
+            let mut file = File::from(openat(parent, name, flags, bits)?);
             content.write_blob(blob, &mut file).map_err(MakeError::Content)??;
             if let Some(like) = like {
                 resemble(&file, like);
             }
-            fchmod(&file, Mode::from_raw_mode(u32::from(*mode)))?;
+            let bits = set_bits(&file, *mode)?;
             point("apply:staged-file")?;
             file.rewind()?;
             let (read, length) = hash(&mut file, *size)?;
             if read != *blob || length != *size {
                 return Err(MakeError::ReadBack);
             }
+            return Ok(bits);
         }
         Entry::Symlink { target } => symlinkat(&target[..], parent, name)?,
         // Folders are made by the caller, and a plan's `after` never has anything skipped.
         Entry::Folder { .. } | Entry::Skipped { .. } => {}
     }
-    Ok(())
+    Ok(Bits::Set)
 }
 
 fn hash(file: &mut File, size: u64) -> io::Result<(ObjectId, u64)> {

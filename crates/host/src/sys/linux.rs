@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use piton_model::RootIdentity;
 use rustix::fs::{
     Access, Advice, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
-    XattrFlags, accessat, fadvise, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, openat2, readlinkat,
+    XattrFlags, accessat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, openat2, readlinkat,
     renameat_with, statx,
 };
 use rustix::io::Errno;
@@ -60,6 +60,7 @@ pub(crate) fn link<P: rustix::path::Arg, Q: rustix::path::Arg>(
     to: Q,
 ) -> rustix::io::Result<()> {
     refuse(Call::Link)?;
+    refuse(Call::LinkDenied)?;
     rustix::fs::linkat(from_folder, from, to_folder, to, AtFlags::empty())
 }
 
@@ -73,6 +74,12 @@ pub(crate) fn begin_writing(file: &File, from: u64, length: NonZeroU64) {
     // Linux writes what is told not to be needed, and drops from its memory only what is on the disk already: nothing of
     // what was just written. Where it is refused, the sync does all.
     let _ = fadvise(file, from, Some(length), Advice::DontNeed);
+}
+
+/// Sets the permission bits of what is open for reading or writing.
+pub(crate) fn set_open_mode(file: impl AsFd, mode: u32) -> rustix::io::Result<()> {
+    refuse(Call::SetMode)?;
+    fchmod(file, Mode::from_raw_mode(mode))
 }
 
 /// Sets the permission bits of what a [`HANDLE`] is on.
