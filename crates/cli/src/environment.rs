@@ -16,6 +16,7 @@ use crate::console::Console;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::gitconfig::{user_config, usual_excludes};
+use crate::outcome::leftover;
 use crate::{hook, settings};
 
 /// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
@@ -79,7 +80,7 @@ impl Surroundings {
         let folder = self.folder()?;
         let mut workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
         workspace.record_aside();
-        announce(console, workspace.recovered());
+        announce(console, &workspace);
         self.say_left_out(console);
         Ok(workspace)
     }
@@ -125,7 +126,7 @@ impl Surroundings {
             }
             Err(error) => Err(error.into()),
             Ok(workspace) => {
-                announce(console, workspace.recovered());
+                announce(console, &workspace);
                 self.say_left_out(console);
                 Ok(workspace)
             }
@@ -235,8 +236,11 @@ pub fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-fn announce(console: &mut Console, recovered: &[Recovered]) {
-    for one in recovered {
+fn announce(console: &mut Console, workspace: &Workspace) {
+    if let Some(error) = workspace.unended() {
+        console.say_with(|out, look| writeln!(out, "{} {}", look.paint.warn("note:"), escape(&error.to_string())));
+    }
+    for one in workspace.recovered() {
         console.say_with(|out, look| {
             let id = look.paint.id(one.operation.short());
             let note = look.paint.warn("note:");
@@ -275,5 +279,8 @@ fn write_left_alone(out: &mut dyn Write, one: &Recovered) -> std::io::Result<()>
     if let Some(why) = &one.git_stays {
         writeln!(out, "      git stays as it is: {}", escape(why))?;
     }
-    Ok(())
+    if !one.leftovers.is_empty() {
+        writeln!(out, "      could not be removed:")?;
+    }
+    one.leftovers.iter().try_for_each(|left| writeln!(out, "        {}", leftover(left)))
 }

@@ -566,6 +566,9 @@ impl From<OperationError> for Failure {
             OperationError::RolledBack { damaged, .. } if !damaged.is_empty() => {
                 Self::ours(text).hint("`--partial` does all the rest, and leaves these paths as they are").hint(DAMAGED)
             }
+            OperationError::RolledBack { refused, .. } if !refused.is_empty() => Self::user(text)
+                .hint("nothing was lost; run the command again when the cause is gone")
+                .hint("`--partial` does all the rest, and leaves what the system refuses as it is"),
             OperationError::RolledBack { .. } => {
                 Self::user(text).hint("nothing was lost; run the command again when the cause is gone")
             }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use piton_engine::model::SkipReason;
-use piton_engine::view::{OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView};
+use piton_engine::view::{LeftoverView, OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView};
 use unicode_width::UnicodeWidthStr;
 
 use crate::console::{Console, Look};
@@ -104,11 +104,16 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     let before = outcome.operation.as_ref().map(|operation| operation.before.short().to_owned());
     let place = before.map(|id| format!("; kept in {}", paint.id(id))).unwrap_or_default();
     list(out, &format!("written by another program in the last moment{place}"), &escaped(&outcome.rescued))?;
+    let left: Vec<_> = outcome.leftovers.iter().map(leftover).collect();
+    list(out, "done, but its own copies of what came out could not all be removed", &left)?;
     let left = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
     let left: Vec<_> = left.map(|c| format!("{}: {}", escape_view(&c.path), c.why.describe())).collect();
     list(out, "left as they are, because in conflict", &left)?;
-    let left: Vec<_> = outcome.not_done.iter().map(not_done).collect();
-    list(out, "not restored", &left)?;
+    let (refused, unknown): (Vec<_>, Vec<_>) =
+        outcome.not_done.iter().partition(|one| one.reason == SkipReason::Refused);
+    list(out, "not restored", &unknown.into_iter().map(not_done).collect::<Vec<_>>())?;
+    let refused: Vec<_> = refused.into_iter().map(|one| escape_view(&one.path)).collect();
+    list(out, "not restored, or with other permission bits, because the system refused it", &refused)?;
     let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
     let shown = look.lines(ON_A_TERMINAL / 4);
     write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;
@@ -133,6 +138,11 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
         writeln!(out, "{}", paint.dim(text))?;
     }
     Ok(())
+}
+
+/// `.piton-kmzqwxyl-0/f: Operation not permitted`.
+pub fn leftover(left: &LeftoverView) -> String {
+    format!("{}: {}", escape_view(&left.path), escape(&left.why))
 }
 
 /// `src/a.rs (unreadable)`.

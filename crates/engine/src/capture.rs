@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use piton_host::fail::point;
 use piton_host::{
     Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan,
-    staged_by, unread_rules,
+    staged_step, unread_rules,
 };
 use piton_model::diff::{self, Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
@@ -339,8 +339,8 @@ impl Workspace {
             rules,
             now_ns: self.environment.clock.now_ns(),
             is_staged: Box::new(|name| {
-                let operation = staged_by(name)?;
-                match self.store.is_pending(&operation) {
+                let (operation, step) = staged_step(name)?;
+                match self.store.is_pending(&operation) || self.store.is_leftover(&operation, step) {
                     true => Some(StagedBy::ThisWorkspace),
                     false => self.home.has_pending_near(&self.path, &operation).then_some(StagedBy::Another),
                 }

@@ -99,9 +99,13 @@ impl Workspace {
             }
             files.push(file);
         }
-        let mut not_compared = diff::left_out(&trees, &from.root.tree, &to.root.tree)?;
-        not_compared.retain(|one| one.path.is_in_scope(&options.paths));
-        let mut not_compared: Vec<_> = not_compared.into_iter().map(|one| (one.path, one.reason)).collect();
+        let mut not_compared: Vec<_> = diff::left_out(&trees, &from.root.tree, &to.root.tree)?
+            .into_iter()
+            .map(|one| (one.path, one.reason))
+            .collect();
+        for row in [&from.row, &to.row].into_iter().flatten() {
+            not_compared.extend(self.over_budget_at(&row.checkpoint)?);
+        }
         // What is asked for by its path and left out on both sides is not equal either: nobody knows.
         for path in options.paths.iter().filter(|path| !path.is_root()) {
             if let Some(Entry::Skipped { reason }) = diff::lookup(&trees, &to.root.tree, path)?
@@ -110,6 +114,9 @@ impl Workspace {
                 not_compared.push((path.clone(), reason));
             }
         }
+        not_compared.retain(|(path, _)| path.is_in_scope(&options.paths));
+        not_compared.sort();
+        not_compared.dedup_by(|a, b| a.0 == b.0);
         Ok(Diff {
             from: from.row.as_ref().map(Into::into),
             to: to.row.as_ref().map(Into::into),

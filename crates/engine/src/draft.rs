@@ -98,6 +98,16 @@ impl Ask {
         matches!(self, Self::Rewind(asked) if asked.options.across)
     }
 
+    /// Whether to go on with the rest where some of it cannot be done.
+    pub(crate) fn is_partial(&self) -> bool {
+        match self {
+            Self::Rewind(asked) => asked.options.settle.partial,
+            Self::Undo(options) => options.settle.partial,
+            Self::Redo(asked) => asked.settle.partial,
+            Self::Branch(_) => false,
+        }
+    }
+
     /// The permission bits of a root that must be made anew.
     pub(crate) fn root_mode(&self) -> u16 {
         self.target().map_or(0o755, |target| target.checkpoint.root.mode)
@@ -217,6 +227,26 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// Takes out what the system did not let an earlier try change: it stays as it is, and is told.
+    pub(crate) fn leave_refused(&mut self, refused: &[WorkspacePath]) {
+        if refused.is_empty() {
+            return;
+        }
+        let plan = &mut self.plan;
+        let is_refused = |path: &WorkspacePath| refused.iter().any(|one| !one.is_root() && one.is_within(path));
+        let mut left: Vec<WorkspacePath> = Vec::new();
+        left.extend(plan.steps.extract_if(.., |step| is_refused(&step.path)).map(|step| step.path));
+        let folders = plan.folders.extract_if(.., |folder| refused.contains(&folder.path));
+        left.extend(folders.filter(|folder| folder.before != folder.after).map(|folder| folder.path));
+        plan.exact = None;
+        for path in left {
+            plan.undone.push(Undone { path: path.clone(), reason: SkipReason::Refused, known: None });
+            plan.kept.push((path, SkipReason::Refused));
+        }
+        plan.kept.sort();
+        plan.kept.dedup();
+    }
+
     /// Whether there is nothing to do.
     pub(crate) fn is_empty(&self) -> bool {
         self.plan.is_empty() && self.outside.steps.is_empty()
@@ -410,9 +440,13 @@ impl Workspace {
             damaged_in(&Layered { over: &new, under: &seen.trees }, &root.tree)
         };
         match damaged() {
-            Ok(damaged) if !damaged.is_empty() => {
-                OperationError::RolledBack { reason: are_damaged(&damaged), full_disk: false, damaged }
-            }
+            Ok(damaged) if !damaged.is_empty() => OperationError::RolledBack {
+                reason: are_damaged(&damaged),
+                full_disk: false,
+                damaged,
+                refused: Vec::new(),
+                leftovers: Vec::new(),
+            },
             _ => error,
         }
     }
@@ -562,8 +596,9 @@ impl Workspace {
         Ok(Looked { now: scan.root, fresh: sink.finish().0, index: scan.index, root: Some(root) })
     }
 
+    /// An empty folder is another one too: a disk that is not mounted looks like that.
     pub(crate) fn is_other_folder(&self, ask: &Ask) -> bool {
-        let replaced = matches!(self.standing(), Ok(Standing::Other(root)) if !root.is_empty().unwrap_or(false));
+        let replaced = matches!(self.standing(), Ok(Standing::Other(_)));
         replaced || ask.target().is_some_and(|target| target.checkpoint.line != self.record.line)
     }
 

@@ -59,6 +59,7 @@ impl Workspace {
             stored,
             new: NewTrees::new(),
             skipped: Vec::new(),
+            whole: HashMap::new(),
         };
         let tree = lean.folder(&WorkspacePath::root(), &scan.root.tree)?;
         let Lean { new, mut skipped, .. } = lean;
@@ -91,12 +92,13 @@ struct Lean<'a> {
     stored: HashMap<WorkspacePath, Option<Entry>>,
     new: NewTrees,
     skipped: Vec<(WorkspacePath, SkipReason)>,
+    /// Listings that were asked about, and whether the store has all that they name.
+    whole: HashMap<ObjectId, bool>,
 }
 
 impl Lean<'_> {
     fn folder(&mut self, path: &WorkspacePath, id: &ObjectId) -> Result<ObjectId, StoreError> {
-        // All that a stored tree holds is stored.
-        if self.store.contains(id)? {
+        if self.is_whole(id)? {
             return Ok(*id);
         }
         let mut tree = Tree::clone(&*self.trees.tree(id)?);
@@ -109,6 +111,28 @@ impl Lean<'_> {
             tree.set(name.clone(), lean);
         }
         Ok(keep(Arc::new(tree), &mut self.new))
+    }
+
+    /// Whether the store has a listing and all that it names.
+    fn is_whole(&mut self, id: &ObjectId) -> Result<bool, StoreError> {
+        if let Some(known) = self.whole.get(id) {
+            return Ok(*known);
+        }
+        let mut is_whole = self.store.contains(id)?;
+        if is_whole {
+            for (_, entry) in self.trees.tree(id)?.entries() {
+                is_whole &= match entry {
+                    Entry::File { blob, .. } => self.store.contains(blob)?,
+                    Entry::Folder { tree, .. } => self.is_whole(tree)?,
+                    Entry::Symlink { .. } | Entry::Skipped { .. } => true,
+                };
+                if !is_whole {
+                    break;
+                }
+            }
+        }
+        self.whole.insert(*id, is_whole);
+        Ok(is_whole)
     }
 
     fn entry(&mut self, path: WorkspacePath, entry: &Entry) -> Result<Entry, StoreError> {

@@ -3,68 +3,292 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use piton_host::apply::{Applier, ApplyError};
-use piton_host::{Lock, Root, clock, read_entry};
+use piton_host::apply::{Applier, ApplyError, Removal, is_kept_open};
+use piton_host::{Lock, Root, Signatures, clock, read_entry, read_entry_signed};
 use piton_model::diff::{self, Counts, TreeSource};
-use piton_model::edit::{Edit, edit};
+use piton_model::edit::{Edit, NewTrees, edit, keep};
 use piton_model::plan::{Layered, RootState};
-use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, Record, WorkspacePath};
-use piton_store::{Purpose, StoreError};
+use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Record, Tree, WorkspacePath};
+use piton_store::{Leftover, Purpose, StoreError};
 
 use crate::operate::random_error;
+use crate::outside::Outer;
 use crate::sink::{HashingSink, StoringSink, Trees};
 use crate::sound::is_sound;
-use crate::workspace::Workspace;
+use crate::view::LeftoverView;
+use crate::workspace::{Standing, Workspace};
+
+/// What came of clearing up.
+#[derive(Default)]
+pub(crate) struct Cleared {
+    /// What nobody had captured, and the last of the checkpoints that have it now.
+    pub rescued: Vec<WorkspacePath>,
+    pub checkpoint: Option<Checkpoint>,
+    pub left: Vec<Left>,
+}
+
+/// Something that stays at a step's own name.
+pub(crate) struct Left {
+    pub step: usize,
+    pub view: LeftoverView,
+    /// It is as it was read, and the store has all of it.
+    pub is_stored: bool,
+}
+
+/// What was stored of what stands at some steps' own names.
+pub(crate) struct Rescued {
+    /// None where all of it had been captured before.
+    checkpoint: Option<Checkpoint>,
+    paths: Vec<WorkspacePath>,
+    read: Vec<(usize, Signatures)>,
+}
+
+/// What stands at a step's own name may be less than what came out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All that came out.
+    Whole,
+    /// What is left of it after some was removed.
+    Rest,
+}
+
+/// A program that writes into a folder on its way out has so many tries to be done with it.
+const ROUNDS: usize = 10;
 
 impl Workspace {
     /// Removes what stands at the steps' own names, storing first what is not known. What cannot be stored stays.
-    ///
-    /// Returns the paths beside which something unknown stood, and the checkpoint that has it now.
     pub(crate) fn clear_all(
         &self,
         lock: &Lock,
         applier: &Applier<'_>,
         before: &Checkpoint,
-    ) -> Result<(Vec<WorkspacePath>, Option<CheckpointId>), ApplyError<StoreError>> {
+    ) -> Result<Cleared, ApplyError<StoreError>> {
         let mut unknown = Vec::new();
         let mut unsound = Vec::new();
-        for (number, step) in applier.steps.iter().enumerate() {
-            let sink = HashingSink::with_contents();
-            let left = read_entry(applier.root, &applier.staged_path(number), &sink)
-                .unwrap_or_else(|never| match never {})
-                .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-            if let Some(left) = left.as_ref().filter(|left| Some(*left) == step.before.as_ref())
-                && !is_sound(&self.store, left).map_err(ApplyError::Content)?
-            {
-                unsound.push(number);
-            }
-            let Some(left) = left.filter(|l| Some(l) != step.before.as_ref() && Some(l) != step.after.as_ref()) else {
-                continue;
-            };
-            let (fresh, contents) = sink.finish();
-            let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
-            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&found, &left, after)).transpose();
-            if unfinished.map_err(ApplyError::Content)? != Some(true) {
-                unknown.push(number);
-            }
+        let mut read = Vec::new();
+        for number in 0..applier.steps.len() {
+            let (own, signatures) = self.own_at(applier, number)?;
+            read.push(match own {
+                Own::Nothing => None,
+                Own::Unknown => {
+                    unknown.push(number);
+                    None
+                }
+                Own::Known { is_sound } => {
+                    if !is_sound {
+                        unsound.push(number);
+                    }
+                    Some(signatures)
+                }
+            });
         }
         self.store_again(lock, applier, &unsound)?;
-        let rescued = match &unknown[..] {
-            [] => None,
-            steps => Some(self.rescue(lock, applier, steps, before).map_err(ApplyError::Content)?),
+        self.clear_read(lock, applier, before, read, (unknown, Extent::Rest))
+    }
+
+    /// Removes what was read at the steps' own names. What somebody wrote since, or nobody knew, is stored first.
+    pub(crate) fn clear_read(
+        &self,
+        lock: &Lock,
+        applier: &Applier<'_>,
+        before: &Checkpoint,
+        mut read: Vec<Option<Signatures>>,
+        (mut unknown, mut extent): (Vec<usize>, Extent),
+    ) -> Result<Cleared, ApplyError<StoreError>> {
+        let mut cleared = Cleared::default();
+        for round in 0.. {
+            unknown.iter().for_each(|number| read[*number] = None);
+            if !unknown.is_empty() {
+                let base = cleared.checkpoint.as_ref().unwrap_or(before);
+                match self.rescue(lock, applier, &unknown, base, extent) {
+                    Ok(rescued) => {
+                        cleared.rescued.extend(rescued.paths);
+                        cleared.checkpoint = rescued.checkpoint.or(cleared.checkpoint);
+                        rescued.read.into_iter().for_each(|(number, signatures)| read[number] = Some(signatures));
+                    }
+                    // It is not stored, so it stays; the operation has its end all the same.
+                    Err(error) => {
+                        let left = unknown.iter().map(|number| Left::unread(applier, *number, error.to_string()));
+                        cleared.left.extend(left);
+                    }
+                }
+            }
+            unknown = Vec::new();
+            for (number, removal) in applier.clear_all(&read)? {
+                match removal {
+                    Removal::Gone => {}
+                    Removal::Refused { path, source } => {
+                        cleared.left.push(Left::refused(applier, number, &path, &source))
+                    }
+                    Removal::Unread if round < ROUNDS => unknown.push(number),
+                    Removal::Unread => {
+                        let why = "it is not captured, and stays";
+                        cleared.left.push(Left::unread(applier, number, why.to_owned()));
+                    }
+                }
+            }
+            if unknown.is_empty() {
+                break;
+            }
+            read.iter_mut().for_each(|read| *read = None);
+            extent = Extent::Rest;
+        }
+        cleared.rescued.sort();
+        cleared.rescued.dedup();
+        Ok(cleared)
+    }
+
+    /// Whether piton knows what stands at a step's own name.
+    fn own_at(&self, applier: &Applier<'_>, number: usize) -> Result<(Own, Signatures), ApplyError<StoreError>> {
+        let step = &applier.steps[number];
+        let look = || {
+            let sink = HashingSink::with_contents();
+            let read = read_entry_signed(applier.root, &applier.staged_path(number), &sink);
+            let (left, signatures) = read
+                .unwrap_or_else(|never| match never {})
+                .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+            Ok((left, signatures, sink.finish()))
         };
-        for (number, step) in applier.steps.iter().enumerate() {
-            let left = if unknown.contains(&number) {
-                found_at(applier.root, &applier.staged_path(number), &step.path)?
-            } else {
-                None
+        let (mut left, mut signatures, mut sunk) = look()?;
+        if left.as_ref().is_some_and(Entry::holds_skipped) {
+            // A staged file has the bits that it shall have, which may not let its owner read it.
+            applier.make_readable(number);
+            (left, signatures, sunk) = look()?;
+        }
+        let Some(left) = left else { return Ok((Own::Nothing, signatures)) };
+        let (fresh, contents) = sunk;
+        let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        let own = if Some(&left) == step.before.as_ref() {
+            Own::Known { is_sound: is_sound(&self.store, &left).map_err(ApplyError::Content)? }
+        } else if Some(&left) == step.after.as_ref() {
+            Own::Known { is_sound: true }
+        } else {
+            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&found, &left, after)).transpose();
+            match unfinished.map_err(ApplyError::Content)? {
+                Some(true) => Own::Known { is_sound: true },
+                _ => Own::Unknown,
+            }
+        };
+        Ok((own, signatures))
+    }
+
+    /// The same outside the workspace, where no checkpoint can take what is not known: that stays.
+    pub(crate) fn clear_outside(&self, lock: &Lock, outer: &Applier<'_>) -> Result<Vec<Left>, ApplyError<StoreError>> {
+        let mut left = Vec::new();
+        let mut unsound = Vec::new();
+        let mut read = Vec::new();
+        for number in 0..outer.steps.len() {
+            let (own, signatures) = self.own_at(outer, number)?;
+            read.push(match own {
+                Own::Nothing => None,
+                Own::Unknown => {
+                    left.push(Left::unread(outer, number, "somebody changed it since".to_owned()));
+                    None
+                }
+                Own::Known { is_sound } => {
+                    if !is_sound {
+                        unsound.push(number);
+                    }
+                    Some(signatures)
+                }
+            });
+        }
+        self.store_again(lock, outer, &unsound)?;
+        left.iter_mut().for_each(Left::show_outside);
+        left.extend(clear_read_outside(outer, &read)?);
+        Ok(left)
+    }
+
+    /// Notes what an operation leaves, so that no capture takes it for the user's and the next act tries again.
+    pub(crate) fn keep_leftovers(
+        &self,
+        lock: &Lock,
+        operation: &OperationId,
+        left: &[Left],
+        left_outside: &[Left],
+    ) -> Result<(), StoreError> {
+        let noted =
+            |outside: bool| move |left: &Left| Leftover { operation: operation.clone(), step: left.step, outside };
+        let stored = |left: &&Left| left.is_stored;
+        let mut new: Vec<Leftover> = left.iter().filter(stored).map(noted(false)).collect();
+        new.extend(left_outside.iter().filter(stored).map(noted(true)));
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut all = self.store.leftovers();
+        all.retain(|one| !new.contains(one));
+        all.extend(new);
+        self.store.keep_leftovers(lock, &all)
+    }
+
+    /// Tries once more to remove what earlier operations could not. What somebody changed since is the user's from now on.
+    pub(crate) fn clear_leftovers(&self, lock: &Lock) -> Result<(), StoreError> {
+        let all = self.store.leftovers();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let Ok(Standing::Same(root)) = self.standing() else { return Ok(()) };
+        let mut kept = Vec::new();
+        let mut rest = all.clone();
+        while let Some(first) = rest.first().cloned() {
+            let (these, others): (Vec<_>, Vec<_>) =
+                rest.into_iter().partition(|one| (&one.operation, one.outside) == (&first.operation, first.outside));
+            rest = others;
+            let steps: Vec<usize> = these.iter().map(|one| one.step).collect();
+            let stays = self.clear_again(&root, &first, &steps)?;
+            kept.extend(these.into_iter().filter(|one| stays.contains(&one.step)));
+        }
+        if kept.len() == all.len() { Ok(()) } else { self.store.keep_leftovers(lock, &kept) }
+    }
+
+    /// The steps of an operation whose names still stand, of those that were left.
+    fn clear_again(&self, root: &Root, of: &Leftover, steps: &[usize]) -> Result<Vec<usize>, StoreError> {
+        let Some(row) = self.store.operation_row(&of.operation)? else { return Ok(Vec::new()) };
+        let (Ok(operation), Some(before)) = (self.store.operation(&row), self.store.checkpoint(&row.before)?) else {
+            return Ok(Vec::new());
+        };
+        let outer = Outer::of(&operation).map_err(random_error)?;
+        let applier = match &outer {
+            Some(outer) if of.outside => outer.applier(),
+            _ => Applier { root, operation: &operation.id, steps: &operation.steps, folders: &[] },
+        };
+        if !of.outside && !root.identity().is_same(&operation.root) {
+            return Ok(steps.to_vec());
+        }
+        let mut read: Vec<Option<Signatures>> = applier.steps.iter().map(|_| None).collect();
+        let mut stays = Vec::new();
+        for number in steps.iter().copied().filter(|number| *number < applier.steps.len()) {
+            let step = &applier.steps[number];
+            let sink = HashingSink::default();
+            let found = read_entry_signed(applier.root, &applier.staged_path(number), &sink);
+            let Ok((Some(left), mut signatures)) = found.unwrap_or_else(|never| match never {}) else { continue };
+            let fresh = sink.finish().0;
+            let trees = Trees { fresh: &fresh, store: &self.store };
+            let was = match of.outside {
+                true => step.before.clone(),
+                false => diff::lookup(&self.store, &before.checkpoint.root.tree, &step.path)?,
             };
-            if !left.is_some_and(|entry| entry.holds_skipped()) {
-                applier.clear(number)?;
+            let mut is_known = false;
+            for whole in [&was, &step.after].into_iter().flatten() {
+                is_known |= is_part(&trees, &left, whole)?;
+            }
+            if is_known {
+                // The filesystem's own, of which nobody knows whether it is stored: it goes by itself.
+                signatures.forget(is_kept_open);
+                read[number] = Some(signatures);
+                stays.push(number);
             }
         }
-        Ok((unknown.into_iter().map(|n| applier.steps[n].path.clone()).collect(), rescued))
+        let refused = match applier.clear_all::<StoreError>(&read) {
+            Ok(kept) => kept.into_iter().filter(|(_, removal)| matches!(removal, Removal::Refused { .. })),
+            // A folder that cannot be opened now.
+            Err(_) => return Ok(stays),
+        };
+        let refused: Vec<usize> = refused.map(|(number, _)| number).collect();
+        stays.retain(|number| refused.contains(number));
+        Ok(stays)
     }
 
     /// Whether something can only be a part of what was to be written: piton's own writing, cut short by a crash, a power
@@ -121,39 +345,55 @@ impl Workspace {
         }
     }
 
-    /// Stores what stands at some steps' own names, as a checkpoint of the state before with those paths as they
-    /// really were.
-    pub(crate) fn rescue(
+    /// Stores what stands at some steps' own names, as a checkpoint of a state before with those paths as they really were.
+    fn rescue(
         &self,
         lock: &Lock,
         applier: &Applier<'_>,
         steps: &[usize],
         before: &Checkpoint,
-    ) -> Result<CheckpointId, StoreError> {
+        extent: Extent,
+    ) -> Result<Rescued, StoreError> {
         let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation)).distrusting();
-        let mut edits = Vec::new();
+        let mut found = Vec::new();
+        let mut read = Vec::new();
         for number in steps {
-            let found = read_entry(applier.root, &applier.staged_path(*number), &sink)?;
-            let path = applier.steps[*number].path.clone();
-            let entry = found.map_err(|source| StoreError::Io {
-                what: "cannot read",
-                path: path.as_path().to_owned(),
-                source,
-            })?;
-            edits.push((path, Edit::Put(entry)));
+            let path = &applier.steps[*number].path;
+            let io = |source| StoreError::Io { what: "cannot read", path: path.as_path().to_owned(), source };
+            let (entry, signatures) =
+                read_entry_signed(applier.root, &applier.staged_path(*number), &sink)?.map_err(io)?;
+            found.push((path.clone(), entry));
+            read.push((*number, signatures));
         }
         let (mut writer, fresh) = sink.finish();
         writer.allow(Purpose::End);
         let trees = Trees { fresh: &fresh, store: &self.store };
-        let (tree, new) = edit(&trees, &before.root.tree, &edits)?;
+        let mut new = NewTrees::new();
+        let mut edits = Vec::new();
+        for (path, entry) in found {
+            let put = match (extent, entry) {
+                (Extent::Rest, Some(entry)) => {
+                    let was = diff::lookup(&trees, &before.root.tree, &path)?;
+                    Some(laid_over(&trees, was.as_ref(), &entry, &mut new)?)
+                }
+                (Extent::Rest, None) => continue,
+                (Extent::Whole, entry) => entry,
+            };
+            edits.push((path, Edit::Put(put)));
+        }
+        let (tree, more) = edit(&Layered { over: &new, under: &trees }, &before.root.tree, &edits)?;
+        new.extend(more);
+        if tree == before.root.tree {
+            writer.commit(true, false)?;
+            return Ok(Rescued { checkpoint: None, paths: Vec::new(), read });
+        }
         for tree in new.values() {
             writer.tree(tree)?;
         }
         let layered = Layered { over: &new, under: &trees };
         let changes = diff::changes(&layered, Some(&before.root.tree), Some(&tree))?;
-        let id = CheckpointId::from_random(clock::random().map_err(random_error)?);
-        writer.record(Record::Checkpoint(Checkpoint {
-            id: id.clone(),
+        let checkpoint = Checkpoint {
+            id: CheckpointId::from_random(clock::random().map_err(random_error)?),
             parent: Some(before.id.clone()),
             created_at: self.environment.clock.now(),
             root: RootState { tree, mode: before.root.mode },
@@ -163,10 +403,106 @@ impl Workspace {
             // Who wrote it in the last moment nobody knows; what the capture before found it lists itself.
             owned: Vec::new(),
             ..before.clone()
-        }))?;
+        };
+        writer.record(Record::Checkpoint(checkpoint.clone()))?;
         writer.commit(true, false)?;
-        Ok(id)
+        let paths = changes.into_iter().filter(|change| !change.implied).map(|change| change.path).collect();
+        Ok(Rescued { checkpoint: Some(checkpoint), paths, read })
     }
+}
+
+/// Removes what was read at the names of steps outside the workspace.
+pub(crate) fn clear_read_outside(
+    outer: &Applier<'_>,
+    read: &[Option<Signatures>],
+) -> Result<Vec<Left>, ApplyError<StoreError>> {
+    let left = |(number, removal)| match removal {
+        Removal::Gone => None,
+        Removal::Refused { path, source } => Some(Left::refused(outer, number, &path, &source)),
+        Removal::Unread => Some(Left::unread(outer, number, "somebody changed it since".to_owned())),
+    };
+    let mut left: Vec<Left> = outer.clear_all(read)?.into_iter().filter_map(left).collect();
+    left.iter_mut().for_each(Left::show_outside);
+    Ok(left)
+}
+
+/// What stands at a step's own name.
+enum Own {
+    Nothing,
+    /// What was there before, which the store may have only damaged; or piton's own writing.
+    Known {
+        is_sound: bool,
+    },
+    Unknown,
+}
+
+impl Left {
+    /// `path` is what the system keeps, from the step's own name.
+    fn refused(applier: &Applier<'_>, step: usize, path: &[u8], source: &io::Error) -> Self {
+        let parent = applier.steps[step].path.split().map(|(parent, _)| parent).unwrap_or_default();
+        let mut kept = parent.as_bytes().to_vec();
+        if !kept.is_empty() {
+            kept.push(b'/');
+        }
+        kept.extend_from_slice(path);
+        let path = WorkspacePath::new(kept).unwrap_or_default();
+        Self { step, view: LeftoverView { path: (&path).into(), why: source.to_string() }, is_stored: true }
+    }
+
+    /// A path outside the workspace is told from the file system's root.
+    fn show_outside(&mut self) {
+        self.view.path.path.insert(0, '/');
+    }
+
+    fn unread(applier: &Applier<'_>, step: usize, why: String) -> Self {
+        let path = WorkspacePath::new(applier.staged_path(step)).unwrap_or_default();
+        Self { step, view: LeftoverView { path: (&path).into(), why }, is_stored: false }
+    }
+}
+
+/// An entry with another one laid over it: what the other has not is still there. The bits of folders stay, since
+/// a folder is opened to be emptied.
+fn laid_over(trees: &Trees<'_>, under: Option<&Entry>, over: &Entry, new: &mut NewTrees) -> Result<Entry, StoreError> {
+    let (Some(Entry::Folder { mode, tree, .. }), Entry::Folder { tree: rest, .. }) = (under, over) else {
+        return Ok(over.clone());
+    };
+    let (under, rest) = (trees.tree(tree)?, trees.tree(rest)?);
+    let mut both = Tree::clone(&under);
+    both.has_git |= rest.has_git;
+    for (name, entry) in rest.entries() {
+        let entry = laid_over(trees, under.get(name.as_bytes()), entry, new)?;
+        both.set(name.clone(), Some(entry));
+    }
+    let holds_skipped = both.holds_skipped();
+    Ok(Entry::Folder { mode: *mode, tree: keep(Arc::new(both), new), holds_skipped })
+}
+
+/// Whether all that an entry has is in another one too, whatever its bits are.
+fn is_part(trees: &Trees<'_>, part: &Entry, whole: &Entry) -> Result<bool, StoreError> {
+    // Not by recursion: a folder may be deeper than a stack.
+    let mut todo = vec![(part.clone(), whole.clone())];
+    while let Some((part, whole)) = todo.pop() {
+        let is_in = match (&part, &whole) {
+            (Entry::File { size, blob, .. }, Entry::File { size: full, blob: other, .. }) => {
+                (size, blob) == (full, other)
+            }
+            (Entry::Folder { tree, .. }, Entry::Folder { tree: other, .. }) => {
+                let (part, whole) = (trees.tree(tree)?, trees.tree(other)?);
+                for (name, entry) in part.entries().iter().filter(|(name, _)| !is_kept_open(name.as_bytes())) {
+                    match whole.get(name.as_bytes()) {
+                        Some(other) => todo.push((entry.clone(), other.clone())),
+                        None => return Ok(false),
+                    }
+                }
+                !part.has_git
+            }
+            (part, whole) => part == whole,
+        };
+        if !is_in {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What stands at a path, read whole.

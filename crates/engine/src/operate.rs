@@ -5,14 +5,13 @@
 //! removed; and a crash at any point leaves a pending operation that [`crate::recover`] ends one way or the other.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use piton_host::apply::{Applier, ApplyError, Content, Reopened, Swapped, make_root};
+use piton_host::apply::{Applier, ApplyError, Content, MadeRoot, Refusals, Reopened, Swapped, make_root};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, Scan, clock, in_parallel};
+use piton_host::{Lock, Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
 use piton_model::conversation::ConversationMove;
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::git::{GitEnd, GitMove};
@@ -21,7 +20,7 @@ use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
-    SessionId, Tree, WorkspacePath,
+    SessionId, SkipReason, Tree, WorkspacePath,
 };
 use piton_store::{PATIENCE, Purpose, Store, StoreError};
 
@@ -32,7 +31,7 @@ use crate::draft::{
     Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, not_done, paths, still_holds, ways_to_readable,
 };
 use crate::git_restore::GitRefusal;
-use crate::leftovers::found_at;
+use crate::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
 use crate::notice::Notice;
 use crate::observe::ObserveOptions;
 use crate::outside::{Outer, shown};
@@ -41,7 +40,7 @@ use crate::running::described;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::sound::is_sound;
 use crate::target::TargetError;
-use crate::view::{ConversationOutcome, OperationOutcome, RunningView};
+use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, RunningView, SkippedView};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation was not done.
@@ -105,7 +104,7 @@ pub enum OperationError {
     #[error("{} is another folder than the one that checkpoint was captured in; nothing was changed", .0.display())]
     OtherFolder(PathBuf),
     /// The system refused, and everything was put back.
-    #[error("{reason}; everything is as it was before")]
+    #[error("{reason}; everything is as it was before{}", but_left(.leftovers))]
     RolledBack {
         /// Why.
         reason: String,
@@ -113,6 +112,10 @@ pub enum OperationError {
         full_disk: bool,
         /// What the store has only damaged, where that is why.
         damaged: Vec<WorkspacePath>,
+        /// Paths that the system does not let anybody change, where that is why.
+        refused: Vec<WorkspacePath>,
+        /// What was staged and could not be removed again.
+        leftovers: Vec<LeftoverView>,
     },
     /// The system refused both ways.
     #[error("{reason}; and putting `{}` back failed: {back}", path.display())]
@@ -148,6 +151,12 @@ pub(crate) fn are_damaged(paths: &[WorkspacePath]) -> String {
     format!("{}{more} {verb} damaged in piton's store", named.join(", "))
 }
 
+fn but_left(leftovers: &[LeftoverView]) -> String {
+    let Some((one, rest)) = leftovers.split_first() else { return String::new() };
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    format!(", but `{}`{more} could not be removed: {}", one.path.path, one.why)
+}
+
 fn in_conflict(conflicts: &[Conflict], root: &str) -> String {
     let Some((one, rest)) = conflicts.split_first() else { return String::new() };
     let said = format!("`{root}{}`: {}", one.path.display(), one.why.describe());
@@ -161,6 +170,35 @@ struct Checked {
     /// Steps where what came out is as it was captured, and the store's copy of it cannot be read back.
     unsound: Vec<usize>,
     changed_again: Vec<WorkspacePath>,
+    /// What came out, as it was read.
+    came_out: Vec<Option<Signatures>>,
+}
+
+/// The same of all that an operation does.
+struct CheckedAll {
+    inside: Checked,
+    /// What came out elsewhere.
+    came_out_outside: Vec<Option<Signatures>>,
+    /// Where the filesystem did not take the permission bits that it was given.
+    bits_not_taken: Vec<WorkspacePath>,
+}
+
+/// The root that an operation puts files into.
+struct RootToRewind {
+    root: Root,
+    /// Set where it is another folder than the one that is known: recorded together with the operation, so that one that is
+    /// refused changes nothing.
+    change: Option<piton_model::Workspace>,
+    made: Option<MadeRoot>,
+}
+
+/// What else is recorded when an operation begins.
+#[derive(Default)]
+struct Noted<'a> {
+    /// Whether the plan was shown, so that something may have changed since.
+    is_shown: bool,
+    reopened: &'a [FolderMode],
+    change: Option<&'a piton_model::Workspace>,
 }
 
 /// What the check of one step found.
@@ -171,6 +209,7 @@ struct CheckedStep {
     unsound: bool,
     /// Something else stands there now than was put there.
     changed_again: bool,
+    came_out: Option<Signatures>,
 }
 
 impl Workspace {
@@ -180,11 +219,31 @@ impl Workspace {
         self.operate(&ask, Some((request, draft, forced)))
     }
 
-    /// Carries out a plan that was shown, or with no plan makes one under the lock.
+    /// Carries out a plan that was shown, or with no plan makes one under the lock. Where the system refuses some of it and
+    /// that shall not keep the rest, it is put back, and done once more without that.
     pub(crate) fn operate(
         &mut self,
         ask: &Ask,
         shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
+    ) -> Result<OperationOutcome, OperationError> {
+        let mut left: Vec<WorkspacePath> = Vec::new();
+        loop {
+            match self.operate_without(ask, shown.clone(), &left) {
+                Err(OperationError::RolledBack { refused, .. })
+                    if ask.is_partial() && refused.iter().any(|path| !left.contains(path)) =>
+                {
+                    left.extend(refused);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn operate_without(
+        &mut self,
+        ask: &Ask,
+        shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
+        left: &[WorkspacePath],
     ) -> Result<OperationOutcome, OperationError> {
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
@@ -203,7 +262,7 @@ impl Workspace {
             }
             shown => self.settle_running(&lock, ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
         };
-        let root = self.root_to_rewind(&lock, ask)?;
+        let RootToRewind { root, change, made } = self.root_to_rewind(&lock, ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         let mut reopened = Reopened::new(&root);
         if let Some((_, draft, _)) = &shown {
@@ -230,7 +289,8 @@ impl Workspace {
                     let sink = HashingSink::default();
                     let scan = self.look_at(&root, &forced, &sink)?;
                     let fresh = sink.finish().0;
-                    if let Some((request, draft)) = planned(&scan, &fresh, &mut forced, &mut reopened)? {
+                    if let Some((request, mut draft)) = planned(&scan, &fresh, &mut forced, &mut reopened)? {
+                        draft.leave_refused(left);
                         let paths: Vec<_> = draft.plan.steps.iter().map(|step| step.path.clone()).collect();
                         let taken = self.take_lean(&lock, &root, scan, fresh, &paths)?;
                         let trees = Trees { fresh: &taken.fresh, store: &self.store };
@@ -246,6 +306,7 @@ impl Workspace {
             return Err(OperationError::Conflict(open));
         }
         let mut draft = draft;
+        draft.leave_refused(left);
         if !request.touches_outside {
             draft.outside.steps.clear();
         } else if !request.settle.partial {
@@ -275,20 +336,34 @@ impl Workspace {
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
             rescued: Vec::new(),
+            leftovers: Vec::new(),
             verified: draft.plan.undone.is_empty(),
             other_workspaces: self.other_workspaces_of(&request),
             also: Vec::new(),
             head_moved: self.head_moved_of(&request)?,
             interrupted,
         };
-        if draft.is_empty() && reopened.is_empty() && request.git_move().is_none() && request.conversation.is_none() {
+        if taken.is_lean {
+            let is_new = |one: &SkippedView| !outcome.skipped.iter().any(|other| other.path == one.path);
+            let left_out = taken.scan.skipped.iter().filter(|(_, reason)| *reason == SkipReason::Budget);
+            let left_out: Vec<SkippedView> = left_out.map(SkippedView::from).filter(is_new).collect();
+            outcome.skipped.extend(left_out);
+        }
+        let is_idle = draft.is_empty() && reopened.is_empty() && change.is_none();
+        if is_idle && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
                 return Ok(outcome);
             }
         }
-        let begun = self.begin(&root, &request, &draft, taken, shown.is_some(), reopened.ways());
+        let noted = Noted { is_shown: shown.is_some(), reopened: reopened.ways(), change: change.as_ref() };
+        let begun = self.begin(&root, &request, &draft, taken, &noted);
         let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
+        if let Some(change) = change {
+            self.home.note(&change)?;
+            self.record = change;
+        }
+        made.map(MadeRoot::keep);
         let bits: Vec<WorkspacePath> = reopened.ways().iter().map(|way| way.path.clone()).collect();
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
@@ -298,9 +373,10 @@ impl Workspace {
         }
         // From here on the operation puts the bits back where it is rolled back.
         reopened.keep();
-        let checked = self.apply(&lock, &root, &begun)?;
-        let rescued: Vec<_> = checked.rescued.iter().map(|n| draft.plan.steps[*n].path.clone()).collect();
-        self.end(&lock, &root, &begun, &checked)?;
+        let checked = self.apply(&lock, &root, &begun, ask.is_partial())?;
+        let bits_not_taken = checked.bits_not_taken.clone();
+        let changed_again = checked.inside.changed_again.clone();
+        let cleared = self.end(&lock, &root, &begun, checked)?;
         if begun.operation.git.is_some() {
             self.forget_git_taken_back();
         }
@@ -327,9 +403,15 @@ impl Workspace {
         outcome.deleted = of(ChangeKind::Deleted);
         let is_listed = |path: &WorkspacePath| begun.changes.iter().any(|change| change.path == *path);
         outcome.restored.extend(bits.iter().filter(|path| !is_listed(path)).map(Into::into));
-        outcome.verified = checked.changed_again.is_empty() && outcome.not_done.is_empty();
-        outcome.changed_again = checked.changed_again.iter().map(Into::into).collect();
-        outcome.rescued = rescued.iter().map(Into::into).collect();
+        if !bits_not_taken.is_empty() {
+            outcome.restored.retain(|path| path.exact().is_none_or(|path| !bits_not_taken.contains(&path)));
+            let not_taken = bits_not_taken.into_iter().map(|path| (path, SkipReason::Refused));
+            outcome.not_done.extend(not_taken.map(|one| SkippedView::from(&one)));
+        }
+        outcome.verified = changed_again.is_empty() && outcome.not_done.is_empty();
+        outcome.changed_again = changed_again.iter().map(Into::into).collect();
+        outcome.rescued = cleared.rescued.iter().map(Into::into).collect();
+        outcome.leftovers = cleared.left.into_iter().map(|left| left.view).collect();
         Ok(outcome)
     }
 
@@ -362,24 +444,26 @@ impl Workspace {
     }
 
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
-    fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<Root, OperationError> {
+    fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<RootToRewind, OperationError> {
+        let known = |root| RootToRewind { root, change: None, made: None };
         if !ask.writes_files() {
-            return Ok(self.root_to_capture(lock)?);
+            return Ok(known(self.root_to_capture(lock)?));
         }
-        let root = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) => return Ok(root),
-            Standing::Other(root) if !root.is_empty().unwrap_or(false) => return Ok(self.root_to_capture(lock)?),
-            Standing::Other(root) => root,
+        let (root, made) = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) => return Ok(known(root)),
+            Standing::Other(root) if !root.is_empty().unwrap_or(false) => {
+                return Ok(known(self.root_to_capture(lock)?));
+            }
+            Standing::Other(root) => (root, None),
             Standing::Missing => {
-                make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
-                Root::open(&self.path).map_err(|e| self.folder_error(e))?
+                let made = make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
+                (Root::open(&self.path).map_err(|e| self.folder_error(e))?, Some(made))
             }
         };
-        let change =
-            piton_model::Workspace { root: root.identity(), at: self.environment.clock.now(), ..self.record.clone() };
-        self.record_change(lock, change)?;
+        let at = self.environment.clock.now();
+        let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
         self.store.drop_index();
-        Ok(root)
+        Ok(RootToRewind { root, change: Some(change), made })
     }
 
     /// Records the state before and the whole plan, durably. Where the plan was shown, something may have changed since.
@@ -389,8 +473,7 @@ impl Workspace {
         request: &Request,
         draft: &Draft,
         taken: Taken<'_>,
-        is_shown: bool,
-        reopened: &[FolderMode],
+        noted: &Noted<'_>,
     ) -> Result<(Begun, Option<ConversationOutcome>), OperationError> {
         let Taken { mut writer, scan, fresh, keeps_index, is_lean } = taken;
         // What must be recorded of an operation is little; where captures have no room left, the reserve takes it.
@@ -402,11 +485,19 @@ impl Workspace {
         let layered = Layered { over: &new, under: &trees };
         let changes = diff::root_changes(&layered, Some(&scan.root), Some(&result))?;
         let skipped = diff::skipped(&layered, &result.tree)?.len() as u64;
-        for (id, tree) in &new {
-            // Most of what comes back is there already.
-            if !writer.contains(id)? {
+        // What the plan worked out on the way may name what was never stored, where the capture had no room for everything.
+        // So only what the result needs is written; most of that is there already.
+        let mut needed = vec![result.tree];
+        let mut seen = HashSet::new();
+        while let Some(id) = needed.pop() {
+            let Some(tree) = new.get(&id).filter(|_| seen.insert(id)) else { continue };
+            if !writer.contains(&id)? {
                 writer.tree(tree)?;
             }
+            needed.extend(tree.entries().iter().filter_map(|(_, entry)| match entry {
+                Entry::Folder { tree, .. } => Some(*tree),
+                _ => None,
+            }));
         }
         self.store_spine_again(&mut writer, &trees, &scan.root.tree, &plan.steps)?;
         let outside = if draft.outside.steps.is_empty() { &[][..] } else { &draft.outside.blobs };
@@ -431,7 +522,7 @@ impl Workspace {
         let about =
             About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
-        let unplanned = if is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
+        let unplanned = if noted.is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
         let follows = match &request.returns {
             // What somebody did while the question stood is not in the moment that is returned to.
             Some(_) if !unplanned.is_empty() => before.id.clone(),
@@ -448,12 +539,15 @@ impl Workspace {
             root: root.identity(),
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
-            folders: with_reopened(&plan.folders, reopened),
+            folders: with_reopened(&plan.folders, noted.reopened),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
             conversation,
             result,
         };
+        if let Some(change) = noted.change {
+            writer.record(Record::Workspace(change.clone()))?;
+        }
         writer.record(Record::Checkpoint(before.clone()))?;
         writer.record(Record::Operation(Box::new(operation.clone())))?;
         writer.commit(true, keeps_index)?;
@@ -468,16 +562,19 @@ impl Workspace {
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
-    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun) -> Result<Checked, OperationError> {
+    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun, is_partial: bool) -> Result<CheckedAll, OperationError> {
+        let refusals = Refusals::new(is_partial);
         let applier = begun.applier(root);
         let outer = Outer::of(&begun.operation).map_err(|e| self.folder_error(e))?;
         let outer = outer.as_ref().map(Outer::applier);
         let (swapped, swapped_outside) = (Swapped::default(), Swapped::default());
         let git = begun.operation.git.as_ref();
         let result = self
-            .stage_and_swap(lock, &applier, outer.as_ref(), &swapped, &swapped_outside)
+            .stage_and_swap(lock, &applier, outer.as_ref(), (&swapped, &swapped_outside), &refusals)
             .and_then(|checked| git.map_or(Ok(()), |change| self.move_git(change, GitEnd::After)).map(|()| checked));
         result.map_err(|error| {
+            refusals.note(&error);
+            let refused = refusals.paths();
             let full_disk = match &error {
                 ApplyError::Path { source, .. } => source.kind() == io::ErrorKind::StorageFull,
                 ApplyError::Content(error) => error.is_full_disk(),
@@ -497,16 +594,19 @@ impl Workspace {
                 {
                     self.move_git(change, GitEnd::Before)?;
                 }
-                if let Some(outer) = &outer {
-                    put_back_outside(outer, &swapped_outside).map_err(outside)?;
-                }
-                self.put_back(lock, &applier, &swapped, &begun.before)
+                let left_outside = match &outer {
+                    Some(outer) => self.put_back_outside(lock, outer, &swapped_outside).map_err(outside)?,
+                    None => Vec::new(),
+                };
+                let left = self.put_back(lock, &applier, &swapped, &begun.before)?;
+                self.keep_leftovers(lock, &begun.operation.id, &left, &left_outside).map_err(ApplyError::Content)?;
+                Ok(left.into_iter().chain(left_outside).map(|left| left.view).collect())
             };
             match back() {
-                Ok(()) => {
+                Ok(leftovers) => {
                     // Whether or not this can be noted: the next command finds the old tree and ends the operation.
                     let _ = self.note_end(lock, &begun.operation.id, Outcome::RolledBack { why: reason.clone() });
-                    OperationError::RolledBack { reason, full_disk, damaged }
+                    OperationError::RolledBack { reason, full_disk, damaged, refused, leftovers }
                 }
                 Err(ApplyError::Path { path, source }) => {
                     OperationError::Stuck { reason, path, back: source.to_string() }
@@ -545,22 +645,24 @@ impl Workspace {
         lock: &Lock,
         applier: &Applier<'_>,
         outer: Option<&Applier<'_>>,
-        swapped: &Swapped,
-        swapped_outside: &Swapped,
-    ) -> Result<Checked, ApplyError<StoreError>> {
+        (swapped, swapped_outside): (&Swapped, &Swapped),
+        refusals: &Refusals,
+    ) -> Result<CheckedAll, ApplyError<StoreError>> {
         applier.open_folders()?;
-        self.store.read_steadily(|| applier.stage(&FromStore(&self.store)))?;
+        let not_taken = self.store.read_steadily(|| applier.stage(&FromStore(&self.store), refusals))?;
+        let of_others = Refusals::default();
         if let Some(outer) = outer {
-            outer.stage(&FromStore(&self.store)).map_err(outside)?;
+            outer.stage(&FromStore(&self.store), &of_others).map_err(outside)?;
         }
-        let checked = applier.while_syncing(|| {
-            applier.swap(swapped)?;
+        let mut checked = applier.while_syncing(|| {
+            applier.swap(swapped, refusals)?;
             if let Some(outer) = outer {
-                outer.swap(swapped_outside).map_err(outside)?;
+                outer.swap(swapped_outside, &of_others).map_err(outside)?;
             }
             self.store.read_steadily(|| check(&self.store, applier))
         })?;
         self.store_again(lock, applier, &checked.unsound)?;
+        let mut came_out_outside = Vec::new();
         if let Some(outer) = outer {
             // What cannot be kept in a checkpoint of the workspace must not go: somebody wrote it in the last moment.
             let found = check(&self.store, outer).map_err(outside)?;
@@ -568,53 +670,92 @@ impl Workspace {
             if let Some(number) = found.rescued.first() {
                 return Err(outside(ApplyError::Stale { path: outer.steps[*number].path.clone() }));
             }
+            came_out_outside = found.came_out;
         }
-        applier.close_folders(true)?;
+        // What differs only in bits that the filesystem does not take was not changed by anybody.
+        let mut bits_not_taken: Vec<_> = not_taken.iter().map(|number| applier.steps[*number].path.clone()).collect();
+        checked.changed_again.retain(|path| !bits_not_taken.contains(path));
+        bits_not_taken.extend(applier.close_folders(true)?);
         applier.sync_swapped()?;
         outer.map_or(Ok(()), |outer| outer.sync_swapped().map_err(outside))?;
-        Ok(checked)
+        Ok(CheckedAll { inside: checked, came_out_outside, bits_not_taken })
     }
 
-    /// Puts the old tree back.
+    /// Puts the old tree back. Returns what was staged and could not be removed again.
     fn put_back(
         &self,
         lock: &Lock,
         applier: &Applier<'_>,
         swapped: &Swapped,
         before: &Checkpoint,
-    ) -> Result<(), ApplyError<StoreError>> {
+    ) -> Result<Vec<Left>, ApplyError<StoreError>> {
         // The refusal may have come when some of them were closed already.
         applier.reopen_folders();
         applier.swap_all_back(swapped)?;
         applier.check_settled()?;
         // A power cut that took a swap and kept the removal that followed it would leave neither.
         applier.sync_swapped()?;
-        self.clear_all(lock, applier, before)?;
+        let cleared = self.clear_all(lock, applier, before)?;
         applier.close_folders(false)?;
         // Once the end is noted nobody looks again.
-        applier.sync_swapped()
+        applier.sync_swapped()?;
+        Ok(cleared.left)
     }
 
-    /// Removes what came out and records the result.
-    fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: &Checked) -> Result<(), OperationError> {
+    /// Swaps files elsewhere back and removes what was staged for them. Returns what could not be removed.
+    fn put_back_outside(
+        &self,
+        lock: &Lock,
+        outer: &Applier<'_>,
+        swapped: &Swapped,
+    ) -> Result<Vec<Left>, ApplyError<StoreError>> {
+        outer.swap_all_back(swapped)?;
+        outer.check_settled()?;
+        outer.sync_swapped()?;
+        let left = self.clear_outside(lock, outer)?;
+        outer.sync_cleared()?;
+        Ok(left)
+    }
+
+    /// Removes what came out and records the result. All is in place and stored by now: what cannot be removed does not keep
+    /// the operation from ending.
+    fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: CheckedAll) -> Result<Cleared, OperationError> {
         let applier = begun.applier(root);
-        let recorded = || -> Result<(), StoreError> {
-            let before = match &checked.rescued[..] {
-                [] => None,
-                steps => Some(self.rescue(lock, &applier, steps, &begun.before)?),
+        let CheckedAll { inside, came_out_outside, .. } = checked;
+        let recorded = || -> Result<Cleared, StoreError> {
+            let cleared = || {
+                let is_opened = applier.open_closed()?;
+                let rescue = (inside.rescued, Extent::Whole);
+                let cleared = self.clear_read(lock, &applier, &begun.before, inside.came_out, rescue)?;
+                if is_opened {
+                    applier.close_folders(true)?;
+                    applier.sync_swapped()?;
+                }
+                applier.sync_cleared()?;
+                Ok(cleared)
             };
-            let cleared = |applier: &Applier<'_>| applier.clear_all().and_then(|()| applier.sync_cleared());
-            cleared(&applier).map_err(|e: ApplyError<Infallible>| StoreError::Io {
-                what: "cannot clear up after",
-                path: self.path.clone(),
-                source: io::Error::other(e.to_string()),
+            let mut cleared = cleared().map_err(|error| match error {
+                ApplyError::Content(error) => error,
+                error => {
+                    let source = io::Error::other(describe(error));
+                    StoreError::Io { what: "cannot clear up after", path: self.path.clone(), source }
+                }
             })?;
+            let mut left_outside = Vec::new();
             if let Some(outer) = Outer::of(&begun.operation).map_err(random_error)? {
-                cleared(&outer.applier())
-                    .map_err(|e: ApplyError<Infallible>| random_error(io::Error::other(e.to_string())))?;
+                let outer = outer.applier();
+                let clear = || {
+                    let left = clear_read_outside(&outer, &came_out_outside)?;
+                    outer.sync_cleared()?;
+                    Ok(left)
+                };
+                left_outside = clear().map_err(|e| random_error(io::Error::other(describe(outside(e)))))?;
             }
             point("operate:cleared").map_err(random_error)?;
-            self.note_done(lock, begun, before)
+            self.keep_leftovers(lock, &begun.operation.id, &cleared.left, &left_outside)?;
+            self.note_done(lock, begun, cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone()))?;
+            cleared.left.append(&mut left_outside);
+            Ok(cleared)
         };
         recorded().map_err(OperationError::Unrecorded)
     }
@@ -677,9 +818,9 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
-        let (begun, _) = self.begin(root, request, draft, taken, false, &[])?;
-        let checked = self.apply(lock, root, &begun)?;
-        self.end(lock, root, &begun, &checked)
+        let (begun, _) = self.begin(root, request, draft, taken, &Noted::default())?;
+        let checked = self.apply(lock, root, &begun, false)?;
+        self.end(lock, root, &begun, checked).map(drop)
     }
 
     /// Ends a recovered operation whose result stands.
@@ -773,15 +914,6 @@ fn with_reopened(folders: &[FolderMode], reopened: &[FolderMode]) -> Vec<FolderM
     all
 }
 
-/// Swaps files elsewhere back and removes what was staged for them: piton's own writing, or what was captured.
-pub(crate) fn put_back_outside(outer: &Applier<'_>, swapped: &Swapped) -> Result<(), ApplyError<StoreError>> {
-    outer.swap_all_back(swapped)?;
-    outer.check_settled()?;
-    outer.sync_swapped()?;
-    outer.clear_all()?;
-    outer.sync_cleared()
-}
-
 /// An error of a file elsewhere, with its whole path.
 pub(crate) fn outside(error: ApplyError<StoreError>) -> ApplyError<StoreError> {
     let source = match error {
@@ -809,13 +941,15 @@ fn is_taken_back_already(ask: &Ask, draft: &Draft, outcome: &OperationOutcome) -
 
 /// Compares what came out with what was captured and with what the store has of it, and what went in with the plan.
 fn check(store: &Store, applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
-    let found = in_parallel(applier.steps.len(), || (), |(), number| check_step(store, applier, number))?;
+    let mut found = in_parallel(applier.steps.len(), || (), |(), number| check_step(store, applier, number))?;
+    let came_out = found.iter_mut().map(|step| step.came_out.take()).collect();
     let numbers = |of: fn(&CheckedStep) -> bool| (0..found.len()).filter(|n| of(&found[*n])).collect::<Vec<_>>();
     let again = numbers(|step| step.changed_again);
     Ok(Checked {
         rescued: numbers(|step| step.rescue),
         unsound: numbers(|step| step.unsound),
         changed_again: again.into_iter().map(|n| applier.steps[n].path.clone()).collect(),
+        came_out,
     })
 }
 
@@ -824,7 +958,11 @@ fn check_step(store: &Store, applier: &Applier<'_>, number: usize) -> Result<Che
     point("operate:check").map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
     let mut checked = CheckedStep::default();
     if step.before.is_some() {
-        let out = found_at(applier.root, &applier.staged_path(number), &step.path)?;
+        let out = read_entry_signed(applier.root, &applier.staged_path(number), &HashingSink::default());
+        let (out, signatures) = out
+            .unwrap_or_else(|never| match never {})
+            .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+        checked.came_out = Some(signatures);
         checked.rescue = out.is_some() && out != step.before;
         // It cannot be stored, so it must not go.
         if checked.rescue && out.as_ref().is_some_and(Entry::holds_skipped) {

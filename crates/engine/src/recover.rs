@@ -20,11 +20,10 @@ use piton_store::{CheckpointRow, PATIENCE, Purpose, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
-use crate::leftovers::{Found, found_at};
+use crate::leftovers::{Found, Left, found_at};
 use crate::operate::{OperationError, outside};
 use crate::outside::{Outer, OutsideChanges, shown};
 use crate::sink::{HashingSink, Trees};
-use crate::sound::is_sound;
 use crate::view::Recovered;
 use crate::workspace::{Standing, Workspace};
 
@@ -79,6 +78,7 @@ impl Workspace {
     }
 
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
+        self.clear_leftovers(lock)?;
         for row in self.store.pending()? {
             let before = self.store.checkpoint(&row.before)?;
             let (operation, before) = match (self.store.operation(&row), before) {
@@ -95,6 +95,7 @@ impl Workspace {
                         left_outside: Vec::new(),
                         git_stays: None,
                         damaged,
+                        leftovers: Vec::new(),
                     });
                     continue;
                 }
@@ -174,11 +175,13 @@ impl Workspace {
         }
         // A power cut that took a swap and kept the removal that followed it would leave neither.
         applier.sync_swapped().map_err(refused)?;
-        let (unknown, rescued) = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
-        let mut left_outside = Vec::new();
+        let cleared = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
+        let (mut left_outside, mut stays_outside) = (Vec::new(), Vec::new());
         if let Some(outer) = &outer {
-            left_outside = self.end_outside(lock, outer, &sides_outside, finished).map_err(refused)?;
+            (left_outside, stays_outside) = self.end_outside(lock, outer, &sides_outside, finished).map_err(refused)?;
         }
+        self.keep_leftovers(lock, &operation.id, &cleared.left, &stays_outside)?;
+        let rescued = cleared.checkpoint.map(|checkpoint| checkpoint.id);
         // Whoever moved HEAD or staged something since keeps that: it is said, and does not stand in the way for ever.
         let end = if finished { GitEnd::After } else { GitEnd::Before };
         let git_stays = match operation.git.as_ref().map(|change| self.finish_git(change, end)) {
@@ -196,11 +199,15 @@ impl Workspace {
         } else {
             self.merge_back(lock, root, &operation, &before)?
         };
-        left_alone.extend(unknown);
+        left_alone.extend(cleared.rescued);
         left_alone.sort();
         left_alone.dedup();
+        // What is not known outside the workspace is told already.
+        let stays_outside = stays_outside.into_iter().filter(|left| left.is_stored);
+        let leftovers = cleared.left.into_iter().chain(stays_outside).map(|left| left.view).collect();
         let left_alone = left_alone.iter().map(Into::into).collect();
-        Ok(Recovered { operation: operation.id.clone(), finished, left_alone, left_outside, git_stays, damaged: None })
+        let id = operation.id.clone();
+        Ok(Recovered { operation: id, finished, left_alone, left_outside, git_stays, damaged: None, leftovers })
     }
 
     /// Where the files outside the workspace stand.
@@ -217,56 +224,35 @@ impl Workspace {
     }
 
     /// Drives the files outside the workspace to the same end, and removes what piton put beside them. Returns those
-    /// that somebody changed since; they are left as they are.
+    /// that somebody changed since, which are left as they are, and what could not be removed.
     fn end_outside(
         &self,
         lock: &Lock,
         outer: &Applier<'_>,
         sides: &[Side],
         finished: bool,
-    ) -> Result<Vec<String>, ApplyError<StoreError>> {
-        let mut left = Vec::new();
+    ) -> Result<(Vec<String>, Vec<Left>), ApplyError<StoreError>> {
         for (number, side) in sides.iter().enumerate() {
             if !finished && matches!(side, Side::After | Side::Torn) {
                 self.swap_back_whole(outer, number).map_err(outside)?;
             }
         }
         outer.sync_swapped().map_err(outside)?;
+        let stays = self.clear_outside(lock, outer).map_err(outside)?;
+        let mut left = Vec::new();
         for (number, side) in sides.iter().enumerate() {
             let step = &outer.steps[number];
-            // A folder that was half made has listings that nobody stored.
-            let sink = HashingSink::with_contents();
-            let beside = read_entry(outer.root, &outer.staged_path(number), &sink);
-            let beside = beside.unwrap_or_else(|never| match never {});
-            let beside = beside.map_err(|source| outside(ApplyError::Path { path: step.path.clone(), source }))?;
-            let (fresh, contents) = sink.finish();
-            let read = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
-            let is_known = match &beside {
-                None => true,
-                Some(found) if beside == step.before || beside == step.after => !found.holds_skipped(),
-                Some(found) => match &step.after {
-                    Some(after) => self.is_unfinished(&read, found, after).map_err(ApplyError::Content)?,
-                    None => false,
-                },
-            };
-            if is_known {
-                if let Some(out) = beside.as_ref().filter(|_| beside == step.before)
-                    && !is_sound(&self.store, out).map_err(ApplyError::Content)?
-                {
-                    self.store_again(lock, outer, &[number]).map_err(outside)?;
-                }
-                outer.clear(number).map_err(outside)?;
-            }
+            let is_unknown = stays.iter().any(|left| left.step == number && !left.is_stored);
             // What was there is not beside it any more, so it could not go back with the rest.
             let is_stuck = !finished
                 && *side == Side::After
                 && found_at(outer.root, step.path.as_bytes(), &step.path).map_err(outside)? == step.after;
-            if !is_known || is_stuck || matches!(side, Side::EditedBefore | Side::EditedAfter) {
+            if is_unknown || is_stuck || matches!(side, Side::EditedBefore | Side::EditedAfter) {
                 left.push(shown(&step.path));
             }
         }
         outer.sync_swapped().map_err(outside)?;
-        Ok(left)
+        Ok((left, stays))
     }
 
     /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same

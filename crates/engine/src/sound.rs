@@ -69,7 +69,13 @@ impl Workspace {
         let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
         match self.damaged_in(steps) {
             damaged if damaged.is_empty() => error,
-            damaged => OperationError::RolledBack { reason: are_damaged(&damaged), full_disk: false, damaged },
+            damaged => OperationError::RolledBack {
+                reason: are_damaged(&damaged),
+                full_disk: false,
+                damaged,
+                refused: Vec::new(),
+                leftovers: Vec::new(),
+            },
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use piton_model::WorkspacePath;
 use piton_model::diff::{self, Counts};
 use piton_model::ownership::Owner;
 use piton_model::session::Gap;
+use piton_model::{Checkpoint, SkipReason, WorkspacePath};
 use piton_store::StoreError;
 
 use crate::capture::CaptureError;
@@ -61,6 +61,18 @@ impl Workspace {
         })
     }
 
+    /// What a checkpoint left out for want of room: nobody knows what it was.
+    pub(crate) fn over_budget_at(&self, of: &Checkpoint) -> Result<Vec<(WorkspacePath, SkipReason)>, StoreError> {
+        if of.skipped == 0 {
+            return Ok(Vec::new());
+        }
+        match diff::skipped(&self.store, &of.root.tree) {
+            // What is damaged is told by whoever needs it.
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(Vec::new()),
+            found => Ok(found?.into_iter().filter(|(_, reason)| *reason == SkipReason::Budget).collect()),
+        }
+    }
+
     /// How the workspace stands: its store, its newest checkpoint and what changed since.
     pub fn status(&self) -> Result<Status, DiffError> {
         let head = self.store.head(self.record.line)?;
@@ -76,7 +88,13 @@ impl Workspace {
                 let from = head.as_ref().map(|h| h.checkpoint.root);
                 let changes = diff::root_changes(&trees, from.as_ref(), Some(&now.root))?;
                 let unread_rules = self.unread_rules(&now.folder, now.index.as_ref());
-                (changes, now.skipped, unread_rules, now.index.or_else(|| self.store.index()))
+                let mut skipped = now.skipped;
+                if let Some(head) = &head {
+                    skipped.extend(self.over_budget_at(&head.checkpoint)?);
+                    skipped.sort();
+                    skipped.dedup_by(|a, b| a.0 == b.0);
+                }
+                (changes, skipped, unread_rules, now.index.or_else(|| self.store.index()))
             }
             Err(CaptureError::Missing(_)) => Default::default(),
             Err(error) => return Err(error.into()),

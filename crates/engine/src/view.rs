@@ -351,6 +351,19 @@ pub struct Recovered {
     /// checkpoint of the state before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damaged: Option<CheckpointId>,
+    /// What it put beside files and could not remove yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<LeftoverView>,
+}
+
+/// Something of an operation's own that the system did not let it remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftoverView {
+    /// From the workspace's root; absolute where it is outside the workspace.
+    #[serde(flatten)]
+    pub path: PathView,
+    /// What the system said, or why it is kept.
+    pub why: String,
 }
 
 /// Checkpoints, newest first.
@@ -387,7 +400,7 @@ pub struct Status {
     pub files: Vec<FileChange>,
     /// The same, counted.
     pub changes: Counts,
-    /// What a capture would leave out now.
+    /// What a capture would leave out now, and what the newest checkpoint left out for want of room in the budget.
     pub skipped: Vec<SkippedView>,
     /// Ignore files that have no say, because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

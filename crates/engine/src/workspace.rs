@@ -140,6 +140,8 @@ pub struct Workspace {
     pub(crate) path: PathBuf,
     pub(crate) progress: Arc<Progress>,
     pub(crate) recovered: Vec<view::Recovered>,
+    /// Why an operation that was cut off could not be ended when this was opened.
+    unended: Option<RecoverError>,
     pub(crate) listeners: Listeners,
 }
 
@@ -163,7 +165,13 @@ impl Engine {
         let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
         let mut workspace = self.load(&known.id, path)?;
         workspace.follow_move()?;
-        workspace.recover_pending()?;
+        match workspace.recover_pending() {
+            // Whoever only reads need not wait for it; whoever writes tries again, and is told.
+            Err(error @ (RecoverError::Refused { .. } | RecoverError::Capture { .. })) => {
+                workspace.unended = Some(error);
+            }
+            recovered => recovered?,
+        }
         Ok(workspace)
     }
 
@@ -261,6 +269,7 @@ impl Engine {
             path,
             progress: Arc::default(),
             recovered: Vec::new(),
+            unended: None,
             listeners: self.listeners.clone(),
         };
         // A home that cannot be written takes no capture either, and is no reason not to read.
@@ -293,6 +302,11 @@ impl Workspace {
     /// What opening it had to end or take back.
     pub fn recovered(&self) -> &[view::Recovered] {
         &self.recovered
+    }
+
+    /// Why an operation that was cut off still waits. Nothing is captured or changed until it has its end.
+    pub fn unended(&self) -> Option<&RecoverError> {
+        self.unended.as_ref()
     }
 
     /// The line of the folder that is captured here now: checkpoints of another line are another folder's, or imported.

@@ -80,7 +80,7 @@ fn a_file_that_appears_in_a_folder_on_its_way_out_is_kept_and_named() {
     let (world, id) = after_the_agent();
     let late = world.path("new/late");
     let outcome = rewind(&world, &id, SWAP, move || std::fs::write(late, "theirs").unwrap()).unwrap();
-    assert_eq!(names(&outcome.rescued), ["new"]);
+    assert_eq!(names(&outcome.rescued), ["new/late"]);
     assert!(!world.path("new").exists());
     assert_eq!(before(&world, &outcome, "new/late"), Some(b"theirs".to_vec()));
 }

@@ -9,7 +9,7 @@ use piton_engine::model::event::Event;
 use piton_engine::model::{Owner, SkipReason, WorkspacePath};
 use piton_engine::view::{PathView, SkippedView};
 use piton_engine::{
-    BlameOptions, CaptureError, CaptureOptions, ChangesOptions, InitOptions, LogOptions, MINIMUM_BUDGET,
+    BlameOptions, CaptureError, CaptureOptions, ChangesOptions, DiffOptions, InitOptions, LogOptions, MINIMUM_BUDGET,
     OperationError, RewindOptions, StoreError,
 };
 use piton_host::fail;
@@ -227,4 +227,35 @@ fn what_an_agent_says_counts_towards_the_budget_and_never_takes_more() {
     assert_eq!(std::fs::read(world.path("f")).unwrap(), b"2");
     assert!(size_of(world.open().store_folder()) <= MINIMUM_BUDGET);
     world.assert_sound();
+}
+
+/// A redo's plan is made from all that is there, and what it works out on the way names what there is no room for: none of
+/// that may get into the store without what it names.
+#[test]
+fn no_checkpoint_names_what_there_was_no_room_for() {
+    let (world, id) = full();
+    for _ in 0..3 {
+        world.open().rewind_now(&id, &of_paths(&["src"])).unwrap();
+        let shown = world.open().show(newest(&world, 0).as_str()).unwrap().checkpoint;
+        assert_eq!(over_budget(&shown.skipped), ["dir", "f", "large", "new"]);
+        world.redo();
+        world.assert_sound();
+    }
+    let last = newest(&world, 0);
+    world.remove("large");
+    let outcome = world.open().rewind_now(&last, &RewindOptions::default()).unwrap();
+    assert!(over_budget(&outcome.skipped).contains(&"large"));
+    world.assert_sound();
+}
+
+#[test]
+fn what_an_operation_left_out_for_want_of_room_is_never_called_equal() {
+    let (world, id) = full();
+    let outcome = world.open().rewind_now(&id, &of_paths(&SOME)).unwrap();
+    assert_eq!(over_budget(&outcome.skipped), ["dir", "large"]);
+    world.remove("large");
+    let status = world.open().status().unwrap();
+    assert_eq!(over_budget(&status.skipped), ["dir", "large"]);
+    let diff = world.open().diff(&DiffOptions { names_only: true, ..DiffOptions::default() }).unwrap();
+    assert_eq!(over_budget(&diff.not_compared), ["dir", "large"]);
 }

@@ -215,3 +215,17 @@ fn assert_old_or_new(world: &World, when: &str, old: &Snapshot, new: &Snapshot) 
         now.differences(new).join("\n")
     );
 }
+
+/// Without safe renames a file that is replaced is away for an instant; what keeps the new one from being linked to its
+/// place must not keep the old one from coming back.
+#[test]
+fn a_refused_hard_link_keeps_no_file_away_from_its_place() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    world.write("f", "2");
+    let outcome = refusing(&[Call::Exchange, Call::RenameToNew, Call::LinkDenied], || world.rewind(&id));
+    assert!(outcome.verified);
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+    assert_eq!(world.snapshot().len(), 1);
+}

@@ -5,10 +5,15 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 
-use piton_engine::{OperationError, RewindOptions};
+use piton_engine::model::SkipReason;
+use piton_engine::model::diff::Counts;
+use piton_engine::view::OperationOutcome;
+use piton_engine::{OperationError, RewindOptions, Settle};
 use piton_host::fail;
+use piton_host::sys::{Call, refusing};
 use piton_testkit::{Mounted, World, as_ordinary_user, is_root};
 
 const NOBODY: u32 = 65_534;
@@ -214,7 +219,7 @@ fn assert_refused_and_put_back(world: &World, target: &str, path: &str, why: &st
     let before = world.snapshot();
     as_ordinary_user(|| {
         let error = rewind_error(world, target);
-        let clear = |reason: &str| reason.contains(&format!("`{path}`")) && reason.contains(why);
+        let clear = |reason: &str| reason.contains(&format!("`{path}")) && reason.contains(why);
         assert!(
             matches!(&error, OperationError::RolledBack { reason, full_disk: false, .. } if clear(reason)),
             "{error}"
@@ -300,7 +305,7 @@ fn a_folder_to_delete_in_which_a_disk_is_mounted_ends_the_rewind_with_the_old_tr
     world.write("new/disk/f", "2");
     let before = world.snapshot();
     let error = rewind_error(&world, &id);
-    let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("`new`"));
+    let is_clear = matches!(&error, OperationError::RolledBack { reason, .. } if reason.contains("`new/disk`"));
     assert!(is_clear, "{error}");
     world.assert_is(&before);
     drop(disk);
@@ -341,4 +346,174 @@ fn what_could_not_be_read_is_looked_at_again_though_nothing_about_it_changed() {
     std::fs::remove_file(world.path("conf")).unwrap();
     world.rewind(&id);
     assert_eq!(std::fs::read_to_string(world.path("conf")).unwrap(), "precious");
+}
+
+/// A folder like `/tmp`, in which somebody else has a file: only whoever owns that file may remove it.
+#[test]
+fn somebody_elses_file_in_a_sticky_folder_to_delete_ends_the_rewind_with_the_old_tree() {
+    if !is_root() {
+        piton_testkit::not_run("a rewind over another user's file in a sticky folder", "only root can make one");
+        return;
+    }
+    let (_base, world) = world_of_nobody();
+    let id = as_ordinary_user(|| world.write("f", "1").capture());
+    as_ordinary_user(|| world.folder("d"));
+    world.folder("d/tmp").mode("d/tmp", 0o1777).write("d/tmp/theirs", "root");
+    assert_refused_and_put_back(&world, &id, "d/tmp/theirs", "not permitted");
+}
+
+/// A staged file has the bits that it shall have, and these may keep its owner from reading it: it is piton's own all the
+/// same, and must not stay beside the user's files.
+#[test]
+fn what_was_staged_goes_again_though_its_bits_keep_its_owner_from_reading_it() {
+    if !is_root() {
+        piton_testkit::not_run(
+            "a refused rewind with a staged file that its owner may not read",
+            "only root can make one",
+        );
+        return;
+    }
+    let (_base, world) = world_of_nobody();
+    world.write("g", "g").mode("g", 0o044).folder("s").mode("s", 0o1777).write("s/x", "1");
+    let id = as_ordinary_user(|| world.capture());
+    as_ordinary_user(|| world.remove("g"));
+    world.write("s/x", "2");
+    assert_refused_and_put_back(&world, &id, "s/x", "not permitted");
+}
+
+/// A folder that is the user's own, with what root puts into it.
+fn world_of_nobody() -> (tempfile::TempDir, World) {
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |_| {});
+    for path in [base.path().to_owned(), world.ws()] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    (base, world)
+}
+
+/// Filesystems in user space, and on a network, keep what is removed while a program has it open, under a name of
+/// their own: the folder cannot go before that.
+#[test]
+fn what_cannot_be_removed_at_the_end_is_named_left_out_of_captures_and_goes_later() {
+    let world = World::new();
+    let id = world.write("f", "1").capture();
+    world.write("n/open", "n").write("n/sub/closed", "n");
+    let before = world.snapshot();
+    let handle = std::fs::File::open(world.path("n")).unwrap();
+    let here = move || std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap();
+    let kept = move || std::fs::write(here().join(".fuse_hidden0001"), "n").unwrap();
+    let outcome = fail::when(2, "apply:remove", kept, || world.rewind(&id));
+    assert!(outcome.verified && outcome.rescued.is_empty());
+    let [left] = &outcome.leftovers[..] else { panic!("{:?}", outcome.leftovers) };
+    assert!(left.path.path.ends_with("/.fuse_hidden0001"), "{left:?}");
+    // The operation is done, nothing waits, and no capture takes what is left for the user's.
+    let (name, _) = left.path.path.split_once('/').unwrap();
+    assert!(world.open().recovered().is_empty() && world.path(name).exists());
+    assert!(world.open().status().unwrap().files.is_empty());
+    assert_eq!(world.captured().checkpoint.checkpoint.changes, Counts::default());
+    assert!(world.path(name).exists());
+    // The program closes it.
+    std::fs::remove_file(world.path(&left.path.path)).unwrap();
+    world.capture();
+    assert!(!world.path(name).exists());
+    world.redo();
+    world.assert_is(&before);
+    world.assert_sound();
+}
+
+/// What somebody makes of a leftover is the user's: it is captured, and never removed as piton's own.
+#[test]
+fn what_somebody_wrote_into_a_leftover_is_captured_and_stays() {
+    let world = World::new();
+    let id = world.write("f", "1").capture();
+    world.write("n/open", "n");
+    let handle = std::fs::File::open(world.path("n")).unwrap();
+    let here = move || std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap();
+    let kept = move || std::fs::write(here().join(".fuse_hidden0001"), "n").unwrap();
+    let outcome = fail::when(2, "apply:remove", kept, || world.rewind(&id));
+    let (name, _) = outcome.leftovers[0].path.path.split_once('/').unwrap();
+    world.write(format!("{name}/mine"), "mine");
+    assert!(world.captured().checkpoint.checkpoint.changes.created > 0);
+    assert_eq!(std::fs::read(world.path(format!("{name}/mine"))).unwrap(), b"mine");
+}
+
+fn not_done(outcome: &OperationOutcome) -> Vec<(&str, SkipReason)> {
+    outcome.not_done.iter().map(|one| (&one.path.path[..], one.reason)).collect()
+}
+
+/// The kernel takes the bit off a folder whose group is not one of the user's, and says nothing.
+#[test]
+fn bits_of_a_folder_that_the_system_does_not_take_are_not_called_restored() {
+    if !is_root() {
+        piton_testkit::not_run("a folder's set-group bit that its owner may not set", "only root can make one");
+        return;
+    }
+    let (_base, world) = world_of_nobody();
+    as_ordinary_user(|| world.write("d/f", "1"));
+    std::os::unix::fs::chown(world.path("d"), None, Some(12_345)).unwrap();
+    world.mode("d", 0o2755);
+    as_ordinary_user(|| {
+        let id = world.capture();
+        world.mode("d", 0o755);
+        for content in ["2", "3"] {
+            world.write("d/f", content);
+            let outcome = world.rewind(&id);
+            assert_eq!(not_done(&outcome), [("d", SkipReason::Refused)]);
+            assert!(!outcome.verified);
+            assert_eq!(outcome.restored.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["d/f"]);
+            assert_eq!(world.snapshot().bytes("d/f"), Some(&b"1"[..]));
+        }
+    });
+}
+
+/// On some filesystems permission bits are those that a file is made with.
+#[test]
+fn a_rewind_works_where_bits_cannot_be_set_and_names_what_got_others() {
+    let world = World::new();
+    world.write("f", "1").write("tool", "1").mode("tool", 0o755).write("shared", "1").mode("shared", 0o666);
+    world.write("dir/f", "1");
+    let id = world.capture();
+    let before = world.snapshot();
+    world.write("f", "2").write("tool", "2").write("shared", "2").remove("dir");
+    let outcome = refusing(&[Call::SetMode], || world.rewind(&id));
+    assert!(outcome.changed_again.is_empty(), "{outcome:?}");
+    assert_eq!(not_done(&outcome), [("shared", SkipReason::Refused)]);
+    assert_eq!(world.snapshot().bytes("shared"), Some(&b"1"[..]));
+    world.mode("shared", 0o666);
+    world.assert_is(&before);
+}
+
+#[test]
+fn what_the_system_refuses_does_not_keep_the_rest_from_being_restored_in_part() {
+    piton_testkit::needs_mounts!();
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |_| {});
+    if is_root() {
+        for path in [base.path().to_owned(), world.ws()] {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    as_ordinary_user(|| world.write("src", "1").write("logs/app", "1").write("logs/old", "1").write("z/bits", "1"));
+    let id = as_ordinary_user(|| world.capture());
+    as_ordinary_user(|| {
+        world.write("src", "2").write("logs/app", "2").write("logs/new", "2").remove("logs/old");
+        world.mode("z", 0o700).write("made/f", "2");
+    });
+    let mounts = [Mounted::read_only(&world.path("logs")), Mounted::read_only(&world.path("z"))];
+    let refused = as_ordinary_user(|| rewind_error(&world, &id));
+    assert!(matches!(&refused, OperationError::RolledBack { refused, .. } if !refused.is_empty()), "{refused}");
+    let partial = RewindOptions { settle: Settle { partial: true, ..Settle::default() }, ..RewindOptions::default() };
+    let outcome = as_ordinary_user(|| world.open().rewind_now(&id, &partial).unwrap());
+    let left = ["logs/app", "logs/new", "logs/old", "z"].map(|path| (path, SkipReason::Refused));
+    assert_eq!(not_done(&outcome), left);
+    assert!(!outcome.verified && outcome.leftovers.is_empty());
+    let now = world.snapshot();
+    assert_eq!((now.bytes("src"), now.bytes("logs/app")), (Some(&b"1"[..]), Some(&b"2"[..])));
+    assert!(!world.path("made").exists());
+    drop(mounts);
+    as_ordinary_user(|| {
+        assert!(world.rewind(&id).verified);
+        world.assert_sound();
+    });
+    assert_eq!(world.snapshot().bytes("logs/old"), Some(&b"1"[..]));
 }

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs::{File, FileTimes};
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use piton_engine::{CaptureOptions, Clock, OperationError, RewindOptions, SystemClock, TargetError};
+use piton_host::fail;
 use piton_testkit::World;
 
 /// Long enough for files to be older than a capture, so that the cache is trusted.
@@ -295,6 +298,90 @@ fn many_that_make_a_folder_known_at_once_make_one_workspace() {
         });
         assert_eq!(world.engine.workspaces().len(), 1);
         assert_eq!(world.open().log(Default::default()).unwrap().total, 4);
+        world.assert_sound();
+    }
+}
+
+/// A shell that stands in a folder writes there also when the folder is on its way out. What it writes after the check is
+/// not captured yet, and must not go with the rest.
+#[test]
+fn what_is_written_into_a_folder_on_its_way_out_is_kept_and_told() {
+    for (nth, point) in [(1, "apply:sync-swapped"), (1, "apply:clear"), (1, "apply:remove"), (2, "apply:remove")] {
+        let world = World::new();
+        world.write("f", "1");
+        let id = world.capture();
+        world.write("n/n", "n").write("n/sub/edited", "old").write("n/sub/replaced", "old").write("f", "2");
+        settle();
+        let handle = File::open(world.path("n")).unwrap();
+        let happen = move || {
+            // Wherever the folder is by now.
+            let here = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap();
+            std::fs::write(here.join("report"), "precious").unwrap();
+            std::fs::write(here.join("sub/report"), "precious").unwrap();
+            overwrite(&here.join("sub/edited"), b"new");
+            std::fs::write(here.join("new"), "new").unwrap();
+            std::fs::rename(here.join("new"), here.join("sub/replaced")).unwrap();
+        };
+        let outcome = fail::when(nth, point, happen, || world.rewind(&id));
+        let rescued: Vec<_> = outcome.rescued.iter().map(|path| &path.path[..]).collect();
+        assert_eq!(rescued, ["n/report", "n/sub/edited", "n/sub/replaced", "n/sub/report"], "at {point} {nth}");
+        assert!(outcome.verified && outcome.leftovers.is_empty());
+        assert_eq!(world.snapshot().len(), 1, "at {point} {nth}");
+        world.redo();
+        let now = world.snapshot();
+        for (path, bytes) in [("n/report", &b"precious"[..]), ("n/sub/report", b"precious"), ("n/n", b"n"), ("f", b"2")]
+        {
+            assert_eq!(now.bytes(path), Some(bytes), "at {point} {nth}: {path}");
+        }
+        for path in ["n/sub/edited", "n/sub/replaced"] {
+            assert_eq!(now.bytes(path), Some(&b"new"[..]), "at {point} {nth}: {path}");
+        }
+        world.assert_sound();
+    }
+}
+
+/// The same of a file that is replaced: it is read once more where it changed since it was checked.
+#[test]
+fn what_is_written_to_a_file_that_came_out_is_kept_and_told() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    world.write("f", "2");
+    settle();
+    let file = File::options().append(true).open(world.path("f")).unwrap();
+    let happen = move || (&file).write_all(b" and more").unwrap();
+    let outcome = fail::when(1, "apply:sync-swapped", happen, || world.rewind(&id));
+    assert_eq!(outcome.rescued.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["f"]);
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+    world.redo();
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"2 and more"[..]));
+}
+
+/// A crash while a folder is emptied leaves a part of it: all of it was captured, and a redo brings all of it back.
+#[test]
+fn a_crash_while_a_folder_is_emptied_loses_nothing_of_it() {
+    for nth in 1.. {
+        let world = World::new();
+        let id = world.write("f", "1").capture();
+        world.write("n/a/1", "1").write("n/a/2", "2").write("n/b/1", "1").write("n/3", "3");
+        let before = world.snapshot();
+        // The counting begins at the first folder that is emptied.
+        let crashed = Arc::new(AtomicBool::new(false));
+        let happens = crashed.clone();
+        let crash = move || {
+            happens.store(true, Ordering::SeqCst);
+            std::panic::panic_any("crash");
+        };
+        let rewind = || fail::when(nth, "apply:remove", crash, || world.rewind(&id));
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(rewind));
+        if done.is_err() && !crashed.load(Ordering::SeqCst) {
+            assert!(nth > 5, "so few folders");
+            break;
+        }
+        assert!(world.open().recovered().iter().all(|one| one.finished && one.left_alone.is_empty()), "at {nth}");
+        assert_eq!(world.snapshot().len(), 1, "at {nth}");
+        world.redo();
+        world.assert_is(&before);
         world.assert_sound();
     }
 }

@@ -217,8 +217,11 @@ fn a_disk_that_is_not_mounted_any_more_is_never_captured_as_empty() {
     let mut workspace = engine.open(disk.path()).unwrap();
     assert!(matches!(capture(&mut workspace), Err(CaptureError::EmptyOther(_))));
     assert_eq!(workspace.log(Default::default()).unwrap().total, 1);
-    // A rewind that somebody asks for puts the files into what is there.
-    assert!(rewind(&mut workspace, &id).unwrap());
+    // Nor do files get into the folder below, unless somebody says so.
+    let plan = workspace.plan_rewind(&id, &RewindOptions::default()).unwrap();
+    assert!(plan.view().other_folder);
+    assert!(matches!(rewind(&mut workspace, &id), Err(OperationError::OtherFolder(_))));
+    assert!(workspace.rewind_now(&id, &across()).unwrap().verified);
     assert_eq!(std::fs::read(disk.path().join("f")).unwrap(), b"1");
     std::fs::remove_file(disk.path().join("f")).unwrap();
 }
@@ -345,4 +348,32 @@ fn a_folder_means_the_known_workspace_around_it_else_the_repository_else_itself(
     let project = make("user/notes");
     git(&world.base().join("user"), &["init", "-q"]);
     assert_eq!(locate(&project), project);
+}
+
+#[test]
+fn a_refused_rewind_does_not_take_the_folder_that_stands_there_for_the_workspace() {
+    let world = World::new();
+    world.write("f", "1");
+    let id = world.capture();
+    world.write("f", "2");
+    let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    let mut workspace = world.open();
+    assert!(matches!(workspace.carry_out(plan), Err(OperationError::OtherFolder(_))));
+    // Nor one that is gone, and the plan does not hold for nothing.
+    std::fs::remove_dir(world.ws()).unwrap();
+    let plan = {
+        std::fs::rename(world.base().join("kept"), world.ws()).unwrap();
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+        plan
+    };
+    assert!(matches!(workspace.carry_out(plan), Err(OperationError::Stale { .. })));
+    assert!(!world.ws().exists(), "what was made for it goes again");
+    std::fs::rename(world.base().join("kept"), world.ws()).unwrap();
+    assert!(world.captured().checkpoint.checkpoint.changes.modified == 1);
+    assert_eq!(world.open().line(), 1);
+    world.rewind(&id);
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
 }

@@ -19,11 +19,14 @@ use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, Workspac
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use self::entry::{MakeError, make, may_remove, open_old, remove};
+pub use self::entry::Removal;
+pub use self::entry::is_kept_open;
+use self::entry::{Bits, MakeError, make, make_readable, may_remove, open_old, remove};
 pub(crate) use self::moving::move_out;
 use self::moving::{exchange, move_in, settle};
 use crate::fail::point;
 use crate::parallel::in_parallel;
+use crate::read::Signatures;
 use crate::root::Root;
 use crate::rules::{join, parent_of};
 use crate::sys;
@@ -39,11 +42,16 @@ const FEW: usize = 64;
 
 /// The operation that a name belongs to, if it looks like a staged file's.
 pub fn staged_by(name: &[u8]) -> Option<OperationId> {
+    staged_step(name).map(|(operation, _)| operation)
+}
+
+/// The same with the number of the step.
+pub fn staged_step(name: &[u8]) -> Option<(OperationId, usize)> {
     let rest = std::str::from_utf8(name.strip_prefix(STAGED.as_bytes())?).ok()?;
     let (operation, number) = rest.split_once('-')?;
     let number = number.strip_suffix("o").unwrap_or(number);
     let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    operation.parse().ok().filter(|_| digits)
+    Some((operation.parse().ok().filter(|_| digits)?, number.parse().unwrap_or(usize::MAX)))
 }
 
 /// Where staged content comes from. What it writes is verified against its id.
@@ -113,6 +121,47 @@ impl Swapped {
     }
 }
 
+/// The paths that the system did not let an operation change.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// Whether to go on after one, so that all are found before everything is put back.
+    finds_all: bool,
+    paths: Mutex<Vec<WorkspacePath>>,
+}
+
+impl Refusals {
+    /// None yet.
+    pub fn new(finds_all: bool) -> Self {
+        Self { finds_all, ..Self::default() }
+    }
+
+    /// Notes an error that is the system's refusal to change a path, and no trouble with space or the disk.
+    pub fn note<E>(&self, error: &ApplyError<E>) {
+        let ApplyError::Path { path, source } = error else { return };
+        let is_refusal = matches!(
+            Errno::from_io_error(source),
+            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::BUSY | Errno::XDEV | Errno::TXTBSY)
+        );
+        let mut paths = self.paths.lock().unwrap_or_else(|e| e.into_inner());
+        if is_refusal && !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+
+    /// The paths, each once.
+    pub fn paths(&self) -> Vec<WorkspacePath> {
+        self.paths.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// The outer error ends the work at once, the inner one when the others have had their turn.
+    fn gather<T, E>(&self, done: Result<T, ApplyError<E>>) -> Result<Result<T, ApplyError<E>>, ApplyError<E>> {
+        let Err(error) = done else { return Ok(done) };
+        let before = self.paths().len();
+        self.note(&error);
+        if self.finds_all && self.paths().len() > before { Ok(Err(error)) } else { Err(error) }
+    }
+}
+
 impl<'a> Applier<'a> {
     /// The path of a step's own name, beside its path.
     pub fn staged_path(&self, step: usize) -> Vec<u8> {
@@ -140,20 +189,28 @@ impl<'a> Applier<'a> {
         self.folders.iter().for_each(|f| drop(open_folder(self.root, f)));
     }
 
-    /// Gives folders their bits at the end of the operation, or those from before it.
-    pub fn close_folders<E>(&self, to_after: bool) -> Result<(), ApplyError<E>> {
+    /// Gives folders their bits at the end of the operation, or those from before it. Returns the folders whose bits are
+    /// others all the same: a system may take some of them and not say so.
+    pub fn close_folders<E>(&self, to_after: bool) -> Result<Vec<WorkspacePath>, ApplyError<E>> {
+        let mut others = Vec::new();
         // Inner ones first: a folder that loses its bits may not be passed through any more.
-        self.folders.iter().rev().try_for_each(|f| {
-            let mode = if to_after { f.after } else { f.before };
-            point("apply:close-folder").and_then(|()| set_mode(self.root, &f.path, mode)).map_err(at(&f.path))
-        })
+        for folder in self.folders.iter().rev() {
+            let mode = if to_after { folder.after } else { folder.before };
+            let set = point("apply:close-folder").and_then(|()| set_mode(self.root, &folder.path, mode));
+            if set.map_err(at(&folder.path))? != mode {
+                others.push(folder.path.clone());
+            }
+        }
+        others.sort();
+        Ok(others)
     }
 
-    /// Writes everything that is to come beside its place and reads it back. No file of the user's has changed yet.
-    pub fn stage<C: Content>(&self, content: &C) -> Result<(), ApplyError<C::Error>> {
+    /// Writes everything that is to come beside its place and reads it back. No file of the user's has changed yet. Returns
+    /// the steps whose permission bits the filesystem did not take.
+    pub fn stage<C: Content>(&self, content: &C, refusals: &Refusals) -> Result<Vec<usize>, ApplyError<C::Error>> {
         let stage = |parents: &mut Parents<'a>, number: usize| {
             let step = &self.steps[number];
-            let Some(after) = &step.after else { return Ok(()) };
+            let Some(after) = &step.after else { return Ok(Bits::Set) };
             let error = at(&step.path);
             point("apply:stage").map_err(&error)?;
             let (parent, name) = parents.of(&step.path).map_err(&error)?;
@@ -164,13 +221,20 @@ impl<'a> Applier<'a> {
                 MakeError::Content(error) => ApplyError::Content(error),
             })
         };
-        in_parallel(self.steps.len(), || Parents::new(self.root), stage)?;
-        Ok(())
+        let stage = |parents: &mut Parents<'a>, number: usize| refusals.gather(stage(parents, number));
+        let staged = in_parallel(self.steps.len(), || Parents::new(self.root), stage)?;
+        let mut not_taken = Vec::new();
+        for (number, bits) in staged.into_iter().enumerate() {
+            if bits? == Bits::NotTaken {
+                not_taken.push(number);
+            }
+        }
+        Ok(not_taken)
     }
 
     /// Swaps what is staged with what is there, several steps at once: none is beneath another. What goes goes first, for
     /// folders in which `readme` and `README` are one name. Notes those that were swapped, whether or not all are.
-    pub fn swap<E: Send>(&self, swapped: &Swapped) -> Result<(), ApplyError<E>> {
+    pub fn swap<E: Send>(&self, swapped: &Swapped, refusals: &Refusals) -> Result<(), ApplyError<E>> {
         let swap = |parents: &mut Parents<'a>, number: usize| {
             let step = &self.steps[number];
             let error = at(&step.path);
@@ -193,7 +257,8 @@ impl<'a> Applier<'a> {
         let (gone, made): (Vec<usize>, Vec<usize>) =
             (0..self.steps.len()).partition(|number| self.steps[*number].after.is_none());
         for numbers in [gone, made] {
-            in_parallel(numbers.len(), || Parents::new(self.root), |parents, at| swap(parents, numbers[at]))?;
+            let swap = |parents: &mut Parents<'a>, at: usize| refusals.gather(swap(parents, numbers[at]));
+            in_parallel(numbers.len(), || Parents::new(self.root), swap)?.into_iter().collect::<Result<(), _>>()?;
         }
         Ok(())
     }
@@ -326,37 +391,57 @@ impl<'a> Applier<'a> {
     /// Asks whether what came out at a step can be removed, while there is still a way back.
     pub fn check_removable<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
         let path = &self.steps[number].path;
-        let may = self.root.parent(path).and_then(|(parent, _)| may_remove(parent.as_fd(), &self.staged_name(number)));
-        match may {
-            Err(error) if is_absent(&error) => Ok(()),
-            may => may.map_err(at(path)),
+        let parent = match self.root.parent(path) {
+            Err(error) if is_absent(&error) => return Ok(()),
+            parent => parent.map_err(at(path))?.0,
+        };
+        let name = self.staged_name(number);
+        match may_remove(parent.as_fd(), &name) {
+            Err((_, error)) if is_absent(&error) => Ok(()),
+            // Told by the path that it has for the user.
+            Err((kept, source)) => {
+                let kept = kept.get(name.len() + 1..).unwrap_or_default();
+                let whole = WorkspacePath::new(join(path.as_bytes(), kept)).unwrap_or_default();
+                Err(ApplyError::Path { path: if kept.is_empty() { path.clone() } else { whole }, source })
+            }
+            Ok(()) => Ok(()),
         }
     }
 
-    /// Removes what stands at every step's own name. The caller has made sure that it is stored.
-    pub fn clear_all<E: Send>(&self) -> Result<(), ApplyError<E>> {
-        // A folder that ends without its owner's bits lets nothing be removed from it: it is opened once more.
+    /// Opens folders that end without their owner's bits, which let nothing be removed from them; whether there are any.
+    pub fn open_closed<E>(&self) -> Result<bool, ApplyError<E>> {
         let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
         closed.iter().try_for_each(|f| open_folder(self.root, f).map_err(at(&f.path)))?;
-        in_parallel(self.steps.len(), || Parents::new(self.root), |parents, number| self.clear_from(parents, number))?;
-        if !closed.is_empty() {
-            self.close_folders(true)?;
-            self.sync_swapped()?;
+        Ok(!closed.is_empty())
+    }
+
+    /// Removes what stands at the steps' own names and was read there; the caller has made sure that it is stored. Nothing
+    /// is removed where nothing was read. Returns what stays, step by step.
+    pub fn clear_all<E: Send>(&self, read: &[Option<Signatures>]) -> Result<Vec<(usize, Removal)>, ApplyError<E>> {
+        let clear = |parents: &mut Parents<'_>, number: usize| {
+            point("apply:clear").map_err(at(&self.steps[number].path))?;
+            match &read[number] {
+                Some(read) => self.clear(parents, number, read),
+                None => Ok(Removal::Gone),
+            }
+        };
+        let removed = in_parallel(self.steps.len(), || Parents::new(self.root), clear)?;
+        Ok(removed.into_iter().enumerate().filter(|(_, removal)| !matches!(removal, Removal::Gone)).collect())
+    }
+
+    /// Lets the user read what stands at a step's own name, as far as only the bits of the user's own files are in the way:
+    /// it is about to go, so that they do not matter any more.
+    pub fn make_readable(&self, number: usize) {
+        if let Ok((parent, _)) = self.root.parent(&self.steps[number].path) {
+            make_readable(parent.as_fd(), &self.staged_name(number));
         }
-        Ok(())
     }
 
-    /// Removes what stands at a step's own name. The caller has made sure that it is stored.
-    pub fn clear<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
-        self.clear_from(&mut Parents::new(self.root), number)
-    }
-
-    fn clear_from<E>(&self, parents: &mut Parents<'_>, number: usize) -> Result<(), ApplyError<E>> {
+    fn clear<E>(&self, parents: &mut Parents<'_>, number: usize, read: &Signatures) -> Result<Removal, ApplyError<E>> {
         let path = &self.steps[number].path;
-        point("apply:clear").map_err(at(path))?;
         match parents.of(path) {
-            Ok((parent, _)) => remove(parent, &self.staged_name(number)).map_err(at(path)),
-            Err(error) if is_absent(&error) => Ok(()),
+            Ok((parent, _)) => Ok(remove(parent, &self.staged_name(number), Some(read))),
+            Err(error) if is_absent(&error) => Ok(Removal::Gone),
             Err(error) => Err(error).map_err(at(path)),
         }
     }
@@ -381,20 +466,21 @@ pub fn mode_of(root: &Root, path: &WorkspacePath) -> io::Result<u16> {
     Ok((handle_on(root, path)?.1.st_mode & 0o7777) as u16)
 }
 
-/// Sets the permission bits of a folder or a file.
-fn set_mode(root: &Root, path: &WorkspacePath, mode: u16) -> io::Result<()> {
+/// Sets the permission bits of a folder or a file; returns those that it has then.
+fn set_mode(root: &Root, path: &WorkspacePath, mode: u16) -> io::Result<u16> {
     let (handle, stat) = handle_on(root, path)?;
     if (stat.st_mode & 0o7777) as u16 == mode {
-        return Ok(());
+        return Ok(mode);
     }
-    Ok(sys::set_mode(handle.as_fd(), mode)?)
+    sys::set_mode(handle.as_fd(), mode)?;
+    Ok((fstat(&handle)?.st_mode & 0o7777) as u16)
 }
 
 /// Gives a folder the bits that it needs while its entries are swapped. Nothing is swapped in a file.
 fn open_folder(root: &Root, folder: &FolderMode) -> io::Result<()> {
     let (_, stat) = handle_on(root, &folder.path)?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => set_mode(root, &folder.path, folder.open()),
+        FileType::Directory => set_mode(root, &folder.path, folder.open()).map(drop),
         _ => Ok(()),
     }
 }
@@ -471,11 +557,30 @@ impl Drop for Reopened<'_> {
     }
 }
 
+/// A folder that was made for a root that was not there. It goes again when this is dropped, unless it is kept or
+/// something is in it.
+#[derive(Debug)]
+pub struct MadeRoot(Option<PathBuf>);
+
+impl MadeRoot {
+    /// Leaves the folder where it is.
+    pub fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for MadeRoot {
+    fn drop(&mut self) {
+        self.0.take().map(std::fs::remove_dir);
+    }
+}
+
 /// Makes a folder for a root that is not there, with all above it.
-pub fn make_root(path: &std::path::Path, mode: u16) -> io::Result<()> {
+pub fn make_root(path: &std::path::Path, mode: u16) -> io::Result<MadeRoot> {
     std::fs::create_dir_all(path)?;
+    let made = MadeRoot(Some(path.to_owned()));
     rustix::fs::chmod(path, Mode::from_raw_mode(u32::from(mode)))?;
-    Ok(())
+    Ok(made)
 }
 
 /// The canonical form of a path, which may end in names that do not exist (yet, or any more).
@@ -637,7 +742,7 @@ mod tests {
         std::fs::remove_file(here(301)).unwrap();
 
         let swapped = Swapped::default();
-        let refused = applier.swap::<()>(&swapped);
+        let refused = applier.swap::<()>(&swapped, &Refusals::default());
         assert!(matches!(refused, Err(ApplyError::Stale { path }) if path == steps[301].path));
         let read = |path: PathBuf| std::fs::read_to_string(path).ok();
         let new = |number: usize| (!goes(number)).then(|| "new".to_owned());

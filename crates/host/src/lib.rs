@@ -26,13 +26,13 @@ pub mod sys;
 pub mod trash;
 mod walk;
 
-pub use apply::{STAGED, canonical, staged_by, written_by_name};
+pub use apply::{STAGED, canonical, staged_by, staged_step, written_by_name};
 pub use clock::{Clock, SystemClock};
 pub use index::Index;
 pub use lock::Lock;
 pub use parallel::in_parallel;
 pub use probe::{Abilities, probe};
-pub use read::{Sink, empty_tree, read_entry};
+pub use read::{Signatures, Sink, empty_tree, read_entry, read_entry_signed};
 pub use root::Root;
 pub use rules::{RuleOptions, UnreadRules, left_out, unread_rules};
 pub use scan::{

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::root::Root;
@@ -18,6 +18,8 @@ pub struct Abilities {
     pub rename_to_new: bool,
     /// A file can have two names.
     pub link: bool,
+    /// Permission bits can be set.
+    pub set_mode: bool,
 }
 
 /// In the workspace's own folder: another one may be on another filesystem.
@@ -48,7 +50,13 @@ fn try_out(folder: BorrowedFd<'_>) -> io::Result<Abilities> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
     }
+    let file = openat(folder, "a", OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let is_set = |mode: u32| {
+        sys::set_open_mode(&file, mode).is_ok() && fstat(&file).is_ok_and(|stat| stat.st_mode & 0o7777 == mode)
+    };
+    let set_mode = is_set(0o640) && is_set(0o600);
     Ok(Abilities {
+        set_mode,
         exchange: sys::exchange(folder, b"a", b"b").is_ok(),
         rename_to_new: sys::rename_to_new(folder, "a", folder, "c").is_ok(),
         link: sys::link(folder, "b", folder, "d").is_ok(),
@@ -74,12 +82,13 @@ mod tests {
     fn what_a_filesystem_refuses_is_found_and_nothing_is_left() {
         let scratch = tempfile::tempdir().unwrap();
         let root = Root::open(scratch.path()).unwrap();
-        let all = Abilities { exchange: true, rename_to_new: true, link: true };
+        let all = Abilities { exchange: true, rename_to_new: true, link: true, set_mode: true };
         assert_eq!(probe(&root).unwrap(), all);
         let found = refusing(&[Call::Exchange], || probe(&root).unwrap());
         assert_eq!(found, Abilities { exchange: false, ..all });
         let found = refusing(&[Call::RenameToNew, Call::Link], || probe(&root).unwrap());
-        assert_eq!(found, Abilities { exchange: true, rename_to_new: false, link: false });
+        assert_eq!(found, Abilities { rename_to_new: false, link: false, ..all });
+        assert_eq!(refusing(&[Call::SetMode], || probe(&root).unwrap()), Abilities { set_mode: false, ..all });
         // A probe that was killed.
         std::fs::create_dir(scratch.path().join(FOLDER)).unwrap();
         std::fs::write(scratch.path().join(FOLDER).join("a"), "").unwrap();

@@ -1,5 +1,6 @@
 //! Reading one file, or one path with all that it holds, and handing the bytes on.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::time::Instant;
@@ -158,34 +159,110 @@ fn failure(error: &io::Error) -> Reading {
     }
 }
 
+/// What all that was read of an entry looked like then, so that it can be told without reading it again whether somebody
+/// wrote to it since.
+#[derive(Debug, Default)]
+pub struct Signatures {
+    /// The entry itself.
+    top: Option<Signed>,
+    /// What is in it, by the path from there on.
+    below: HashMap<Vec<u8>, Signed>,
+}
+
+#[derive(Debug)]
+enum Signed {
+    Folder,
+    /// A file or a symlink.
+    Leaf(Signature),
+}
+
+impl Signatures {
+    /// Whether a folder was read at a path, which is empty for the entry itself.
+    pub(crate) fn has_folder(&self, path: &[u8]) -> bool {
+        matches!(self.at(path), Some(Signed::Folder))
+    }
+
+    /// Whether what stands at a path now is the file or the symlink that was read there.
+    pub(crate) fn has_leaf(&self, path: &[u8], now: &Signature) -> bool {
+        let Some(Signed::Leaf(read)) = self.at(path) else { return false };
+        let is_alike = (read.size, read.mtime, read.mode) == (now.size, now.mtime, now.mode);
+        // A file whose other name went has another ctime, and some filesystems give a file a new inode number every now
+        // and then; a file that took its place differs in both.
+        is_alike && (read.ctime == now.ctime || read.inode == now.inode)
+    }
+
+    /// Forgets what was read under some names, so that it is not removed.
+    pub fn forget(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
+        self.below.retain(|path, _| !is_meant(name_of(path)));
+    }
+
+    fn at(&self, path: &[u8]) -> Option<&Signed> {
+        if path.is_empty() { self.top.as_ref() } else { self.below.get(path) }
+    }
+
+    fn note(&mut self, path: &[u8], signed: Signed) {
+        match path {
+            [] => self.top = Some(signed),
+            path => drop(self.below.insert(path.to_vec(), signed)),
+        }
+    }
+}
+
 /// What stands at a path, all of it read, whatever the rules say; `None` where nothing does.
 ///
 /// For checking what an operation put in or took out. The path may be one that no tree could hold, such as a staged
 /// file's. What may not be read comes back as skipped.
 pub fn read_entry<S: Sink>(root: &Root, path: &[u8], sink: &S) -> Result<io::Result<Option<Entry>>, S::Error> {
+    read_whole(root, path, sink, None)
+}
+
+/// The same, with the signatures of all that was read whole. What changed while it was read has none.
+pub fn read_entry_signed<S: Sink>(
+    root: &Root,
+    path: &[u8],
+    sink: &S,
+) -> Result<io::Result<(Option<Entry>, Signatures)>, S::Error> {
+    let mut signatures = Signatures::default();
+    let read = read_whole(root, path, sink, Some(&mut signatures))?;
+    Ok(read.map(|entry| (entry, signatures)))
+}
+
+fn read_whole<S: Sink>(
+    root: &Root,
+    path: &[u8],
+    sink: &S,
+    mut signatures: Option<&mut Signatures>,
+) -> Result<io::Result<Option<Entry>>, S::Error> {
     /// A folder that is being read.
     struct Open {
         /// Its name in the one above it; none at the top.
         name: Option<EntryName>,
         path_length: usize,
         mode: u16,
-        left: std::vec::IntoIter<Vec<u8>>,
+        left: std::vec::IntoIter<(Vec<u8>, FileType)>,
         tree: Tree,
     }
     let mut buffer = Vec::new();
     let mut at = path.to_vec();
     let mut name = None;
+    let mut kind = FileType::Unknown;
     // The folders on the way, none of them held open: a tree may be deeper than there are handles, or stack.
     let mut open: Vec<Open> = Vec::new();
     loop {
-        let mut found = match look(root, &at, sink, &mut buffer)? {
-            Ok(Look::Folder { mode, names }) => {
+        let (looked, signed) = match look(root, &at, kind, sink, &mut buffer)? {
+            Ok(looked) => looked,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let (Some(signatures), Some(signed)) = (&mut signatures, signed) {
+            signatures.note(at.get(path.len() + 1..).unwrap_or_default(), signed);
+        }
+        let mut found = match looked {
+            Look::Folder { mode, names } => {
                 let left = names.into_iter();
                 open.push(Open { name: name.take(), path_length: at.len(), mode, left, tree: Tree::default() });
                 None
             }
-            Ok(Look::Entry(entry)) => Some((name.take(), entry)),
-            Err(error) => return Ok(Err(error)),
+            Look::Entry(entry) => Some((name.take(), entry)),
         };
         // What was found goes into the folder above it, which may be whole with it.
         loop {
@@ -193,18 +270,18 @@ pub fn read_entry<S: Sink>(root: &Root, path: &[u8], sink: &S) -> Result<io::Res
             if let Some((Some(name), entry)) = found.take() {
                 folder.tree.set(name, entry);
             }
-            match folder.left.next().map(EntryName::new) {
-                Some(Ok(next)) => {
+            match folder.left.next().map(|(name, kind)| (EntryName::new(name), kind)) {
+                Some((Ok(next), next_kind)) => {
                     at.truncate(folder.path_length);
                     if !at.is_empty() {
                         at.push(b'/');
                     }
                     at.extend_from_slice(next.as_bytes());
-                    name = Some(next);
+                    (name, kind) = (Some(next), next_kind);
                     break;
                 }
                 // A name that no tree can hold.
-                Some(Err(_)) => folder.tree.has_git = true,
+                Some((Err(_), _)) => folder.tree.has_git = true,
                 None => {
                     let Some(Open { name, mode, tree, .. }) = open.pop() else { continue };
                     let encoded = tree.encode();
@@ -221,14 +298,31 @@ pub fn read_entry<S: Sink>(root: &Root, path: &[u8], sink: &S) -> Result<io::Res
 /// What stands at a path.
 enum Look {
     /// A folder, with the names in it.
-    Folder { mode: u16, names: Vec<Vec<u8>> },
+    Folder { mode: u16, names: Vec<(Vec<u8>, FileType)> },
     /// Something else, read whole; or nothing.
     Entry(Option<Entry>),
 }
 
-fn look<S: Sink>(root: &Root, path: &[u8], sink: &S, buffer: &mut Vec<u8>) -> Result<io::Result<Look>, S::Error> {
-    let entry = |entry: Option<Entry>| Ok(Ok(Look::Entry(entry)));
+type Looked<E> = Result<io::Result<(Look, Option<Signed>)>, E>;
+
+/// `kind` is what a listing says of it, which saves a question; unknown where there is none.
+fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mut Vec<u8>) -> Looked<S::Error> {
+    let entry = |entry: Option<Entry>| Ok(Ok((Look::Entry(entry), None)));
     let skipped = |reason| entry(Some(Entry::Skipped { reason }));
+    let file = |reading| match reading {
+        Reading::Read { blob, signature, settled } => {
+            let entry = Entry::File { mode: signature.bits(), size: signature.size, blob };
+            Some((Some(entry), settled.then_some(Signed::Leaf(signature))))
+        }
+        // Without a deadline nothing is late.
+        Reading::Unreadable | Reading::Late => Some((Some(Entry::Skipped { reason: SkipReason::Unreadable }), None)),
+        Reading::Gone => None,
+    };
+    if kind == FileType::RegularFile
+        && let Some((entry, signed)) = file(read_file(root, path, sink, buffer, None)?)
+    {
+        return Ok(Ok((Look::Entry(entry), signed)));
+    }
     let Ok(c_path) = std::ffi::CString::new(path) else { return entry(None) };
     // Only a first look: what is read below is opened beneath the root and through no symlink.
     let stat = match root.peek(&c_path) {
@@ -237,21 +331,20 @@ fn look<S: Sink>(root: &Root, path: &[u8], sink: &S, buffer: &mut Vec<u8>) -> Re
         Err(error) => return Ok(Err(error.into())),
     };
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => match read_file(root, path, sink, buffer, None)? {
-            Reading::Read { blob, signature, .. } => {
-                entry(Some(Entry::File { mode: signature.bits(), size: signature.size, blob }))
-            }
-            // Without a deadline nothing is late.
-            Reading::Unreadable | Reading::Late => skipped(SkipReason::Unreadable),
-            Reading::Gone => entry(None),
-        },
+        FileType::RegularFile => {
+            let (entry, signed) = file(read_file(root, path, sink, buffer, None)?).unwrap_or_default();
+            Ok(Ok((Look::Entry(entry), signed)))
+        }
         FileType::Symlink => match read_link(root, path) {
-            Ok(target) => entry(Some(Entry::Symlink { target })),
+            Ok(target) => {
+                let signed = Signed::Leaf(Signature::of(&stat));
+                Ok(Ok((Look::Entry(Some(Entry::Symlink { target })), Some(signed))))
+            }
             Err(error) if absent(&error) => entry(None),
             Err(error) => Ok(Err(error)),
         },
         FileType::Directory => match list(root, path) {
-            Ok(names) => Ok(Ok(Look::Folder { mode: Signature::of(&stat).bits(), names })),
+            Ok(names) => Ok(Ok((Look::Folder { mode: Signature::of(&stat).bits(), names }, Some(Signed::Folder)))),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => skipped(SkipReason::Unreadable),
             Err(error) if absent(&error) => entry(None),
             Err(error) => Ok(Err(error)),
@@ -269,11 +362,11 @@ fn absent(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
 }
 
-/// The names in a folder, `.` and `..` left out.
-pub(crate) fn list(root: &Root, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+/// The names in a folder with their kinds, as far as the filesystem tells them; `.` and `..` left out.
+fn list(root: &Root, path: &[u8]) -> io::Result<Vec<(Vec<u8>, FileType)>> {
     let fd = root.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut names = Vec::new();
-    sys::list(fd, &mut Vec::new(), |name, _| names.push(name.to_bytes().to_vec()))?;
+    sys::list(fd, &mut Vec::new(), |name, kind| names.push((name.to_bytes().to_vec(), kind)))?;
     Ok(names)
 }
 

@@ -88,6 +88,8 @@ pub enum SkipReason {
     Budget = 13,
     /// What the store has of it is damaged. Only ever in memory: a rewind that leaves it alone says so.
     Damaged = 14,
+    /// The system did not let an operation change it. Only ever in memory, like the one above.
+    Refused = 15,
 }
 
 impl SkipReason {
@@ -130,6 +132,7 @@ impl SkipReason {
             Self::Staged => "being written by piton for another workspace",
             Self::GitName => "named like .git",
             Self::Damaged => "damaged in the store",
+            Self::Refused => "refused by the system",
         }
     }
 

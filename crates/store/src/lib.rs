@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use piton_host::{Index, Lock, clock};
-use piton_model::ObjectId;
+use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 pub use archive::{Archive, ArchiveError, ArchiveTotals, ArchiveWriter, Manifest};
@@ -55,6 +55,18 @@ pub struct GitNote {
     pub tree: ObjectId,
     /// The state, an object.
     pub state: ObjectId,
+}
+
+/// A step's own name at which an operation left something that it could not remove. All of it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Leftover {
+    /// Whose name it is.
+    pub operation: OperationId,
+    /// The step's number.
+    pub step: usize,
+    /// Whether it is a step outside the workspace.
+    #[serde(default)]
+    pub outside: bool,
 }
 
 /// One workspace's memory.
@@ -81,6 +93,7 @@ const LOCK: &str = "lock";
 const PACKS: &str = "packs";
 const INDEX: &str = "index";
 const GIT: &str = "git";
+const LEFTOVERS: &str = "leftovers";
 /// How long the view's log was when a reader last kept it from being folded.
 const STALLED: &str = "log-stalled";
 
@@ -235,6 +248,37 @@ impl Store {
     /// Forgets it.
     pub fn forget_git(&self) {
         let _ = std::fs::remove_file(self.folder.join(GIT));
+    }
+
+    /// What operations that have ended could not remove.
+    pub fn leftovers(&self) -> Vec<Leftover> {
+        let Ok(bytes) = std::fs::read(self.folder.join(LEFTOVERS)) else { return Vec::new() };
+        // Where it is lost, what was left is captured like anything else, and nothing more.
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// Whether an operation that has ended left a step's own name.
+    pub fn is_leftover(&self, operation: &OperationId, step: usize) -> bool {
+        self.leftovers().iter().any(|one| !one.outside && one.step == step && one.operation == *operation)
+    }
+
+    /// Keeps what operations that have ended could not remove. Survives a power cut before the caller records their end.
+    pub fn keep_leftovers(&self, _lock: &Lock, left: &[Leftover]) -> Result<(), StoreError> {
+        let path = self.folder.join(LEFTOVERS);
+        let kept = || -> std::io::Result<()> {
+            if left.is_empty() {
+                return std::fs::remove_file(&path);
+            }
+            let new = path.with_extension("new");
+            std::fs::write(&new, serde_json::to_vec(left)?)?;
+            std::fs::File::open(&new)?.sync_all()?;
+            std::fs::rename(&new, &path)?;
+            std::fs::File::open(&self.folder)?.sync_all()
+        };
+        match kept() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && left.is_empty() => Ok(()),
+            kept => kept.map_err(StoreError::io("cannot write", &path)),
+        }
     }
 
     pub(crate) fn db(&self) -> ReentrantMutexGuard<'_, Connection> {

@@ -19,9 +19,6 @@ use crate::progress::with_progress;
 use crate::words::{changes, grouped, label, plural};
 use crate::{columns, files, patch, skipped};
 
-/// Of what cannot be compared, so many paths are named for each reason.
-const FEW_LEFT_OUT: usize = 5;
-
 /// Show what differs between two checkpoints, or a checkpoint and now
 ///
 /// FROM is the newest checkpoint and TO is now (`@`) unless given. A word that is a target is taken as FROM or TO; the
@@ -94,8 +91,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         }
     })?;
     if !diff.not_compared.is_empty() {
-        let what = skipped::lines(&diff.not_compared, FEW_LEFT_OUT).join("; ");
-        console.say(format!("{} not compared, because left out on one side: {what}", console.talk.paint.warn("note:")));
+        let what = skipped::lines(&diff.not_compared, console.talk.lines(5)).join("; ");
+        console.say(format!("{} not compared, because not captured: {what}", console.talk.paint.warn("note:")));
     } else if diff.files.is_empty() {
         let paint = console.talk.paint;
         let side = |side: &Option<_>| side.as_ref().map_or("now".to_owned(), |checkpoint| label(checkpoint, paint));

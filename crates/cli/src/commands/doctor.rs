@@ -314,6 +314,11 @@ fn check_filesystem(checks: &mut Checks, workspace: &Workspace) {
     const WHAT: &str = "filesystem";
     match workspace.abilities() {
         Ok(None) => {}
+        Ok(Some(Abilities { set_mode: false, .. })) => checks.note(
+            WHAT,
+            "it does not take permission bits, so that a rewind cannot bring them back",
+            "contents come back; a rewind names what got other bits, and ends in 1",
+        ),
         Ok(Some(Abilities { exchange: true, rename_to_new: true, .. })) => {
             checks.ok(WHAT, "a rewind replaces each file in one step");
         }

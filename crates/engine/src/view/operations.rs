@@ -9,8 +9,8 @@ use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, PathView, RunningView,
-    SkippedView, readable,
+    ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, LeftoverView, PathView,
+    RunningView, SkippedView, readable,
 };
 
 /// What a rewind, an undo or a redo would do.
@@ -250,6 +250,9 @@ pub struct OperationOutcome {
     pub changed_again: Vec<PathView>,
     /// Written by another program between the capture and the swap: kept in the checkpoint `operation.before`.
     pub rescued: Vec<PathView>,
+    /// What the operation put beside files and could not remove at its end. The next operation or capture tries again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<LeftoverView>,
     /// Everything was read back and is what was asked for.
     pub verified: bool,
     /// Other workspaces that the target's session worked in.

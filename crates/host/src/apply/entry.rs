@@ -6,12 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use piton_model::{Entry, ObjectId};
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fchmod, fchown, fstat, mkdirat, openat, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, fchmod, fchown, fstat, mkdirat, openat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::{Content, STAGED};
+use super::Content;
 use crate::fail::point;
+use crate::index::Signature;
+use crate::read::Signatures;
 use crate::root::open_beneath;
 use crate::rules::{join, name_of, parent_of};
 use crate::sys;
@@ -34,6 +36,19 @@ impl<E> From<io::Error> for MakeError<E> {
     }
 }
 
+/// Whether what was made has the permission bits that it shall have. Some filesystems take none, or not all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bits {
+    Set,
+    NotTaken,
+}
+
+impl Bits {
+    fn and(self, other: Self) -> Self {
+        if self == Self::Set { other } else { self }
+    }
+}
+
 /// Makes an entry under a new name, with all that it holds; a file takes owner and attributes of the one it will
 /// replace, where permitted.
 pub(super) fn make<C: Content>(
@@ -42,9 +57,10 @@ pub(super) fn make<C: Content>(
     entry: &Entry,
     like: Option<&File>,
     content: &C,
-) -> Result<(), MakeError<C::Error>> {
+) -> Result<Bits, MakeError<C::Error>> {
     let Entry::Folder { mode, tree, .. } = entry else { return make_one(parent, name, entry, like, content) };
-    mkdirat(parent, name, Mode::RWXU)?;
+    let mut bits = Bits::Set;
+    make_folder(parent, name, *mode)?;
     // One folder after the other, each opened anew from the top: however deep the tree is, few handles are open.
     let mut waiting = vec![(name.to_vec(), *mode, *tree)];
     let mut made = Vec::new();
@@ -54,14 +70,14 @@ pub(super) fn make<C: Content>(
         for (name, entry) in content.tree(&tree).map_err(MakeError::Content)?.entries() {
             match entry {
                 Entry::Folder { mode, tree, .. } => {
-                    mkdirat(&folder, name.as_bytes(), Mode::RWXU)?;
+                    make_folder(folder.as_fd(), name.as_bytes(), *mode)?;
                     waiting.push((join(&path, name.as_bytes()), *mode, *tree));
                 }
-                entry => make_one(folder.as_fd(), name.as_bytes(), entry, None, content)?,
+                entry => bits = bits.and(make_one(folder.as_fd(), name.as_bytes(), entry, None, content)?),
             }
         }
         if waiting.len() == before {
-            fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
+            bits = bits.and(set_bits(&folder, mode)?);
         } else {
             made.push((path, mode));
         }
@@ -69,9 +85,25 @@ pub(super) fn make<C: Content>(
     // Inner folders first: one that loses its bits may not be passed through any more.
     for (path, mode) in made.into_iter().rev() {
         let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
+        bits = bits.and(set_bits(&folder, mode)?);
     }
-    Ok(())
+    Ok(bits)
+}
+
+/// Makes a folder that its owner can fill.
+fn make_folder(parent: BorrowedFd<'_>, name: &[u8], mode: u16) -> rustix::io::Result<()> {
+    mkdirat(parent, name, Mode::from_raw_mode(u32::from(mode & 0o777 | 0o700)))
+}
+
+/// Gives what was made its bits, where it has not got them by being made.
+fn set_bits(made: impl AsFd, mode: u16) -> rustix::io::Result<Bits> {
+    let has = |made: BorrowedFd<'_>| Ok::<_, Errno>((fstat(made)?.st_mode & 0o7777) as u16 == mode);
+    if has(made.as_fd())? {
+        return Ok(Bits::Set);
+    }
+    // A filesystem that refuses to set bits keeps those that it gives. The content counts for more, so that it is only told.
+    let is_set = sys::set_open_mode(made.as_fd(), u32::from(mode)).is_ok() && has(made.as_fd())?;
+    Ok(if is_set { Bits::Set } else { Bits::NotTaken })
 }
 
 /// Makes a file or a symlink under a new name.
@@ -81,28 +113,31 @@ fn make_one<C: Content>(
     entry: &Entry,
     like: Option<&File>,
     content: &C,
-) -> Result<(), MakeError<C::Error>> {
+) -> Result<Bits, MakeError<C::Error>> {
     match entry {
         Entry::File { mode, size, blob } => {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(parent, name, flags, Mode::RUSR | Mode::WUSR)?);
+            // With its own bits from the start: on some filesystems they cannot be set later.
+            let bits = Mode::from_raw_mode(u32::from(mode & 0o777));
+            let mut file = File::from(openat(parent, name, flags, bits)?);
             content.write_blob(blob, &mut file).map_err(MakeError::Content)??;
             if let Some(like) = like {
                 resemble(&file, like);
             }
-            fchmod(&file, Mode::from_raw_mode(u32::from(*mode)))?;
+            let bits = set_bits(&file, *mode)?;
             point("apply:staged-file")?;
             file.rewind()?;
             let (read, length) = hash(&mut file, *size)?;
             if read != *blob || length != *size {
                 return Err(MakeError::ReadBack);
             }
+            return Ok(bits);
         }
         Entry::Symlink { target } => symlinkat(&target[..], parent, name)?,
         // Folders are made by the caller, and a plan's `after` never has anything skipped.
         Entry::Folder { .. } | Entry::Skipped { .. } => {}
     }
-    Ok(())
+    Ok(Bits::Set)
 }
 
 fn hash(file: &mut File, size: u64) -> io::Result<(ObjectId, u64)> {
@@ -140,39 +175,153 @@ fn resemble(new: &File, old: &File) {
     sys::copy_attributes(old, new);
 }
 
-/// Removes a name and all that it holds; nothing where nothing is.
-pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    match kind_of(parent, name) {
-        Ok(FileType::Directory) => {}
-        Ok(_) => return Ok(unlinkat(parent, name, AtFlags::empty())?),
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno.into()),
+/// What came of removing something.
+#[derive(Debug)]
+pub enum Removal {
+    /// Nothing stands there any more.
+    Gone,
+    /// Something in it is not as it was read, or was never read: that stays, with the folders that it is in.
+    Unread,
+    /// The system keeps some of it.
+    Refused {
+        /// What it keeps, from the name that was to be removed.
+        path: Vec<u8>,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Removes a name and all that it holds, as far as it still is what was read; all of it where nothing is given.
+///
+/// A program that works in a folder goes on doing so wherever the folder is moved. So each name is compared just before it
+/// goes, in the same pass that lists the folder.
+pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8], read: Option<&Signatures>) -> Removal {
+    let mut removing = Removing { parent, name, read, refused: None, is_unread: false };
+    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => removing.folder(),
+        Ok(stat) => removing.leaf(parent, name, name, &stat),
+        Err(Errno::NOENT) => {}
+        Err(errno) => removing.refuse(name, errno),
     }
-    // Each folder comes twice: to be emptied of files, and once its own folders are gone.
-    let mut waiting = vec![(name.to_vec(), false)];
-    let mut space = Vec::new();
-    let mut above: Option<(Vec<u8>, OwnedFd)> = None;
-    while let Some((path, is_emptied)) = waiting.pop() {
-        if is_emptied {
-            let up = parent_of(&path);
-            // Neighbours share the folder above them.
-            if above.as_ref().is_none_or(|(path, _)| path != up) {
-                above = Some((up.to_vec(), open_beneath(parent, up, sys::HANDLE | OFlags::DIRECTORY)?));
-            }
-            let Some((_, folder)) = &above else { continue };
-            unlinkat(folder, name_of(&path), AtFlags::REMOVEDIR)?;
-            continue;
+    match (removing.is_unread, removing.refused) {
+        (true, _) => Removal::Unread,
+        (false, Some((path, source))) => Removal::Refused { path, source },
+        (false, None) => Removal::Gone,
+    }
+}
+
+/// What removes one name. It goes as far as it can: what may not go must not keep the rest.
+struct Removing<'a> {
+    parent: BorrowedFd<'a>,
+    name: &'a [u8],
+    read: Option<&'a Signatures>,
+    /// The first refusal.
+    refused: Option<(Vec<u8>, io::Error)>,
+    is_unread: bool,
+}
+
+impl Removing<'_> {
+    fn refuse(&mut self, path: &[u8], error: impl Into<io::Error>) {
+        self.refused.get_or_insert((path.to_vec(), error.into()));
+    }
+
+    /// A path's part below the name that is removed.
+    fn below<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+        path.get(self.name.len() + 1..).unwrap_or_default()
+    }
+
+    fn leaf(&mut self, folder: BorrowedFd<'_>, name: &[u8], path: &[u8], stat: &Stat) {
+        if self.read.is_some_and(|read| !read.has_leaf(self.below(path), &Signature::of(stat))) {
+            self.leave(name, path);
+            return;
         }
-        let folder = open_to_empty(parent, &path)?;
-        waiting.push((path.clone(), true));
-        for (name, kind) in names_in(folder.as_fd(), &mut space)? {
-            match kind {
-                FileType::Directory => waiting.push((join(&path, &name), false)),
-                _ => unlinkat(&folder, &name[..], AtFlags::empty())?,
+        match unlinkat(folder, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => self.refuse(path, errno),
+        }
+    }
+
+    /// Leaves what was not read.
+    fn leave(&mut self, name: &[u8], path: &[u8]) {
+        match is_kept_open(name) {
+            true => self.refuse(path, io::Error::new(io::ErrorKind::ResourceBusy, "a program has it open")),
+            false => self.is_unread = true,
+        }
+    }
+
+    fn folder(&mut self) {
+        // Each folder comes twice: to be emptied of files, and once its own folders are gone.
+        let mut waiting = vec![(self.name.to_vec(), false)];
+        let mut space = Vec::new();
+        let mut above: Option<(Vec<u8>, OwnedFd)> = None;
+        while let Some((path, is_emptied)) = waiting.pop() {
+            let done = point("apply:remove").and_then(|()| match is_emptied {
+                true => self.emptied(&path, &mut above, &mut space),
+                false => self.contents(&path, &mut waiting, &mut space),
+            });
+            match done {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => {}
+                Err(error) => self.refuse(&path, error),
+                Ok(()) => {}
             }
         }
     }
-    Ok(())
+
+    /// Removes a folder's files, and lets its folders wait.
+    fn contents(&mut self, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>, space: &mut Vec<u8>) -> io::Result<()> {
+        if self.read.is_some_and(|read| !read.has_folder(self.below(path))) {
+            self.is_unread = true;
+            return Ok(());
+        }
+        let folder = open_to_empty(self.parent, path)?;
+        waiting.push((path.to_vec(), true));
+        let mut names = Vec::new();
+        sys::list(&folder, space, |name, kind| names.push((name.to_bytes().to_vec(), kind)))?;
+        for (name, kind) in names {
+            let below = join(path, &name);
+            if kind == FileType::Directory {
+                waiting.push((below, false));
+                continue;
+            }
+            match statat(&folder, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                    waiting.push((below, false));
+                }
+                Ok(stat) => self.leaf(folder.as_fd(), &name, &below, &stat),
+                Err(Errno::NOENT) => {}
+                Err(errno) => self.refuse(&below, errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a folder that should be empty by now.
+    fn emptied(&mut self, path: &[u8], above: &mut Option<(Vec<u8>, OwnedFd)>, space: &mut Vec<u8>) -> io::Result<()> {
+        let up = parent_of(path);
+        // Neighbours share the folder above them.
+        if above.as_ref().is_none_or(|(path, _)| path != up) {
+            *above = Some((up.to_vec(), open_beneath(self.parent, up, sys::HANDLE | OFlags::DIRECTORY)?));
+        }
+        let Some((_, folder)) = above else { return Ok(()) };
+        match unlinkat(folder, name_of(path), AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            result => return Ok(result?),
+        }
+        // What was left on purpose is known already. Anything else came after the listing.
+        let folder = open_to_empty(self.parent, path)?;
+        let mut names = Vec::new();
+        sys::list(&folder, space, |name, _| names.push(name.to_bytes().to_vec()))?;
+        if self.refused.is_none() || names.iter().all(|name| is_kept_open(name)) {
+            names.iter().for_each(|name| self.leave(name, &join(path, name)));
+        }
+        Ok(())
+    }
+}
+
+/// Names that network filesystems, and those in user space, give to what is removed while a program has it open. It goes
+/// when that program closes it.
+pub fn is_kept_open(name: &[u8]) -> bool {
+    name.starts_with(b".fuse_hidden") || name.starts_with(b".nfs")
 }
 
 /// Opens a folder that is on its way out, so that its bits do not matter any more.
@@ -193,32 +342,83 @@ fn open_to_empty(parent: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether [`remove`] would get to its end: every folder with something in it can be opened or is open, and none is a
-/// mount point.
-pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    if kind_of(parent, name)? != FileType::Directory {
-        return Ok(());
-    }
+/// Gives a name, and all that it holds, the bits that let its owner read it. What is somebody else's stays as it is.
+pub(super) fn make_readable(parent: BorrowedFd<'_>, name: &[u8]) {
+    let user = sys::file_user();
     let mut waiting = vec![name.to_vec()];
     let mut space = Vec::new();
     while let Some(path) = waiting.pop() {
-        let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let (mode, is_mount) = sys::mode_and_mount(folder.as_fd())?;
-        if is_mount {
-            return Err(Errno::BUSY.into());
+        let Ok(handle) = open_beneath(parent, &path, sys::HANDLE) else { continue };
+        let Ok(stat) = fstat(&handle) else { continue };
+        let (is_folder, needed) = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => (true, 0o700),
+            FileType::RegularFile => (false, 0o400),
+            _ => continue,
+        };
+        if stat.st_uid == user && stat.st_mode & needed != needed {
+            // Where it is refused it cannot be read, and stays.
+            let _ = sys::set_mode(handle.as_fd(), ((stat.st_mode | needed) & 0o7777) as u16);
         }
-        let names = names_in(folder.as_fd(), &mut space)?;
-        // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it
-        // is, and only the kernel knows whether they are.
-        if !names.is_empty() && fchmod(&folder, Mode::from_raw_mode(mode)).is_err() {
-            let probe = format!("{STAGED}probe");
-            mkdirat(&folder, &probe[..], Mode::RWXU)?;
-            unlinkat(&folder, &probe[..], AtFlags::REMOVEDIR)?;
+        if is_folder && let Ok(folder) = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY) {
+            let names = names_in(folder.as_fd(), &mut space).unwrap_or_default();
+            waiting.extend(names.into_iter().map(|(name, _)| join(&path, &name)));
         }
+    }
+}
+
+/// Whether [`remove`] would get to its end, as far as folders tell: every one with something in it can be opened or is
+/// open, none is a mount point, and none keeps its names. Returns the first that would not, by its path.
+pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), (Vec<u8>, io::Error)> {
+    match kind_of(parent, name) {
+        Ok(FileType::Directory) => {}
+        Ok(_) => return Ok(()),
+        Err(errno) => return Err((name.to_vec(), errno.into())),
+    }
+    let user = sys::file_user();
+    let mut waiting = vec![name.to_vec()];
+    let mut space = Vec::new();
+    while let Some(path) = waiting.pop() {
+        let names = may_empty(parent, &path, user, &mut space).map_err(|(name, error)| match name {
+            Some(name) => (join(&path, &name), error),
+            None => (path.clone(), error),
+        })?;
         let folders = names.into_iter().filter(|(_, kind)| *kind == FileType::Directory);
         waiting.extend(folders.map(|(name, _)| join(&path, &name)));
     }
     Ok(())
+}
+
+/// The names in a folder, where all of them may go; else the name that may not, or none where it is the folder itself.
+type MayGo = Result<Vec<(Vec<u8>, FileType)>, (Option<Vec<u8>>, io::Error)>;
+
+fn may_empty(parent: BorrowedFd<'_>, path: &[u8], user: u32, space: &mut Vec<u8>) -> MayGo {
+    let of_folder = |error: io::Error| (None, error);
+    let folder = open_beneath(parent, path, OFlags::RDONLY | OFlags::DIRECTORY).map_err(of_folder)?;
+    let facts = sys::folder_facts(folder.as_fd()).map_err(|errno| of_folder(errno.into()))?;
+    if facts.is_mount {
+        return Err(of_folder(Errno::BUSY.into()));
+    }
+    let names = names_in(folder.as_fd(), space).map_err(of_folder)?;
+    if names.is_empty() {
+        return Ok(names);
+    }
+    if facts.is_fixed {
+        return Err(of_folder(Errno::PERM.into()));
+    }
+    // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it is.
+    if fchmod(&folder, Mode::from_raw_mode(facts.mode)).is_err() {
+        sys::may_change(folder.as_fd()).map_err(|errno| of_folder(errno.into()))?;
+        // From a sticky folder of somebody else's only one's own names may go.
+        if facts.mode & 0o1000 != 0 && facts.user != user {
+            for (name, _) in &names {
+                let owner = statat(&folder, &name[..], AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_uid);
+                if owner.is_ok_and(|owner| owner != user) {
+                    return Err((Some(name.clone()), Errno::PERM.into()));
+                }
+            }
+        }
+    }
+    Ok(names)
 }
 
 /// The names in an open folder, `.` and `..` left out, with their kinds.

@@ -4,7 +4,7 @@
 //! Never over anything, and never away from under anybody:
 //! - A file comes to the user's name by a link, which refuses a name that is taken, and loses piton's own name then. A crash
 //!   in between leaves one file with two names, which [`settle`] ends. What cannot be linked (a folder; any file where there
-//!   are no hard links) is renamed after a look that nothing is there.
+//!   are no hard links, or where making one is refused) is renamed after a look that nothing is there.
 //! - To a name of piton's own, where nobody else puts anything, everything is renamed after such a look: that takes what
 //!   is at the user's name in that very moment, and nothing that is saved there a moment later.
 
@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Stat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::entry::remove;
+use super::entry::{Removal, remove};
 use crate::fail::point;
 use crate::sys;
 
@@ -34,10 +34,10 @@ pub(super) fn move_in(folder: BorrowedFd<'_>, own: &[u8], name: &[u8]) -> rustix
     }
     match sys::link(folder, own, folder, name) {
         Ok(()) => {}
-        Err(errno) if errno == Errno::PERM || errno == Errno::MLINK || is_unsupported(errno) => {
-            return rename_after_a_look(folder, own, folder, name);
-        }
-        Err(errno) => return Err(errno),
+        Err(Errno::EXIST) => return Err(Errno::EXIST),
+        // Whatever else keeps a second name from being made (there are none here; a policy; a quirk of the network) need not
+        // keep the only one from moving. The user's file may be away already, and this is its way back too.
+        Err(_) => return rename_after_a_look(folder, own, folder, name),
     }
     let unlinked = failpoint("move:linked").and_then(|()| unlinkat(folder, own, AtFlags::empty()));
     if unlinked.is_err() && found(folder, name)?.is_some_and(|second| is_one_file(&first, &second)) {
@@ -124,7 +124,10 @@ pub(super) fn settle(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: 
     }
     // Where the staged name is still taken, what was staged never got to its place, or has a second name there: it is
     // piton's own.
-    remove(parent, staged)?;
+    match remove(parent, staged, None) {
+        Removal::Refused { source, .. } => return Err(source),
+        Removal::Gone | Removal::Unread => {}
+    }
     Ok(move_out(parent, aside, parent, staged)?)
 }
 

@@ -8,8 +8,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use piton_model::RootIdentity;
 use rustix::fs::{
-    Advice, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
-    XattrFlags, fadvise, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, openat2, readlinkat, renameat_with, statx,
+    Access, Advice, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
+    XattrFlags, accessat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, openat2, readlinkat,
+    renameat_with, statx,
 };
 use rustix::io::Errno;
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -59,6 +60,7 @@ pub(crate) fn link<P: rustix::path::Arg, Q: rustix::path::Arg>(
     to: Q,
 ) -> rustix::io::Result<()> {
     refuse(Call::Link)?;
+    refuse(Call::LinkDenied)?;
     rustix::fs::linkat(from_folder, from, to_folder, to, AtFlags::empty())
 }
 
@@ -72,6 +74,12 @@ pub(crate) fn begin_writing(file: &File, from: u64, length: NonZeroU64) {
     // Linux writes what is told not to be needed, and drops from its memory only what is on the disk already: nothing of
     // what was just written. Where it is refused, the sync does all.
     let _ = fadvise(file, from, Some(length), Advice::DontNeed);
+}
+
+/// Sets the permission bits of what is open for reading or writing.
+pub(crate) fn set_open_mode(file: impl AsFd, mode: u32) -> rustix::io::Result<()> {
+    refuse(Call::SetMode)?;
+    fchmod(file, Mode::from_raw_mode(mode))
 }
 
 /// Sets the permission bits of what a [`HANDLE`] is on.
@@ -103,10 +111,35 @@ pub(crate) fn identity(folder: BorrowedFd<'_>) -> io::Result<RootIdentity> {
     }
 }
 
-/// The kind and permission bits of an open folder, and whether another filesystem is mounted there.
-pub(crate) fn mode_and_mount(folder: BorrowedFd<'_>) -> rustix::io::Result<(u32, bool)> {
-    let found = statx(folder, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE | StatxFlags::MODE)?;
-    Ok((found.stx_mode.into(), found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
+/// What decides whether names may go from an open folder.
+pub(crate) struct FolderFacts {
+    /// Kind and permission bits.
+    pub mode: u32,
+    pub user: u32,
+    /// Another filesystem is mounted there.
+    pub is_mount: bool,
+    /// An attribute keeps its names as they are, whatever the bits say.
+    pub is_fixed: bool,
+}
+
+pub(crate) fn folder_facts(folder: BorrowedFd<'_>) -> rustix::io::Result<FolderFacts> {
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
+    let found = statx(folder, c"", AtFlags::EMPTY_PATH, wanted)?;
+    Ok(FolderFacts {
+        mode: found.stx_mode.into(),
+        user: found.stx_uid,
+        is_mount: found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
+        is_fixed: found.stx_attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND),
+    })
+}
+
+/// Whether this thread may put names into an open folder and take them out, as the kernel judges it.
+pub(crate) fn may_change(folder: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    match accessat(folder, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        // A kernel that cannot be asked for this user: it will say so when it comes to it.
+        Err(Errno::NOSYS | Errno::INVAL) => Ok(()),
+        answer => answer,
+    }
 }
 
 /// Whether a folder is on a filesystem that is known to move a folder's times whenever its listing changes.

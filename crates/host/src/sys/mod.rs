@@ -21,6 +21,10 @@ pub enum Call {
     Link = 4,
     /// Opening a path through no symlink at once.
     OpenBeneath = 8,
+    /// A second name for a file, refused for want of permission, as some policies do.
+    LinkDenied = 16,
+    /// Setting permission bits.
+    SetMode = 32,
 }
 
 #[cfg(not(debug_assertions))]
@@ -56,7 +60,8 @@ mod test {
         static REFUSED: Cell<u8> = const { Cell::new(0) };
     }
 
-    /// What `PITON_TEST_REFUSE` names, for a process that a test starts: `exchange,rename-to-new,link,open-beneath`.
+    /// What `PITON_TEST_REFUSE` names, for a process that a test starts: `exchange,rename-to-new,link,open-beneath,
+    /// link-denied,set-mode`.
     fn refused_by_environment() -> u8 {
         static REFUSED: OnceLock<u8> = OnceLock::new();
         *REFUSED.get_or_init(|| {
@@ -66,6 +71,8 @@ mod test {
                 "rename-to-new" => Call::RenameToNew as u8,
                 "link" => Call::Link as u8,
                 "open-beneath" => Call::OpenBeneath as u8,
+                "link-denied" => Call::LinkDenied as u8,
+                "set-mode" => Call::SetMode as u8,
                 _ => 0,
             };
             names.split(',').map(call).fold(0, |all, one| all | one)
@@ -79,7 +86,11 @@ mod test {
     pub(super) fn refuse(call: Call) -> rustix::io::Result<()> {
         match (REFUSED.get() | refused_by_environment()) & call as u8 {
             0 => Ok(()),
-            _ => Err(Errno::INVAL),
+            _ => Err(match call {
+                Call::LinkDenied => Errno::ACCESS,
+                Call::SetMode => Errno::PERM,
+                _ => Errno::INVAL,
+            }),
         }
     }
 
