@@ -42,8 +42,10 @@ impl Workspace {
 
     /// Records the gaps that were set aside; returns them.
     pub(crate) fn record_gaps_aside(&self, lock: &Lock) -> Result<Vec<Gap>, StoreError> {
-        let mut gaps = self.store.gaps_aside(lock);
+        let Some(mut aside) = self.store.gaps_aside(lock) else { return Ok(Vec::new()) };
+        let mut gaps = std::mem::take(&mut aside.gaps);
         if gaps.is_empty() {
+            aside.forget();
             return Ok(gaps);
         }
         let mut writer = self.store.write(lock)?.allowing(Purpose::Note);
@@ -54,7 +56,7 @@ impl Workspace {
             writer.record(Record::Gap(gap.clone()))?;
         }
         writer.commit(false, false)?;
-        self.store.forget_gaps_aside(lock);
+        aside.forget();
         Ok(gaps)
     }
 }
