@@ -95,6 +95,23 @@ impl Workspace {
     /// # Errors
     /// Where not even a gap can be recorded: the lock is not to be had in time, or the store refuses.
     pub fn observe(&mut self, report: &Report, options: &ObserveOptions<'_>) -> Result<Observed, CaptureError> {
+        match self.observe_once(report, options, false) {
+            // An event must not wait for a person to repair what the packs can: every one after it would be a gap too.
+            Err(error) if error.is_damaged_database() => {
+                self.store.rebuild()?;
+                self.observe_once(report, options, true)
+            }
+            observed => observed,
+        }
+    }
+
+    /// `is_anew`: the store's database was just made anew, so that what is still wrong with it is a gap.
+    fn observe_once(
+        &mut self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        is_anew: bool,
+    ) -> Result<Observed, CaptureError> {
         let asked = self.environment.clock.now_ns();
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
         let lock = match self.store.lock(patience) {
@@ -126,6 +143,7 @@ impl Workspace {
         let out_of_time = matches!(captured, Err(CaptureError::OutOfTime));
         let (captured, gap) = match captured {
             Ok(captured) => (captured, None),
+            Err(error) if error.is_damaged_database() && !is_anew => return Err(error),
             Err(error) => {
                 let reason = error.to_string();
                 let gap = Gap {
