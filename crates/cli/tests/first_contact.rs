@@ -88,7 +88,7 @@ fn a_killed_first_contact_leaves_no_second_store_whoever_is_at_work_in_the_first
     for step in 1.. {
         let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
         scene.world.write("file", "content");
-        let trace = scene.path("trace");
+        let trace = scene.world.base().join("trace");
         let killed = scene
             .piton(&["init", "."])
             .env("PITON_FAIL", format!("kill={step}"))
@@ -145,7 +145,7 @@ fn zero_page(view: &std::path::Path, table: &str) {
     let db = rusqlite::Connection::open(view).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     let sql = "SELECT rootpage FROM sqlite_master WHERE name = ?1";
-    let page: usize = db.query_row(sql, [table], |r| r.get(0)).unwrap();
+    let page = db.query_row(sql, [table], |r| r.get::<_, u32>(0)).unwrap() as usize;
     drop(db);
     for end in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{end}", view.display()));

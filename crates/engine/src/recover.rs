@@ -55,6 +55,9 @@ pub enum RecoverError {
     Store(#[from] StoreError),
 }
 
+/// How long opening a workspace waits for the lock: for one who takes it for a moment, not for an operation.
+const MOMENT: Duration = Duration::from_millis(300);
+
 /// Where a step's path stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -83,7 +86,7 @@ impl Workspace {
         }
         // A process that is in the middle of an operation holds the lock; one that was cut off does not. Nobody waits for the
         // first here: who only reads takes what is there, and who writes ends what is pending once it has the lock.
-        match self.store.lock(Duration::ZERO) {
+        match self.store.lock(MOMENT) {
             Err(StoreError::Busy) => Ok(()),
             lock => self.recover_locked(&lock?),
         }

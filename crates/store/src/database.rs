@@ -121,7 +121,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// How long opening a view may take. It reads no more than the view's log.
-const OPENING: Duration = Duration::from_secs(1);
+const OPENING: Duration = Duration::from_millis(500);
 
 /// Opens the database of a store, unless another process is in the middle of opening it and does not get on.
 ///

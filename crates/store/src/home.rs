@@ -169,6 +169,7 @@ impl Home {
 
     /// Notes where a workspace is.
     pub fn note(&self, workspace: &Workspace) -> Result<(), StoreError> {
+        self.make()?;
         let file = self.folder(&workspace.id).join(crate::WORKSPACE_COPY);
         let json = serde_json::to_vec(workspace).map_err(crate::database::to_sql)?;
         replace(&file, &json)?;

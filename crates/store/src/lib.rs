@@ -211,11 +211,13 @@ impl Store {
         self.view.lock().unwrap_or_else(|e| e.into_inner()).generation
     }
 
-    /// Whether nothing was ever recorded.
+    /// Whether nothing was ever recorded, as whoever holds the lock finds it.
     pub(crate) fn is_unused(&self) -> Result<bool, StoreError> {
-        Ok(self.end()?.offset == 0
-            && transactions::pack_numbers(&self.folder)?.is_empty()
-            && self.aside_files().is_empty())
+        let packs = transactions::pack_numbers(&self.folder)?;
+        // One who dies before the first write leaves an empty pack.
+        let are_empty =
+            packs.into_iter().all(|pack| std::fs::metadata(self.pack_path(pack)).is_ok_and(|f| f.len() == 0));
+        Ok(self.end()?.offset == 0 && are_empty && self.aside_files().is_empty())
     }
 
     /// Begins to write. Only whoever holds the lock may.
