@@ -627,6 +627,7 @@ impl From<StoreError> for Failure {
             StoreError::Database(_)
             | StoreError::Older
             | StoreError::Unfinished
+            | StoreError::Stuck
             | StoreError::PackCut { .. }
             | StoreError::Diverged { .. } => Self::ours(text).hint("`piton verify` tells more"),
             StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. } => {
@@ -641,7 +642,7 @@ impl From<StoreError> for Failure {
                     gibibytes(budget.saturating_mul(2).max(needed.saturating_add(needed / 4)))
                 ))
                 .hint("or name what should be left out in a `.pitonignore` file at the workspace's root"),
-            StoreError::Replaced => Self::user(text).hint("run the command again"),
+            StoreError::Replaced | StoreError::LockLost => Self::user(text).hint("run the command again"),
             StoreError::Busy => {
                 Self::user(text).hint("wait until it is done and run the command again; nothing was changed")
             }

@@ -36,11 +36,14 @@ mod zone;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use console::Console;
 use error::Failure;
 
 fn main() -> ExitCode {
+    // With a handler, a write beyond the limit on a file's size is an error like any other instead of the end.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     // Before all else: an agent waits, and a mistake in the arguments is no reason to stop it.
     if let Some(arguments) = hook::arguments() {
         return hook::run(arguments, || args::print_help(hook::NAME));

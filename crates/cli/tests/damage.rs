@@ -1,4 +1,4 @@
-//! A damaged object in the store, at the command line.
+//! A damaged store, at the command line and under hooks.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -27,4 +27,107 @@ fn what_is_damaged_is_named_and_partial_does_the_rest_and_ends_in_1() {
     assert_eq!(done.status.code(), Some(1), "{}", both(&done));
     assert!(both(&done).contains("damaged"), "{}", both(&done));
     assert_eq!((&scene.read("a")[..], &scene.read("b")[..]), ("2", "first content of b"));
+}
+
+fn pages(view: &std::path::Path) -> usize {
+    let db = rusqlite::Connection::open(view).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(db);
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", view.display()));
+    }
+    std::fs::read(view).unwrap().len() / 4096
+}
+
+/// Some pages made `verify --repair` fail, whose hint named `verify --repair`, and every hook a gap.
+#[test]
+fn whatever_page_of_the_database_is_damaged_a_hook_captures_and_a_repair_repairs() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("a", "1");
+    scene.ok(&["checkpoint", "one"]);
+    let cwd = scene.world.ws().display().to_string();
+    let prompt =
+        |n: usize| format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p{n}","text":"prompt {n}"}}"#);
+    scene.send(&["hook", "generic"], prompt(0).as_bytes());
+    let store = scene.world.open().store_folder().to_owned();
+    let view = || piton_store::database_file(&store).unwrap();
+    let count = pages(&view());
+    assert!(count > 20, "{count}");
+    for page in 0..count {
+        for repairs in [false, true] {
+            let path = view();
+            pages(&path);
+            let mut bytes = std::fs::read(&path).unwrap();
+            let Some(hit) = bytes.get_mut(page * 4096..(page + 1) * 4096) else { continue };
+            hit.fill(0);
+            std::fs::write(&path, &bytes).unwrap();
+            if repairs {
+                let repaired = scene.run(&["verify", "--repair"]);
+                assert_eq!(repaired.status.code(), Some(0), "page {page}: {}", both(&repaired));
+            } else {
+                let log = scene.world.base().join("home/hook.log");
+                let before = std::fs::read_to_string(&log).unwrap().len();
+                scene.world.write("a", format!("{page}"));
+                assert!(scene.send(&["hook", "generic"], prompt(page + 1).as_bytes()).status.success());
+                let said = std::fs::read_to_string(&log).unwrap()[before..].to_owned();
+                assert!(said.contains("captured"), "page {page}: {said}");
+            }
+            // A hook notices only what it reads.
+            scene.run(&["verify", "--repair"]);
+            assert_eq!(scene.json(&["verify"])["sound"], true, "page {page}");
+        }
+    }
+    scene.ok(&["rewind", "one", "--yes", "--interrupted"]);
+    assert_eq!(scene.read("a"), "1");
+}
+
+/// A process that opens a database which nobody has open holds all of its locks for a moment. One that is suspended in it made
+/// every hook wait ten seconds, and then leave a gap.
+#[test]
+fn a_reader_that_is_suspended_while_it_opens_the_database_holds_up_no_hook() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("a", "1");
+    scene.ok(&["checkpoint", "one"]);
+    let store = scene.world.open().store_folder().to_owned();
+    let view = piton_store::database_file(&store).unwrap();
+    let shared = format!("{}-shm", view.display());
+    let held = std::fs::File::options().read(true).write(true).create(true).truncate(false).open(shared).unwrap();
+    rustix::fs::fcntl_lock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    let cwd = scene.world.ws().display().to_string();
+    let prompt = format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"x"}}"#);
+    let begun = std::time::Instant::now();
+    assert!(scene.send(&["hook", "generic"], prompt.as_bytes()).status.success());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(7), "{:?}", begun.elapsed());
+    let log = std::fs::read_to_string(scene.world.base().join("home/hook.log")).unwrap();
+    assert!(log.contains("captured"), "{log}");
+    drop(held);
+    assert_eq!(scene.json(&["verify"])["sound"], true);
+    assert_eq!(scene.json(&["log", "--checkpoints"])["checkpoints"].as_array().unwrap().len(), 2);
+}
+
+/// The limit on a file's size is a signal unless somebody asks for an error: it killed hooks, and the agent saw that.
+#[test]
+fn a_limit_on_the_size_of_files_ends_no_hook() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("a", "1".repeat(9_000));
+    scene.ok(&["checkpoint", "one"]);
+    let cwd = scene.world.ws().display().to_string();
+    let prompt = format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"x"}}"#);
+    let piton = scene.piton(&["hook", "generic"]);
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]).arg(piton.get_program()).args(piton.get_args());
+    for (name, value) in piton.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited.current_dir(scene.world.ws());
+    limited.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut hook = limited.spawn().unwrap();
+    std::io::Write::write_all(&mut hook.stdin.take().unwrap(), prompt.as_bytes()).unwrap();
+    let ended = hook.wait().unwrap();
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    scene.ok(&["checkpoint", "two"]);
+    assert_eq!(scene.json(&["verify"])["sound"], true);
 }

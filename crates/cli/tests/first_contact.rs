@@ -69,3 +69,140 @@ fn ten_hooks_at_once_after_an_upgrade_lose_nothing() {
         assert_eq!(scene.json(&["verify"])["sound"], true, "round {round}");
     }
 }
+
+fn prompt(scene: &Scene, session: &str) -> String {
+    let cwd = scene.world.ws().display().to_string();
+    format!(r#"{{"event":"prompt","session":"{session}","cwd":"{cwd}","turn":"p","text":"x"}}"#)
+}
+
+fn stores(scene: &Scene) -> Vec<std::path::PathBuf> {
+    let stores = std::fs::read_dir(scene.world.base().join("home/workspaces"));
+    stores.map_or_else(|_| Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
+}
+
+/// Whoever makes a folder known may be killed at any step. The store that it leaves is found or used by the next one: nothing is
+/// captured into a store that nobody finds again.
+#[test]
+fn a_killed_first_contact_leaves_no_second_store_whoever_is_at_work_in_the_first() {
+    let mut found_recorded = 0;
+    for step in 1.. {
+        let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+        scene.world.write("file", "content");
+        let trace = scene.world.base().join("trace");
+        let killed = scene
+            .piton(&["init", "."])
+            .env("PITON_FAIL", format!("kill={step}"))
+            .env("PITON_FAIL_TRACE", &trace)
+            .output()
+            .unwrap();
+        let is_over = killed.status.success();
+        // Somebody is at work in what it left, as another hook would be.
+        let busy = stores(&scene).first().map(|store| {
+            let file = std::fs::File::options().create(true).truncate(false).write(true).open(store.join("lock"));
+            let file = file.unwrap();
+            file.lock().unwrap();
+            file
+        });
+        found_recorded += usize::from(busy.is_some() && !is_over);
+        let mut first = start(&scene, &prompt(&scene, "s1"));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(busy);
+        let mut second = start(&scene, &prompt(&scene, "s2"));
+        assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
+        let log = std::fs::read_to_string(scene.world.base().join("home/hook.log")).unwrap();
+        assert_eq!(log.matches("captured").count(), 2, "step {step}: {log}");
+        assert_eq!(stores(&scene).len(), 1, "step {step}: one folder, one store");
+        assert_eq!(scene.json(&["sessions", "--all"])["sessions"].as_array().unwrap().len(), 2, "step {step}");
+        assert_eq!(scene.json(&["verify"])["sound"], true, "step {step}");
+        if is_over {
+            break;
+        }
+    }
+    assert!(found_recorded > 1, "it was never killed with a store: the test would test nothing");
+}
+
+/// The copy of the workspace's record is lost, and the page of the database that says the same is damaged: what the packs say
+/// still counts, and the folder is not taken for a new one.
+#[test]
+fn a_store_whose_database_does_not_say_whose_it_is_is_found_by_its_packs() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("file", "content");
+    scene.ok(&["checkpoint", "before"]);
+    let store = stores(&scene).remove(0);
+    let view = piton_store::database_file(&store).unwrap();
+    zero_page(&view, "workspaces");
+    std::fs::remove_file(store.join("workspace.json")).unwrap();
+    std::fs::remove_dir_all(scene.world.base().join("home/paths")).unwrap();
+    scene.world.write("file", "content 2");
+    scene.ok(&["checkpoint", "after"]);
+    assert_eq!(stores(&scene).len(), 1);
+    scene.ok(&["rewind", "before", "--yes"]);
+    assert_eq!(scene.read("file"), "content");
+}
+
+/// Zeroes the page that a table begins with.
+fn zero_page(view: &std::path::Path, table: &str) {
+    let db = rusqlite::Connection::open(view).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_master WHERE name = ?1";
+    let page = db.query_row(sql, [table], |r| r.get::<_, u32>(0)).unwrap() as usize;
+    drop(db);
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", view.display()));
+    }
+    let mut bytes = std::fs::read(view).unwrap();
+    bytes[(page - 1) * 4096..page * 4096].fill(0);
+    std::fs::write(view, bytes).unwrap();
+}
+
+/// A home that others may look into, as a user's own folder often is.
+#[test]
+fn what_piton_keeps_in_its_home_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    let home = scene.world.base().join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::set_permissions(&home, PermissionsExt::from_mode(0o755)).unwrap();
+    scene.world.write("file", "content").write("transcript.jsonl", "{}");
+    let cwd = scene.world.ws().display().to_string();
+    let report = format!(
+        r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"x","transcript":"{cwd}/transcript.jsonl"}}"#
+    );
+    assert!(scene.send(&["hook", "generic"], report.as_bytes()).status.success());
+    let mode = |name: &str| std::fs::metadata(home.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("sessions"), mode("workspaces"), mode("paths")), (0o700, 0o700, 0o700));
+    assert_eq!(mode("agent-state"), 0o600);
+    let files = ["sessions", "paths"].map(|folder| std::fs::read_dir(home.join(folder)).unwrap());
+    for file in files.into_iter().flatten() {
+        assert_eq!(file.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+/// Neither the note of its path nor the folder itself is as it was: the history of what was there is still found.
+#[test]
+fn a_folder_that_was_replaced_is_known_by_its_path_also_where_that_is_not_noted() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("file", "content");
+    scene.ok(&["checkpoint", "before"]);
+    std::fs::remove_dir_all(scene.world.base().join("home/paths")).unwrap();
+    let ws = scene.world.ws().to_owned();
+    std::fs::rename(&ws, scene.world.base().join("old")).unwrap();
+    std::fs::create_dir(&ws).unwrap();
+    std::fs::remove_dir_all(scene.world.base().join("old")).unwrap();
+    scene.world.write("other", "another");
+    scene.ok(&["checkpoint", "after"]);
+    assert_eq!(stores(&scene).len(), 1);
+    assert!(scene.ok(&["log", "--checkpoints"]).contains("before"));
+}
+
+/// The index of words is only a cache.
+#[test]
+fn a_search_needs_no_file_for_its_index() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("file", "content");
+    let cwd = scene.world.ws().display().to_string();
+    let report = format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"find the needle"}}"#);
+    assert!(scene.send(&["hook", "generic"], report.as_bytes()).status.success());
+    std::fs::create_dir(stores(&scene)[0].join("words.db")).unwrap();
+    assert!(scene.ok(&["search", "needle"]).contains("needle"));
+}

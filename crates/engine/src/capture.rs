@@ -199,6 +199,19 @@ impl Slices {
     }
 }
 
+impl CaptureError {
+    /// Whether only making the store's database anew from the packs helps.
+    pub(crate) fn is_damaged_database(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_damaged_database(),
+            Self::Recover(error) => {
+                matches!(&**error, crate::recover::RecoverError::Store(error) if error.is_damaged_database())
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Checkpoints that a person may make in one session: more than that and none of them is found again.
 pub const MOST_MANUAL: u64 = 50;
 
@@ -206,8 +219,18 @@ pub const MOST_MANUAL: u64 = 50;
 const MOST_LISTED: usize = 5_000;
 
 impl Workspace {
-    /// Captures the workspace.
+    /// Captures the workspace. Where the store's database turns out to be damaged, it is made anew from the packs first.
     pub fn capture(&mut self, options: &CaptureOptions) -> Result<Captured, CaptureError> {
+        match self.capture_once(options) {
+            Err(error) if error.is_damaged_database() => {
+                self.store.rebuild()?;
+                self.capture_once(options)
+            }
+            captured => captured,
+        }
+    }
+
+    fn capture_once(&mut self, options: &CaptureOptions) -> Result<Captured, CaptureError> {
         if let Some(name) = &options.name {
             check_name(name).map_err(|source| CaptureError::Name { name: name.clone(), source })?;
         }
@@ -307,6 +330,9 @@ impl Workspace {
         let slices = Slices::begin(attention.time);
         let (sink, scan) = loop {
             let sink = StoringSink::new(self.store.write(lock)?);
+            // What this capture reads it also answers for: where the store has such content already, it is read back. That
+            // is little, unless every file is read for want of an index, where it would double the work.
+            let sink = if index.is_some() { sink.distrusting() } else { sink };
             let unread = scanning.unread();
             let is_whole = self.store.read_steadily(|| scanning.read(&sink, slices.next()))?;
             if is_whole {

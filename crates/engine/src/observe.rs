@@ -148,7 +148,14 @@ impl Workspace {
     /// Where not even a gap can be recorded: the lock is not to be had in time, or the store refuses.
     pub fn observe(&mut self, report: &Report, options: &ObserveOptions<'_>) -> Result<Observed, CaptureError> {
         let asked = self.environment.clock.now_ns();
-        let observed = self.observe_asked(report, options, asked);
+        let observed = match self.observe_once(report, options, asked, false) {
+            // An event must not wait for a person to repair what the packs can: every one after it would be a gap too.
+            Err(error) if error.is_damaged_database() => match self.store.rebuild() {
+                Ok(()) => self.observe_once(report, options, asked, true),
+                Err(error) => Err(error.into()),
+            },
+            observed => observed,
+        };
         match &observed {
             // Tried again with the store that took its place.
             Ok(_) | Err(CaptureError::Store(StoreError::Replaced)) => {}
@@ -160,11 +167,13 @@ impl Workspace {
         observed
     }
 
-    fn observe_asked(
+    /// `is_anew`: the store's database was just made anew, so that what is still wrong with it is a gap.
+    fn observe_once(
         &mut self,
         report: &Report,
         options: &ObserveOptions<'_>,
         asked: i64,
+        is_anew: bool,
     ) -> Result<Observed, CaptureError> {
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
         let patience = if options.along { patience.min(PATIENCE_ALONG) } else { patience };
@@ -186,6 +195,7 @@ impl Workspace {
         let out_of_time = matches!(captured, Err(CaptureError::OutOfTime));
         let (captured, gap) = match captured {
             Ok(captured) => (captured, None),
+            Err(error) if error.is_damaged_database() && !is_anew => return Err(error),
             Err(error) => {
                 let reason = error.to_string();
                 let gap = Gap {

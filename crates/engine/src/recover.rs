@@ -5,6 +5,7 @@
 //! left alone, and named.
 
 use std::io;
+use std::time::Duration;
 
 use piton_host::apply::{Applier, ApplyError, mode_of};
 use piton_host::fail::point;
@@ -16,7 +17,7 @@ use piton_model::merge::merge_entry;
 use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath};
-use piton_store::{CheckpointRow, PATIENCE, Purpose, StoreError};
+use piton_store::{CheckpointRow, Purpose, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
@@ -53,6 +54,9 @@ pub enum RecoverError {
     Store(#[from] StoreError),
 }
 
+/// How long opening a workspace waits for the lock: for one who takes it for a moment, not for an operation.
+const MOMENT: Duration = Duration::from_millis(300);
+
 /// Where a step's path stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -69,12 +73,22 @@ enum Side {
 impl Workspace {
     /// Ends every operation that was cut off in this folder.
     pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
-        if self.store.pending()?.is_empty() {
+        let pending = match self.store.pending() {
+            Err(error) if error.is_damaged_database() => {
+                self.store.rebuild()?;
+                self.store.pending()
+            }
+            pending => pending,
+        };
+        if pending?.is_empty() {
             return Ok(());
         }
-        // A process that is in the middle of an operation holds the lock; one that was cut off does not.
-        let lock = self.store.lock(PATIENCE)?;
-        self.recover_locked(&lock)
+        // A process that is in the middle of an operation holds the lock; one that was cut off does not. Nobody waits for the
+        // first here: who only reads takes what is there, and who writes ends what is pending once it has the lock.
+        match self.store.lock(MOMENT) {
+            Err(StoreError::Busy) => Ok(()),
+            lock => self.recover_locked(&lock?),
+        }
     }
 
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {

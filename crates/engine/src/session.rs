@@ -80,7 +80,14 @@ impl Engine {
         let there: Vec<PathBuf> =
             others.iter().filter(|other| !other.is_gone).map(|other| other.path.clone()).collect();
         let mut elsewhere = self.elsewhere(&there, report, &session);
-        let last_here = first.store.last_turn(&session)?.map_or(0, |row| row.turn.number);
+        let last_here = match first.store.last_turn(&session) {
+            Err(error) if error.is_damaged_database() => {
+                first.store.rebuild()?;
+                first.store.last_turn(&session)
+            }
+            last => last,
+        };
+        let last_here = last_here?.map_or(0, |row| row.turn.number);
         if let Some(elsewhere) = &mut elsewhere {
             // Where this store is as far, it knows better itself.
             elsewhere.turn = elsewhere.turn.take().filter(|turn| turn.number > last_here);

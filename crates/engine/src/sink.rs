@@ -37,7 +37,13 @@ impl<'s> StoringSink<'s> {
 
     fn contains(&self, id: &ObjectId) -> Result<bool, StoreError> {
         let writer = self.writer.lock().unwrap_or_else(|e| e.into_inner());
-        if self.distrusts { writer.contains_sound(id) } else { writer.contains(id) }
+        if !self.distrusts || writer.is_added(id) {
+            return writer.contains(id);
+        }
+        let store = writer.store();
+        // Read without the lock, which the other threads need.
+        drop(writer);
+        store.is_sound(id)
     }
 
     fn append(&self, packed: io::Result<Packed>) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Checking the store, and making its database anew.
 
-use piton_store::{Damage, StoreError};
+use piton_store::{Damage, StoreError, Verified};
 
 use crate::view::{DamageView, Verification};
 use crate::workspace::Workspace;
@@ -10,7 +10,13 @@ impl Workspace {
     /// the packs where it is not what they say; damaged objects are forgotten, so that the next capture stores them
     /// again if the workspace still has them.
     pub fn verify(&self, repair: bool) -> Result<Verification, StoreError> {
-        let found = self.store.verify()?;
+        let found = match self.store.verify() {
+            // So damaged that not even the comparison gets to its end.
+            Err(error) if error.is_damaged_database() => {
+                Verified { damage: vec![Damage::Database { message: error.to_string() }], ..Verified::default() }
+            }
+            found => found?,
+        };
         let sound = found.damage.is_empty();
         let mut repaired = false;
         if repair && !sound {
@@ -36,6 +42,16 @@ fn damage(damage: &Damage) -> DamageView {
         Damage::Needed { checkpoints, path, object } => {
             DamageView::Needed { checkpoints: checkpoints.clone(), path: path.into(), object: object.to_hex() }
         }
+        Damage::Gone { pack, from, to, checkpoints, file } => DamageView::Gone {
+            pack: *pack,
+            from: *from,
+            to: *to,
+            checkpoints: checkpoints.clone(),
+            file: file.display().to_string(),
+        },
+        Damage::PackMissing { pack } => DamageView::PackMissing { pack: *pack },
+        Damage::RecordsMissing { from, to } => DamageView::RecordsMissing { from: *from, to: *to },
+        Damage::RecordTwice { seq } => DamageView::RecordTwice { seq: *seq },
         Damage::Aside { file } => DamageView::Aside { file: file.display().to_string() },
     }
 }

@@ -501,6 +501,36 @@ pub enum DamageView {
         /// The file that keeps them.
         file: String,
     },
+    /// Bytes of a pack that were once known and are gone: the pack was cut off or deleted.
+    Gone {
+        /// Its number.
+        pack: u32,
+        /// From here.
+        from: u64,
+        /// To there.
+        to: u64,
+        /// The checkpoints that went with them, newest first.
+        checkpoints: Vec<CheckpointId>,
+        /// The note that says so until it is deleted.
+        file: String,
+    },
+    /// A pack that is gone while later ones are there.
+    PackMissing {
+        /// Its number.
+        pack: u32,
+    },
+    /// Records of the timeline that are gone while later ones are there.
+    RecordsMissing {
+        /// The first one's number.
+        from: u64,
+        /// The last one's.
+        to: u64,
+    },
+    /// A number that two records of the timeline have; both count.
+    RecordTwice {
+        /// The number.
+        seq: u64,
+    },
     /// What checkpoints need.
     Needed {
         /// Every checkpoint that needs it, newest first.

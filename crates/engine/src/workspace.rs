@@ -213,15 +213,15 @@ impl Engine {
         }
         self.home.make()?;
         let _home = self.home.lock(PATIENCE)?;
-        let already = self.known(&path);
-        let already_known = already.is_some();
-        let id = match already {
-            Some(known) => known.id,
+        let already = self.home.settled(&path)?;
+        let already_known = already.known.is_some();
+        let id = match already.known.map(|known| known.id).or(already.unused) {
+            Some(id) => id,
             None => WorkspaceId::from_random(clock::random().map_err(failed)?),
         };
         let store = Store::create(&self.home.folder(&id))?;
         let lock = store.lock(PATIENCE)?;
-        let before = store.workspace()?;
+        let before = store.workspace_for_sure(&lock)?;
         let (readable, path_b64) = piton_model::Workspace::path_forms(&path);
         let record = piton_model::Workspace {
             id,
@@ -255,12 +255,20 @@ impl Engine {
     }
 
     fn known(&self, path: &Path) -> Option<Known> {
-        self.home.at(path).or_else(|| self.home.moved_to(path))
+        self.home.at(path).or_else(|| self.home.moved_to(path)).or_else(|| self.home.last_at(path))
     }
 
     fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
         let store = self.home.open(id)?;
-        let record = store.workspace()?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let record = match store.workspace() {
+            // Without the record nothing else can be done, so it is not left to a repair that somebody asks for.
+            Err(error) if error.is_damaged_database() => {
+                store.rebuild()?;
+                store.workspace()
+            }
+            record => record,
+        };
+        let record = record?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;
         let workspace = Workspace {
             store,
             home: self.home.clone(),
@@ -349,6 +357,7 @@ impl Workspace {
 
     /// Records that the workspace is another folder or at another path now.
     pub(crate) fn record_change(&mut self, lock: &Lock, change: piton_model::Workspace) -> Result<(), StoreError> {
+        self.store.check_workspace_rows()?;
         let mut writer = self.store.write(lock)?;
         writer.record(Record::Workspace(change.clone()))?;
         writer.commit(true, false)?;

@@ -599,3 +599,49 @@ fn listing_of(world: &World, name: &str, content: &str) -> String {
     tree.set(EntryName::new(name.as_bytes()).unwrap(), Some(Entry::File { mode: mode as u16, size, blob }));
     ObjectId::of_tree(&tree.encode()).0.iter().map(|byte| format!("{byte:02X}")).collect()
 }
+
+/// A capture looked only for a row: content that came back to a file was taken as stored, though what is stored is damaged.
+#[test]
+fn a_capture_stores_again_what_it_reads_and_the_store_has_damaged() {
+    let world = World::new();
+    world.write("a", "first content of a").write("large", noise(3 << 20)).write("dir/b", "b");
+    world.capture();
+    let seen = world.snapshot();
+    world.write("a", "second content of a").write("large", "small").write("dir/b", "other");
+    world.capture();
+    flip(&world, b"first content of a");
+    flip(&world, &noise(3 << 20)[1_000..1_100]);
+    world.write("a", "first content of a").write("large", noise(3 << 20)).write("dir/b", "b");
+    let again = world.capture();
+    world.write("a", "3").write("large", "3");
+    world.capture();
+    world.rewind(&again);
+    world.assert_is(&seen);
+}
+
+/// Who only reads does not wait for an operation that another process carries out, and who captures in another workspace
+/// of the same session does not either.
+#[test]
+fn opening_a_workspace_does_not_wait_for_the_operation_that_is_under_way() {
+    let pending = |world: &World| {
+        let db = Connection::open(piton_store::database_file(&unopened(world)).unwrap()).unwrap();
+        let sql = "SELECT count(*) FROM operations WHERE state = 'pending'";
+        db.query_row(sql, [], |r| r.get::<_, u32>(0)).unwrap() > 0
+    };
+    let world = (1..)
+        .find_map(|step| {
+            let (world, ids) = full();
+            assert!(piton_host::fail::with(step, || world.rewind(&ids[1])).is_none(), "it never was pending");
+            pending(&world).then_some(world)
+        })
+        .unwrap();
+    let lock = piton_host::Lock::take(&unopened(&world).join("lock"), std::time::Duration::ZERO).unwrap().unwrap();
+    let begun = std::time::Instant::now();
+    let workspace = world.open();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(workspace.recovered().is_empty());
+    assert!(workspace.log(Default::default()).unwrap().checkpoints.len() >= 3);
+    drop((workspace, lock));
+    assert!(pending(&world));
+    assert_eq!(world.open().recovered().len(), 1);
+}

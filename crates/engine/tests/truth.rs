@@ -239,3 +239,161 @@ fn every_checkpoint_that_needs_a_damaged_object_is_named() {
     expected.reverse();
     assert_eq!(named, expected);
 }
+
+/// One flipped bit in the length that the view states of a pack: it seemed to end in the middle of a record, what followed
+/// seemed damaged, and the next capture moved it aside.
+#[test]
+fn a_wrong_length_in_the_database_takes_nothing_from_the_packs() {
+    for wrong in ["length - 2048", "length - 1", "length + 512", "0"] {
+        let world = World::new();
+        let mut captured = captures(&world, 0, 7);
+        let bytes = std::fs::read(pack(&world)).unwrap();
+        let db = Connection::open(database(&world)).unwrap();
+        db.execute(&format!("UPDATE packs SET length = {wrong}"), []).unwrap();
+        drop(db);
+        captured.extend(captures(&world, 7, 1));
+        assert!(std::fs::read(pack(&world)).unwrap().starts_with(&bytes), "{wrong}: the pack was cut");
+        assert!(!store(&world).join("aside").exists(), "{wrong}");
+        assert_all(&world, &captured);
+    }
+}
+
+/// The next number came from the view: one flipped bit there, and a capture took the number of another, in the packs too. Even
+/// a view made from the packs alone then lacked one of the two.
+#[test]
+fn a_wrong_number_in_the_database_gives_no_number_twice() {
+    for wrong in
+        ["DELETE FROM records WHERE seq > (SELECT max(seq) FROM records) - 3", "UPDATE records SET seq = seq + 64"]
+    {
+        let world = World::new();
+        let mut captured = captures(&world, 0, 5);
+        Connection::open(database(&world)).unwrap().execute(wrong, []).unwrap();
+        captured.extend(captures(&world, 5, 1));
+        world.open().verify(true).unwrap();
+        assert_all(&world, &captured);
+        std::fs::remove_file(database(&world)).unwrap();
+        assert_all(&world, &captured);
+    }
+}
+
+/// A bit that flipped in the workspace's row got into the packs with the next record of it: a new line began, and every
+/// checkpoint of before was another folder's.
+#[test]
+fn a_wrong_workspace_row_does_not_get_into_the_packs() {
+    let world = World::new();
+    let captured = captures(&world, 0, 2);
+    let db = Connection::open(database(&world)).unwrap();
+    db.execute("UPDATE workspaces SET json = replace(json, '\"inode\":', '\"inode\":1')", []).unwrap();
+    drop(db);
+    let line = world.open().line();
+    let more = captures(&world, 2, 1);
+    assert_eq!(world.open().line(), line);
+    assert!(captured.iter().chain(&more).all(|(id, _)| ids(&world).contains(id)));
+    assert!(world.open().verify(true).unwrap().repaired);
+    assert_all(&world, &captured);
+}
+
+/// Zeroes from the end of one transaction to the beginning of the next, as a bad sector leaves them: the commit record of the
+/// first, and some of what the second covers.
+fn bad_sector(world: &World, ends: u64) {
+    let mut bytes = std::fs::read(pack(world)).unwrap();
+    let from = (ends / 512 * 512) as usize;
+    bytes[from..from + 512].fill(0);
+    std::fs::write(pack(world), bytes).unwrap();
+}
+
+#[test]
+fn a_bad_sector_across_two_transactions_costs_only_what_was_in_it() {
+    for lose_the_view in [false, true] {
+        let world = World::new();
+        let mut captured = captures(&world, 0, 3);
+        let ends = std::fs::metadata(pack(&world)).unwrap().len();
+        captured.extend(captures(&world, 3, 4));
+        bad_sector(&world, ends);
+        if lose_the_view {
+            std::fs::remove_file(database(&world)).unwrap();
+        }
+        assert!(!world.open().verify(true).unwrap().sound);
+        let hit = 2..4;
+        let listed = ids(&world);
+        let is_hit = |n: &usize| hit.contains(n);
+        for (n, (id, _)) in captured.iter().enumerate().filter(|(n, _)| !is_hit(n)) {
+            assert!(listed.contains(id), "capture {n} is gone");
+        }
+        world.rewind(&captured[0].0);
+        world.assert_is(&captured[0].1);
+        assert!(!store(&world).join("aside").exists(), "no power was cut");
+        // Nor does the next run of the machine take it for that, without the view that knew better.
+        std::fs::remove_file(database(&world)).unwrap();
+        let later = piton_host::clock::in_another_run("a later run", || ids(&world));
+        assert!(listed.iter().all(|id| later.contains(id)));
+        assert!(!store(&world).join("aside").exists(), "no power was cut");
+    }
+}
+
+/// One damaged blob after what an older view knows: everything from there on used to be moved aside as a power cut's traces.
+#[test]
+fn a_damaged_object_and_a_lost_log_cost_only_that_object() {
+    let world = World::new();
+    let mut captured = captures(&world, 0, 2);
+    fold(&world);
+    captured.extend(captures(&world, 2, 5));
+    let mut bytes = std::fs::read(pack(&world)).unwrap();
+    let at = bytes.windows(6).position(|w| w == b"file 3").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(pack(&world), bytes).unwrap();
+    for end in ["-wal", "-shm"] {
+        std::fs::remove_file(beside(&world, end)).unwrap();
+    }
+    captured.extend(captures(&world, 7, 1));
+    let listed = ids(&world);
+    assert!(captured.iter().all(|(id, _)| listed.contains(id)));
+    assert!(!store(&world).join("aside").exists());
+}
+
+/// What a view knew of a pack and the pack no longer has is noted before the view is made anew: it is the last that knows.
+#[test]
+fn a_pack_that_was_cut_between_two_transactions_or_deleted_is_named_until_the_note_is_deleted() {
+    for keep in [2, 0] {
+        let world = World::new();
+        let captured = captures(&world, 0, 2);
+        let length = std::fs::metadata(pack(&world)).unwrap().len();
+        let lost = captures(&world, 2, 3);
+        if keep == 0 {
+            std::fs::remove_file(pack(&world)).unwrap();
+        } else {
+            std::fs::File::options().write(true).open(pack(&world)).unwrap().set_len(length).unwrap();
+        }
+        let found = world.open().verify(false).unwrap();
+        assert!(!found.sound);
+        let [DamageView::Gone { checkpoints, file, .. }] = &found.damage[..] else { panic!("{:?}", found.damage) };
+        let named: Vec<String> = checkpoints.iter().map(ToString::to_string).collect();
+        let mut expected: Vec<String> = captured[keep..].iter().chain(&lost).map(|(id, _)| id.clone()).collect();
+        expected.reverse();
+        assert_eq!(named, expected);
+        captures(&world, 9, 1);
+        assert!(!world.open().verify(false).unwrap().sound, "a capture does not make it good");
+        std::fs::remove_file(file).unwrap();
+        world.assert_sound();
+        if keep > 0 {
+            assert_all(&world, &captured);
+        }
+    }
+}
+
+/// Its own record is the first in the packs, and the only one that says whose they are.
+#[test]
+fn a_damaged_workspace_record_is_written_again_from_its_copy() {
+    let world = World::new();
+    let captured = captures(&world, 0, 3);
+    let mut bytes = std::fs::read(pack(&world)).unwrap();
+    bytes[150] ^= 1;
+    std::fs::write(pack(&world), bytes).unwrap();
+    assert!(!world.open().verify(true).unwrap().sound, "the damage stays named");
+    std::fs::remove_file(database(&world)).unwrap();
+    std::fs::remove_file(store(&world).join("workspace.json")).unwrap();
+    for (id, seen) in &captured {
+        world.rewind(id);
+        world.assert_is(seen);
+    }
+}

@@ -2,23 +2,30 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 /// Held from scan to commit by whoever captures or operates. Released when dropped.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "holds the lock by being open")] File);
+pub struct Lock {
+    file: File,
+    path: PathBuf,
+}
 
 impl Lock {
     /// Takes the lock, waiting as long as `patience` allows; `None` where another process still holds it then.
     pub fn take(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
         let until = Instant::now() + patience;
+        let open = || File::options().create(true).truncate(false).write(true).open(path);
+        let mut lock = Self { file: open()?, path: path.to_owned() };
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Self(file))),
+            match flock(&lock.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if lock.is_held() => return Ok(Some(lock)),
+                // Somebody deleted the file that was opened: the lock is the one that has the name.
+                Ok(()) => lock.file = open()?,
                 Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -26,6 +33,35 @@ impl Lock {
                 return Ok(None);
             }
             std::thread::sleep(Duration::from_millis(2));
+            // The one who holds the lock of a deleted file keeps nobody out.
+            if !lock.is_held() {
+                lock.file = open()?;
+            }
         }
+    }
+
+    /// Whether the file that is locked still has its name: who takes the lock now would open another one otherwise.
+    pub fn is_held(&self) -> bool {
+        let id = |found: io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+        let named = id(std::fs::metadata(&self.path));
+        named.is_some() && named == id(self.file.metadata())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deleted_lock_is_no_longer_held_and_is_taken_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = Lock::take(&path, Duration::ZERO).unwrap().unwrap();
+        assert!(Lock::take(&path, Duration::ZERO).unwrap().is_none());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!first.is_held());
+        let second = Lock::take(&path, Duration::ZERO).unwrap().unwrap();
+        assert!(second.is_held() && !first.is_held());
+        assert!(Lock::take(&path, Duration::ZERO).unwrap().is_none());
     }
 }

@@ -1,8 +1,10 @@
 //! Events of those who could not record them: for want of the lock, of time, or of a store that takes anything.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use piton_host::Lock;
 use piton_model::event::{Event, Report};
@@ -10,9 +12,8 @@ use piton_model::session::{Gap, Process};
 use piton_model::{Cause, Place, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use crate::database::to_sql;
 use crate::error::StoreError;
-use crate::{Home, Store};
+use crate::{Home, Store, file_id, file_id_of};
 
 /// Where they are set aside, and where they are while they are being recorded.
 const ASIDE: &str = "gaps";
@@ -71,25 +72,40 @@ fn set_aside(folder: &Path, event: &EventAside) -> Result<(), StoreError> {
 fn append(folder: &Path, event: &EventAside) -> Result<bool, StoreError> {
     let path = folder.join(ASIDE);
     let failed = |error| StoreError::io("cannot write", &path)(error);
-    let opened = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
-    let opened = opened.and_then(|file| file.metadata().map(|about| (file, about.len())));
-    let (mut file, length) = opened.map_err(failed)?;
-    if length >= MOST_ASIDE {
-        return Ok(false);
-    }
     let mut short = event.clone();
     if let Some(Report { event: Event::Prompt { text }, .. }) = &mut short.report {
         text.truncate(text.floor_char_boundary(SHORT_PROMPT));
     }
     let bare = EventAside { report: None, gap: Gap { lost: true, ..event.gap.clone() }, ..event.clone() };
-    // A report may be longer than there is room, or name paths that JSON cannot say.
-    let fits = |line: &Vec<u8>| length + (line.len() as u64) < MOST_ASIDE;
-    let line = [event, &short].into_iter().find_map(|event| serde_json::to_vec(event).ok().filter(fits));
-    let line = line.map_or_else(|| serde_json::to_vec(&bare).map_err(to_sql), Ok)?;
-    // One write, so that lines of several processes do not mix; and a line of its own even where an earlier one was cut
-    // off by a full disk.
-    file.write_all(&[b"\n", &line[..], b"\n"].concat()).map_err(failed)?;
-    Ok(true)
+    with_file(&path, |mut file| {
+        let length = file.metadata()?.len();
+        if length >= MOST_ASIDE {
+            return Ok(false);
+        }
+        // A report may be longer than there is room, or name paths that JSON cannot say.
+        let fits = |line: &Vec<u8>| length + (line.len() as u64) < MOST_ASIDE;
+        let line = [event, &short].into_iter().find_map(|event| serde_json::to_vec(event).ok().filter(fits));
+        let line = line.map_or_else(|| serde_json::to_vec(&bare), Ok)?;
+        // One write, so that lines of several processes do not mix; and a line of its own even where an earlier one was cut
+        // off by a full disk.
+        file.write_all(&[b"\n", &line[..], b"\n"].concat())?;
+        Ok(true)
+    })
+    .map_err(failed)
+}
+
+/// Writes to the file that has the name when the writing is over. Whoever takes the file away locks it first, so that what
+/// is appended is either read with it or goes to the next one.
+fn with_file<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+    loop {
+        let file = File::options().append(true).create(true).mode(0o600).open(path)?;
+        if file.try_lock_shared().is_err() || file_id(path) != file_id_of(&file) {
+            // It has just been taken, and the next one gets the name.
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        return write(&file);
+    }
 }
 
 impl Store {
@@ -110,12 +126,18 @@ impl Store {
     pub fn events_aside(&self, _lock: &Lock) -> Vec<EventAside> {
         let taken = self.folder().join(ASIDE_TAKEN);
         let read = || -> Vec<EventAside> {
-            let text = std::fs::read(&taken).unwrap_or_default();
-            text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+            let Ok(mut file) = File::open(&taken) else { return Vec::new() };
+            let mut bytes = Vec::new();
+            // Where somebody who opened it before it was taken is still appending, it is read at the next event.
+            if file.try_lock().is_err() || file.read_to_end(&mut bytes).is_err() {
+                return Vec::new();
+            }
+            // A line that is none is all that a full disk let through: nobody can tell what it would have said.
+            bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
         };
         // One that is there already was taken by somebody who did not get to the end.
         let mut events = read();
-        if events.is_empty() {
+        if events.is_empty() && !is_locked(&taken) {
             // Under another name first: what is set aside from now on goes to a new file. In the place of one with nothing
             // in it, which a full disk may leave.
             let _ = std::fs::rename(self.folder().join(ASIDE), &taken);
@@ -144,6 +166,11 @@ impl Store {
     }
 }
 
+/// Whether somebody is still appending to a file.
+fn is_locked(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_err())
+}
+
 /// The first event that could not even be set aside.
 fn lost_event(folder: &Path) -> Option<EventAside> {
     let told = std::fs::read_link(folder.join(LOST)).ok()?;
@@ -160,4 +187,66 @@ fn lost_event(folder: &Path) -> Option<EventAside> {
         process: None,
         along: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_model::SessionId;
+
+    use super::*;
+    use crate::PATIENCE;
+
+    fn event(n: i64) -> EventAside {
+        let place = Place { session: SessionId::of("agent", "session"), turn: 0, step: None };
+        let gap = Gap { place, cause: Cause::Prompt, reason: "no time".into(), at: Timestamp(n), lost: false };
+        EventAside { gap, report: None, asked: None, process: None, along: false }
+    }
+
+    fn taken(store: &Store) -> Vec<i64> {
+        let lock = store.lock(PATIENCE).unwrap();
+        let events = store.events_aside(&lock);
+        if !events.is_empty() {
+            store.keep_events_aside(&lock, &[]);
+        }
+        events.iter().map(|event| event.gap.at.0).collect()
+    }
+
+    /// A full disk leaves an empty file, or the beginning of a line. It used to stand in the way of every gap after it.
+    #[test]
+    fn a_file_without_a_whole_event_stands_in_the_way_of_no_other() {
+        for torn in [&b""[..], b"{\"place\":{\"ses", b"\xff\xfe\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::create(folder.path()).unwrap();
+            for name in [ASIDE, ASIDE_TAKEN] {
+                std::fs::write(folder.path().join(name), torn).unwrap();
+            }
+            store.set_event_aside(&event(1)).unwrap();
+            let found: Vec<i64> = (0..3).flat_map(|_| taken(&store)).collect();
+            assert_eq!(found, [1], "{torn:?}");
+            assert!(!folder.path().join(ASIDE_TAKEN).exists());
+        }
+    }
+
+    /// Somebody who had the file open before it was taken used to append to what was about to be removed.
+    #[test]
+    fn no_event_is_lost_while_others_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let mut found = Vec::new();
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4_i64)
+                .map(|worker| {
+                    let path = folder.path();
+                    scope.spawn(move || (0..200).for_each(|n| set_aside(path, &event(worker * 200 + n)).unwrap()))
+                })
+                .collect();
+            while !workers.iter().all(|worker| worker.is_finished()) {
+                found.extend(taken(&store));
+            }
+        });
+        found.extend(taken(&store));
+        found.extend(taken(&store));
+        found.sort_unstable();
+        assert_eq!(found, (0..800).collect::<Vec<_>>());
+    }
 }

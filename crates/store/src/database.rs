@@ -120,6 +120,31 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
+/// How long opening a view may take. It reads no more than the view's log.
+const OPENING: Duration = Duration::from_millis(500);
+
+/// Opens the database of a store, unless another process is in the middle of opening it and does not get on.
+///
+/// Whoever opens a view that nobody has open holds all of its locks while it reads the log, and one that is suspended there
+/// holds them for hours. SQLite waits for such a one in sleeps of its own that no setting shortens.
+pub(crate) fn open_in_time(path: &Path) -> Result<Connection, StoreError> {
+    in_time(path, open)
+}
+
+pub(crate) fn in_time<T: Send + 'static>(
+    path: &Path,
+    open: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let (send, opened) = std::sync::mpsc::channel();
+    let path = path.to_owned();
+    let opener = std::thread::Builder::new().spawn({
+        let path = path.clone();
+        move || drop(send.send(open(&path)))
+    });
+    opener.map_err(StoreError::io("cannot open", &path))?;
+    opened.recv_timeout(OPENING).unwrap_or(Err(StoreError::Stuck))
+}
+
 /// Makes an empty database.
 pub(crate) fn create(path: &Path) -> Result<Connection, StoreError> {
     let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
@@ -143,7 +168,7 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Store
     db.busy_timeout(PATIENCE)?;
     // Checkpoints of the WAL are piton's own business: packs are synced first.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=1073741824;")?;
+    db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA cache_size=-16384;")?;
     Ok(db)
 }
 

@@ -67,17 +67,21 @@ pub enum StoreError {
         /// Its number.
         pack: u32,
     },
-    /// The packs go on with another record than the one that follows the view's last.
-    #[error("the store's database does not belong to its packs: record {found} follows where {expected} should")]
+    /// The view says something that the packs do not.
+    #[error("the store's database does not belong to its packs: {what}")]
     Diverged {
-        /// What the packs have.
-        found: u64,
-        /// What would follow.
-        expected: u64,
+        /// What the packs do not say.
+        what: String,
     },
     /// The database was made anew by another process while this one had the old one open.
     #[error("another piton made the store's database anew in the meantime; nothing was changed")]
     Replaced,
+    /// Another process holds the database's own locks, and does not get on.
+    #[error("the store's database is held by a process that does not get on")]
+    Stuck,
+    /// The file of the workspace's lock was deleted while this process held it.
+    #[error("the lock of this workspace's store was deleted in the meantime; nothing was recorded")]
+    LockLost,
     /// Another process holds the workspace's lock.
     #[error("another piton is at work in this workspace")]
     Busy,
@@ -115,7 +119,7 @@ impl StoreError {
     /// Whether the database itself is broken, so that only making it anew from the packs helps.
     pub fn is_damaged_database(&self) -> bool {
         match self {
-            Self::Older | Self::Unfinished | Self::PackCut { .. } | Self::Diverged { .. } => true,
+            Self::Older | Self::Unfinished | Self::Stuck | Self::PackCut { .. } | Self::Diverged { .. } => true,
             Self::Database(rusqlite::Error::SqliteFailure(error, _)) => {
                 // The last is SQLite's word for a table or column that is not there.
                 matches!(

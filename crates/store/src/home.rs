@@ -8,7 +8,7 @@ mod agent_state;
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +33,15 @@ pub struct Known {
     pub path: PathBuf,
     /// Which folder it was.
     pub root: RootIdentity,
+}
+
+/// What is known of a path, when all stores have been asked.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The workspace there.
+    pub known: Option<Known>,
+    /// A store that nothing was ever recorded in, as a process leaves it that dies in its first moments.
+    pub unused: Option<WorkspaceId>,
 }
 
 impl Known {
@@ -77,7 +86,6 @@ impl Home {
 
     /// Makes the home's folders, for the user alone.
     pub fn make(&self) -> Result<(), StoreError> {
-        use std::os::unix::fs::DirBuilderExt;
         for folder in ["paths", "workspaces"] {
             let folder = self.path.join(folder);
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
@@ -115,7 +123,8 @@ impl Home {
         let all = self.all();
         path.ancestors().find_map(|folder| {
             let identity = Root::open(folder).ok()?.identity();
-            all.iter().find(|known| known.is_it(&identity)).cloned()
+            let is_it = |known: &&Known| known.is_it(&identity);
+            all.iter().find(is_it).or_else(|| all.iter().find(|known| known.path == folder)).cloned()
         })
     }
 
@@ -125,11 +134,41 @@ impl Home {
         self.all().into_iter().find(|known| known.is_it(&identity))
     }
 
+    /// What is known of a canonical path, for whoever makes it known. No store is passed over because somebody is at work
+    /// in it, because its process died before anybody could find it, or because it is damaged. Only under the home's lock.
+    ///
+    /// # Errors
+    /// Where a store cannot be asked whose it is.
+    pub fn settled(&self, path: &Path) -> Result<Settled, StoreError> {
+        let mut unused = None;
+        for id in self.ids() {
+            if self.noted(&id).is_some() {
+                continue;
+            }
+            let store = self.open(&id)?;
+            let lock = store.lock(crate::PATIENCE)?;
+            match store.workspace_for_sure(&lock)? {
+                Some(workspace) => self.note(&workspace)?,
+                None if store.is_unused()? => unused = Some(id),
+                None => {}
+            }
+        }
+        Ok(Settled { known: self.at(path).or_else(|| self.moved_to(path)).or_else(|| self.last_at(path)), unused })
+    }
+
+    /// The workspace that was last seen at a canonical path, where `paths/` does not tell.
+    pub fn last_at(&self, path: &Path) -> Option<Known> {
+        self.all().into_iter().find(|known| known.path == path)
+    }
+
+    fn ids(&self) -> Vec<WorkspaceId> {
+        let Ok(folders) = std::fs::read_dir(self.path.join("workspaces")) else { return Vec::new() };
+        folders.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+    }
+
     /// Every known workspace.
     pub fn all(&self) -> Vec<Known> {
-        let Ok(folders) = std::fs::read_dir(self.path.join("workspaces")) else { return Vec::new() };
-        let mut all: Vec<Known> =
-            folders.filter_map(|entry| self.known(&entry.ok()?.file_name().to_str()?.parse().ok()?)).collect();
+        let mut all: Vec<Known> = self.ids().iter().filter_map(|id| self.known(id)).collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
     }
@@ -144,7 +183,8 @@ impl Home {
 
     /// Notes where a workspace is.
     pub fn note(&self, workspace: &Workspace) -> Result<(), StoreError> {
-        let file = self.folder(&workspace.id).join("workspace.json");
+        self.make()?;
+        let file = self.folder(&workspace.id).join(crate::WORKSPACE_COPY);
         let json = serde_json::to_vec(workspace).map_err(crate::database::to_sql)?;
         replace(&file, &json)?;
         replace(&self.pointer(&workspace.place()), workspace.id.as_str().as_bytes())
@@ -185,7 +225,8 @@ impl Home {
             return Ok(());
         }
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(StoreError::io("cannot make", folder))?;
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(StoreError::io("cannot make", folder))?;
         }
         // Appended and not written anew: hooks of several workspaces note themselves at once, and a line that comes
         // twice does no harm.
@@ -222,14 +263,18 @@ impl Home {
     }
 
     fn known(&self, id: &WorkspaceId) -> Option<Known> {
-        let folder = self.folder(id);
-        let noted = std::fs::read(folder.join("workspace.json")).ok();
-        let workspace: Workspace = match noted.and_then(|json| serde_json::from_slice(&json).ok()) {
+        let workspace = match self.noted(id) {
             Some(workspace) => workspace,
             // Lost or torn: the store itself knows.
-            None => Store::open(&folder).ok()?.workspace().ok()??,
+            None => self.open(id).ok()?.workspace().ok()??,
         };
         Some(Known { id: id.clone(), path: workspace.place(), root: workspace.root })
+    }
+
+    /// What the copy of a workspace's record says.
+    fn noted(&self, id: &WorkspaceId) -> Option<Workspace> {
+        let noted = std::fs::read(self.folder(id).join(crate::WORKSPACE_COPY)).ok()?;
+        serde_json::from_slice(&noted).ok().filter(|workspace: &Workspace| workspace.id == *id)
     }
 
     fn pointer(&self, path: &Path) -> PathBuf {
@@ -240,7 +285,10 @@ impl Home {
 
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
-    std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path)).map_err(StoreError::io("cannot write", path))
+    // For the user alone, also where the home's own folder is open to others.
+    let made = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new);
+    let written = made.and_then(|mut file| file.write_all(bytes)).and_then(|()| std::fs::rename(&new, path));
+    written.map_err(StoreError::io("cannot write", path))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod archive;
 mod aside;
 mod database;
 mod error;
+mod gone;
 mod home;
 mod objects;
 mod pack;
@@ -29,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use parking_lot::ReentrantMutex;
 use piton_host::{Index, Lock, clock};
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -37,7 +38,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 pub use archive::{Archive, ArchiveError, ArchiveTotals, ArchiveWriter, Manifest};
 pub use aside::EventAside;
 pub use error::StoreError;
-pub use home::{Home, Known, NotedWorkspace};
+pub use home::{Home, Known, NotedWorkspace, Settled};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
 pub use query::{ChainLink, CheckpointRow, OperationRow, OperationState};
 pub use search::Hit;
@@ -72,13 +73,23 @@ pub struct Leftover {
 /// One workspace's memory.
 pub struct Store {
     folder: PathBuf,
-    /// Reentrant, so that a question may be asked in the middle of a transaction of the same thread.
-    db: ReentrantMutex<Connection>,
-    /// Which view this has open, and which file that is: one made anew has another name.
-    generation: u64,
-    database: Option<FileId>,
+    /// Another one takes its place where this process makes the view anew.
+    view: Mutex<OpenView>,
     packs: Mutex<HashMap<u32, Arc<File>>>,
 }
+
+/// The view that a store has open.
+struct OpenView {
+    /// Reentrant, so that a question may be asked in the middle of a transaction of the same thread.
+    db: Arc<ReentrantMutex<Connection>>,
+    /// Which view it is, and which file: one made anew has another name.
+    generation: u64,
+    file: Option<FileId>,
+}
+
+/// The connection to the view, for one thread.
+pub(crate) type DatabaseGuard =
+    parking_lot::lock_api::ArcReentrantMutexGuard<parking_lot::RawMutex, parking_lot::RawThreadId, Connection>;
 
 /// How long a command waits for another one to finish.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -94,6 +105,8 @@ const PACKS: &str = "packs";
 const INDEX: &str = "index";
 const GIT: &str = "git";
 const LEFTOVERS: &str = "leftovers";
+/// A copy of the newest workspace record, for finding the store.
+const WORKSPACE_COPY: &str = "workspace.json";
 /// How long the view's log was when a reader last kept it from being folded.
 const STALLED: &str = "log-stalled";
 
@@ -131,13 +144,13 @@ impl Store {
         }
         rebuild::rebuild(folder, &lock)?;
         let generation = views::newest(folder)?.ok_or(StoreError::Unfinished)?;
-        Self::open_view(folder, generation)
+        Self::with_view(folder, generation)
     }
 
     /// Opens the view that there is; nothing where it has to be made (anew), or where only the lock's holder can tell.
     fn open_newest(folder: &Path, lock: Option<&Lock>) -> Result<Option<Self>, StoreError> {
         let Some(generation) = views::newest(folder)? else { return Ok(None) };
-        let opened = Self::open_view(folder, generation).and_then(|store| {
+        let opened = Self::with_view(folder, generation).and_then(|store| {
             let is_whole = store.survived_power_cut(lock)?;
             Ok(is_whole.then_some(store))
         });
@@ -149,21 +162,9 @@ impl Store {
         }
     }
 
-    fn open_view(folder: &Path, generation: u64) -> Result<Self, StoreError> {
-        let path = views::path(folder, generation);
-        // Before and after: what was opened is what has the name, or the lock is refused later.
-        let before = file_id(&path);
-        let db = database::open(&path)?;
-        if before.is_none() || file_id(&path) != before {
-            return Err(StoreError::Replaced);
-        }
-        Ok(Self {
-            folder: folder.to_owned(),
-            db: ReentrantMutex::new(db),
-            generation,
-            database: before,
-            packs: Mutex::default(),
-        })
+    fn with_view(folder: &Path, generation: u64) -> Result<Self, StoreError> {
+        let view = Mutex::new(OpenView::open(folder, generation)?);
+        Ok(Self { folder: folder.to_owned(), view, packs: Mutex::default() })
     }
 
     /// Rolls forward what a process that died had closed, where nobody is at work. Whoever only reads does not wait for
@@ -179,21 +180,62 @@ impl Store {
         &self.folder
     }
 
-    /// Takes the workspace's lock, and makes packs and view agree. Refused where the view that is open here is no longer
-    /// the store's: its rows are not those that others see.
+    /// Takes the workspace's lock, and makes packs and view agree; where they cannot be made to, the view is made anew. Refused
+    /// where the view that is open here is no longer the store's: its rows are not those that others see.
     pub fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
         let lock = take_lock(&self.folder, patience)?;
-        let is_newest = views::newest(&self.folder)? == Some(self.generation);
-        if !is_newest || file_id(&views::path(&self.folder, self.generation)) != self.database {
+        if !self.is_current()? {
             return Err(StoreError::Replaced);
         }
-        self.settle()?;
+        match self.settle() {
+            Err(error) if error.is_damaged_database() => {
+                self.make_view_anew(&lock)?;
+                self.settle()?;
+            }
+            settled => drop(settled?),
+        }
         Ok(lock)
     }
 
+    /// Makes the view anew from the packs, and reads from that one from now on.
+    pub fn make_view_anew(&self, lock: &Lock) -> Result<(), StoreError> {
+        rebuild::rebuild(&self.folder, lock)?;
+        self.look_anew()
+    }
+
+    /// Reads from the store's view from now on, which may be another one than the one that was opened.
+    pub(crate) fn look_anew(&self) -> Result<(), StoreError> {
+        let generation = views::newest(&self.folder)?.ok_or(StoreError::Unfinished)?;
+        let view = OpenView::open(&self.folder, generation)?;
+        *self.view.lock().unwrap_or_else(|e| e.into_inner()) = view;
+        self.forget_packs();
+        Ok(())
+    }
+
+    /// Whether the view that is open here is the store's.
+    pub(crate) fn is_current(&self) -> Result<bool, StoreError> {
+        let newest = views::newest(&self.folder)?;
+        let view = self.view.lock().unwrap_or_else(|e| e.into_inner());
+        let is_newest = newest == Some(view.generation);
+        Ok(is_newest && file_id(&views::path(&self.folder, view.generation)) == view.file)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.view.lock().unwrap_or_else(|e| e.into_inner()).generation
+    }
+
+    /// Whether nothing was ever recorded, as whoever holds the lock finds it.
+    pub(crate) fn is_unused(&self) -> Result<bool, StoreError> {
+        let packs = transactions::pack_numbers(&self.folder)?;
+        // One who dies before the first write leaves an empty pack.
+        let are_empty =
+            packs.into_iter().all(|pack| std::fs::metadata(self.pack_path(pack)).is_ok_and(|f| f.len() == 0));
+        Ok(self.end()?.offset == 0 && are_empty && self.aside_files().is_empty())
+    }
+
     /// Begins to write. Only whoever holds the lock may.
-    pub fn write<'s>(&'s self, _lock: &'s Lock) -> Result<Writer<'s>, StoreError> {
-        Writer::new(self)
+    pub fn write<'s>(&'s self, lock: &'s Lock) -> Result<Writer<'s>, StoreError> {
+        Writer::new(self, lock)
     }
 
     /// The stat cache, where there is one that belongs to what the store has now.
@@ -281,8 +323,9 @@ impl Store {
         }
     }
 
-    pub(crate) fn db(&self) -> ReentrantMutexGuard<'_, Connection> {
-        self.db.lock()
+    pub(crate) fn db(&self) -> DatabaseGuard {
+        let db = self.view.lock().unwrap_or_else(|e| e.into_inner()).db.clone();
+        db.lock_arc()
     }
 
     /// Does something that asks the store many times, from several threads even, under one lock of the database
@@ -450,12 +493,33 @@ impl Store {
     }
 }
 
+impl OpenView {
+    fn open(folder: &Path, generation: u64) -> Result<Self, StoreError> {
+        let path = views::path(folder, generation);
+        // Before and after: what was opened is what has the name, or the lock is refused later.
+        let before = file_id(&path);
+        let db = database::open_in_time(&path)?;
+        if before.is_none() || file_id(&path) != before {
+            return Err(StoreError::Replaced);
+        }
+        Ok(Self { db: Arc::new(ReentrantMutex::new(db)), generation, file: before })
+    }
+}
+
 /// What tells one file from another at the same path.
 pub(crate) type FileId = (u64, u64);
 
 pub(crate) fn file_id(path: &Path) -> Option<FileId> {
+    std::fs::metadata(path).ok().map(|found| id_in(&found))
+}
+
+pub(crate) fn file_id_of(file: &File) -> Option<FileId> {
+    file.metadata().ok().map(|found| id_in(&found))
+}
+
+fn id_in(found: &std::fs::Metadata) -> FileId {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    (found.dev(), found.ino())
 }
 
 pub(crate) fn pack_rows(db: &Connection) -> Result<Vec<(u32, u64, u64)>, StoreError> {

@@ -19,7 +19,7 @@ pub(crate) const PACK_HEAD: u64 = 40;
 /// Length of the tag before each record of a pack of format 2.
 pub(crate) const TAG: usize = 8;
 /// How a record begins; what a search for the next sound record looks for.
-const MAGIC: &[u8; 4] = b"PiTn";
+pub(crate) const MAGIC: &[u8; 4] = b"PiTn";
 /// Bytes of a record before its payload.
 pub(crate) const RECORD_HEAD: usize = 56;
 /// No record holds more than this when unpacked: a damaged length must not exhaust memory.
@@ -367,7 +367,14 @@ pub(crate) fn each(
     Ok(())
 }
 
-fn read_at(file: &File, pack: u32, tagger: Option<&Tagger>, at: u64, end: u64) -> io::Result<Option<(Place, Sound)>> {
+/// The record that begins here, with its tag where there is a tagger, if it is sound.
+pub(crate) fn read_at(
+    file: &File,
+    pack: u32,
+    tagger: Option<&Tagger>,
+    at: u64,
+    end: u64,
+) -> io::Result<Option<(Place, Sound)>> {
     let mut head = [0; TAG + RECORD_HEAD];
     let tag = if tagger.is_some() { TAG } else { 0 };
     let head = &mut head[..tag + RECORD_HEAD];

@@ -1,5 +1,6 @@
 //! Questions to the view.
 
+use piton_host::Lock;
 use piton_model::conversation::Went;
 use piton_model::diff::Counts;
 use piton_model::plan::RootState;
@@ -96,13 +97,68 @@ const OPERATION: &str =
 
 impl Store {
     /// The workspace as it was last recorded.
+    ///
+    /// It is read from its pack, whose checksum holds: what is written of the workspace next is made from it, and a bit that
+    /// flipped in a row must not get into the packs.
     pub fn workspace(&self) -> Result<Option<Workspace>, StoreError> {
-        let json: Option<String> = self
+        let seq: Option<i64> = self
             .db()
-            .prepare_cached("SELECT json FROM workspaces ORDER BY seq DESC LIMIT 1")?
+            .prepare_cached("SELECT seq FROM workspaces ORDER BY seq DESC LIMIT 1")?
             .query_row([], |r| r.get(0))
             .optional()?;
-        Ok(json.map(|json| serde_json::from_str(&json)).transpose().map_err(from_sql)?)
+        let Some(seq) = seq else { return Ok(None) };
+        match self.record(seq as u64) {
+            Ok(Record::Workspace(workspace)) => Ok(Some(workspace)),
+            Ok(_) | Err(StoreError::DamagedRecord { .. }) => {
+                Err(StoreError::Diverged { what: format!("record {seq} is no workspace") })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same for whoever holds the lock: where the view does not tell it, that is made anew.
+    pub fn workspace_for_sure(&self, lock: &Lock) -> Result<Option<Workspace>, StoreError> {
+        match self.workspace() {
+            Err(error) if error.is_damaged_database() => {
+                self.make_view_anew(lock)?;
+                self.workspace()
+            }
+            workspace => workspace,
+        }
+    }
+
+    /// Makes sure that no later workspace record is hidden by a damaged row, before one is written that follows from it.
+    ///
+    /// # Errors
+    /// [`StoreError::is_damaged_database`] where there is one.
+    pub fn check_workspace_rows(&self) -> Result<(), StoreError> {
+        let newest = |sql| self.db().query_row(sql, [], |r| r.get::<_, Option<i64>>(0));
+        let (shown, recorded) = (
+            newest("SELECT max(seq) FROM workspaces")?,
+            newest("SELECT max(seq) FROM records WHERE kind = 'workspace'")?,
+        );
+        match shown == recorded {
+            true => Ok(()),
+            false => Err(StoreError::Diverged { what: "it lacks a record of the workspace".to_owned() }),
+        }
+    }
+
+    /// A record of the timeline, from its pack.
+    fn record(&self, seq: u64) -> Result<Record, StoreError> {
+        let damaged = || StoreError::DamagedRecord { seq };
+        let place = self
+            .db()
+            .prepare_cached("SELECT pack, offset, length FROM records WHERE seq = ?1")?
+            .query_row([seq as i64], |r| {
+                Ok(pack::Place { pack: r.get(0)?, offset: r.get::<_, i64>(1)? as u64, length: r.get(2)? })
+            })?;
+        let file = self.pack_file(place.pack)?;
+        let sound = pack::read(&file, &place)
+            .map_err(StoreError::io("cannot read", &self.pack_path(place.pack)))?
+            .filter(|sound| sound.delta.is_none())
+            .ok_or_else(damaged)?;
+        // Not compared with its number: one that came twice has another in the view.
+        serde_json::from_slice::<Numbered>(&sound.raw).map(|numbered| numbered.record).map_err(|_| damaged())
     }
 
     /// The newest checkpoint of a line.
@@ -269,19 +325,9 @@ impl Store {
 
     /// An operation with all its steps, from its record.
     pub fn operation(&self, row: &OperationRow) -> Result<Operation, StoreError> {
-        let damaged = || StoreError::DamagedRecord { seq: row.seq };
-        let place =
-            self.db().query_row("SELECT pack, offset, length FROM records WHERE seq = ?1", [row.seq as i64], |r| {
-                Ok(pack::Place { pack: r.get(0)?, offset: r.get::<_, i64>(1)? as u64, length: r.get(2)? })
-            })?;
-        let file = self.pack_file(place.pack)?;
-        let sound = pack::read(&file, &place)
-            .map_err(StoreError::io("cannot read", &self.pack_path(place.pack)))?
-            .filter(|sound| sound.delta.is_none())
-            .ok_or_else(damaged)?;
-        match serde_json::from_slice::<Numbered>(&sound.raw) {
-            Ok(Numbered { record: Record::Operation(operation), .. }) if operation.id == row.id => Ok(*operation),
-            _ => Err(damaged()),
+        match self.record(row.seq)? {
+            Record::Operation(operation) if operation.id == row.id => Ok(*operation),
+            _ => Err(StoreError::DamagedRecord { seq: row.seq }),
         }
     }
 

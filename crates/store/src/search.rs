@@ -55,14 +55,18 @@ impl Store {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        if let Err(error) = self.index_words() {
-            if !error.is_damaged_database() {
-                return Err(error);
+        if let Err(error) = self.index_words(true) {
+            // Only a cache: made anew where it is damaged, and for this search alone where it cannot be kept.
+            let detach = || drop(self.db().execute_batch("DETACH index_of_words"));
+            detach();
+            let is_damaged = error.is_damaged_database();
+            if is_damaged {
+                let _ = std::fs::remove_file(self.folder().join(WORDS));
             }
-            // Only a cache.
-            let _ = self.db().execute_batch("DETACH index_of_words");
-            let _ = std::fs::remove_file(self.folder().join(WORDS));
-            self.index_words()?;
+            if !is_damaged || self.index_words(true).is_err() {
+                detach();
+                self.index_words(false)?;
+            }
         }
         let db = self.db();
         let mut query = db.prepare_cached(
@@ -86,8 +90,8 @@ impl Store {
         Ok(hits.collect::<Result<_, _>>()?)
     }
 
-    /// Attaches the index of words and brings it up to date.
-    fn index_words(&self) -> Result<(), StoreError> {
+    /// Attaches the index of words and brings it up to date. One that is not kept is in memory.
+    fn index_words(&self, is_kept: bool) -> Result<(), StoreError> {
         let db = self.db();
         let path = self.folder().join(WORDS);
         let attached: bool = db.query_row(
@@ -95,7 +99,9 @@ impl Store {
             [],
             |r| r.get(0),
         )?;
-        if !attached {
+        if !attached && !is_kept {
+            db.execute_batch("ATTACH ':memory:' AS index_of_words")?;
+        } else if !attached {
             // An empty file is an empty database.
             let made = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
             made.map_err(StoreError::io("cannot make", &path))?;
@@ -113,7 +119,7 @@ impl Store {
             .query_row("SELECT generation, seq FROM searched", [], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?)))
             .optional()?;
         let last: i64 = db.query_row("SELECT coalesce(max(seq), 0) FROM records", [], |r| r.get(0))?;
-        let generation = self.generation as i64;
+        let generation = self.generation() as i64;
         let done = searched.filter(|(of, seq)| *of == generation && *seq <= last).map(|(_, seq)| seq);
         if done != Some(last) {
             if done.is_none() {

@@ -1,8 +1,9 @@
 //! Bringing packs and view together, under the lock.
 //!
 //! The packs are the truth. What they have closed and the view lacks (its process died, or the view's own log was lost) is
-//! rolled forward. What is closed and not sound, which only a power cut or damage leaves, is moved aside and named by
-//! `verify`. What nobody closed never counted, and goes.
+//! rolled forward. What a power cut left of closed transactions is moved aside and named by `verify`. What nobody closed
+//! never counted, and goes. Everything else means that the view is wrong or that the packs are damaged, and the view is made
+//! anew: what it says never shortens a pack, since only what follows a sound commit record is ever cut off.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,11 +14,27 @@ use rusqlite::params;
 
 use crate::database::{apply, apply_object};
 use crate::error::StoreError;
+use crate::rebuild::{Judge, synced};
 use crate::transactions::{self, End, Position, Transaction, pack_numbers};
 use crate::{PACKS, Store, pack_name};
 
 /// Where bytes go that were closed and are not sound.
 const ASIDE: &str = "aside";
+
+/// What packs and view agree on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreed {
+    /// Where the packs end.
+    pub end: Position,
+    /// The number of the next record, where the last commit record tells it.
+    next_seq: Option<u64>,
+    /// Everything before this was on the disk, as the last commit record tells it.
+    synced: Position,
+}
+
+fn diverged(what: String) -> StoreError {
+    StoreError::Diverged { what }
+}
 
 impl Store {
     /// Whether the packs have more than the view knows, as far as a look at their lengths tells.
@@ -33,50 +50,96 @@ impl Store {
     }
 
     /// Makes the view and the packs agree. Only whoever holds the lock may call it.
-    pub(crate) fn settle(&self) -> Result<Position, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::is_damaged_database`] where only making the view anew helps.
+    pub(crate) fn settle(&self) -> Result<Agreed, StoreError> {
         let end = self.end()?;
-        let length = self.pack_length(end.pack);
-        if length < end.offset {
-            return Err(StoreError::PackCut { pack: end.pack });
-        }
-        if length == end.offset && !self.pack_path(end.pack + 1).exists() {
-            return Ok(end);
+        let known = self.known_end(end)?;
+        if self.pack_length(end.pack) == end.offset && !self.pack_path(end.pack + 1).exists() {
+            return Ok(known);
         }
         let mut tail: Vec<Transaction> = Vec::new();
         transactions::read(self.folder(), end, None, |transaction| {
             tail.push(transaction);
             Ok(())
         })?;
-        let counts = tail.iter().take_while(|t| matches!(t.end, End::Closed { is_sound: true, .. } | End::Old)).count();
-        self.roll_forward(&tail[..counts])?;
-        let end = self.end()?;
-        if tail[counts..].iter().any(|t| !matches!(t.end, End::Open)) {
-            set_aside(self.folder(), end)?;
+        let counts = tail.iter().take_while(|t| matches!(t.end, End::Closed { is_sound: true, .. })).count();
+        let is_torn = tail[counts..].iter().any(|t| !matches!(t.end, End::Open));
+        if is_torn {
+            let mut judge = Judge::now(known.synced.max(synced(&self.packs()?)));
+            tail.iter().for_each(|transaction| judge.see(transaction));
+            if judge.cut() != Some(tail[counts].start) {
+                return Err(diverged(format!("pack {} is damaged after what it knows", tail[counts].start.pack)));
+            }
         }
-        cut(self.folder(), end)?;
+        let settled = self.roll_forward(&tail[..counts], known)?;
+        if is_torn {
+            set_aside(self.folder(), settled.end)?;
+        }
+        cut(self.folder(), settled.end)?;
         // The next pack of a number is another file.
         self.forget_packs();
-        Ok(end)
+        Ok(settled)
     }
 
-    fn roll_forward(&self, closed: &[Transaction]) -> Result<(), StoreError> {
+    /// What the packs say at the place where the view says that they end: that a transaction ends there.
+    fn known_end(&self, end: Position) -> Result<Agreed, StoreError> {
+        let length = self.pack_length(end.pack);
+        if length < end.offset {
+            return Err(StoreError::PackCut { pack: end.pack });
+        }
+        let last: i64 = self.db().query_row("SELECT coalesce(max(seq), 0) FROM records", [], |r| r.get(0))?;
+        let known = match end.offset {
+            0 => Agreed { end, next_seq: Some(1), synced: Position::default() },
+            offset => {
+                let file = self.pack_file(end.pack)?;
+                let failed = |e| StoreError::io("cannot read", &self.pack_path(end.pack))(e);
+                match transactions::tagger_of(self.folder(), &file, end.pack)? {
+                    Some(tagger) => {
+                        let commit = transactions::commit_ending_at(&file, &tagger, offset).map_err(failed)?;
+                        let commit = commit.ok_or_else(|| {
+                            diverged(format!("no transaction ends at byte {offset} of pack {}", end.pack))
+                        })?;
+                        Agreed { end, next_seq: Some(commit.next()), synced: commit.synced }
+                    }
+                    // Nobody appends to a pack of format 1.
+                    None if length > offset => {
+                        return Err(diverged(format!("pack {} ends at byte {length}, not {offset}", end.pack)));
+                    }
+                    None => Agreed { end, next_seq: None, synced: Position::default() },
+                }
+            }
+        };
+        match known.next_seq {
+            Some(next) if last as u64 >= next => {
+                Err(diverged(format!("it has record {last}, and the packs end before {next}")))
+            }
+            _ => Ok(known),
+        }
+    }
+
+    fn roll_forward(&self, closed: &[Transaction], known: Agreed) -> Result<Agreed, StoreError> {
         if closed.is_empty() {
-            return Ok(());
+            return Ok(known);
         }
         let db = &*self.db();
         let transaction = rusqlite::Transaction::new_unchecked(db, rusqlite::TransactionBehavior::Immediate)?;
-        let mut next = self.next_seq()?;
+        let mut settled = Agreed { next_seq: Some(self.next_seq(&known)?), ..known };
         for found in closed {
+            let End::Closed { commit, .. } = &found.end else { continue };
+            // Records that do not follow those before them belong to another view than this. One that closes nothing only
+            // says which number comes next.
+            let is_next = settled.next_seq == Some(commit.first) || commit.ranges.is_empty();
+            let numbers = found.timeline.iter().map(|(numbered, _)| numbered.seq);
+            if !is_next || !numbers.eq(commit.first..commit.next()) {
+                return Err(diverged(format!("record {} follows where another should", commit.first)));
+            }
             for (kind, id, place) in &found.objects {
                 apply_object(db, *kind, id, place)?;
             }
             for (numbered, place) in &found.timeline {
-                // Records that do not follow the view's last one belong to another view than this.
-                if numbered.seq != next && matches!(found.end, End::Closed { .. }) {
-                    return Err(StoreError::Diverged { found: numbered.seq, expected: next });
-                }
                 apply(db, numbered, place)?;
-                next = numbered.seq + 1;
             }
             for (pack, length) in lengths(self.folder(), found)? {
                 db.execute(
@@ -84,17 +147,27 @@ impl Store {
                     params![pack, length as i64],
                 )?;
             }
+            settled = Agreed { end: found.stop, next_seq: Some(commit.next()), synced: commit.synced };
         }
         db.execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
         transaction.commit()?;
         // It belongs to a view that is gone.
         self.drop_index();
-        Ok(())
+        Ok(settled)
     }
 
-    pub(crate) fn next_seq(&self) -> Result<u64, StoreError> {
-        let next: i64 = self.db().query_row("SELECT coalesce(max(seq), 0) + 1 FROM records", [], |r| r.get(0))?;
-        Ok(next as u64)
+    /// The number of the next record, as the packs tell it.
+    pub(crate) fn next_seq(&self, settled: &Agreed) -> Result<u64, StoreError> {
+        if let Some(next) = settled.next_seq {
+            return Ok(next);
+        }
+        // Only where the last pack is of format 1, which is read whole once: what is written now begins another.
+        let mut last = 0;
+        transactions::read(self.folder(), Position::default(), None, |transaction| {
+            last = transaction.timeline.iter().map(|(numbered, _)| numbered.seq).fold(last, u64::max);
+            Ok(())
+        })?;
+        Ok(last + 1)
     }
 
     fn pack_length(&self, pack: u32) -> u64 {
@@ -126,12 +199,19 @@ pub(crate) fn lengths(folder: &Path, transaction: &Transaction) -> Result<Vec<(u
     Ok(lengths)
 }
 
-/// Copies all bytes from a position on to files of their own, durably. [`cut`] then takes them out of the packs.
-pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError> {
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+/// The folder for what does not count and is kept.
+pub(crate) fn aside_folder(folder: &Path) -> Result<PathBuf, StoreError> {
+    use std::os::unix::fs::DirBuilderExt;
     let aside = folder.join(ASIDE);
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&aside);
     made.map_err(StoreError::io("cannot make", &aside))?;
+    Ok(aside)
+}
+
+/// Copies all bytes from a position on to files of their own, durably. [`cut`] then takes them out of the packs.
+pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let aside = aside_folder(folder)?;
     for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= from.pack) {
         let offset = if pack == from.pack { from.offset } else { 0 };
         let path = folder.join(PACKS).join(pack_name(pack));

@@ -14,7 +14,7 @@ use piton_model::record::Numbered;
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
-use crate::pack::{self, HEAD_1, Item, Kind, PACK_HEAD, PackForm, Place, Sound, StoreKey, TAG};
+use crate::pack::{self, HEAD_1, Item, Kind, PACK_HEAD, PackForm, Place, Sound, StoreKey, TAG, Tagger};
 use crate::{PACKS, pack_name};
 
 /// A place between two records.
@@ -126,9 +126,10 @@ pub(crate) fn read(
         if key.is_none() && form == PackForm::Damaged {
             key = find_key(folder)?;
         }
-        let tagger = match (form, key) {
-            (PackForm::Old, _) | (PackForm::Damaged, None) => None,
-            (_, key) => key.map(|key| key.tagger(pack)),
+        let tagger = match form {
+            PackForm::Old => None,
+            PackForm::Tagged(key) => Some(key.tagger(pack)),
+            PackForm::Newer(_) | PackForm::Damaged => tagger_without_head(&file, pack, key).map_err(failed)?,
         };
         let head = if tagger.is_some() { PACK_HEAD } else { HEAD_1.len() as u64 };
         let begin = if pack == from.pack { from.offset.max(head) } else { head };
@@ -187,6 +188,11 @@ pub(crate) fn read(
 impl Commit {
     fn of(sound: &Sound) -> Option<Self> {
         serde_json::from_slice(&sound.raw).ok().filter(|_| sound.kind == Kind::Commit)
+    }
+
+    pub(crate) fn to_record(&self) -> io::Result<Vec<u8>> {
+        let json = serde_json::to_vec(self)?;
+        Ok(pack::pack(Kind::Commit, ObjectId::of_blob(&json), &json)?.bytes)
     }
 
     fn key(&self) -> Option<StoreKey> {
@@ -291,12 +297,78 @@ fn gather(pieces: Vec<Piece>, start: Position, stop: Position, end: End) -> Tran
     found
 }
 
+/// What makes the tags of a pack; none where it is of format 1.
+pub(crate) fn tagger_of(folder: &Path, file: &File, pack: u32) -> Result<Option<Tagger>, StoreError> {
+    let failed = |e| StoreError::io("cannot read", &folder.join(PACKS).join(pack_name(pack)))(e);
+    match pack::form(file).map_err(failed)? {
+        PackForm::Old => Ok(None),
+        PackForm::Tagged(key) => Ok(Some(key.tagger(pack))),
+        PackForm::Newer(found) => Err(StoreError::Newer { found: found.into(), known: 2 }),
+        PackForm::Damaged => tagger_without_head(file, pack, find_key(folder)?).map_err(failed),
+    }
+}
+
+/// The same for a pack whose head is damaged. The store's key may come from another pack, so the records tell: it is of
+/// format 1 where there are sound ones, and none has a tag.
+fn tagger_without_head(file: &File, pack: u32, key: Option<StoreKey>) -> io::Result<Option<Tagger>> {
+    let Some(tagger) = key.map(|key| key.tagger(pack)) else { return Ok(None) };
+    let end = file.metadata()?.len();
+    let mut has_records = false;
+    let mut at = 0;
+    while let Some(magic) = pack::next_magic(file, at, end)? {
+        let has_tag =
+            magic >= TAG as u64 && pack::read_at(file, pack, Some(&tagger), magic - TAG as u64, end)?.is_some();
+        if has_tag {
+            return Ok(Some(tagger));
+        }
+        has_records = has_records || pack::read_at(file, pack, None, magic, end)?.is_some();
+        at = magic + 1;
+    }
+    Ok(if has_records { None } else { Some(tagger) })
+}
+
+/// The commit record that ends exactly at a position, of a pack of format 2.
+///
+/// It is found from its end, so that nobody has to be believed where it begins. Nearly all are shorter than the first
+/// look back; one that names many packs is not.
+pub(crate) fn commit_ending_at(file: &File, tagger: &Tagger, offset: u64) -> io::Result<Option<Commit>> {
+    use std::os::unix::fs::FileExt;
+    for look_back in [2 << 10, 1 << 20] {
+        let from = offset.saturating_sub(look_back).max(PACK_HEAD);
+        let mut bytes = vec![0; offset.saturating_sub(from) as usize];
+        file.read_exact_at(&mut bytes, from)?;
+        for magic in memchr::memmem::rfind_iter(&bytes, pack::MAGIC) {
+            let Some((tag, record)) = magic.checked_sub(TAG).map(|tag| bytes[tag..].split_at(TAG)) else { continue };
+            let is_last = pack::record_length(record) == Some(record.len() as u64);
+            if is_last && tagger.tag(from + magic as u64, record) == *tag {
+                return Ok(pack::unpack(record).as_ref().and_then(Commit::of));
+            }
+        }
+        if from == PACK_HEAD {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+impl Commit {
+    /// The number of the record that follows its own.
+    pub(crate) fn next(&self) -> u64 {
+        self.first.saturating_add(self.count)
+    }
+}
+
 /// The numbers of all pack files, in order.
 pub(crate) fn pack_numbers(folder: &Path) -> Result<Vec<u32>, StoreError> {
     let folder = folder.join(PACKS);
     let failed = |e| StoreError::io("cannot list", &folder)(e);
     let mut numbers = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(failed)? {
+    let entries = match std::fs::read_dir(&folder) {
+        // Deleted with all that was in it, or never made.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(numbers),
+        entries => entries.map_err(failed)?,
+    };
+    for entry in entries {
         let name = entry.map_err(failed)?.file_name();
         numbers.extend(name.to_str().and_then(|n| n.strip_suffix(".pack")).and_then(|n| n.parse::<u32>().ok()));
     }
@@ -402,6 +474,70 @@ mod tests {
         assert_eq!(names(&store), ["name 1", "name 2", "name 3"]);
         assert_eq!(store.blob(&new).unwrap(), b"a new blob");
         assert_eq!(std::fs::read(folder.path().join(PACKS).join(pack_name(1))).unwrap(), before);
+    }
+
+    #[test]
+    fn a_pack_of_format_1_with_a_damaged_head_is_read_beside_packs_of_format_2() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = old_pack(folder.path());
+        let store = Store::open(folder.path()).unwrap();
+        write(&store, 3, 0..1);
+        drop(store);
+        let path = folder.path().join(PACKS).join(pack_name(1));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[3] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        lose_the_view(folder.path());
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(names(&store), ["name 1", "name 2", "name 3"]);
+        assert_eq!(store.blob(&id).unwrap(), b"an old blob");
+        write(&store, 4, 1..2);
+        assert_eq!(names(&store), ["name 1", "name 2", "name 3", "name 4"]);
+    }
+
+    /// A piton that took the next number from a view with a wrong row wrote such packs.
+    #[test]
+    fn two_records_of_one_number_both_count_and_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        old_pack(folder.path());
+        let path = folder.path().join(PACKS).join(pack_name(1));
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (seq, n) in [(2, 3), (3, 4)] {
+            let json = serde_json::to_vec(&Numbered { seq, record: name(n) }).unwrap();
+            bytes.extend(pack::pack(Kind::Timeline, ObjectId::of_blob(&json), &json).unwrap().bytes);
+        }
+        std::fs::write(&path, bytes).unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(names(&store), ["name 1", "name 2", "name 3", "name 4"]);
+        let named = [crate::Damage::RecordTwice { seq: 2 }];
+        assert_eq!(store.verify().unwrap().damage, named);
+        // What comes next has a number of its own, with this view and with another.
+        write(&store, 5, 0..1);
+        drop(store);
+        lose_the_view(folder.path());
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(names(&store), ["name 1", "name 2", "name 3", "name 4", "name 5"]);
+        assert_eq!(store.verify().unwrap().damage, named);
+    }
+
+    /// The commit record is found from its end, also one that names more packs than the first look back holds.
+    #[test]
+    fn a_commit_record_is_found_where_it_ends_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let mut ends = Vec::new();
+        for (n, blobs) in [(1, 0..1), (2, 1..2), (3, 2..600)] {
+            write(&store, n, blobs);
+            ends.push(store.end().unwrap());
+        }
+        assert!(ends[2].pack > 80, "{ends:?}: its commit record is short");
+        for (end, next) in ends.iter().zip(2..) {
+            let file = store.pack_file(end.pack).unwrap();
+            let tagger = tagger_of(folder.path(), &file, end.pack).unwrap().unwrap();
+            let found = |offset| commit_ending_at(&file, &tagger, offset).unwrap().map(|commit| commit.next());
+            assert_eq!(found(end.offset), Some(next));
+            assert!((1..20).all(|less| found(end.offset - less).is_none()));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Comparing the whole store with itself: packs with their checksums, rows with the records they were made of, and
 //! what checkpoints need with what is there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use piton_model::diff::TreeSource;
 use piton_model::{CheckpointId, Entry, ObjectId, WorkspacePath};
@@ -12,6 +13,7 @@ use rusqlite::types::Value;
 use crate::Store;
 use crate::database::{self, VIEW};
 use crate::error::StoreError;
+use crate::gone::Gone;
 use crate::pack::{self, Kind};
 use crate::rebuild::replay_known;
 use crate::transactions::Range;
@@ -62,6 +64,36 @@ pub enum Damage {
         /// Where they are kept.
         file: PathBuf,
     },
+    /// Bytes of a pack that the view once knew and that are no longer there.
+    Gone {
+        /// Which pack.
+        pack: u32,
+        /// From here.
+        from: u64,
+        /// To there.
+        to: u64,
+        /// The checkpoints whose records were there, newest first.
+        checkpoints: Vec<CheckpointId>,
+        /// The note that says so.
+        file: PathBuf,
+    },
+    /// A pack is not there, and others of higher numbers are.
+    PackMissing {
+        /// Which pack.
+        pack: u32,
+    },
+    /// Records of the timeline that were written, as those around them tell, and are not there.
+    RecordsMissing {
+        /// The first number.
+        from: u64,
+        /// The last.
+        to: u64,
+    },
+    /// Two records of the timeline have one number. Both count.
+    RecordTwice {
+        /// The number.
+        seq: u64,
+    },
     /// SQLite itself finds its file inconsistent.
     Database {
         /// What it says.
@@ -100,6 +132,10 @@ impl Store {
             }
             found.bytes += length;
         }
+        let last = committed.keys().copied().max().unwrap_or(0);
+        damage.extend((1..last).filter(|pack| !committed.contains_key(pack)).map(|pack| Damage::PackMissing { pack }));
+        damage.extend(replayed.missing.into_iter().map(|(from, to)| Damage::RecordsMissing { from, to }));
+        damage.extend(replayed.repeated.into_iter().map(|seq| Damage::RecordTwice { seq }));
         let broken_packs = !damage.is_empty();
         found.damage.append(&mut damage);
         for (table, columns) in VIEW {
@@ -107,7 +143,10 @@ impl Store {
         }
         self.compare_packs(&mut found)?;
         self.reach(&mut found, broken_packs)?;
-        found.damage.extend(self.aside_files().into_iter().map(|file| Damage::Aside { file }));
+        found.damage.extend(self.aside_files().into_iter().map(|file| match Gone::noted_in(&file) {
+            Some(Gone { pack, from, to, checkpoints }) => Damage::Gone { pack, from, to, checkpoints, file },
+            None => Damage::Aside { file },
+        }));
         Ok(found)
     }
 
@@ -174,11 +213,19 @@ impl Store {
                 }
             }
         }
-        for (path, object) in broken {
-            let mut needs = Needs { store: self, object, known: HashMap::new() };
-            let checkpoints = roots.iter().filter(|(_, root)| needs.tree(root)).map(|(id, _)| id.clone()).collect();
-            found.damage.push(Damage::Needed { checkpoints, path, object });
+        if broken.is_empty() {
+            return Ok(());
         }
+        let numbers = broken.iter().enumerate().map(|(number, (_, object))| (*object, number)).collect();
+        let mut needs = Needs { store: self, broken: numbers, known: HashMap::new() };
+        let mut checkpoints: Vec<Vec<CheckpointId>> = vec![Vec::new(); broken.len()];
+        for (id, root) in &roots {
+            for number in needs.of(root).iter() {
+                checkpoints[*number].push(id.clone());
+            }
+        }
+        let needed = broken.into_iter().zip(checkpoints);
+        found.damage.extend(needed.map(|((path, object), checkpoints)| Damage::Needed { checkpoints, path, object }));
         Ok(())
     }
 
@@ -205,15 +252,17 @@ impl Store {
     }
 }
 
-/// Which trees need an object.
+/// Which trees need which broken objects: every tree is read once, however many are broken.
 struct Needs<'s> {
     store: &'s Store,
-    object: ObjectId,
-    known: HashMap<ObjectId, bool>,
+    /// Each broken object with its number.
+    broken: HashMap<ObjectId, usize>,
+    /// What each tree needs, in order. Most need nothing, or what the one tree in them that changed needs.
+    known: HashMap<ObjectId, Rc<BTreeSet<usize>>>,
 }
 
 impl Needs<'_> {
-    fn tree(&mut self, root: &ObjectId) -> bool {
+    fn of(&mut self, root: &ObjectId) -> Rc<BTreeSet<usize>> {
         // Not by recursion: folders may be deeper than a stack. A tree is asked again once all in it are known.
         let mut todo = vec![*root];
         while let Some(id) = todo.last().copied() {
@@ -221,30 +270,35 @@ impl Needs<'_> {
                 todo.pop();
                 continue;
             }
-            let tree = if id == self.object { None } else { self.store.tree(&id).ok() };
+            let own = self.broken.get(&id).copied();
+            let tree = if own.is_some() { None } else { self.store.tree(&id).ok() };
             let Some(tree) = tree else {
-                self.known.insert(id, id == self.object);
+                self.known.insert(id, Rc::new(own.into_iter().collect()));
                 continue;
             };
-            let mut needs = Some(false);
-            for (_, entry) in tree.entries() {
-                match entry {
-                    Entry::File { blob, .. } if *blob == self.object => needs = needs.map(|_| true),
-                    Entry::Folder { tree, .. } => match self.known.get(tree) {
-                        Some(known) => needs = needs.map(|needs| needs || *known),
-                        None => {
-                            todo.push(*tree);
-                            needs = None;
-                        }
-                    },
-                    _ => {}
-                }
+            let folders = || {
+                tree.entries().iter().filter_map(|(_, entry)| match entry {
+                    Entry::Folder { tree, .. } => Some(tree),
+                    _ => None,
+                })
+            };
+            let unknown = todo.len();
+            todo.extend(folders().filter(|folder| !self.known.contains_key(*folder)));
+            if todo.len() > unknown {
+                continue;
             }
-            if let Some(needs) = needs {
-                self.known.insert(id, needs);
+            let mut needs: BTreeSet<usize> = BTreeSet::new();
+            for folder in folders() {
+                needs.extend(self.known.get(folder).iter().flat_map(|known| known.iter()));
             }
+            let files = tree.entries().iter().filter_map(|(_, entry)| match entry {
+                Entry::File { blob, .. } => self.broken.get(blob).copied(),
+                _ => None,
+            });
+            needs.extend(files);
+            self.known.insert(id, Rc::new(needs));
         }
-        self.known.get(root).copied().unwrap_or(false)
+        self.known.get(root).cloned().unwrap_or_default()
     }
 }
 

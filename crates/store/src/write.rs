@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use piton_host::fail::point;
-use piton_host::{clock, disk};
+use piton_host::{Lock, clock, disk};
 use piton_model::record::Numbered;
 use piton_model::{ObjectId, Record};
 use rusqlite::params;
@@ -31,6 +31,7 @@ const GATHER: usize = 4 << 20;
 /// What is being written. Dropped without [`Writer::commit`], nothing of it counts.
 pub struct Writer<'s> {
     store: &'s Store,
+    lock: &'s Lock,
     pack: u32,
     file: Arc<File>,
     key: StoreKey,
@@ -113,7 +114,8 @@ impl Store {
 impl Drop for Writer<'_> {
     /// Gives back the space of what does not count, best effort: the next writer would cut it off as well.
     fn drop(&mut self) {
-        if self.is_committed {
+        // Without the lock another may have written there.
+        if self.is_committed || !self.lock.is_held() {
             return;
         }
         let (first, length) = self.began;
@@ -128,16 +130,17 @@ impl Drop for Writer<'_> {
 }
 
 impl<'s> Writer<'s> {
-    pub(crate) fn new(store: &'s Store) -> Result<Self, StoreError> {
-        let end = store.settle()?;
+    pub(crate) fn new(store: &'s Store, lock: &'s Lock) -> Result<Self, StoreError> {
+        let settled = store.settle()?;
         let synced = synced(&store.packs()?);
-        let (key, pack, length) = begin(store, end)?;
-        let next_seq = store.next_seq()?;
+        let (key, pack, length) = begin(store, settled.end)?;
+        let next_seq = store.next_seq(&settled)?;
         let is_fresh: bool = store.db().query_row("SELECT NOT EXISTS (SELECT 1 FROM all_objects)", [], |r| r.get(0))?;
         let used = store.size()?;
         let budget = store.workspace()?.map_or(u64::MAX, |w| w.budget);
         Ok(Self {
             store,
+            lock,
             pack,
             file: open_pack(store, pack)?,
             key,
@@ -190,7 +193,12 @@ impl<'s> Writer<'s> {
 
     /// The same of one that can be read back, which the rows do not tell.
     pub fn contains_sound(&self, id: &ObjectId) -> Result<bool, StoreError> {
-        Ok(self.new.contains(id) || (!self.is_fresh && self.store.is_sound(id)?))
+        Ok(self.is_added(id) || (!self.is_fresh && self.store.is_sound(id)?))
+    }
+
+    /// Whether an object has just been added.
+    pub fn is_added(&self, id: &ObjectId) -> bool {
+        self.new.contains(id)
     }
 
     /// Adds an object, unless it has just been added.
@@ -270,6 +278,7 @@ impl<'s> Writer<'s> {
         if is_empty {
             self.gathered.clear();
         } else {
+            self.make_sure_of_lock()?;
             // Last, and in one write with what was gathered: from here on all of it counts.
             let commit = self.closing_record()?;
             let (_, batch) = self.put(&commit)?;
@@ -327,6 +336,11 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
+    /// Refuses to go on where somebody deleted the lock's file: whoever made another one may be at work.
+    fn make_sure_of_lock(&self) -> Result<(), StoreError> {
+        if self.lock.is_held() { Ok(()) } else { Err(StoreError::LockLost) }
+    }
+
     /// The commit record of what has been added.
     fn closing_record(&self) -> Result<Vec<u8>, StoreError> {
         let last = (self.pack, self.written + self.gathered.len() as u64);
@@ -342,12 +356,10 @@ impl<'s> Writer<'s> {
             hash: self.hash.finish(),
             synced: self.synced,
             boot: clock::boot_id(),
-            generation: self.store.generation,
+            generation: self.store.generation(),
             key: self.key.to_hex(),
         };
-        let json = serde_json::to_vec(&commit).map_err(to_sql)?;
-        let packed = pack::pack(Kind::Commit, ObjectId::of_blob(&json), &json);
-        Ok(packed.map_err(StoreError::io("cannot pack", self.folder()))?.bytes)
+        commit.to_record().map_err(StoreError::io("cannot pack", self.folder()))
     }
 
     /// The packs that this wrote to, with their lengths.
@@ -383,7 +395,12 @@ impl<'s> Writer<'s> {
         self.gathered.extend_from_slice(bytes);
         let place = Place { pack: self.pack, offset, length: bytes.len() as u32 };
         self.hash.add(&place, pack::check_of(bytes));
-        let batch = if self.gathered.len() > GATHER { self.batch() } else { None };
+        let batch = if self.gathered.len() > GATHER {
+            self.make_sure_of_lock()?;
+            self.batch()
+        } else {
+            None
+        };
         Ok((place, batch))
     }
 
@@ -479,6 +496,24 @@ mod tests {
         let mut bytes = vec![0; length];
         blake3::Hasher::new().finalize_xof().fill(&mut bytes);
         bytes
+    }
+
+    #[test]
+    fn whoever_lost_the_lock_records_nothing_and_takes_nothing_from_who_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (Store::create(folder.path()).unwrap(), Store::open(folder.path()).unwrap());
+        let lost = first.lock(PATIENCE).unwrap();
+        let mut writer = first.write(&lost).unwrap();
+        let refused = writer.blob(b"of who lost the lock").unwrap();
+        std::fs::remove_file(folder.path().join(crate::LOCK)).unwrap();
+        let lock = second.lock(PATIENCE).unwrap();
+        let mut other = second.write(&lock).unwrap();
+        let kept = other.blob(b"of who has it").unwrap();
+        other.commit(true, false).unwrap();
+        assert!(matches!(writer.commit(true, false), Err(StoreError::LockLost)));
+        assert_eq!(second.blob(&kept).unwrap(), b"of who has it");
+        assert!(!second.contains(&refused).unwrap());
+        assert!(second.verify().unwrap().damage.is_empty());
     }
 
     #[test]

@@ -87,6 +87,21 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
                 let which = if ids.len() == 1 { "checkpoint" } else { "checkpoints" };
                 format!("{} cannot be restored by {which} {}", escape_view(path), ids.join(" "))
             }
+            DamageView::Gone { pack, from, to, checkpoints, file } => {
+                let ids: Vec<String> = checkpoints.iter().map(|id| paint.id(id.short()).to_string()).collect();
+                let lost = match &ids[..] {
+                    [] => String::new(),
+                    [id] => format!(", and with them checkpoint {id}"),
+                    ids => format!(", and with them checkpoints {}", ids.join(" ")),
+                };
+                let file = escape(file);
+                format!("pack {pack}: bytes {from} to {to} are gone{lost}; delete {file} when you have seen this")
+            }
+            DamageView::PackMissing { pack } => format!("pack {pack} is gone"),
+            DamageView::RecordsMissing { from, to } => format!("records {from} to {to} of the timeline are gone"),
+            DamageView::RecordTwice { seq } => {
+                format!("two records of the timeline have number {seq}; both are kept")
+            }
             DamageView::Aside { file } => {
                 format!(
                     "captures that a power cut left incomplete are kept in {}; delete it when you have seen this",

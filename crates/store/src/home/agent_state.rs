@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use piton_model::WorkspaceId;
@@ -59,7 +60,7 @@ impl Home {
         }
         self.make()?;
         let path = self.agent_state_file();
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+        let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         file.and_then(|mut file| file.write_all(&bytes)).map_err(StoreError::io("cannot write", &path))
     }
 

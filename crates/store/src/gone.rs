@@ -1,0 +1,90 @@
+//! Notes of what a view knew and the packs no longer have: a pack was cut off or deleted.
+//!
+//! The view is made anew from what is left, and with it goes the last that knew of the rest. So it is noted first, in a file
+//! that `verify` names until somebody deletes it.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use piton_host::clock;
+use piton_model::CheckpointId;
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+
+use crate::database::to_sql;
+use crate::error::StoreError;
+use crate::rebuild::Told;
+use crate::settle::aside_folder;
+use crate::{PACKS, pack_name};
+
+/// How the name of such a note ends.
+const GONE: &str = "gone";
+
+/// Bytes of a pack that are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Gone {
+    pub pack: u32,
+    pub from: u64,
+    pub to: u64,
+    /// The checkpoints whose records were there, newest first.
+    pub checkpoints: Vec<CheckpointId>,
+}
+
+impl Gone {
+    /// What a file that is set aside notes, if it is such a note.
+    pub(crate) fn noted_in(path: &Path) -> Option<Self> {
+        path.extension().filter(|end| *end == GONE)?;
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+}
+
+/// Notes, durably, what is gone of what a view knows.
+pub(crate) fn note(folder: &Path, told: &Told) -> Result<(), StoreError> {
+    let is_other_run = told.boot != clock::boot_id();
+    for (pack, to, synced) in &told.packs {
+        let from = std::fs::metadata(folder.join(PACKS).join(pack_name(*pack))).map_or(0, |found| found.len());
+        // What was never synced a power cut may take: nobody was told that it is durable.
+        let is_trace = is_other_run && from >= *synced;
+        if from >= *to || is_trace {
+            continue;
+        }
+        // A view that is itself damaged may state any length; what it has no rows for it never knew.
+        if let Some(checkpoints) = lost_rows(&told.db, *pack, from)? {
+            write(folder, &Gone { pack: *pack, from, to: *to, checkpoints })?;
+        }
+    }
+    Ok(())
+}
+
+/// The checkpoints whose records lie in a pack beyond an offset; none where no row at all lies there.
+fn lost_rows(db: &Connection, pack: u32, from: u64) -> Result<Option<Vec<CheckpointId>>, StoreError> {
+    let has_rows = "SELECT EXISTS (SELECT 1 FROM records WHERE pack = ?1 AND offset + length > ?2)
+                        OR EXISTS (SELECT 1 FROM all_objects WHERE pack = ?1 AND offset + length > ?2)";
+    let checkpoints = "SELECT c.id FROM records r JOIN checkpoints c ON c.seq = r.seq
+                       WHERE r.pack = ?1 AND r.offset + r.length > ?2 ORDER BY c.seq DESC";
+    let at = params![pack, from as i64];
+    // Where the rows cannot be read, its length is all that it still says.
+    if let Ok(false) = db.query_row(has_rows, at, |r| r.get(0)) {
+        return Ok(None);
+    }
+    let ids = db.prepare(checkpoints).and_then(|mut query| {
+        let rows = query.query_map(at, |r| r.get::<_, String>(0))?;
+        rows.collect::<Result<Vec<_>, _>>()
+    });
+    Ok(Some(ids.unwrap_or_default().iter().filter_map(|id| id.parse().ok()).collect()))
+}
+
+fn write(folder: &Path, gone: &Gone) -> Result<(), StoreError> {
+    let aside = aside_folder(folder)?;
+    let path = aside.join(format!("{:06}-{}-{}.{GONE}", gone.pack, gone.from, gone.to));
+    let json = serde_json::to_vec(gone).map_err(to_sql)?;
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    file.and_then(|mut file| {
+        file.write_all(&json)?;
+        file.sync_all()
+    })
+    .map_err(StoreError::io("cannot write", &path))?;
+    File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
+}
