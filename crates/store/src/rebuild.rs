@@ -259,6 +259,16 @@ impl<'d> Rows<'d> {
         };
         self.expected = if let LastEnd::Commit { next } = end { Some(next) } else { None };
         self.last = Some((transaction.stop, end));
+        if let End::Closed { commit, is_sound: false } = &transaction.end {
+            // What it covers beyond the end of a pack is damage that no reading finds.
+            for range in &commit.ranges {
+                let path = folder.join(PACKS).join(pack_name(range.pack));
+                let length = std::fs::metadata(&path).map_or(0, |found| found.len());
+                if length < range.to {
+                    self.damage.push(Range { from: range.from.max(length), ..*range });
+                }
+            }
+        }
         self.damage.extend(transaction.damage);
         self.timeline.extend(transaction.timeline);
         Ok(())

@@ -195,7 +195,11 @@ pub(crate) fn lengths(folder: &Path, transaction: &Transaction) -> Result<Vec<(u
             lengths.push((pack, found.len()));
         }
     }
-    lengths.push((stop.pack, stop.offset));
+    // One without a commit record ends where the next one says that it begins, which may be in a pack that is gone.
+    let last = std::fs::metadata(folder.join(PACKS).join(pack_name(stop.pack))).map_or(0, |found| found.len());
+    if last > 0 {
+        lengths.push((stop.pack, stop.offset.min(last)));
+    }
     Ok(lengths)
 }
 

@@ -679,6 +679,42 @@ mod tests {
         }
     }
 
+    /// In the same run of the machine no power was cut, whatever is missing.
+    #[test]
+    fn a_deleted_pack_costs_only_what_was_in_it_and_is_named() {
+        for loses_the_view in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::create(folder.path()).unwrap();
+            let mut packs = Vec::new();
+            for n in 1..=24 {
+                write(&store, n, usize::from(n)..usize::from(n) + 1);
+                packs.push((n, store.end().unwrap().pack));
+            }
+            assert!(packs.last().unwrap().1 >= 3, "{packs:?}");
+            drop(store);
+            std::fs::remove_file(folder.path().join(PACKS).join(pack_name(2))).unwrap();
+            if loses_the_view {
+                lose_the_view(folder.path());
+            }
+            let store = Store::open(folder.path()).unwrap();
+            let left = names(&store);
+            // The transactions at its ends may lie in it in part.
+            for (n, _) in packs.windows(2).filter(|w| w[0].1 != 2 && w[1].1 != 2).map(|w| w[1]) {
+                assert!(left.contains(&format!("name {n}")), "{n}: {left:?}");
+            }
+            let found = store.verify().unwrap().damage;
+            assert!(found.contains(&crate::Damage::PackMissing { pack: 2 }), "{found:?}");
+            let is_noted = found.iter().any(|damage| matches!(damage, crate::Damage::Gone { pack: 2, .. }));
+            assert_eq!(is_noted, !loses_the_view, "{found:?}");
+            write(&store, 30, 30..31);
+            let generation = store.generation();
+            drop(store);
+            let store = Store::open(folder.path()).unwrap();
+            assert_eq!(store.generation(), generation, "the view is made anew at every opening");
+            assert!(names(&store).contains(&"name 30".to_owned()));
+        }
+    }
+
     fn transaction_starts(folder: &Path) -> Vec<Position> {
         let mut starts = Vec::new();
         read(folder, Position::default(), None, |transaction| {
