@@ -5,6 +5,7 @@
 //! left alone, and named.
 
 use std::io;
+use std::time::Duration;
 
 use piton_host::apply::{Applier, ApplyError, mode_of};
 use piton_host::fail::point;
@@ -70,6 +71,12 @@ impl Workspace {
     /// Ends every operation that was cut off in this folder.
     pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
         if self.store.pending()?.is_empty() {
+            // What earlier operations left is worth a try, and neither waiting nor failing.
+            if !self.store.leftovers().is_empty()
+                && let Ok(lock) = self.store.lock(Duration::ZERO)
+            {
+                let _ = self.clear_leftovers(&lock);
+            }
             return Ok(());
         }
         // A process that is in the middle of an operation holds the lock; one that was cut off does not.
