@@ -38,6 +38,7 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
         true if outcome.touched_outside => vec!["only files outside the workspace".to_owned()],
         true if outcome.git.is_some() => vec!["only git's state".to_owned()],
         true if outcome.conversation.is_some() => vec!["only the conversation; the files stay".to_owned()],
+        true if !outcome.not_done.is_empty() => vec!["nothing restored".to_owned()],
         true => vec!["the workspace folder's own mode restored".to_owned()],
     };
     let end = match outcome.not_done.len() {

@@ -14,7 +14,7 @@ pub struct SettleArgs {
     /// none, the conflict stays open.
     #[arg(long, value_name = "WHICH", hide_possible_values = true)]
     pub conflict: Option<Which>,
-    /// Leave files in conflict as they are, and go on with the rest
+    /// Leave files in conflict, and what the system refuses, as they are, and go on with the rest
     #[arg(long)]
     pub partial: bool,
 }

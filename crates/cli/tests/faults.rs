@@ -323,7 +323,7 @@ fn what_is_written_between_capture_and_swap_is_rescued_and_comes_back_with_redo(
     let outcome: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
     let rescued: Vec<&str> =
         outcome["rescued"].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap()).collect();
-    assert_eq!(rescued, ["added", "edited"]);
+    assert_eq!(rescued, ["added/late", "edited"]);
     assert!(scene.snapshot() == rewound());
     scene.run(&["redo", "--yes"]);
     let now = scene.snapshot();

@@ -228,7 +228,7 @@ impl Workspace {
     ) -> Result<OperationOutcome, OperationError> {
         let mut left: Vec<WorkspacePath> = Vec::new();
         loop {
-            match self.operate_without(ask, shown.clone(), &left) {
+            match self.operate_without(ask, shown.as_ref(), &left) {
                 Err(OperationError::RolledBack { refused, .. })
                     if ask.is_partial() && refused.iter().any(|path| !left.contains(path)) =>
                 {
@@ -242,7 +242,7 @@ impl Workspace {
     fn operate_without(
         &mut self,
         ask: &Ask,
-        shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
+        shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
         left: &[WorkspacePath],
     ) -> Result<OperationOutcome, OperationError> {
         let lock = self.store.lock(PATIENCE)?;
@@ -272,7 +272,7 @@ impl Workspace {
             let planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<_>, reopened: &mut Reopened<'_>| {
                 let trees = Trees { fresh, store: &self.store };
                 let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: Some(&root) };
-                let planned = self.planned(ask, shown.as_ref(), &seen, reopened)?;
+                let planned = self.planned(ask, shown, &seen, reopened)?;
                 let is_last = |(_, draft): &(_, Draft)| {
                     !more_unknown(&draft.plan, forced) && !reopen(reopened, &root, &draft.plan)
                 };
@@ -363,7 +363,9 @@ impl Workspace {
             self.home.note(&change)?;
             self.record = change;
         }
-        made.map(MadeRoot::keep);
+        if let Some(made) = made {
+            made.keep();
+        }
         let bits: Vec<WorkspacePath> = reopened.ways().iter().map(|way| way.path.clone()).collect();
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)

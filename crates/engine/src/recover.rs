@@ -81,6 +81,12 @@ impl Workspace {
             pending => pending,
         };
         if pending?.is_empty() {
+            // What earlier operations left is worth a try, and neither waiting nor failing.
+            if !self.store.leftovers().is_empty()
+                && let Ok(lock) = self.store.lock(Duration::ZERO)
+            {
+                let _ = self.clear_leftovers(&lock);
+            }
             return Ok(());
         }
         // A process that is in the middle of an operation holds the lock; one that was cut off does not. Nobody waits for the

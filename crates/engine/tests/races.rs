@@ -385,3 +385,24 @@ fn a_crash_while_a_folder_is_emptied_loses_nothing_of_it() {
         world.assert_sound();
     }
 }
+
+/// What may not go (here for the name that network filesystems give to what is open) hides nothing that somebody wrote.
+#[test]
+fn what_is_written_beside_something_that_cannot_go_is_kept_and_told() {
+    let world = World::new();
+    let id = world.write("f", "1").capture();
+    world.write("n/a/1", "1").write("n/b/1", "1");
+    let handle = File::open(world.path("n")).unwrap();
+    let happen = move || {
+        let here = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap();
+        std::fs::write(here.join("report"), "precious").unwrap();
+        for folder in ["a", "b"] {
+            std::fs::write(here.join(folder).join(".fuse_hidden1"), "1").unwrap();
+        }
+    };
+    let outcome = fail::when(3, "apply:remove", happen, || world.rewind(&id));
+    assert!(outcome.rescued.iter().any(|path| path.path == "n/report"), "{:?}", outcome.rescued);
+    world.redo();
+    assert_eq!(world.snapshot().bytes("n/report"), Some(&b"precious"[..]));
+    world.assert_sound();
+}

@@ -307,12 +307,21 @@ impl Removing<'_> {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {}
             result => return Ok(result?),
         }
-        // What was left on purpose is known already. Anything else came after the listing.
+        // What could not go is known already. Anything else came after the listing.
         let folder = open_to_empty(self.parent, path)?;
-        let mut names = Vec::new();
-        sys::list(&folder, space, |name, _| names.push(name.to_bytes().to_vec()))?;
-        if self.refused.is_none() || names.iter().all(|name| is_kept_open(name)) {
-            names.iter().for_each(|name| self.leave(name, &join(path, name)));
+        for (name, kind) in names_in(folder.as_fd(), space)? {
+            let below = join(path, &name);
+            let is_read = |read: &Signatures| match statat(&folder, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) if kind == FileType::Directory => read.has_folder(self.below(&below)),
+                Ok(stat) => read.has_leaf(self.below(&below), &Signature::of(&stat)),
+                Err(_) => true,
+            };
+            if self.read.is_some_and(|read| !is_read(read)) {
+                self.leave(&name, &below);
+            }
+        }
+        if !self.is_unread {
+            self.refuse(path, Errno::NOTEMPTY);
         }
         Ok(())
     }
