@@ -103,8 +103,8 @@ fn ignore_files_never_stop_a_scan_and_decide_the_same_twice() {
 const PREFIX: usize = 96;
 const STAMP: [u8; 32] = [3; 32];
 
-/// Makes the checksums hold whatever the blocks say, as far as their lengths go.
-fn seal(bytes: &mut [u8]) {
+/// Makes the head that of a real index and the checksums hold whatever the blocks say, as far as their lengths go.
+fn seal(bytes: &mut [u8], real: &[u8]) {
     use xxhash_rust::xxh3::xxh3_64_with_seed;
     if bytes.len() < PREFIX {
         return;
@@ -115,7 +115,7 @@ fn seal(bytes: &mut [u8]) {
         sum = sum.wrapping_add(xxh3_64_with_seed(block, at as u64));
         at += length;
     }
-    bytes[..8].copy_from_slice(b"PITONIX3");
+    bytes[..8].copy_from_slice(&real[..8]);
     bytes[8..16].copy_from_slice(&sum.to_le_bytes());
     bytes[16..48].copy_from_slice(&STAMP);
     let check = xxh3_64_with_seed(&bytes[..PREFIX - 8], 0);
@@ -133,7 +133,7 @@ fn an_index_is_what_was_written_or_none_and_a_forged_one_stops_no_scan() {
         let same = bytes == real;
         assert_eq!(Index::from_bytes(bytes.to_vec(), &STAMP).is_some(), same, "any other byte makes it none");
         let mut sealed = bytes.to_vec();
-        seal(&mut sealed);
+        seal(&mut sealed, &real);
         let Some(mut index) = Index::from_bytes(sealed.clone(), &STAMP) else { return (0, 0, 0) };
         forged += 1;
         let trees = index.trees();
