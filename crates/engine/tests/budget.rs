@@ -10,7 +10,7 @@ use piton_engine::model::{Owner, SkipReason, WorkspacePath};
 use piton_engine::view::{PathView, SkippedView};
 use piton_engine::{
     BlameOptions, CaptureError, CaptureOptions, ChangesOptions, DiffOptions, InitOptions, LogOptions, MINIMUM_BUDGET,
-    OperationError, RewindOptions, StoreError,
+    OperationError, RewindOptions, StoreError, UndoOptions,
 };
 use piton_host::fail;
 use piton_testkit::{Agent, World};
@@ -258,4 +258,24 @@ fn what_an_operation_left_out_for_want_of_room_is_never_called_equal() {
     assert_eq!(over_budget(&status.skipped), ["dir", "large"]);
     let diff = world.open().diff(&DiffOptions { names_only: true, ..DiffOptions::default() }).unwrap();
     assert_eq!(over_budget(&diff.not_compared), ["dir", "large"]);
+}
+
+/// The state before the tool was never captured, so what the user wrote before it is in the same change.
+#[test]
+fn what_a_tool_changed_after_a_gap_is_not_surely_its_own() {
+    let world = World::new();
+    world.write("small", "hi\n").write("a", noise(1, 3_600_000));
+    world.engine.init(&world.ws(), InitOptions { budget: Some(MINIMUM_BUDGET), ..InitOptions::default() }).unwrap();
+    world.capture();
+    world.write("b", noise(2, 7_000_000)).write("small", "hi\nUSER WORK\n");
+    let agent = Agent::new(&world, "s");
+    agent.prompt("go");
+    agent.step("Bash", &[], |w| {
+        w.write("small", "hi\nUSER WORK\nagent\n").remove("b");
+    });
+    agent.end_turn();
+    let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
+    let left: Vec<_> = outcome.unsure.iter().map(|file| &file.path.path[..]).collect();
+    assert!(outcome.operation.is_none() && left == ["small"], "{outcome:?}");
+    assert_eq!(std::fs::read_to_string(world.path("small")).unwrap(), "hi\nUSER WORK\nagent\n");
 }

@@ -361,13 +361,12 @@ fn a_turn_that_nobody_could_record_keeps_its_number_its_steps_and_what_they_chan
     let turns = agent.turns();
     let told: Vec<_> = turns.iter().map(|turn| (turn.number, turn.prompt.as_deref(), turn.gaps.len())).collect();
     assert_eq!(told, [(1, Some("one"), 0), (2, Some("two"), 6), (3, Some("three"), 0)]);
-    assert_eq!(owners(&turns[1].files), ["b window t2.1", "c named t2.2"]);
-    // When something went nobody can tell, since nothing was captured in between.
-    let all = ["b window t2.1", "c named t2.2", "gone unsure t2.1 you", "mine you"];
+    // Nothing was captured when the tools began, so what the user did before that would be in the same change.
+    let all = ["b unsure t2.1 you", "c unsure t2.2 you", "gone unsure t2.1 you", "mine you"];
     assert_eq!(owners_in(&world, &found), all);
     world.open().undo_now(&of_turn_two()).unwrap();
     let now = world.snapshot();
-    assert_eq!(["b", "c", "mine"].map(|path| now.bytes(path).unwrap()), [&b"1"[..], b"1", b"2"]);
+    assert_eq!(["b", "c", "gone", "mine"].map(|path| now.bytes(path).unwrap()), [&b"1"[..], b"1", b"1", b"2"]);
     world.assert_sound();
 }
 
@@ -379,7 +378,7 @@ fn owners_in(world: &World, checkpoint: &str) -> Vec<String> {
 
 fn of_turn_two() -> piton_engine::UndoOptions {
     let what = Some(piton_engine::What::Places(vec![(2, None)]));
-    let choice = piton_engine::Choice { what, ..piton_engine::Choice::default() };
+    let choice = piton_engine::Choice { what, unsure: true, ..piton_engine::Choice::default() };
     piton_engine::UndoOptions { choice, interrupted: true, ..piton_engine::UndoOptions::default() }
 }
 

@@ -11,6 +11,7 @@
 //!   knows ([`beside_a_missed_tool`]).
 //! - A shell of a session that works here goes before one of a session that works elsewhere, such as in the folder around
 //!   this worktree: two agents side by side in worktrees of one repository hardly write into each other's.
+//! - Where nothing was captured when a tool began, what the user did before it is in the same change: unsure.
 //! - Whoever looks while a tool of another session is at work cannot know that it still is. What is in doubt for that
 //!   reason alone is settled by the tool's own after event ([`settles`]).
 //! - Nobody reports a user who saves a file while a shell runs. Where the user was the last to change that file, both
@@ -200,10 +201,9 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
         }
         None => true,
     };
-    // It may have gone before the window opened, or after it closed.
+    // It may have gone after the window closed.
     let gone_outside = |window: &Window| {
-        found.deleted
-            && (window.late || window.closed.zip(found.when).is_some_and(|(closed, when)| when > closed + TICK))
+        found.deleted && window.closed.zip(found.when).is_some_and(|(closed, when)| when > closed + TICK)
     };
     let open: Vec<&Window> = windows.iter().filter(is_open_then).collect();
     // A window without an end, at a moment that does not belong to its turn: when it ended nobody knows.
@@ -223,11 +223,12 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     let naming: Vec<&Window> =
         open.iter().copied().filter(|w| w.named.iter().any(|named| found.path.is_within(named))).collect();
     match naming[..] {
-        [one] if !is_vague(one) || ended_now(one) => {
+        // Where nothing was captured when it began, what the user did before that is in the same change.
+        [one] if (!is_vague(one) || ended_now(one)) && !one.late => {
             return Owner::Step { step: one.step.clone(), evidence: Evidence::Named };
         }
         [] => {}
-        _ => return unsure(&naming, naming.iter().any(|w| is_vague(w) && !ended_now(w))),
+        _ => return unsure(&naming, naming.iter().any(|w| (is_vague(w) && !ended_now(w)) || w.late)),
     }
 
     let mut silent: Vec<&Window> = open.iter().copied().filter(|w| !w.says).collect();
@@ -238,10 +239,11 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
         [] if open.is_empty() => Owner::You,
         // A tool that says what it writes, and something else changed: a hook of its own, or the user.
         [] => unsure(&open, true),
-        [one] if found.was_yours || one.opened == UNKNOWN || gone_outside(one) => unsure(&[one], true),
+        [one] if found.was_yours || one.opened == UNKNOWN || one.late || gone_outside(one) => unsure(&[one], true),
         [one] if ended_now(one) || !is_vague(one) => Owner::Step { step: one.step.clone(), evidence: Evidence::Window },
         _ => {
-            let or_you = |w: &&Window| (is_vague(w) && !ended_now(w)) || w.opened == UNKNOWN || gone_outside(w);
+            let or_you =
+                |w: &&Window| (is_vague(w) && !ended_now(w)) || w.opened == UNKNOWN || w.late || gone_outside(w);
             unsure(&silent, found.was_yours || silent.iter().any(or_you))
         }
     }
@@ -599,9 +601,10 @@ mod tests {
         assert!(!is_sure(gone(9), closed(shell(bash.clone(), 4), 6), &after));
         assert!(!is_sure(gone(9), closed(shell(bash.clone(), 4), 6), &Moment::Between));
         assert!(!is_sure(gone(5), closed(shell(bash.clone(), 4), 6), &Moment::Between));
-        // Nothing was captured when it began: the user may have deleted it before.
+        // Nothing was captured when it began: the user may have deleted or edited it before.
         assert!(!is_sure(gone(5), Window { late: true, ..shell(bash.clone(), 4) }, &after));
-        assert!(is_sure(changed(5), Window { late: true, ..shell(bash.clone(), 4) }, &after));
+        assert!(!is_sure(changed(5), Window { late: true, ..shell(bash.clone(), 4) }, &after));
+        assert!(!is_sure(changed(5), Window { late: true, ..edit(bash.clone(), 4, "a.txt") }, &after));
         // Its beginning was never heard of: only what it names is its own.
         assert!(!is_sure(changed(5), Window { opened: UNKNOWN, ..shell(bash.clone(), 0) }, &after));
         assert!(is_sure(changed(5), Window { opened: UNKNOWN, ..edit(bash.clone(), 0, "a.txt") }, &after));
