@@ -281,7 +281,10 @@ mod exit_codes {
         let mut mended = fs::read(&pack).unwrap();
         mended[content] ^= 0xff;
         fs::write(&pack, &mended).unwrap();
-        assert!(scene.ok(&["verify"]).starts_with("sound: 1 checkpoint"));
+        assert!(
+            scene.ok(&["verify"]).starts_with("sound: 2 checkpoints"),
+            "the capture of the refused rewind is there"
+        );
     }
 
     #[test]

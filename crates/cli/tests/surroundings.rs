@@ -264,7 +264,8 @@ fn a_rewind_without_a_clipboard_is_done_says_so_and_prints_one_document() {
     assert_eq!(scene.read("f"), "one");
 }
 
-/// With `capture.automatic = false` nothing is captured, and an undo knows whose the changes since are all the same.
+/// With `capture.automatic = false` nothing is captured, and an undo knows all the same whose the changes since may be: the
+/// user's own may be among them.
 #[test]
 fn what_nobody_captured_is_in_the_list_of_changes_with_the_number_that_an_undo_takes() {
     let scene = scene();
@@ -289,6 +290,7 @@ fn what_nobody_captured_is_in_the_list_of_changes_with_the_number_that_an_undo_t
     assert!(told.contains("1 change to 1 file") && told.contains("capture.automatic"), "{told}");
     let changes = scene.json(&["changes"]);
     assert_eq!(changes["changes"][0]["checkpoint"], Value::Null);
-    scene.ok(&["undo", "1", "--yes"]);
+    assert!(both(&scene.run(&["undo", "1", "--yes"])).contains("f (t1.1 or you)"));
+    scene.ok(&["undo", "1", "--unsure", "--yes"]);
     assert_eq!(scene.read("f"), "1");
 }
