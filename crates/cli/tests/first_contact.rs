@@ -206,3 +206,28 @@ fn a_search_needs_no_file_for_its_index() {
     std::fs::create_dir(stores(&scene)[0].join("words.db")).unwrap();
     assert!(scene.ok(&["search", "needle"]).contains("needle"));
 }
+
+/// Nobody can tell whose it was, and that must not keep every other folder from being protected.
+#[test]
+fn a_store_that_cannot_be_read_stands_in_the_way_of_its_own_folder_alone() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("f", "1");
+    scene.ok(&["checkpoint", "before"]);
+    let store = stores(&scene).remove(0);
+    std::fs::remove_file(store.join("workspace.json")).unwrap();
+    for entry in std::fs::read_dir(&store).unwrap().map(|entry| entry.unwrap()) {
+        if entry.file_name().to_string_lossy().starts_with("view-") {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    std::fs::remove_dir_all(store.join("packs")).unwrap();
+    std::fs::write(store.join("packs"), "junk").unwrap();
+    let other = scene.world.base().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("f"), "2").unwrap();
+    let done = scene.piton(&["checkpoint", "there"]).current_dir(&other).output().unwrap();
+    assert!(done.status.success(), "{}", piton_testkit::both(&done));
+    // Its own folder does not get a second, empty store behind its user's back.
+    assert!(!scene.run(&["checkpoint", "again"]).status.success());
+    assert_eq!(stores(&scene).len(), 2);
+}

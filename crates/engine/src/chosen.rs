@@ -126,7 +126,7 @@ pub enum ChosenError {
         undone: bool,
     },
     /// The last turn changed files in other workspaces of the session alone.
-    #[error("turn {turn} is the last that changed files, and it changed none here but in {}", shown(places))]
+    #[error("turn {turn} is the last that changed files, and it changed them in {}, not here", shown(places))]
     Elsewhere {
         /// The turn.
         turn: u32,

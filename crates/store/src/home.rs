@@ -111,8 +111,12 @@ impl Home {
 
     /// The workspace that was last seen at exactly this canonical path.
     pub fn at(&self, path: &Path) -> Option<Known> {
-        let id = std::fs::read_to_string(self.pointer(path)).ok()?;
-        self.known(&id.trim().parse().ok()?).filter(|known| known.path == path)
+        self.known(&self.pointed(path)?).filter(|known| known.path == path)
+    }
+
+    /// The id that is noted for a canonical path.
+    fn pointed(&self, path: &Path) -> Option<WorkspaceId> {
+        std::fs::read_to_string(self.pointer(path)).ok()?.trim().parse().ok()
     }
 
     /// The innermost known workspace around a canonical path: by its path, or because it moved there.
@@ -135,22 +139,30 @@ impl Home {
     }
 
     /// What is known of a canonical path, for whoever makes it known. No store is passed over because somebody is at work
-    /// in it, because its process died before anybody could find it, or because it is damaged. Only under the home's lock.
+    /// in it, or because its process died before anybody could find it. One that cannot be read stands in the way only of the
+    /// path that it is noted for: a store is noted before anything is captured in it. Only under the home's lock.
     ///
     /// # Errors
-    /// Where a store cannot be asked whose it is.
+    /// Where a store is busy, or the path's own cannot be read.
     pub fn settled(&self, path: &Path) -> Result<Settled, StoreError> {
         let mut unused = None;
         for id in self.ids() {
             if self.noted(&id).is_some() {
                 continue;
             }
-            let store = self.open(&id)?;
-            let lock = store.lock(crate::PATIENCE)?;
-            match store.workspace_for_sure(&lock)? {
-                Some(workspace) => self.note(&workspace)?,
-                None if store.is_unused()? => unused = Some(id),
-                None => {}
+            let is_unused = || -> Result<bool, StoreError> {
+                let store = self.open(&id)?;
+                let lock = store.lock(crate::PATIENCE)?;
+                match store.workspace_for_sure(&lock)? {
+                    Some(workspace) => self.note(&workspace).map(|()| false),
+                    None => store.is_unused(),
+                }
+            };
+            match is_unused() {
+                Ok(true) => unused = Some(id),
+                Ok(false) => {}
+                Err(error) if matches!(error, StoreError::Busy) || self.pointed(path) == Some(id) => return Err(error),
+                Err(_) => {}
             }
         }
         Ok(Settled { known: self.at(path).or_else(|| self.moved_to(path)).or_else(|| self.last_at(path)), unused })
