@@ -120,8 +120,9 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
-/// How long opening a view may take. It reads no more than the view's log.
-const OPENING: Duration = Duration::from_millis(500);
+/// How long opening a view may take. It reads no more than the view's log, in a millisecond or two; but a machine that is
+/// busy with a build may leave a process waiting for its turn, and a view that is given up is made anew from all packs.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// Opens the database of a store, unless another process is in the middle of opening it and does not get on.
 ///
