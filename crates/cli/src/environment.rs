@@ -244,12 +244,16 @@ fn announce(console: &mut Console, workspace: &Workspace) {
         console.say_with(|out, look| {
             let id = look.paint.id(one.operation.short());
             let note = look.paint.warn("note:");
-            if let Some(before) = &one.damaged {
+            let back = format!("      `piton rewind {}` brings back the state before it", one.before.short());
+            if one.damaged {
                 writeln!(out, "{note} operation {id} had been cut off, and what is needed to end it is damaged")?;
-                writeln!(
-                    out,
-                    "      its files may be half changed; `piton rewind {before}` brings back the state before it"
-                )?;
+                writeln!(out, "      its files may be half changed")?;
+                writeln!(out, "{back}")?;
+            } else if !one.moved.is_empty() {
+                writeln!(out, "{note} operation {id} had been cut off, and folders of it were moved or removed since")?;
+                writeln!(out, "      the files of those folders may be half changed:")?;
+                one.moved.iter().try_for_each(|path| writeln!(out, "        {}", escape_view(path)))?;
+                writeln!(out, "{back}")?;
             } else if one.finished {
                 writeln!(out, "{note} operation {id} had been cut off at its end; it is done now")?;
             } else {

@@ -276,6 +276,9 @@ impl From<ChosenError> for Failure {
                 }
             }
             ChosenError::NoNumber { .. } => failure.hint("`piton changes` lists them with their numbers"),
+            ChosenError::Nothing { outside: true, .. } => {
+                failure.hint("it changed files outside the workspace: `piton undo --outside` takes that back")
+            }
             ChosenError::Nothing { undone: true, .. } => {
                 failure.hint("`piton ops` lists what was taken back, and `piton redo` brings it back")
             }

@@ -72,7 +72,15 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
     if !outcome.unsure.is_empty() {
         return "nothing was done: what is left may be somebody else's".to_owned();
     }
+    if outcome.touches_outside && outcome.outside.iter().any(is_left) {
+        return "nothing was done: what is left lies outside the workspace and stays as it is".to_owned();
+    }
     format!("nothing to do: {otherwise}")
+}
+
+/// Whether a file outside the workspace stays as it is.
+fn is_left(file: &OutsideView) -> bool {
+    matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict)
 }
 
 /// What else there is to know of it.
@@ -163,8 +171,7 @@ pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
         let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
         // What may be the user's own is left on purpose; but where nothing else was there, nothing was done.
         let is_in_vain = outcome.operation.is_none() && !outcome.unsure.is_empty();
-        let is_unknown = |file: &OutsideView| file.act == OutsideAct::Unknown;
-        let is_left_outside = outcome.touched_outside && outcome.outside.iter().any(is_unknown);
+        let is_left_outside = outcome.touches_outside && outcome.outside.iter().any(is_left);
         outcome.not_done.is_empty()
             && !outcome.skipped.iter().any(is_damaged)
             && !is_open

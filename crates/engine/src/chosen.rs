@@ -118,12 +118,14 @@ pub enum ChosenError {
         last: u32,
     },
     /// Nothing that was asked for is in effect.
-    #[error("{about} changed nothing that is still there{}", if *.undone { ": it was taken back already" } else { "" })]
+    #[error("{about} changed nothing that is still there{}{}", if *.outside { " in the workspace" } else { "" }, if *.undone { ": it was taken back already" } else { "" })]
     Nothing {
         /// What was asked for.
         about: String,
         /// Whether there was something, and it was taken back.
         undone: bool,
+        /// Whether it changed files outside the workspace, which nobody asked for.
+        outside: bool,
     },
     /// The last turn changed files in other workspaces of the session alone.
     #[error("turn {turn} is the last that changed files, and it changed them in {}, not here", shown(places))]
@@ -184,7 +186,13 @@ impl ChosenChange {
 
 impl Workspace {
     /// The changes that a choice means, as far as they are in effect.
-    pub(crate) fn choose(&self, choice: &Choice, seen: &Seen<'_>) -> Result<Chosen, crate::OperationError> {
+    /// Files outside the workspace make a turn the last one that changed something only where they are asked for.
+    pub(crate) fn choose(
+        &self,
+        choice: &Choice,
+        with_outside: bool,
+        seen: &Seen<'_>,
+    ) -> Result<Chosen, crate::OperationError> {
         let whose = choice.whose.unwrap_or(Whose::Agent);
         let session = match (whose, &choice.session) {
             // The user's own changes need no session.
@@ -240,6 +248,8 @@ impl Workspace {
                     }
                 }
                 let last = last.max(left_out.last().map(|one| one.step.turn));
+                let outside = self.last_turn_outside(session, last)?;
+                let last = if with_outside { last.max(outside) } else { last };
                 let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();
                 if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
                     let changed = elsewhere.into_iter().filter(|(_, turns)| turns.contains(&turn));
@@ -250,7 +260,8 @@ impl Workspace {
                     Some(turn) => What::Places(vec![(turn, None)]),
                     None => {
                         let about = "the session".to_owned();
-                        return Err(ChosenError::Nothing { about, undone: !rows.is_empty() }.into());
+                        let outside = outside.is_some();
+                        return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside }.into());
                     }
                 }
             }
@@ -288,9 +299,7 @@ impl Workspace {
             }
         }
         let steps = match &session {
-            Some(session) if whose == Whose::Agent => {
-                self.steps_of(session, &what, &chosen, choice.since.is_some() || range.is_some())?
-            }
+            Some(session) if whose == Whose::Agent => self.steps_of(session, &what, &chosen, is_filtered)?,
             _ => Vec::new(),
         };
         // With only some paths, what lies elsewhere is not meant.
@@ -304,8 +313,8 @@ impl Workspace {
         });
         let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
         let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
-        if is_nothing && outside.links.is_empty() && left_out.is_empty() {
-            return Err(ChosenError::Nothing { about, undone: any }.into());
+        if is_nothing && outside.is_empty() && left_out.is_empty() {
+            return Err(ChosenError::Nothing { about, undone: any, outside: false }.into());
         }
         let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
@@ -566,13 +575,24 @@ impl Workspace {
         Ok(about)
     }
 
+    /// The last turn of a conversation, after a given one, whose changes of files outside the workspace still stand there.
+    fn last_turn_outside(&self, session: &Lineage, after: Option<u32>) -> Result<Option<u32>, StoreError> {
+        for turn in (after.unwrap_or(0) + 1..=self.last_turn_in(session)?).rev() {
+            let steps = self.store.steps(session.session_of(turn), Some(turn))?;
+            if OutsideChanges::of(&steps).stand() {
+                return Ok(Some(turn));
+            }
+        }
+        Ok(None)
+    }
+
     /// The steps of what is taken back: of whole turns where those are meant, else those whose changes go.
     fn steps_of(
         &self,
         session: &Lineage,
         what: &What,
         chosen: &[ChosenChange],
-        is_range: bool,
+        is_filtered: bool,
     ) -> Result<Vec<StepRow>, StoreError> {
         let mut steps: Vec<StepRow> = Vec::new();
         match what {
@@ -583,10 +603,8 @@ impl Workspace {
                     steps.extend(rows);
                 }
             }
-            What::All if chosen.len() > 1 && !is_range => {
-                let turns: std::collections::BTreeSet<u32> =
-                    chosen.iter().filter_map(|change| change.owner.turn().map(|(_, turn)| turn)).collect();
-                for turn in turns {
+            What::All if !is_filtered => {
+                for turn in 0..=self.last_turn_in(session)? {
                     steps.extend(self.store.steps(session.session_of(turn), Some(turn))?);
                 }
             }

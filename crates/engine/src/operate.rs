@@ -22,7 +22,7 @@ use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
     SessionId, SkipReason, Tree, WorkspacePath,
 };
-use piton_store::{PATIENCE, Purpose, Store, StoreError};
+use piton_store::{PATIENCE, Purpose, ReopenedNote, Store, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
@@ -40,7 +40,7 @@ use crate::running::described;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::sound::is_sound;
 use crate::target::TargetError;
-use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, RunningView, SkippedView};
+use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation was not done.
@@ -164,23 +164,31 @@ fn in_conflict(conflicts: &[Conflict], root: &str) -> String {
 }
 
 /// What the check after the swap found.
+#[derive(Default)]
 struct Checked {
     /// Steps where something else came out than was captured.
     rescued: Vec<usize>,
     /// Steps where what came out is as it was captured, and the store's copy of it cannot be read back.
     unsound: Vec<usize>,
     changed_again: Vec<WorkspacePath>,
+    /// Where the filesystem did not take the permission bits that it was given.
+    bits_not_taken: Vec<WorkspacePath>,
     /// What came out, as it was read.
     came_out: Vec<Option<Signatures>>,
+}
+
+impl Checked {
+    /// Notes the steps whose bits were not taken: what differs in nothing else was not changed by anybody.
+    fn without_bits(&mut self, applier: &Applier<'_>, not_taken: &[usize]) {
+        self.bits_not_taken.extend(not_taken.iter().map(|number| applier.steps[*number].path.clone()));
+        self.changed_again.retain(|path| !self.bits_not_taken.contains(path));
+    }
 }
 
 /// The same of all that an operation does.
 struct CheckedAll {
     inside: Checked,
-    /// What came out elsewhere.
-    came_out_outside: Vec<Option<Signatures>>,
-    /// Where the filesystem did not take the permission bits that it was given.
-    bits_not_taken: Vec<WorkspacePath>,
+    outside: Checked,
 }
 
 /// The root that an operation puts files into.
@@ -264,19 +272,20 @@ impl Workspace {
         };
         let RootToRewind { root, change, made } = self.root_to_rewind(&lock, ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
+        // Goes after the bits are put back, and before the lock does.
+        let mut note = self.store.reopened_note(&lock);
         let mut reopened = Reopened::new(&root);
         if let Some((_, draft, _)) = &shown {
-            reopen(&mut reopened, &root, &draft.plan);
+            self.reopen(&mut note, &mut reopened, &root, &draft.plan)?;
         }
         let (request, draft, taken) = loop {
-            let planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<_>, reopened: &mut Reopened<'_>| {
+            let mut planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<_>, reopened: &mut Reopened<'_>| {
                 let trees = Trees { fresh, store: &self.store };
                 let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: Some(&root) };
                 let planned = self.planned(ask, shown, &seen, reopened)?;
-                let is_last = |(_, draft): &(_, Draft)| {
-                    !more_unknown(&draft.plan, forced) && !reopen(reopened, &root, &draft.plan)
-                };
-                Ok::<_, OperationError>(Some(planned).filter(is_last))
+                let plan = &planned.1.plan;
+                let is_last = !more_unknown(plan, forced) && !self.reopen(&mut note, reopened, &root, plan)?;
+                Ok::<_, OperationError>(is_last.then_some(planned))
             };
             match self.take(&lock, &root, &Attention { forced: &forced, ..Attention::default() }) {
                 Ok(mut taken) => {
@@ -330,6 +339,7 @@ impl Workspace {
             conversation: None,
             conversation_stays: request.conversation_stays.clone(),
             outside: draft.outside.files.clone(),
+            touches_outside: request.touches_outside,
             touched_outside: !draft.outside.steps.is_empty(),
             already: false,
             unsure: request.remarks.unsure.clone(),
@@ -375,9 +385,15 @@ impl Workspace {
         }
         // From here on the operation puts the bits back where it is rolled back.
         reopened.keep();
+        drop(note);
         let checked = self.apply(&lock, &root, &begun, ask.is_partial())?;
-        let bits_not_taken = checked.bits_not_taken.clone();
-        let changed_again = checked.inside.changed_again.clone();
+        let bits_not_taken = checked.inside.bits_not_taken.clone();
+        let refused_outside = checked.outside.bits_not_taken.iter().map(PathView::outside);
+        let refused_outside = refused_outside.map(|path| SkippedView { path, reason: SkipReason::Refused });
+        outcome.not_done.extend(refused_outside);
+        let changed_again = checked.inside.changed_again.iter().map(PathView::from);
+        outcome.changed_again =
+            changed_again.chain(checked.outside.changed_again.iter().map(PathView::outside)).collect();
         let cleared = self.end(&lock, &root, &begun, checked)?;
         if begun.operation.git.is_some() {
             self.forget_git_taken_back();
@@ -410,11 +426,32 @@ impl Workspace {
             let not_taken = bits_not_taken.into_iter().map(|path| (path, SkipReason::Refused));
             outcome.not_done.extend(not_taken.map(|one| SkippedView::from(&one)));
         }
-        outcome.verified = changed_again.is_empty() && outcome.not_done.is_empty();
-        outcome.changed_again = changed_again.iter().map(Into::into).collect();
+        outcome.verified = outcome.changed_again.is_empty() && outcome.not_done.is_empty();
         outcome.rescued = cleared.rescued.iter().map(Into::into).collect();
         outcome.leftovers = cleared.left.into_iter().map(|left| left.view).collect();
         Ok(outcome)
+    }
+
+    /// Makes readable what a plan must leave for being unreadable, by the bits that it had; whether there was anything to
+    /// do. Noted before it is done: no operation is recorded yet that knows of it.
+    fn reopen(
+        &self,
+        note: &mut ReopenedNote,
+        reopened: &mut Reopened<'_>,
+        root: &Root,
+        plan: &plan::Plan,
+    ) -> Result<bool, OperationError> {
+        let ways = ways_to_readable(root, plan);
+        let ways: Vec<FolderMode> = ways.into_iter().filter(|way| !reopened.has(way)).collect();
+        if ways.is_empty() {
+            return Ok(false);
+        }
+        let last = self.store.operations()?.first().map(|row| row.id.clone());
+        let all = reopened.ways().iter().chain(&ways).cloned().collect();
+        note.write(&piton_store::Reopened { root: root.identity(), last, ways: all })?;
+        let any = ways.into_iter().map(|way| reopened.go(way)).fold(false, |any, one| any | one);
+        point("operate:reopened").map_err(|e| self.folder_error(e))?;
+        Ok(any)
     }
 
     /// What is asked for and the plan of it, given what is there: the one that was shown, as long as it holds.
@@ -653,9 +690,10 @@ impl Workspace {
         applier.open_folders()?;
         let not_taken = self.store.read_steadily(|| applier.stage(&FromStore(&self.store), refusals))?;
         let of_others = Refusals::default();
-        if let Some(outer) = outer {
-            outer.stage(&FromStore(&self.store), &of_others).map_err(outside)?;
-        }
+        let not_taken_outside = match outer {
+            Some(outer) => outer.stage(&FromStore(&self.store), &of_others).map_err(outside)?,
+            None => Vec::new(),
+        };
         let mut checked = applier.while_syncing(|| {
             applier.swap(swapped, refusals)?;
             if let Some(outer) = outer {
@@ -664,23 +702,21 @@ impl Workspace {
             self.store.read_steadily(|| check(&self.store, applier))
         })?;
         self.store_again(lock, applier, &checked.unsound)?;
-        let mut came_out_outside = Vec::new();
+        let mut checked_outside = Checked::default();
         if let Some(outer) = outer {
             // What cannot be kept in a checkpoint of the workspace must not go: somebody wrote it in the last moment.
-            let found = check(&self.store, outer).map_err(outside)?;
-            self.store_again(lock, outer, &found.unsound).map_err(outside)?;
-            if let Some(number) = found.rescued.first() {
+            checked_outside = check(&self.store, outer).map_err(outside)?;
+            self.store_again(lock, outer, &checked_outside.unsound).map_err(outside)?;
+            if let Some(number) = checked_outside.rescued.first() {
                 return Err(outside(ApplyError::Stale { path: outer.steps[*number].path.clone() }));
             }
-            came_out_outside = found.came_out;
+            checked_outside.without_bits(outer, &not_taken_outside);
         }
-        // What differs only in bits that the filesystem does not take was not changed by anybody.
-        let mut bits_not_taken: Vec<_> = not_taken.iter().map(|number| applier.steps[*number].path.clone()).collect();
-        checked.changed_again.retain(|path| !bits_not_taken.contains(path));
-        bits_not_taken.extend(applier.close_folders(true)?);
+        checked.without_bits(applier, &not_taken);
+        checked.bits_not_taken.extend(applier.close_folders(true)?);
         applier.sync_swapped()?;
         outer.map_or(Ok(()), |outer| outer.sync_swapped().map_err(outside))?;
-        Ok(CheckedAll { inside: checked, came_out_outside, bits_not_taken })
+        Ok(CheckedAll { inside: checked, outside: checked_outside })
     }
 
     /// Puts the old tree back. Returns what was staged and could not be removed again.
@@ -723,7 +759,7 @@ impl Workspace {
     /// the operation from ending.
     fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: CheckedAll) -> Result<Cleared, OperationError> {
         let applier = begun.applier(root);
-        let CheckedAll { inside, came_out_outside, .. } = checked;
+        let CheckedAll { inside, outside: elsewhere } = checked;
         let recorded = || -> Result<Cleared, StoreError> {
             let cleared = || {
                 let is_opened = applier.open_closed()?;
@@ -747,7 +783,7 @@ impl Workspace {
             if let Some(outer) = Outer::of(&begun.operation).map_err(random_error)? {
                 let outer = outer.applier();
                 let clear = || {
-                    let left = clear_read_outside(&outer, &came_out_outside)?;
+                    let left = clear_read_outside(&outer, &elsewhere.came_out)?;
                     outer.sync_cleared()?;
                     Ok(left)
                 };
@@ -896,12 +932,6 @@ impl Begun {
     }
 }
 
-/// Makes readable what a plan must leave for being unreadable, by the bits that it had; whether there was anything to do.
-fn reopen(reopened: &mut Reopened<'_>, root: &Root, plan: &plan::Plan) -> bool {
-    let ways = ways_to_readable(root, plan);
-    ways.into_iter().map(|way| reopened.go(way)).fold(false, |any, one| any | one)
-}
-
 /// Folders of a plan, and what was made readable for it: each with the bits from before all of it.
 fn with_reopened(folders: &[FolderMode], reopened: &[FolderMode]) -> Vec<FolderMode> {
     let mut all: Vec<FolderMode> = reopened.to_vec();
@@ -951,6 +981,7 @@ fn check(store: &Store, applier: &Applier<'_>) -> Result<Checked, ApplyError<Sto
         rescued: numbers(|step| step.rescue),
         unsound: numbers(|step| step.unsound),
         changed_again: again.into_iter().map(|n| applier.steps[n].path.clone()).collect(),
+        bits_not_taken: Vec::new(),
         came_out,
     })
 }

@@ -62,6 +62,24 @@ impl OutsideChanges {
         all
     }
 
+    /// Whether there is nothing to tell of.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.unknown.is_empty()
+    }
+
+    /// Whether something of it stands there now, as the last of these steps left it.
+    pub(crate) fn stand(&self) -> bool {
+        let mut newest: HashMap<&WorkspacePath, &Link> = HashMap::new();
+        for (path, link) in &self.links {
+            newest.entry(path).or_insert(link);
+        }
+        newest.into_iter().any(|(path, link)| {
+            let mut now = Now::default();
+            now.read(path, &whole(path));
+            now.entries.get(path) == link.after.as_ref()
+        })
+    }
+
     /// All the way back to a moment: of each file what was there before the first that touched it since, whatever was
     /// done and taken back in between.
     pub(crate) fn since(steps: &[StepRow], operations: &[(u64, Operation)]) -> Self {
@@ -115,7 +133,7 @@ impl Workspace {
         changes: &OutsideChanges,
         settle: Settle,
     ) -> Result<OutsideDraft, OperationError> {
-        if changes.links.is_empty() && changes.unknown.is_empty() {
+        if changes.is_empty() {
             return Ok(OutsideDraft::default());
         }
         let mut inverse = Inverse::default();
@@ -140,6 +158,10 @@ impl Workspace {
             // Another workspace has a timeline of its own, and its files are put back there.
             if self.home.around(&there).is_some_and(|known| known.id != self.record.id) {
                 elsewhere.push((path.clone(), "it is in another workspace, which has a timeline of its own"));
+                continue;
+            }
+            if settle.partial && self.is_damaged(changes, path) {
+                elsewhere.push((path.clone(), "piton's copy of what was there is damaged"));
                 continue;
             }
             now.read(path, &there);
@@ -186,6 +208,16 @@ impl Workspace {
         draft.conflicts = conflicts;
         draft.blobs = now.contents.into_values().chain(drafted.new_blobs.into_values()).collect();
         Ok(draft)
+    }
+
+    /// Whether a copy that taking changes of a file back may need cannot be read.
+    fn is_damaged(&self, changes: &OutsideChanges, path: &WorkspacePath) -> bool {
+        let links = changes.links.iter().filter(|(of, _)| of == path).map(|(_, link)| link);
+        let mut blobs = links.flat_map(|link| [&link.before, &link.after]).filter_map(|entry| match entry {
+            Some(Entry::File { blob, .. }) => Some(blob),
+            _ => None,
+        });
+        blobs.any(|blob| matches!(self.store.blob(blob), Err(StoreError::Damaged(_) | StoreError::Missing(_))))
     }
 
     /// Whether what a draft was made from is still there.

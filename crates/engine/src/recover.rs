@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use piton_host::apply::{Applier, ApplyError, mode_of};
+use piton_host::apply::{Applier, ApplyError, close_again, mode_of};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, read_entry};
 use piton_model::diff::{TreeSource, lookup};
@@ -82,9 +82,10 @@ impl Workspace {
         };
         if pending?.is_empty() {
             // What earlier operations left is worth a try, and neither waiting nor failing.
-            if !self.store.leftovers().is_empty()
+            if (!self.store.leftovers().is_empty() || self.store.reopened().is_some())
                 && let Ok(lock) = self.store.lock(Duration::ZERO)
             {
+                let _ = self.close_reopened(&lock);
                 let _ = self.clear_leftovers(&lock);
             }
             return Ok(());
@@ -98,6 +99,7 @@ impl Workspace {
     }
 
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
+        self.close_reopened(lock)?;
         self.clear_leftovers(lock)?;
         for row in self.store.pending()? {
             let before = self.store.checkpoint(&row.before)?;
@@ -107,14 +109,15 @@ impl Workspace {
                     // Nothing can be told of it any more, so it is said aloud and does not stand in the way for ever.
                     let why = "its record is damaged".to_owned();
                     self.note_end(lock, &row.id, Outcome::RolledBack { why })?;
-                    let damaged = Some(row.before.clone());
                     self.recovered.push(Recovered {
                         operation: row.id,
+                        before: row.before,
                         finished: false,
                         left_alone: Vec::new(),
                         left_outside: Vec::new(),
+                        moved: Vec::new(),
                         git_stays: None,
-                        damaged,
+                        damaged: true,
                         leftovers: Vec::new(),
                     });
                     continue;
@@ -129,6 +132,20 @@ impl Workspace {
             let recovered = self.recover(lock, &root, before, operation)?;
             self.recovered.push(recovered);
         }
+        Ok(())
+    }
+
+    /// Puts bits back that a process set for an operation which it never came to record.
+    fn close_reopened(&self, lock: &Lock) -> Result<(), StoreError> {
+        let Some(note) = self.store.reopened() else { return Ok(()) };
+        if self.store.operations()?.first().map(|row| &row.id) == note.last.as_ref() {
+            // In another folder, or in none, it waits.
+            match self.standing() {
+                Ok(Standing::Same(root)) if root.identity().is_same(&note.root) => close_again(&root, &note.ways),
+                _ => return Ok(()),
+            }
+        }
+        self.store.forget_reopened(lock);
         Ok(())
     }
 
@@ -222,12 +239,28 @@ impl Workspace {
         left_alone.extend(cleared.rescued);
         left_alone.sort();
         left_alone.dedup();
+        // Somebody moved or removed the folder since the operation put something into it.
+        let is_moved = |path: &WorkspacePath| root.parent(path).is_err();
+        left_alone.retain(|path| !is_moved(path));
+        let moved =
+            operation.steps.iter().map(|step| &step.path).filter(|path| is_moved(path)).map(Into::into).collect();
         // What is not known outside the workspace is told already.
         let stays_outside = stays_outside.into_iter().filter(|left| left.is_stored);
         let leftovers = cleared.left.into_iter().chain(stays_outside).map(|left| left.view).collect();
         let left_alone = left_alone.iter().map(Into::into).collect();
         let id = operation.id.clone();
-        Ok(Recovered { operation: id, finished, left_alone, left_outside, git_stays, damaged: None, leftovers })
+        let before = before.checkpoint.id;
+        Ok(Recovered {
+            operation: id,
+            before,
+            finished,
+            left_alone,
+            left_outside,
+            moved,
+            git_stays,
+            damaged: false,
+            leftovers,
+        })
     }
 
     /// Where the files outside the workspace stand.

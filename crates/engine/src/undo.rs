@@ -40,7 +40,7 @@ impl Workspace {
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
         let Chosen { changes, unsure, stuck, commands, about, outside, elsewhere, left_out } =
-            self.choose(&options.choice, seen)?;
+            self.choose(&options.choice, options.outside, seen)?;
         let inverse = self.inverse_of(&changes, seen)?;
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
         Ok(Request {

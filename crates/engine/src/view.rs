@@ -61,6 +61,13 @@ impl PathView {
     }
 }
 
+impl PathView {
+    /// A path from the file system's root, as files outside the workspace have it: it begins with a slash.
+    pub(crate) fn outside(path: &WorkspacePath) -> Self {
+        Self { path: crate::outside::shown(path), path_b64: None }
+    }
+}
+
 impl From<&WorkspacePath> for PathView {
     fn from(path: &WorkspacePath) -> Self {
         Self { path: path.display(), path_b64: path.base64() }
@@ -337,6 +344,8 @@ pub struct FileDiff {
 pub struct Recovered {
     /// The operation that was cut off.
     pub operation: OperationId,
+    /// The checkpoint of the state before it.
+    pub before: CheckpointId,
     /// Whether its result stands; else the state before it does.
     pub finished: bool,
     /// Paths that somebody changed since: left as they are.
@@ -344,13 +353,15 @@ pub struct Recovered {
     /// The same of files outside the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_outside: Vec<String>,
+    /// Paths whose folder somebody moved or removed since: what it had done there stands, wherever that is now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<PathView>,
     /// Why the repository was left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_stays: Option<String>,
-    /// Set where what is needed for ending it is damaged in the store: its files may be half changed, and this is the
-    /// checkpoint of the state before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub damaged: Option<CheckpointId>,
+    /// Set where what is needed for ending it is damaged in the store: its files may be half changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
     /// What it put beside files and could not remove yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<LeftoverView>,

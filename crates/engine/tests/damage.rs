@@ -389,7 +389,7 @@ fn a_pending_operation_whose_record_is_damaged_is_said_aloud_and_does_not_stand_
     let workspace = world.open();
     let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
     assert_eq!(said.operation.as_str(), id);
-    assert!(said.damaged.is_some());
+    assert!(said.damaged);
     drop(workspace);
     world.capture();
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use piton_engine::view::{OperationOutcome, OutsideAct};
 use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What};
 use piton_host::fail;
+use piton_host::sys::{Call, refusing};
 use piton_testkit::{Agent, World, snapshot};
 
 /// A world with a folder beside the workspace, and a turn that changes files in both.
@@ -71,6 +72,101 @@ fn they_are_listed_and_left_alone_unless_asked_for() {
     world.open().redo_now(&redo).unwrap();
     assert!(snapshot(&elsewhere(&world, "")) == before);
     world.assert_sound();
+}
+
+/// What `undo` without a word means, and all of a session, with files outside.
+fn asked(what: Option<What>) -> UndoOptions {
+    UndoOptions { choice: Choice { what, ..Choice::default() }, outside: true, ..UndoOptions::default() }
+}
+
+/// A session of which each turn writes one file elsewhere, and nothing else.
+fn works_elsewhere(world: &World, turns: &[(&str, &str)]) {
+    std::fs::create_dir(elsewhere(world, "")).unwrap();
+    world.write("inside", "inside\n");
+    let agent = Agent::new(world, "s");
+    for (name, content) in turns {
+        let path = elsewhere(world, name);
+        agent.edits("go", &[&path.display().to_string()], |_| std::fs::write(&path, content).unwrap());
+    }
+}
+
+#[test]
+fn a_turn_that_changed_only_them_is_the_last_one_where_they_are_asked_for() {
+    let world = World::new();
+    works_elsewhere(&world, &[("a", "1"), ("a", "2"), ("b", "3")]);
+    let refused = world.open().undo_now(&UndoOptions::default()).unwrap_err().to_string();
+    assert_eq!(refused, "the session changed nothing that is still there in the workspace");
+    for left in [[Some("2"), None], [Some("1"), None], [None, None]] {
+        let outcome = world.open().undo_now(&asked(None)).unwrap();
+        assert!(outcome.verified && outcome.touched_outside);
+        assert_eq!(["a", "b"].map(|name| read(&world, name)), left.map(|content| content.map(str::to_owned)));
+    }
+    let refused = world.open().undo_now(&asked(None)).unwrap_err().to_string();
+    assert_eq!(refused, "the session changed nothing that is still there");
+}
+
+#[test]
+fn all_of_a_session_is_theirs_too() {
+    let world = World::new();
+    works_elsewhere(&world, &[("a", "1"), ("b", "2")]);
+    world.open().undo_now(&asked(Some(What::All))).unwrap();
+    assert_eq!(["a", "b"].map(|name| read(&world, name)), [None, None]);
+}
+
+#[test]
+fn what_happens_to_them_in_the_last_moment_is_told() {
+    let world = World::new();
+    works_elsewhere(&world, &[("a", "1"), ("a", "2")]);
+    let path = elsewhere(&world, "a");
+    let happen = {
+        let path = path.clone();
+        move || std::fs::write(path, "other").unwrap()
+    };
+    // It was put in place, and is looked at next.
+    let outcome = fail::when(1, "operate:check", happen, || world.open().undo_now(&asked(None)).unwrap());
+    assert!(!outcome.verified, "{outcome:?}");
+    assert_eq!(outcome.changed_again[0].path, path.display().to_string());
+    assert_eq!(read(&world, "a").as_deref(), Some("other"));
+}
+
+#[test]
+fn bits_that_they_could_not_be_given_are_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    std::fs::create_dir(elsewhere(&world, "")).unwrap();
+    let path = elsewhere(&world, "a");
+    std::fs::write(&path, "1").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    Agent::new(&world, "s").edits("go", &[&path.display().to_string()], |_| std::fs::remove_file(&path).unwrap());
+    let outcome = refusing(&[Call::SetMode], || world.open().undo_now(&asked(None)).unwrap());
+    assert!(!outcome.verified && outcome.changed_again.is_empty(), "{outcome:?}");
+    assert_eq!(outcome.not_done[0].path.path, path.display().to_string());
+    assert_eq!(read(&world, "a").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_damaged_copy_of_one_keeps_the_others_from_nothing_in_part() {
+    let world = World::new();
+    std::fs::create_dir(elsewhere(&world, "")).unwrap();
+    for (name, content) in [("a", "content of a"), ("b", "content of b")] {
+        std::fs::write(elsewhere(&world, name), content).unwrap();
+    }
+    let named = ["a", "b"].map(|name| elsewhere(&world, name).display().to_string());
+    Agent::new(&world, "s").edits("go", &[&named[0], &named[1]], |w| {
+        std::fs::write(elsewhere(w, "a"), "other").unwrap();
+        std::fs::write(elsewhere(w, "b"), "other").unwrap();
+    });
+    let pack = world.open().store_folder().join("packs/000001.pack");
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let at = bytes.windows(12).position(|window| window == b"content of a").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&pack, bytes).unwrap();
+    assert!(world.open().undo_now(&asked(None)).is_err());
+    assert_eq!(read(&world, "b").as_deref(), Some("other"));
+    let settle = Settle { partial: true, ..Settle::default() };
+    let outcome = world.open().undo_now(&UndoOptions { settle, ..asked(None) }).unwrap();
+    assert!(acts(&outcome).contains(&("a".to_owned(), OutsideAct::Unknown)), "{outcome:?}");
+    assert_eq!(["a", "b"].map(|name| read(&world, name).unwrap()), ["other", "content of b"]);
 }
 
 #[test]

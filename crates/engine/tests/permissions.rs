@@ -517,3 +517,57 @@ fn what_the_system_refuses_does_not_keep_the_rest_from_being_restored_in_part() 
     });
     assert_eq!(world.snapshot().bytes("logs/old"), Some(&b"1"[..]));
 }
+
+/// What was made readable for an operation that never came to be recorded is closed again by the next command, and not if
+/// somebody opened it since.
+#[test]
+fn bits_that_were_set_before_a_crash_are_put_back() {
+    let base = tempfile::tempdir().unwrap();
+    let make = || {
+        let base = tempfile::tempdir_in(base.path()).unwrap();
+        let world = World::at(base.path(), |_| {});
+        if is_root() {
+            for path in [base.path().to_owned(), world.ws()] {
+                std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let id = as_ordinary_user(|| {
+            world.write("secret", "1").write("d/x", "1");
+            let id = world.capture();
+            world.write("secret", "2").mode("secret", 0o000).write("d/x", "2").mode("d", 0o000);
+            id
+        });
+        (base, world, id)
+    };
+    let bits = |world: &World| {
+        ["secret", "d"].map(|path| {
+            std::os::unix::fs::PermissionsExt::mode(&std::fs::symlink_metadata(world.path(path)).unwrap().permissions())
+                & 0o777
+        })
+    };
+    if is_root() {
+        std::os::unix::fs::chown(base.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let mut closed = 0;
+    for step in 1.. {
+        let (_base, world, id) = make();
+        if as_ordinary_user(|| fail::with(step, || drop(world.rewind(&id)))).is_some() {
+            break;
+        }
+        let left = bits(&world);
+        as_ordinary_user(|| drop(world.open()));
+        let now = bits(&world);
+        assert!(now == [0, 0] || now == [0o644, 0o755], "died at step {step}: {now:?}");
+        if now == [0, 0] && left != now {
+            closed += 1;
+        }
+        // Nothing is noted any more: whoever opens it now means it.
+        as_ordinary_user(|| {
+            world.mode("secret", 0o644).mode("d", 0o755);
+            drop(world.open());
+        });
+        assert_eq!(bits(&world), [0o644, 0o755], "died at step {step}");
+        as_ordinary_user(|| world.assert_sound());
+    }
+    assert!(closed > 2, "{closed}");
+}

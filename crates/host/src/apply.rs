@@ -451,9 +451,10 @@ impl<'a> Applier<'a> {
 fn sync_each(opened: &[OwnedFd]) -> io::Result<()> {
     /// The disk does the work, so these are more than the cores.
     const AT_ONCE: usize = 4;
-    let share = opened.len().div_ceil(AT_ONCE).max(1);
+    let at_once = if sys::is_refusing() { 1 } else { AT_ONCE };
+    let share = opened.len().div_ceil(at_once).max(1);
     std::thread::scope(|scope| {
-        let sync = |fds: &[OwnedFd]| fds.iter().try_for_each(|fd| rustix::fs::fsync(fd).map_err(io::Error::from));
+        let sync = |fds: &[OwnedFd]| fds.iter().try_for_each(crate::disk::sync);
         let others: Vec<_> = opened.chunks(share).skip(1).map(|fds| scope.spawn(move || sync(fds))).collect();
         let first = opened.chunks(share).next().map_or(Ok(()), sync);
         let joined = others.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -526,13 +527,18 @@ impl<'r> Reopened<'r> {
         Self { root, ways: Vec::new() }
     }
 
-    /// Goes a way, where it was not gone yet; whether it was gone now.
+    /// Whether a way was gone.
+    pub fn has(&self, way: &FolderMode) -> bool {
+        self.ways.iter().any(|gone| gone.path == way.path)
+    }
+
+    /// Goes a way; whether it could be gone.
     pub fn go(&mut self, way: FolderMode) -> bool {
-        if self.ways.iter().any(|gone| gone.path == way.path) || set_mode(self.root, &way.path, way.after).is_err() {
-            return false;
+        let is_gone = set_mode(self.root, &way.path, way.after).is_ok();
+        if is_gone {
+            self.ways.push(way);
         }
-        self.ways.push(way);
-        true
+        is_gone
     }
 
     /// Whether nothing was done.
@@ -553,7 +559,19 @@ impl<'r> Reopened<'r> {
 
 impl Drop for Reopened<'_> {
     fn drop(&mut self) {
-        self.ways.iter().rev().for_each(|way| drop(set_mode(self.root, &way.path, way.before)));
+        // After a panic the note of them stands, and the next command puts them back.
+        if !std::thread::panicking() {
+            self.ways.iter().rev().for_each(|way| drop(set_mode(self.root, &way.path, way.before)));
+        }
+    }
+}
+
+/// Puts bits back that a process which was cut off had set, where they are still as it set them.
+pub fn close_again(root: &Root, ways: &[FolderMode]) {
+    for way in ways.iter().rev() {
+        if mode_of(root, &way.path).is_ok_and(|mode| mode == way.after) {
+            let _ = set_mode(root, &way.path, way.before);
+        }
     }
 }
 

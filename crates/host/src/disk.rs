@@ -1,7 +1,27 @@
 //! The disk behind the files.
 
 use std::fs::File;
+use std::io;
 use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+
+/// Makes what is open survive a power cut: a file's content, a folder's names.
+///
+/// Some filesystems (CIFS, vboxsf, some of FUSE) cannot sync a folder by itself, and nothing syncs a pipe; there the
+/// filesystem that it is on is synced as a whole.
+pub fn sync(open: impl AsFd) -> io::Result<()> {
+    match crate::sys::sync(&open) {
+        Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => Ok(crate::sys::sync_filesystem(open)?),
+        synced => Ok(synced?),
+    }
+}
+
+/// Syncs a folder: names that came or went in it.
+pub fn sync_folder(path: &std::path::Path) -> io::Result<()> {
+    sync(File::open(path)?)
+}
 
 /// Lets the disk begin with bytes that were just written, and goes on at once. Whoever needs to know that they got there
 /// syncs the file as ever, and waits less.

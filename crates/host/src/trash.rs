@@ -181,7 +181,7 @@ fn open_plain(path: &Path) -> io::Result<File> {
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
     let folder = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(rustix::fs::fsync(folder)?)
+    crate::disk::sync(folder)
 }
 
 #[cfg(test)]

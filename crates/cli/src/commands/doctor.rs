@@ -281,6 +281,10 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         }
         _ => checks.ok(WHAT, format!("{path}: {}, {used}", plural(status.checkpoints, "checkpoint"))),
     }
+    if let Some(error) = workspace.unended() {
+        let hint = "take away what is in its way; the next command ends it";
+        checks.problem(WHAT, escape(&error.to_string()), hint);
+    }
     check_filesystem(checks, &workspace);
     for unread in &status.unread_rules {
         let found = format!("{} cannot be read: {}", escape_path(&unread.path), unread.reason);

@@ -234,7 +234,10 @@ pub struct OperationOutcome {
     /// Files outside the workspace that tools named and changed; what was done, or would have been on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideView>,
-    /// Whether that was done.
+    /// Whether that was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub touches_outside: bool,
+    /// Whether any of that was done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub touched_outside: bool,
     /// Set where a redo found everything taken back already, by hand, and only noted that.

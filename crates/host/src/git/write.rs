@@ -254,8 +254,7 @@ impl RepositoryWriter<'_> {
         sync.map_err(refused("cannot sync", &new.path))?;
         // Rename last: until then git reads the old index whole, and from then on the new one.
         std::fs::rename(&new.path, &path).map_err(refused("cannot replace", &path))?;
-        let folder = std::fs::File::open(&self.repository.git_dir).and_then(|folder| folder.sync_all());
-        folder.map_err(refused("cannot sync", &self.repository.git_dir))
+        crate::disk::sync_folder(&self.repository.git_dir).map_err(refused("cannot sync", &self.repository.git_dir))
     }
 }
 

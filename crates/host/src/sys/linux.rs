@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use piton_model::RootIdentity;
 use rustix::fs::{
     Access, Advice, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
-    XattrFlags, accessat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, openat2, readlinkat,
-    renameat_with, statx,
+    XattrFlags, accessat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, fsync, openat2,
+    readlinkat, renameat_with, statx,
 };
 use rustix::io::Errno;
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -67,6 +67,14 @@ pub(crate) fn link<P: rustix::path::Arg, Q: rustix::path::Arg>(
 /// Writes all of a filesystem to the disk.
 pub(crate) fn sync_filesystem(on_it: impl AsFd) -> rustix::io::Result<()> {
     rustix::fs::syncfs(on_it)
+}
+
+/// Makes what is open survive a power cut: a file's content, a folder's names.
+pub(crate) fn sync(open: impl AsFd) -> rustix::io::Result<()> {
+    if cfg!(debug_assertions) && !FileType::from_raw_mode(fstat(&open)?.st_mode).is_file() {
+        refuse(Call::SyncOne)?;
+    }
+    fsync(open)
 }
 
 /// Lets the disk begin with bytes of a file, and goes on at once.

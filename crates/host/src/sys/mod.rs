@@ -25,6 +25,8 @@ pub enum Call {
     LinkDenied = 16,
     /// Setting permission bits.
     SetMode = 32,
+    /// Syncing a folder, or whatever else is no plain file, by itself.
+    SyncOne = 64,
 }
 
 #[cfg(not(debug_assertions))]
@@ -61,7 +63,7 @@ mod test {
     }
 
     /// What `PITON_TEST_REFUSE` names, for a process that a test starts: `exchange,rename-to-new,link,open-beneath,
-    /// link-denied,set-mode`.
+    /// link-denied,set-mode,sync-one`.
     fn refused_by_environment() -> u8 {
         static REFUSED: OnceLock<u8> = OnceLock::new();
         *REFUSED.get_or_init(|| {
@@ -73,6 +75,7 @@ mod test {
                 "open-beneath" => Call::OpenBeneath as u8,
                 "link-denied" => Call::LinkDenied as u8,
                 "set-mode" => Call::SetMode as u8,
+                "sync-one" => Call::SyncOne as u8,
                 _ => 0,
             };
             names.split(',').map(call).fold(0, |all, one| all | one)
