@@ -180,7 +180,15 @@ impl Workspace {
         let mut unsound = Vec::new();
         let mut read = Vec::new();
         for number in 0..outer.steps.len() {
-            let (own, signatures) = self.own_at(outer, number)?;
+            let (own, signatures) = match self.own_at(outer, number) {
+                // What cannot be looked at out there keeps nothing in the workspace from its end.
+                Err(ApplyError::Path { source, .. }) => {
+                    left.push(Left::unread(outer, number, source.to_string()));
+                    read.push(None);
+                    continue;
+                }
+                looked => looked?,
+            };
             read.push(match own {
                 Own::Nothing => None,
                 Own::Unknown => {

@@ -194,11 +194,8 @@ impl Workspace {
             .map_err(refused)?;
         let outer = Outer::of(&operation).map_err(io_error)?;
         let outer = outer.as_ref().map(Outer::applier);
-        let sides_outside = match &outer {
-            Some(outer) => self.sides_outside(outer, &operation).map_err(refused)?,
-            None => Vec::new(),
-        };
-        let mut all = sides.iter().chain(&sides_outside).peekable();
+        let sides_outside = outer.as_ref().map_or_else(Vec::new, |outer| self.sides_outside(outer, &operation));
+        let mut all = sides.iter().chain(sides_outside.iter().flatten()).peekable();
         let finished = match all.peek() {
             Some(_) => all.all(|side| matches!(side, Side::After | Side::EditedAfter)),
             None => folders_are_done(root, &operation),
@@ -263,17 +260,17 @@ impl Workspace {
         })
     }
 
-    /// Where the files outside the workspace stand.
-    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Result<Vec<Side>, ApplyError<StoreError>> {
-        let settle = |number| outer.settle(number).map_err(outside);
-        (0..outer.steps.len()).try_for_each(settle)?;
-        let side_of = |(number, step): (usize, &Step)| match side(outer, number, step).map_err(outside)? {
-            Side::EditedAfter | Side::EditedBefore if self.is_torn(outer, operation, step).map_err(outside)? => {
-                Ok(Side::Torn)
+    /// Where the files outside the workspace stand; none of one that cannot be looked at, which keeps nothing in the
+    /// workspace from its end.
+    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Vec<Option<Side>> {
+        let side_of = |(number, step): (usize, &Step)| -> Result<Side, ApplyError<StoreError>> {
+            outer.settle(number)?;
+            match side(outer, number, step)? {
+                Side::EditedAfter | Side::EditedBefore if self.is_torn(outer, operation, step)? => Ok(Side::Torn),
+                side => Ok(side),
             }
-            side => Ok(side),
         };
-        outer.steps.iter().enumerate().map(side_of).collect()
+        outer.steps.iter().enumerate().map(|one| side_of(one).ok()).collect()
     }
 
     /// Drives the files outside the workspace to the same end, and removes what piton put beside them. Returns those
@@ -282,12 +279,16 @@ impl Workspace {
         &self,
         lock: &Lock,
         outer: &Applier<'_>,
-        sides: &[Side],
+        sides: &[Option<Side>],
         finished: bool,
     ) -> Result<(Vec<String>, Vec<Left>), ApplyError<StoreError>> {
+        let mut refused = Vec::new();
         for (number, side) in sides.iter().enumerate() {
-            if !finished && matches!(side, Side::After | Side::Torn) {
-                self.swap_back_whole(outer, number).map_err(outside)?;
+            if !finished
+                && matches!(side, Some(Side::After | Side::Torn))
+                && self.swap_back_whole(outer, number).is_err()
+            {
+                refused.push(number);
             }
         }
         outer.sync_swapped().map_err(outside)?;
@@ -297,10 +298,12 @@ impl Workspace {
             let step = &outer.steps[number];
             let is_unknown = stays.iter().any(|left| left.step == number && !left.is_stored);
             // What was there is not beside it any more, so it could not go back with the rest.
-            let is_stuck = !finished
-                && *side == Side::After
-                && found_at(outer.root, step.path.as_bytes(), &step.path).map_err(outside)? == step.after;
-            if is_unknown || is_stuck || matches!(side, Side::EditedBefore | Side::EditedAfter) {
+            let is_stuck = || {
+                let here = found_at::<StoreError>(outer.root, step.path.as_bytes(), &step.path);
+                !finished && *side == Some(Side::After) && !here.is_ok_and(|here| here != step.after)
+            };
+            let is_told = matches!(side, None | Some(Side::EditedBefore | Side::EditedAfter));
+            if is_unknown || is_told || refused.contains(&number) || is_stuck() {
                 left.push(shown(&step.path));
             }
         }

@@ -262,6 +262,36 @@ fn a_crash_at_any_step_leaves_both_old_or_both_new() {
     assert!(olds > 10 && news > 1, "{olds} old, {news} new");
 }
 
+/// What happens out there after a crash keeps nothing in the workspace from its end.
+#[test]
+fn what_cannot_be_looked_at_after_a_crash_wedges_nothing() {
+    for kind in ["pipe", "folder gone", "a file above"] {
+        for step in 1.. {
+            let world = changed();
+            if fail::with(step, || drop(world.open().undo_now(&turn_one(true)))).is_some() {
+                break;
+            }
+            let (folder, path) = (elsewhere(&world, ""), elsewhere(&world, "config"));
+            match kind {
+                "pipe" => {
+                    std::fs::remove_file(&path).unwrap();
+                    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+                }
+                "folder gone" => std::fs::rename(&folder, world.base().join("moved")).unwrap(),
+                _ => {
+                    std::fs::rename(&folder, world.base().join("moved")).unwrap();
+                    std::fs::write(world.base().join("elsewhere"), "a file").unwrap();
+                }
+            }
+            assert!(world.open().status().unwrap().pending.is_empty(), "{kind}, step {step}");
+            let inside = std::fs::read_to_string(world.path("inside")).unwrap();
+            assert!(inside == "inside\n" || inside == "changed\n", "{kind}, step {step}: {inside}");
+            world.captured();
+            world.assert_sound();
+        }
+    }
+}
+
 #[test]
 fn an_edit_after_the_crash_is_not_lost() {
     for step in 1.. {
