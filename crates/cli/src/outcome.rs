@@ -72,6 +72,9 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
     if !outcome.unsure.is_empty() {
         return "nothing was done: what is left may be somebody else's".to_owned();
     }
+    if outcome.git_stays.is_some() {
+        return "nothing was done: only git's part is left, and git stays as it is".to_owned();
+    }
     if outcome.touches_outside && outcome.outside.iter().any(is_left) {
         return "nothing was done: what is left lies outside the workspace and stays as it is".to_owned();
     }
@@ -170,7 +173,7 @@ pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
     let is_whole = |outcome: &OperationOutcome| {
         let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
         // What may be the user's own is left on purpose; but where nothing else was there, nothing was done.
-        let is_in_vain = outcome.operation.is_none() && !outcome.unsure.is_empty();
+        let is_in_vain = outcome.operation.is_none() && (!outcome.unsure.is_empty() || outcome.git_stays.is_some());
         let is_left_outside = outcome.touches_outside && outcome.outside.iter().any(is_left);
         outcome.not_done.is_empty()
             && !outcome.skipped.iter().any(is_damaged)

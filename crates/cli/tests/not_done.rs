@@ -129,3 +129,48 @@ fn files_are_not_called_equal_to_a_checkpoint_that_left_something_out() {
     scene.ok(&["checkpoint", "now"]);
     assert!(scene.told(&["rewind", "now", "--yes"]).contains("the files are as in"));
 }
+
+/// What the last checkpoint left out is in none, and the next one has it: neither is "nothing".
+#[test]
+fn what_could_be_captured_by_now_is_told() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("g", "1").write(".gitignore", "data/\n").write("data/y", "precious");
+    scene.ok(&["checkpoint", "one"]);
+    assert!(scene.ok(&["status"]).contains("1 ignored: data"));
+    scene.world.write(".gitignore", "");
+    let said = scene.ok(&["status"]);
+    assert!(
+        said.contains("not yet       1 ignored: data\n") && said.contains("not captured  nothing else\n"),
+        "{said}"
+    );
+    assert_eq!(scene.json(&["status"])["taken_in"][0]["path"], "data");
+    let said = scene.ok(&["checkpoint", "two"]);
+    assert!(said.contains("1 modified, 1 path captured for the first time"), "{said}");
+    assert!(!scene.ok(&["status"]).contains("not yet"));
+}
+
+/// A redo that could not do the one thing that was left of it is not done.
+#[test]
+fn a_redo_of_which_only_gits_part_is_left_says_so() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    let git = |args: &[&str]| git(&scene.world.ws(), args);
+    let with_git = |args: &[&str]| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        scene.piton(args).env("PATH", path).output().unwrap()
+    };
+    git(&["init", "-q"]);
+    scene.world.write("b", "1");
+    git(&["add", "."]);
+    git(&["commit", "-qm", "i"]);
+    scene.ok(&["checkpoint", "one"]);
+    scene.world.write("b", "2");
+    scene.ok(&["rewind", "one", "--yes"]);
+    scene.ok(&["checkpoint", "two"]);
+    git(&["checkout", "-q", "-b", "x"]);
+    assert!(with_git(&["rewind", "two", "--git", "--yes"]).status.success());
+    git(&["checkout", "-q", "-b", "y"]);
+    let done = with_git(&["redo", "--yes"]);
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    let said = both(&done);
+    assert!(said.contains("nothing was done: only git's part is left") && said.contains("redo --op"), "{said}");
+}

@@ -25,6 +25,7 @@ use crate::notice::Notice;
 use crate::observe::ObserveOptions;
 use crate::recover::RecoverError;
 use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
+use crate::timeline::taken_in;
 use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::{Standing, Workspace};
 
@@ -259,6 +260,10 @@ impl Workspace {
         let about = About { place, git, ..About::of(Cause::Manual) };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let id = checkpoint.id.clone();
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let since = parent.as_ref().map(|parent| parent.checkpoint.root.tree);
+        // What is damaged is told by whoever needs it.
+        let taken_in = since.and_then(|since| taken_in(&trees, &since, &scan.root.tree).ok()).unwrap_or_default();
         writer.record(Record::Checkpoint(checkpoint.clone()))?;
         if let Some(name) = &options.name {
             writer.record(Record::Name { checkpoint: id.clone(), name: name.clone() })?;
@@ -284,7 +289,8 @@ impl Workspace {
         // The checkpoint is recorded; what goes wrong here only makes the next start slower.
         let _ = self.store.tidy(&lock);
         self.tell(|| Notice::Captured { checkpoint: Box::new(detail.checkpoint.clone()) });
-        Ok(Captured { checkpoint: detail, unread_rules })
+        let taken_in = taken_in.iter().map(Into::into).collect();
+        Ok(Captured { checkpoint: detail, unread_rules, taken_in })
     }
 
     /// Ignore files that a scan could not read, so that their rules do not hold. Not asked in the hook: it reads every one.

@@ -298,6 +298,13 @@ impl Workspace {
                 unsure.push(row.change.file());
             }
         }
+        // What they hold is put back: by their records, not by a row of the view that may be damaged.
+        let mut checked = None;
+        for at in chosen.iter().filter_map(|change| change.found_at.as_ref()) {
+            if checked.replace(at.seq) != Some(at.seq) {
+                self.store.check_checkpoint(at)?;
+            }
+        }
         let steps = match &session {
             Some(session) if whose == Whose::Agent => self.steps_of(session, &what, &chosen, is_filtered)?,
             _ => Vec::new(),

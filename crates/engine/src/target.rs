@@ -90,8 +90,19 @@ pub enum TargetError {
 }
 
 impl Workspace {
-    /// The checkpoint that a target means.
+    /// The checkpoint that a target means, as it was recorded. Where the view says something else, that is made anew.
     pub fn resolve(&self, text: &str) -> Result<CheckpointRow, TargetError> {
+        let row = self.resolve_row(text)?;
+        match self.store.check_checkpoint(&row) {
+            Err(StoreError::Diverged { .. }) => {
+                self.store.rebuild()?;
+                self.resolve_row(text)
+            }
+            checked => Ok(checked.map(|()| row)?),
+        }
+    }
+
+    fn resolve_row(&self, text: &str) -> Result<CheckpointRow, TargetError> {
         let (session, rest) = split_session(text);
         match rest.parse()? {
             Target::Start if session.is_some() => {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use piton_model::diff::{self, Counts};
+use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::ownership::Owner;
 use piton_model::session::Gap;
-use piton_model::{Checkpoint, SkipReason, WorkspacePath};
+use piton_model::{Checkpoint, ObjectId, SkipReason, WorkspacePath};
 use piton_store::StoreError;
 
 use crate::capture::CaptureError;
@@ -82,11 +82,12 @@ impl Workspace {
             Standing::Other(_) => FolderState::Other,
             Standing::Missing => FolderState::Missing,
         };
-        let (changes, skipped, unread_rules, index) = match self.now(false) {
+        let (changes, taken_in, skipped, unread_rules, index) = match self.now(false) {
             Ok(now) => {
                 let trees = Trees { fresh: &now.fresh, store: &self.store };
                 let from = head.as_ref().map(|h| h.checkpoint.root);
                 let changes = diff::root_changes(&trees, from.as_ref(), Some(&now.root))?;
+                let taken_in = from.map_or(Ok(Vec::new()), |from| taken_in(&trees, &from.tree, &now.root.tree))?;
                 let unread_rules = self.unread_rules(&now.folder, now.index.as_ref());
                 let mut skipped = now.skipped;
                 if let Some(head) = &head {
@@ -94,7 +95,7 @@ impl Workspace {
                     skipped.sort();
                     skipped.dedup_by(|a, b| a.0 == b.0);
                 }
-                (changes, skipped, unread_rules, now.index.or_else(|| self.store.index()))
+                (changes, taken_in, skipped, unread_rules, now.index.or_else(|| self.store.index()))
             }
             Err(CaptureError::Missing(_)) => Default::default(),
             Err(error) => return Err(error.into()),
@@ -121,6 +122,7 @@ impl Workspace {
             last: head.as_ref().map(Into::into),
             changes: Counts::of(&changes),
             files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
+            taken_in: taken_in.iter().map(Into::into).collect(),
             skipped: skipped.iter().map(Into::into).collect(),
             unread_rules: unread_rules.iter().map(Into::into).collect(),
             unprotected,
@@ -132,4 +134,14 @@ impl Workspace {
             room,
         })
     }
+}
+
+/// What one capture left out and a later one has. It is no change: nobody knows what was there.
+pub(crate) fn taken_in<S: TreeSource>(
+    source: &S,
+    from: &ObjectId,
+    to: &ObjectId,
+) -> Result<Vec<(WorkspacePath, SkipReason)>, S::Error> {
+    let found = diff::left_out(source, from, to)?.into_iter();
+    Ok(found.filter(|one| one.before.is_none()).map(|one| (one.path, one.reason)).collect())
 }

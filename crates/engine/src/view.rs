@@ -224,6 +224,9 @@ pub struct Captured {
     /// Ignore files that had no say, because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_rules: Vec<UnreadRulesView>,
+    /// What the checkpoint before it had left out, and why, and this one has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_in: Vec<SkippedView>,
 }
 
 /// A checkpoint and what changed in it.
@@ -411,6 +414,9 @@ pub struct Status {
     pub files: Vec<FileChange>,
     /// The same, counted.
     pub changes: Counts,
+    /// What the newest checkpoint left out, and why, and the next one will have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_in: Vec<SkippedView>,
     /// What a capture would leave out now, and what the newest checkpoint left out for want of room in the budget.
     pub skipped: Vec<SkippedView>,
     /// Ignore files that have no say, because they cannot be read.

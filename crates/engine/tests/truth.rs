@@ -397,3 +397,24 @@ fn a_damaged_workspace_record_is_written_again_from_its_copy() {
         world.assert_is(seen);
     }
 }
+
+/// A bit of the view that flipped must not decide what a rewind puts in place: the packs say what was captured.
+#[test]
+fn a_rewind_goes_by_the_record_of_its_checkpoint() {
+    for wrong in ["mode = mode | 2", "tree = (SELECT tree FROM checkpoints ORDER BY seq DESC LIMIT 1)"] {
+        let world = World::new();
+        world.write("a", "1");
+        let id = world.capture();
+        let before = world.snapshot();
+        world.write("a", "2");
+        world.capture();
+        let view = piton_store::database_file(world.open().store_folder()).unwrap();
+        let db = rusqlite::Connection::open(view).unwrap();
+        let sql = format!("UPDATE checkpoints SET {wrong} WHERE seq = (SELECT min(seq) FROM checkpoints)");
+        assert_eq!(db.execute(&sql, []).unwrap(), 1);
+        drop(db);
+        world.rewind(&id);
+        world.assert_is(&before);
+        world.assert_sound();
+    }
+}

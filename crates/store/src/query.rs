@@ -161,6 +161,23 @@ impl Store {
         serde_json::from_slice::<Numbered>(&sound.raw).map(|numbered| numbered.record).map_err(|_| damaged())
     }
 
+    /// Makes sure that a checkpoint's row says what its record says: whoever is about to put its files in place goes by the
+    /// packs. Where the record itself is damaged, the row is all that is left.
+    ///
+    /// # Errors
+    /// [`StoreError::Diverged`] where they differ.
+    pub fn check_checkpoint(&self, row: &CheckpointRow) -> Result<(), StoreError> {
+        match self.record(row.seq) {
+            Ok(Record::Checkpoint(recorded)) if recorded == row.checkpoint => Ok(()),
+            Err(StoreError::DamagedRecord { .. }) => Ok(()),
+            Ok(_) => {
+                let what = format!("its row of checkpoint {} is not as it was recorded", row.checkpoint.id.short());
+                Err(StoreError::Diverged { what })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The newest checkpoint of a line.
     pub fn head(&self, line: u32) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where("WHERE line = ?1 ORDER BY seq DESC LIMIT 1", [line])

@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::escape::escape_view;
 use crate::progress::with_progress;
 use crate::skipped;
-use crate::words::{changes, label};
+use crate::words::{changes, label, plural};
 
 /// Capture the workspace as a checkpoint
 ///
@@ -56,10 +56,17 @@ pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Fai
 /// The checkpoint in one line.
 pub fn write(out: &mut dyn Write, look: &Look, captured: &Captured) -> io::Result<()> {
     let checkpoint = &captured.checkpoint.checkpoint;
-    let what = match (&checkpoint.parent, checkpoint.changes.is_empty()) {
-        (Some(_), true) => "nothing changed since the last one".to_owned(),
-        _ => changes(&checkpoint.changes),
-    };
+    let mut what = Vec::new();
+    if checkpoint.parent.is_none() || !checkpoint.changes.is_empty() {
+        what.push(changes(&checkpoint.changes));
+    }
+    if !captured.taken_in.is_empty() {
+        what.push(format!("{} captured for the first time", plural(captured.taken_in.len() as u64, "path")));
+    }
+    if what.is_empty() {
+        what.push("nothing changed since the last one".to_owned());
+    }
+    let what = what.join(", ");
     writeln!(out, "checkpoint {}: {what}", label(checkpoint, look.paint))
 }
 

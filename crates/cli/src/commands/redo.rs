@@ -69,6 +69,9 @@ pub fn take_back(
     let of = taken_back(workspace, &outcome, &names)?;
     console.print(&outcome, |out, look| write(out, look, &outcome, &of))?;
     outcome::say_remarks(console, &outcome, &names);
+    if outcome.operation.is_none() && outcome.git_stays.is_some() {
+        console.advise("`piton ops` lists what stands; `piton redo --op ID` takes another one back");
+    }
     if let (Some(operation), false) = (&outcome.operation, console.is_json()) {
         console.say(format!("`piton undo --op {}` takes this redo back", operation.id.short()));
         if let more @ 1.. = workspace.operations_standing()? {

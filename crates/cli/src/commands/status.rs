@@ -130,8 +130,16 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
         if status.last.is_some() {
             files::write(out, look, "  ", &status.files)?;
         }
+        let lines = skipped::lines(&status.taken_in, look.lines(5));
+        for (at, line) in lines.iter().enumerate() {
+            writeln!(out, "{}{line}", word(if at == 0 { "not yet" } else { "" }))?;
+        }
+        if !lines.is_empty() {
+            let text = "the last checkpoint left that out; the next one has it";
+            writeln!(out, "{}{}", word(""), paint.dim(text))?;
+        }
         if status.skipped.is_empty() {
-            writeln!(out, "{}nothing", word("not captured"))?;
+            writeln!(out, "{}{}", word("not captured"), if lines.is_empty() { "nothing" } else { "nothing else" })?;
         }
         for (at, line) in skipped::lines(&status.skipped, look.lines(5)).iter().enumerate() {
             writeln!(out, "{}{line}", word(if at == 0 { "not captured" } else { "" }))?;
