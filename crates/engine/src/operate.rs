@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use piton_host::apply::{Applier, ApplyError, Content, MadeRoot, Refusals, Reopened, Swapped, make_root};
+use piton_host::apply::{Applier, ApplyError, Content, MadeRoot, Refusals, Reopened, Swapped, make_root, mode_of};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
 use piton_model::conversation::ConversationMove;
@@ -205,7 +205,7 @@ struct RootToRewind {
 struct Noted<'a> {
     /// Whether the plan was shown, so that something may have changed since.
     is_shown: bool,
-    reopened: &'a [FolderMode],
+    bits: &'a [FolderMode],
     change: Option<&'a piton_model::Workspace>,
 }
 
@@ -359,14 +359,19 @@ impl Workspace {
             let left_out: Vec<SkippedView> = left_out.map(SkippedView::from).filter(is_new).collect();
             outcome.skipped.extend(left_out);
         }
-        let is_idle = draft.is_empty() && reopened.is_empty() && change.is_none();
+        let closes = match ask {
+            Ask::Redo(asked) => closes_again(&root, &asked.operation),
+            _ => Vec::new(),
+        };
+        let is_idle = draft.is_empty() && reopened.is_empty() && closes.is_empty() && change.is_none();
         if is_idle && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
                 return Ok(outcome);
             }
         }
-        let noted = Noted { is_shown: shown.is_some(), reopened: reopened.ways(), change: change.as_ref() };
+        let bits: Vec<FolderMode> = reopened.ways().iter().chain(&closes).cloned().collect();
+        let noted = Noted { is_shown: shown.is_some(), bits: &bits, change: change.as_ref() };
         let begun = self.begin(&root, &request, &draft, taken, &noted);
         let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
         if let Some(change) = change {
@@ -376,7 +381,6 @@ impl Workspace {
         if let Some(made) = made {
             made.keep();
         }
-        let bits: Vec<WorkspacePath> = reopened.ways().iter().map(|way| way.path.clone()).collect();
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
         {
@@ -420,7 +424,7 @@ impl Workspace {
         outcome.restored = of(ChangeKind::Modified);
         outcome.deleted = of(ChangeKind::Deleted);
         let is_listed = |path: &WorkspacePath| begun.changes.iter().any(|change| change.path == *path);
-        outcome.restored.extend(bits.iter().filter(|path| !is_listed(path)).map(Into::into));
+        outcome.restored.extend(bits.iter().map(|way| &way.path).filter(|path| !is_listed(path)).map(Into::into));
         if !bits_not_taken.is_empty() {
             outcome.restored.retain(|path| path.exact().is_none_or(|path| !bits_not_taken.contains(&path)));
             let not_taken = bits_not_taken.into_iter().map(|path| (path, SkipReason::Refused));
@@ -578,7 +582,7 @@ impl Workspace {
             root: root.identity(),
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
-            folders: with_reopened(&plan.folders, noted.reopened),
+            folders: with_bits(&plan.folders, noted.bits),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
             conversation,
@@ -932,9 +936,17 @@ impl Begun {
     }
 }
 
-/// Folders of a plan, and what was made readable for it: each with the bits from before all of it.
-fn with_reopened(folders: &[FolderMode], reopened: &[FolderMode]) -> Vec<FolderMode> {
-    let mut all: Vec<FolderMode> = reopened.to_vec();
+/// What an operation had made readable and a redo of it closes again, as far as nobody gave it other bits since. No
+/// checkpoint knows those bits: what cannot be read is not captured.
+fn closes_again(root: &Root, operation: &Operation) -> Vec<FolderMode> {
+    let opened = operation.folders.iter().filter(|way| way.before & 0o400 == 0 && way.after & 0o400 != 0);
+    let still = opened.filter(|way| mode_of(root, &way.path).is_ok_and(|mode| mode == way.after));
+    still.map(|way| FolderMode { path: way.path.clone(), before: way.after, after: way.before }).collect()
+}
+
+/// Folders of a plan, and what else gets other bits, each with those from before all of it.
+fn with_bits(folders: &[FolderMode], bits: &[FolderMode]) -> Vec<FolderMode> {
+    let mut all: Vec<FolderMode> = bits.to_vec();
     for folder in folders {
         match all.iter_mut().find(|way| way.path == folder.path) {
             Some(way) => way.after = folder.after,

@@ -75,7 +75,9 @@ fn a_file_that_was_edited_and_became_unreadable_is_captured_and_put_back_as_it_w
             assert_eq!((restored(&outcome), outcome.verified), (vec!["f"], true));
             drop(workspace);
             // Nothing was overwritten that was not captured.
-            world.redo();
+            let outcome = world.redo();
+            assert!(outcome.verified && mode(&world, "f") == 0o000, "{outcome:?}");
+            world.mode("f", 0o600);
             assert_eq!(text(&world, "f"), "edited");
             world.assert_sound();
         }
@@ -290,4 +292,26 @@ fn a_file_that_came_since_and_is_over_the_limit_is_listed() {
     let outcome = world.rewind(&id);
     let skipped: Vec<_> = outcome.skipped.iter().map(|one| &one.path.path[..]).collect();
     assert_eq!(skipped, ["big"]);
+}
+
+#[test]
+fn a_redo_closes_what_the_rewind_opened_unless_somebody_gave_it_other_bits_since() {
+    as_ordinary_user(|| {
+        for since in [None, Some(0o640)] {
+            let world = World::new();
+            world.write("f", "1").mode("f", 0o644).write("d/h", "1").mode("d", 0o755);
+            let id = world.capture();
+            world.mode("f", 0o000).mode("d", 0o000);
+            world.rewind(&id);
+            assert_eq!((mode(&world, "f"), mode(&world, "d")), (0o644, 0o755));
+            if let Some(bits) = since {
+                world.mode("f", bits);
+            }
+            world.redo();
+            assert_eq!((mode(&world, "f"), mode(&world, "d")), (since.unwrap_or(0o000), 0o000));
+            world.rewind(&id);
+            assert_eq!((mode(&world, "f"), mode(&world, "d"), &text(&world, "d/h")[..]), (0o644, 0o755, "1"));
+            world.assert_sound();
+        }
+    });
 }
