@@ -733,7 +733,11 @@ pub(crate) fn not_done<'a>(undone: impl Iterator<Item = &'a Undone>) -> Vec<Skip
     let mut paths: Vec<_> = undone.map(|undone| (undone.path.clone(), undone.reason)).collect();
     paths.sort();
     paths.dedup_by(|a, b| a.0 == b.0);
-    paths.iter().map(Into::into).collect()
+    let view = |one: &(WorkspacePath, SkipReason)| match one {
+        (folder, SkipReason::GitFolder) if !folder.is_root() => SkippedView::git_of(folder),
+        one => one.into(),
+    };
+    paths.iter().map(view).collect()
 }
 
 /// The paths of one kind of change that are worth a line.

@@ -939,7 +939,7 @@ impl Begun {
 /// What an operation had made readable and a redo of it closes again, as far as nobody gave it other bits since. No
 /// checkpoint knows those bits: what cannot be read is not captured.
 fn closes_again(root: &Root, operation: &Operation) -> Vec<FolderMode> {
-    let opened = operation.folders.iter().filter(|way| way.before & 0o400 == 0 && way.after & 0o400 != 0);
+    let opened = operation.folders.iter().filter(|way| way.before & 0o500 != 0o500);
     let still = opened.filter(|way| mode_of(root, &way.path).is_ok_and(|mode| mode == way.after));
     still.map(|way| FolderMode { path: way.path.clone(), before: way.after, after: way.before }).collect()
 }

@@ -12,7 +12,7 @@ use crate::capture::CaptureError;
 use crate::diff::DiffError;
 use crate::sink::Trees;
 use crate::target::TargetError;
-use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, Status};
+use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SkippedView, Status};
 use crate::workspace::{Standing, Workspace};
 
 /// Which checkpoints to list.
@@ -49,7 +49,7 @@ impl Workspace {
             git: self.git_at(&row)?,
             checkpoint: CheckpointDetail {
                 checkpoint: (&row).into(),
-                skipped: diff::skipped(&self.store, &tree)?.iter().map(Into::into).collect(),
+                skipped: with_repositories(&self.store, &tree, &diff::skipped(&self.store, &tree)?),
                 unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
             },
             files: changes
@@ -95,6 +95,7 @@ impl Workspace {
                     skipped.sort();
                     skipped.dedup_by(|a, b| a.0 == b.0);
                 }
+                let skipped = with_repositories(&trees, &now.root.tree, &skipped);
                 (changes, taken_in, skipped, unread_rules, now.index.or_else(|| self.store.index()))
             }
             Err(CaptureError::Missing(_)) => Default::default(),
@@ -123,7 +124,7 @@ impl Workspace {
             changes: Counts::of(&changes),
             files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
             taken_in: taken_in.iter().map(Into::into).collect(),
-            skipped: skipped.iter().map(Into::into).collect(),
+            skipped,
             unread_rules: unread_rules.iter().map(Into::into).collect(),
             unprotected,
             pending: self.store.pending()?.iter().map(Into::into).collect(),
@@ -144,4 +145,16 @@ pub(crate) fn taken_in<S: TreeSource>(
 ) -> Result<Vec<(WorkspacePath, SkipReason)>, S::Error> {
     let found = diff::left_out(source, from, to)?.into_iter();
     Ok(found.filter(|one| one.before.is_none()).map(|one| (one.path, one.reason)).collect())
+}
+
+/// What a tree left out, and the own data of the repositories in it; that of the workspace's own everybody knows of.
+fn with_repositories<S: TreeSource>(
+    source: &S,
+    tree: &ObjectId,
+    skipped: &[(WorkspacePath, SkipReason)],
+) -> Vec<SkippedView> {
+    // What is damaged is told by whoever needs it.
+    let inside = diff::repositories(source, &WorkspacePath::root(), tree).unwrap_or_default();
+    let inside = inside.iter().filter(|folder| !folder.is_root()).map(SkippedView::git_of);
+    skipped.iter().map(Into::into).chain(inside).collect()
 }

@@ -100,6 +100,14 @@ impl From<&(WorkspacePath, SkipReason)> for SkippedView {
     }
 }
 
+impl SkippedView {
+    /// A repository's own data, by the folder that it is in. It has no path of a workspace's own.
+    pub(crate) fn git_of(folder: &WorkspacePath) -> Self {
+        let path = PathView { path: format!("{}/.git", folder.display()), path_b64: None };
+        Self { path, reason: SkipReason::GitFolder }
+    }
+}
+
 /// An ignore file that cannot be read (a pipe, a huge file, no permission): its rules do not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadRulesView {

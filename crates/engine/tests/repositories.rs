@@ -115,3 +115,21 @@ fn a_file_is_not_put_where_a_repository_is() {
     assert!(matches!(error, OperationError::Conflict { .. }), "{error}");
     assert!(all_git(&world.ws()) == before);
 }
+
+/// A clone inside the workspace: its files are captured, its repository is not, and nobody may believe it was.
+#[test]
+fn the_own_data_of_a_repository_inside_is_listed_and_never_said_to_be_back() {
+    let world = World::new();
+    git(&world.ws(), &["init", "-q"]);
+    world.write("vendor/o/l", "local");
+    git(&world.path("vendor/o"), &["init", "-q"]);
+    let id = world.capture();
+    let listed: Vec<_> = world.open().status().unwrap().skipped.into_iter().map(|one| one.path.path).collect();
+    assert_eq!(listed, ["vendor/o/.git"]);
+    assert_eq!(world.open().show(&id).unwrap().checkpoint.skipped[0].path.path, "vendor/o/.git");
+    world.remove("vendor");
+    let outcome = world.rewind(&id);
+    let left: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!((left, outcome.verified), (vec!["vendor/o/.git"], false));
+    assert_eq!(std::fs::read_to_string(world.path("vendor/o/l")).unwrap(), "local");
+}

@@ -313,6 +313,28 @@ pub fn skipped<S: TreeSource>(
     Ok(out)
 }
 
+/// The folders of a tree, itself included, that are a repository's root: what is in their `.git` has no entry.
+pub fn repositories<S: TreeSource>(
+    source: &S,
+    path: &WorkspacePath,
+    root: &ObjectId,
+) -> Result<Vec<WorkspacePath>, S::Error> {
+    let mut found = Vec::new();
+    let mut todo = vec![(path.clone(), *root)];
+    while let Some((path, id)) = todo.pop() {
+        let tree = source.tree(&id)?;
+        todo.extend(tree.entries().iter().filter_map(|(name, entry)| match entry {
+            Entry::Folder { tree, holds_skipped: true, .. } => Some((path.join(name), *tree)),
+            _ => None,
+        }));
+        if tree.has_git {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -312,7 +312,13 @@ impl<S: TreeSource> Planner<'_, S> {
             _ if reach == Reach::Outside => Ok(None),
             Entry::Folder { mode, tree, holds_skipped } if *holds_skipped || reach == Reach::Above => {
                 let mut made = Vec::new();
-                for (name, entry) in self.source.tree(tree)?.entries() {
+                let tree = self.source.tree(tree)?;
+                // The repository went with its folder, and its own data was not captured.
+                if tree.has_git && reach != Reach::Above {
+                    let reason = SkipReason::GitFolder;
+                    self.plan.undone.push(Undone { path: path.clone(), reason, known: None });
+                }
+                for (name, entry) in tree.entries() {
                     if let Some(entry) = self.makeable(&path.join(name), entry)? {
                         made.push((name.clone(), entry));
                     }

@@ -20,8 +20,8 @@ use crate::words;
 /// List rewinds, undos and redos, newest first
 ///
 /// A line has the operation's id, when it was, what it did, how many paths it created (+), modified (~) and deleted (-),
-/// and how it stands: `taken back` was undone by a later one, `rolled back` failed and left everything as it was, `cut off`
-/// began and did not end.
+/// and how it stands: `taken back` was undone by a later one, `rolled back` failed and left everything as it was, `not
+/// ended` is under way, or was cut off and waits for its folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -117,7 +117,7 @@ pub fn state(operation: &OperationView) -> Text {
     match operation.state {
         OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
         OperationStatus::Done => Text::new(Style::Good, "done"),
-        OperationStatus::Pending => Text::new(Style::Warn, "cut off"),
+        OperationStatus::Pending => Text::new(Style::Warn, "not ended"),
         OperationStatus::RolledBack => {
             let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             Text::new(Style::Warn, "rolled back").and(Style::Plain, why)

@@ -88,11 +88,11 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
     }
     for operation in &status.pending {
         let waits = match status.folder {
-            FolderState::Same => "could not be ended yet; nothing is captured until it is",
-            FolderState::Other | FolderState::Missing => "waits for its folder",
+            FolderState::Same => "has not ended; nothing is captured until it has",
+            FolderState::Other | FolderState::Missing => "was cut off and waits for its folder",
         };
         let text = format!(
-            "{} {} of {} was cut off and {waits}",
+            "{} {} of {} {waits}",
             operation.kind,
             operation.id.short(),
             words::age(operation.began_at, look.now)

@@ -282,7 +282,7 @@ fn of_operation(operation: &OperationView, around: &Around) -> Row {
     let remark = match operation.state {
         OperationStatus::Done if operation.taken_back => (Style::Dim, "  (taken back)"),
         OperationStatus::Done => (Style::Dim, ""),
-        OperationStatus::Pending => (Style::Warn, "  (cut off)"),
+        OperationStatus::Pending => (Style::Warn, "  (not ended)"),
         OperationStatus::RolledBack => (Style::Warn, "  (rolled back)"),
     };
     // Not in the column of remarks, which all turns would have to make room for.
