@@ -370,3 +370,21 @@ fn rules_above_a_workspace_hold_in_it_where_they_do_not_leave_it_out() {
     // The user's own rules hold everywhere.
     assert_eq!(skipped("left"), ["global"]);
 }
+
+/// A rewind must not take back what somebody committed.
+#[test]
+fn the_own_data_of_other_version_control_is_left_alone_unless_a_rule_takes_it_in() {
+    let world = World::new();
+    world.write("a", "1").write(".hg/store/00changelog.i", "1").write("sub/.svn/wc.db", "1");
+    let id = world.capture();
+    world.write("a", "2").write(".hg/store/00changelog.i", "2").write("sub/.svn/wc.db", "2");
+    world.rewind(&id);
+    let now = world.snapshot();
+    let read = [("a", "1"), (".hg/store/00changelog.i", "2"), ("sub/.svn/wc.db", "2")];
+    assert!(read.iter().all(|(path, content)| now.bytes(path) == Some(content.as_bytes())), "{read:?}");
+    world.write(".pitonignore", "!.hg/\n");
+    let id = world.capture();
+    world.write(".hg/store/00changelog.i", "3");
+    world.rewind(&id);
+    assert_eq!(world.snapshot().bytes(".hg/store/00changelog.i"), Some(&b"2"[..]));
+}

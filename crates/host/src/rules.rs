@@ -92,7 +92,11 @@ impl Default for RuleOptions {
 const ANY_NAME: &str = "\u{1}";
 
 /// Raised when what is captured changes with the files that say so unchanged.
-const GENERATION: u8 = 2;
+const GENERATION: u8 = 3;
+
+/// The own data of other systems of version control, which a rewind must not take back behind their users' backs. Any rule
+/// goes before this one: `!` in a `.pitonignore` takes it in.
+const OTHERS_DATA: &[u8] = b".hg/\n.svn/\n.bzr/\n_darcs/\n.pijul/\n";
 
 /// The rules of one workspace.
 pub(crate) struct Rules {
@@ -155,7 +159,8 @@ impl Rules {
         let repository = repository.filter(|r| r.work_tree() == root.path() || !holds_home(r.work_tree(), home));
         let excludes = excludes_file(root.path(), repository.as_ref(), &options.git);
         let excludes = excludes.or_else(|| options.global_excludes.clone());
-        let mut global = excludes.as_deref().and_then(&mut read).as_deref().map_or_else(Gitignore::empty, parse);
+        let excludes = excludes.as_deref().and_then(&mut read).unwrap_or_default();
+        let mut global = parse(&[OTHERS_DATA, &excludes].concat());
         let mut above = Vec::new();
         for folder in folders_above(root.path(), home) {
             let git = read(&folder.join(".gitignore")).as_deref().map(parse);
@@ -171,7 +176,7 @@ impl Rules {
             let alone =
                 above.iter().map(|level| FolderAbove { folder: level.folder.clone(), git: None, repository: None });
             if leave_out(&alone.collect::<Vec<_>>(), &global, root.path()) {
-                global = Gitignore::empty();
+                global = parse(OTHERS_DATA);
             }
             above.clear();
         }
