@@ -74,6 +74,28 @@ fn a_crash_at_any_step_without_safe_renames_leaves_the_old_or_the_new_tree() {
     }
 }
 
+/// What somebody removes after the crash stays removed, however far the exchange had got.
+#[test]
+fn a_file_that_somebody_removes_after_a_crash_does_not_come_back() {
+    let lacks = &[Call::Exchange, Call::RenameToNew];
+    let world = World::new();
+    world.write("edited", "before");
+    let id = world.capture();
+    world.write("edited", "after");
+    let happen = || std::panic::panic_any("died");
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        refusing(lacks, || fail::when(1, "move:put", happen, || drop(world.rewind(&id))));
+    }));
+    assert!(result.is_err());
+    world.remove("edited");
+    let recovered = world.open().recovered().to_vec();
+    assert_eq!(recovered[0].left_alone.len(), 1, "{recovered:?}");
+    assert!(world.snapshot().bytes("edited").is_none());
+    let names: Vec<_> = std::fs::read_dir(world.ws()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.is_empty(), "{names:?}");
+    world.assert_sound();
+}
+
 /// The crash that only such a filesystem has: between a file's second name and the loss of its first. What somebody does to
 /// it before the recovery is kept.
 #[test]

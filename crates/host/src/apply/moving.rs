@@ -119,8 +119,12 @@ pub(super) fn settle(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: 
     if found(parent, aside)?.is_none() {
         return Ok(());
     }
-    if found(parent, name)?.is_none() {
-        return Ok(move_in(parent, aside, name)?);
+    match (found(parent, name)?, found(parent, staged)?) {
+        // What was staged did not get there yet.
+        (None, Some(_)) => return Ok(move_in(parent, aside, name)?),
+        // It did, and somebody removed it since.
+        (None, None) => return Ok(move_out(parent, aside, parent, staged)?),
+        (Some(_), _) => {}
     }
     // Where the staged name is still taken, what was staged never got to its place, or has a second name there: it is
     // piton's own.
