@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::database::{self, apply, apply_object};
 use crate::error::StoreError;
 use crate::pack::{self, PackForm, Place, TAG};
-use crate::settle::{cut, lengths, set_aside};
+use crate::settle::{cut, cut_unclosed, lengths, set_aside};
 use crate::transactions::{self, Commit, End, Position, Range, Transaction, TransactionHash, find_key, pack_numbers};
 use crate::{INDEX, PACKS, PATIENCE, Store, WORKSPACE_COPY, gone, pack_name, take_lock, views};
 
@@ -67,7 +67,7 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
 fn seal(folder: &Path, end: Position, next: u64, generation: u64) -> Result<Position, StoreError> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     // Nobody closed what lies behind it.
-    cut(folder, end)?;
+    cut_unclosed(folder, end)?;
     let packs = folder.join(PACKS);
     let sync = |path: &Path| {
         let synced = File::open(path).and_then(|file| file.sync_all());

@@ -6,10 +6,10 @@
 //! anew: what it says never shortens a pack, since only what follows a sound commit record is ever cut off.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use piton_host::clock;
+use piton_host::{clock, disk};
 use rusqlite::params;
 
 use crate::database::{apply, apply_object};
@@ -77,7 +77,9 @@ impl Store {
         if is_torn {
             set_aside(self.folder(), settled.end)?;
         }
-        cut(self.folder(), settled.end)?;
+            cut(self.folder(), settled.end)?;
+        } else {
+            cut_unclosed(self.folder(), settled.end)?;
         // The next pack of a number is another file.
         self.forget_packs();
         Ok(settled)
@@ -219,17 +221,15 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
     for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= from.pack) {
         let offset = if pack == from.pack { from.offset } else { 0 };
         let path = folder.join(PACKS).join(pack_name(pack));
-        let mut file = File::open(&path).map_err(StoreError::io("cannot open", &path))?;
-        if file.metadata().map_err(StoreError::io("cannot read", &path))?.len() <= offset {
+        let file = File::open(&path).map_err(StoreError::io("cannot open", &path))?;
+        let length = file.metadata().map_err(StoreError::io("cannot read", &path))?.len();
+        if length <= offset {
             continue;
         }
         let name = |n: u32| aside.join(format!("{pack:06}-{offset}.{n}"));
         let to = (1..).map(name).find(|to| !to.exists()).unwrap_or_else(|| name(0));
-        let copied = File::options().write(true).create_new(true).mode(0o600).open(&to).and_then(|mut copy| {
-            file.seek(SeekFrom::Start(offset))?;
-            std::io::copy(&mut file.take(u64::MAX), &mut copy)?;
-            copy.sync_all()
-        });
+        let copy = File::options().write(true).create_new(true).mode(0o600).open(&to);
+        let copied = copy.and_then(|copy| copy_what_can_be_read(&file, offset, length, copy));
         copied.map_err(StoreError::io("cannot write", &to))?;
     }
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
@@ -247,4 +247,35 @@ pub(crate) fn cut(folder: &Path, at: Position) -> Result<(), StoreError> {
         }
     }
     Ok(())
+/// Copies bytes of a pack, durably; zeros where the disk cannot read them. Not to go on for a bad sector would be to go on
+/// nowhere: what is set aside stands in the way of every opening.
+fn copy_what_can_be_read(file: &File, from: u64, end: u64, mut copy: File) -> io::Result<()> {
+    let mut window = vec![0; 64 << 10];
+    let mut at = from;
+    while at < end {
+        let length = window.len().min((end - at) as usize);
+        disk::read_what_can_be(file, &mut window[..length], at)?;
+        copy.write_all(&window[..length])?;
+        at += length as u64;
+    }
+    copy.sync_all()
+}
+
+/// Ends the packs where nobody has closed what follows. Where the disk cannot read all of that, nobody knows whether it was
+/// closed: what can be read is set aside first.
+pub(crate) fn cut_unclosed(folder: &Path, at: Position) -> Result<(), StoreError> {
+    for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= at.pack) {
+        let path = folder.join(PACKS).join(pack_name(pack));
+        let failed = |e| StoreError::io("cannot read", &path)(e);
+        let file = File::open(&path).map_err(failed)?;
+        let from = if pack == at.pack { at.offset } else { 0 };
+        let end = file.metadata().map_err(failed)?.len();
+        if !disk::is_readable(&file, from, end).map_err(failed)? {
+            set_aside(folder, at)?;
+            break;
+        }
+    }
+    cut(folder, at)
+}
+
 }
