@@ -155,7 +155,8 @@ fn restore(db: &Connection, world: &World) {
     for table in ["objects", "records", "workspaces", "checkpoints", "names", "annotations", "operations", "packs"] {
         db.execute_batch(&format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM copy.{table};")).unwrap();
     }
-    db.execute_batch("DELETE FROM meta WHERE key NOT IN ('boot', 'index'); DETACH copy;").unwrap();
+    db.execute_batch("UPDATE meta SET key = 'file' WHERE key = 'filek'").unwrap();
+    db.execute_batch("DELETE FROM meta WHERE key NOT IN ('boot', 'index', 'file'); DETACH copy;").unwrap();
     spread(db);
     db.execute("INSERT OR IGNORE INTO meta VALUES ('boot', '')", []).unwrap();
 }

@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 9;
+pub(crate) const VERSION: i64 = 10;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 14] = [
@@ -46,6 +46,7 @@ pub(crate) const VIEW: [(&str, &str); 14] = [
 
 const SCHEMA: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE folded(mark INTEGER NOT NULL);
 CREATE TABLE packs(pack INTEGER PRIMARY KEY, length INTEGER NOT NULL, synced INTEGER NOT NULL);
 CREATE TABLE objects(
   id BLOB PRIMARY KEY, kind INTEGER NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL

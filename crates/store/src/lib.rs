@@ -6,6 +6,7 @@
 
 mod archive;
 mod aside;
+mod bond;
 mod database;
 mod error;
 mod gone;
@@ -421,15 +422,21 @@ impl Store {
         }
         self.sync_packs()?;
         let db = self.db();
+        // The fold itself waits for the disk; its marks need not.
+        db.execute_batch("PRAGMA synchronous=NORMAL")?;
         let fresh: i64 = db.query_row("SELECT count(*) FROM fresh_objects", [], |r| r.get(0))?;
+        let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
         if fresh > FRESH_LIMIT {
-            let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
             database::fold(&db)?;
-            transaction.commit()?;
         }
+        bond::begin_fold(&db)?;
+        transaction.commit()?;
+        let failed = |e| StoreError::io("cannot write", Path::new("the database"))(e);
+        piton_host::fail::point("store:fold").map_err(failed)?;
         db.busy_timeout(Duration::ZERO)?;
         let is_busy = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| r.get::<_, bool>(0));
         db.busy_timeout(database::PATIENCE)?;
+        piton_host::fail::point("store:folded").map_err(failed)?;
         let noted = match (is_busy?, stalled_at) {
             (true, _) => std::fs::write(&stalled, self.log_pages()?.to_string()),
             (false, Some(_)) => std::fs::remove_file(&stalled),
@@ -437,6 +444,8 @@ impl Store {
         };
         // Only a note: without it the next capture tries again.
         drop(noted);
+        // Where this fails, whoever takes the lock next does it.
+        let _ = bond::bind(&db);
         Ok(())
     }
 
@@ -487,6 +496,7 @@ impl Store {
         if !rebuild::is_sound(&self.folder, rebuild::synced(&packs), &known)? {
             return Ok(false);
         }
+        self.bind_log()?;
         self.sync_packs()?;
         self.db().execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
         Ok(true)
@@ -499,9 +509,9 @@ impl OpenView {
         // Before and after: what was opened is what has the name, or the lock is refused later.
         let before = file_id(&path);
         let db = database::open_in_time(&path)?;
-        if before.is_none() || file_id(&path) != before {
-            return Err(StoreError::Replaced);
-        }
+        let found = std::fs::metadata(&path).ok().filter(|found| Some(id_in(found)) == before);
+        let found = found.ok_or(StoreError::Replaced)?;
+        bond::check(&db, bond::Identity::of(&found))?;
         Ok(Self { db: Arc::new(ReentrantMutex::new(db)), generation, file: before })
     }
 }

@@ -10,6 +10,7 @@ use piton_model::record::Numbered;
 use piton_model::{Record, Workspace};
 use rusqlite::{Connection, OpenFlags, params};
 
+use crate::bond::{self, Bond, Identity};
 use crate::database::{self, apply, apply_object};
 use crate::error::StoreError;
 use crate::pack::{self, PackForm, Place, TAG};
@@ -24,6 +25,7 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
     made.map_err(StoreError::io("cannot make", &packs))?;
     let mut told = old.and_then(|generation| database::in_time(&views::path(folder, generation), Told::by).ok());
+    let noted = told.as_ref().and_then(|told| told.file);
     if let Some(told) = &told {
         gone::note(folder, told)?;
     }
@@ -50,12 +52,20 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
             db.execute("INSERT INTO packs VALUES (?1, ?2, 0)", params![pack, *end as i64])?;
         }
         db.execute("INSERT INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
+        let identity = Identity::at(&draft);
+        let identity = noted.map_or(identity, |(noted, found)| identity.after(noted, found));
+        bond::found(&db, identity)?;
         // On the disk before it gets its name: SQLite does not notice a page that a power cut took.
         db.execute_batch("COMMIT; PRAGMA synchronous=NORMAL")?;
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         drop((db, told.take()));
         let _ = std::fs::remove_file(folder.join(INDEX));
         views::publish(folder, &draft, generation)?;
+        let path = views::path(folder, generation);
+        if !Identity::at(&path).may_be(identity) {
+            // A filesystem on which not even a rename keeps it.
+            bond::forget_identity(&database::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)?;
+        }
         return Store::with_view(folder, generation)?.keep_workspace_record(lock);
     }
 }
@@ -120,6 +130,8 @@ pub(crate) struct Told {
     end: Position,
     synced: Position,
     pub boot: String,
+    /// What it notes of its file, and what that is.
+    file: Option<(Identity, Identity)>,
 }
 
 impl Told {
@@ -128,7 +140,10 @@ impl Told {
         let packs = crate::pack_rows(&db)?;
         let boot = db.query_row("SELECT value FROM meta WHERE key = 'boot'", [], |r| r.get(0))?;
         let end = packs.last().map(|(pack, length, _)| Position { pack: *pack, offset: *length });
-        Ok(Self { end: end.unwrap_or_default(), synced: synced(&packs), boot, packs, db })
+        // A view of an earlier piton notes nothing.
+        let bond = Bond::read(&db).ok().flatten();
+        let file = bond.map(|(bond, _)| (bond.identity(), Identity::at(path)));
+        Ok(Self { end: end.unwrap_or_default(), synced: synced(&packs), boot, file, packs, db })
     }
 }
 

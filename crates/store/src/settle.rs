@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use piton_host::{clock, disk};
 use rusqlite::params;
 
+use crate::bond::{self, Belonging, Identity};
 use crate::database::{apply, apply_object};
 use crate::error::StoreError;
 use crate::rebuild::{Judge, synced};
@@ -76,13 +77,23 @@ impl Store {
         let settled = self.roll_forward(&tail[..counts], known)?;
         if is_torn {
             set_aside(self.folder(), settled.end)?;
-        }
             cut(self.folder(), settled.end)?;
         } else {
             cut_unclosed(self.folder(), settled.end)?;
+        }
         // The next pack of a number is another file.
         self.forget_packs();
         Ok(settled)
+    }
+
+    /// Makes sure that the view's file and log belong together, and that the log says so before anything is written to it.
+    pub(crate) fn bind_log(&self) -> Result<(), StoreError> {
+        let db = self.db();
+        // Its file was compared when it was opened, and is open since.
+        match bond::check(&db, Identity::Unknown)? {
+            Belonging::Bound => Ok(()),
+            Belonging::Folded => bond::bind(&db),
+        }
     }
 
     /// What the packs say at the place where the view says that they end: that a transaction ends there.
@@ -91,6 +102,7 @@ impl Store {
         if length < end.offset {
             return Err(StoreError::PackCut { pack: end.pack });
         }
+        self.bind_log()?;
         let last: i64 = self.db().query_row("SELECT coalesce(max(seq), 0) FROM records", [], |r| r.get(0))?;
         let known = match end.offset {
             0 => Agreed { end, next_seq: Some(1), synced: Position::default() },
@@ -235,18 +247,6 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
 }
 
-/// Ends the packs at a position.
-pub(crate) fn cut(folder: &Path, at: Position) -> Result<(), StoreError> {
-    for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= at.pack) {
-        let path = folder.join(PACKS).join(pack_name(pack));
-        if pack == at.pack && at.offset > 0 {
-            let file = File::options().write(true).open(&path);
-            file.and_then(|file| file.set_len(at.offset)).map_err(StoreError::io("cannot shorten", &path))?;
-        } else {
-            std::fs::remove_file(&path).map_err(StoreError::io("cannot remove", &path))?;
-        }
-    }
-    Ok(())
 /// Copies bytes of a pack, durably; zeros where the disk cannot read them. Not to go on for a bad sector would be to go on
 /// nowhere: what is set aside stands in the way of every opening.
 fn copy_what_can_be_read(file: &File, from: u64, end: u64, mut copy: File) -> io::Result<()> {
@@ -278,4 +278,16 @@ pub(crate) fn cut_unclosed(folder: &Path, at: Position) -> Result<(), StoreError
     cut(folder, at)
 }
 
+/// Ends the packs at a position.
+pub(crate) fn cut(folder: &Path, at: Position) -> Result<(), StoreError> {
+    for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= at.pack) {
+        let path = folder.join(PACKS).join(pack_name(pack));
+        if pack == at.pack && at.offset > 0 {
+            let file = File::options().write(true).open(&path);
+            file.and_then(|file| file.set_len(at.offset)).map_err(StoreError::io("cannot shorten", &path))?;
+        } else {
+            std::fs::remove_file(&path).map_err(StoreError::io("cannot remove", &path))?;
+        }
+    }
+    Ok(())
 }
