@@ -150,6 +150,8 @@ pub(crate) fn in_time<T: Send + 'static>(
 /// Makes an empty database.
 pub(crate) fn create(path: &Path) -> Result<Connection, StoreError> {
     let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // Its log gets the same owner: SQLite sees to that.
+    piton_host::owner::give_to_owner_of_folder(path);
     // Kept in the file.
     db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0))?;
     db.execute_batch(SCHEMA)?;

@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use piton_host::clock;
+use piton_host::owner::give_to_owner_of_folder;
 use piton_model::CheckpointId;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -86,5 +87,6 @@ fn write(folder: &Path, gone: &Gone) -> Result<(), StoreError> {
         file.sync_all()
     })
     .map_err(StoreError::io("cannot write", &path))?;
+    give_to_owner_of_folder(&path);
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
 }

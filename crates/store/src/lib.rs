@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use parking_lot::ReentrantMutex;
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{Index, Lock, clock};
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -120,6 +121,8 @@ impl Store {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
         made.map_err(StoreError::io("cannot make", &packs))?;
         if is_new {
+            give_to_owner_of_folder(folder);
+            give_to_owner_of_folder(&packs);
             // Up to the folder around piton's home: a pack is durable only where every folder on the way to it is.
             for above in folder.ancestors().take(4) {
                 let synced = File::open(above).and_then(|above| above.sync_all());
@@ -152,7 +155,8 @@ impl Store {
     fn open_newest(folder: &Path, lock: Option<&Lock>) -> Result<Option<Self>, StoreError> {
         let Some(generation) = views::newest(folder)? else { return Ok(None) };
         let opened = Self::with_view(folder, generation).and_then(|store| {
-            let is_whole = store.survived_power_cut(lock)?;
+            let is_of_use = lock.is_none() || !store.is_read_only()?;
+            let is_whole = is_of_use && store.survived_power_cut(lock)?;
             Ok(is_whole.then_some(store))
         });
         match opened {
@@ -188,6 +192,9 @@ impl Store {
         if !self.is_current()? {
             return Err(StoreError::Replaced);
         }
+        if self.is_read_only()? {
+            self.make_view_anew(&lock)?;
+        }
         match self.settle() {
             Err(error) if error.is_damaged_database() => {
                 self.make_view_anew(&lock)?;
@@ -196,6 +203,12 @@ impl Store {
             settled => drop(settled?),
         }
         Ok(lock)
+    }
+
+    /// Whether the view is a file that this user may only read: somebody else made it, root above all. Whoever holds the lock may
+    /// write to the store's folder, so a view of its own takes the place of that one.
+    fn is_read_only(&self) -> Result<bool, StoreError> {
+        Ok(self.db().is_readonly(rusqlite::MAIN_DB)?)
     }
 
     /// Makes the view anew from the packs, and reads from that one from now on.
@@ -262,8 +275,9 @@ impl Store {
                 file.set_len(bytes.len() as u64)
             }
         });
-        if kept.is_err() {
-            let _ = std::fs::remove_file(&path);
+        match kept {
+            Ok(()) => give_to_owner_of_folder(&path),
+            Err(_) => drop(std::fs::remove_file(&path)),
         }
     }
 
@@ -283,8 +297,9 @@ impl Store {
     pub fn note_git(&self, note: &GitNote) {
         let bytes = [note.signature, note.tree.0, note.state.0].concat();
         let path = self.folder.join(GIT);
-        if std::fs::write(&path, bytes).is_err() {
-            let _ = std::fs::remove_file(&path);
+        match std::fs::write(&path, bytes) {
+            Ok(()) => give_to_owner_of_folder(&path),
+            Err(_) => drop(std::fs::remove_file(&path)),
         }
     }
 
@@ -314,6 +329,7 @@ impl Store {
             }
             let new = path.with_extension("new");
             std::fs::write(&new, serde_json::to_vec(left)?)?;
+            give_to_owner_of_folder(&new);
             std::fs::File::open(&new)?.sync_all()?;
             std::fs::rename(&new, &path)?;
             std::fs::File::open(&self.folder)?.sync_all()

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{Lock, clock};
 use piton_model::record::Numbered;
 use piton_model::{Record, Workspace};
@@ -118,6 +119,7 @@ fn seal(folder: &Path, end: Position, next: u64, generation: u64) -> Result<Posi
         file.sync_all()
     })
     .map_err(StoreError::io("cannot write", &path))?;
+    give_to_owner_of_folder(&path);
     sync(&packs)?;
     Ok(Position { pack: at.pack, offset: at.offset + bytes.len() as u64 })
 }

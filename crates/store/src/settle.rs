@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{clock, disk};
 use rusqlite::params;
 
@@ -223,6 +224,7 @@ pub(crate) fn aside_folder(folder: &Path) -> Result<PathBuf, StoreError> {
     let aside = folder.join(ASIDE);
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&aside);
     made.map_err(StoreError::io("cannot make", &aside))?;
+    give_to_owner_of_folder(&aside);
     Ok(aside)
 }
 
@@ -243,6 +245,7 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
         let copy = File::options().write(true).create_new(true).mode(0o600).open(&to);
         let copied = copy.and_then(|copy| copy_what_can_be_read(&file, offset, length, copy));
         copied.map_err(StoreError::io("cannot write", &to))?;
+        give_to_owner_of_folder(&to);
     }
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use piton_host::fail::point;
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{Lock, clock, disk};
 use piton_model::record::Numbered;
 use piton_model::{ObjectId, Record};
@@ -515,6 +516,7 @@ fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {
         .mode(0o600)
         .open(&path)
         .map_err(StoreError::io("cannot open", &path))?;
+    give_to_owner_of_folder(&path);
     Ok(Arc::new(file))
 }
 
