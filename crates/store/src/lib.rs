@@ -495,12 +495,11 @@ impl Store {
     fn survived_power_cut(&self, lock: Option<&Lock>) -> Result<bool, StoreError> {
         let packs = self.packs()?;
         let rebooted = self.meta("boot")?.is_some_and(|boot| boot != clock::boot_id());
-        let is_short = |(pack, length, _): &(u32, u64, u64)| {
-            std::fs::metadata(self.pack_path(*pack)).map_or(true, |found| found.len() < *length)
-        };
         let is_unsynced = |(_, length, synced): &(u32, u64, u64)| rebooted && synced < length;
-        if packs.iter().any(is_short) {
-            return Ok(false);
+        for (pack, length, _) in &packs {
+            if transactions::pack_length(&self.folder, *pack)? < *length {
+                return Ok(false);
+            }
         }
         if !packs.iter().any(is_unsynced) {
             return Ok(true);

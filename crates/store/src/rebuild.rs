@@ -279,8 +279,7 @@ impl<'d> Rows<'d> {
         if let End::Closed { commit, is_sound: false } = &transaction.end {
             // What it covers beyond the end of a pack is damage that no reading finds.
             for range in &commit.ranges {
-                let path = folder.join(PACKS).join(pack_name(range.pack));
-                let length = std::fs::metadata(&path).map_or(0, |found| found.len());
+                let length = transactions::pack_length(folder, range.pack)?;
                 if length < range.to {
                     self.damage.push(Range { from: range.from.max(length), ..*range });
                 }

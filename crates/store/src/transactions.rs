@@ -376,6 +376,16 @@ pub(crate) fn pack_numbers(folder: &Path) -> Result<Vec<u32>, StoreError> {
     Ok(numbers)
 }
 
+/// How long a pack is; 0 where it is not there. Anything else that keeps it from being looked at is an error: what cannot be seen
+/// is not gone.
+pub(crate) fn pack_length(folder: &Path, pack: u32) -> Result<u64, StoreError> {
+    let path = folder.join(PACKS).join(pack_name(pack));
+    match std::fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        found => Ok(found.map_err(StoreError::io("cannot read", &path))?.len()),
+    }
+}
+
 /// The store's key, from whatever pack still tells: from a head, else from a commit record that is where it says.
 pub(crate) fn find_key(folder: &Path) -> Result<Option<StoreKey>, StoreError> {
     let packs = pack_numbers(folder)?;
