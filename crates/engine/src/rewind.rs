@@ -97,7 +97,7 @@ impl Workspace {
             let point = self.point_of(target, found.as_ref().ok())?;
             return Ok(Ask::Branch(Box::new(BranchAsked { point, terms: Terms::rewind() })));
         }
-        let found = found?;
+        let found = self.confirmed(target, found?)?;
         let point = match options.scope {
             Some(Scope::Both) => Some(Ok(self.point_of(target, Some(&found))?)),
             // With only some paths, or of another folder, the rest of the moment does not come back.
@@ -108,6 +108,20 @@ impl Workspace {
         };
         let conversation = self.conversation_meant(target, &found)?;
         Ok(Ask::Rewind(Box::new(RewindAsked { conversation, target: found, options: options.clone(), point })))
+    }
+
+    /// A target whose row says what its record does. Files are put back by it, so one wrong bit in the view would be in them: where it
+    /// is not what the packs say, the view is made anew, and the target is looked for again.
+    fn confirmed(&self, target: &str, row: CheckpointRow) -> Result<CheckpointRow, OperationError> {
+        match self.store.confirm(&row) {
+            Err(error) if error.is_damaged_database() => {
+                self.store.rebuild()?;
+                let row = self.resolve(target)?;
+                self.store.confirm(&row)?;
+                Ok(row)
+            }
+            confirmed => Ok(confirmed.map(|()| row)?),
+        }
     }
 
     pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {

@@ -161,6 +161,22 @@ impl Store {
         serde_json::from_slice::<Numbered>(&sound.raw).map(|numbered| numbered.record).map_err(|_| damaged())
     }
 
+    /// Makes sure that the row of a checkpoint says what its record does, before anybody relies on it. Where the record itself is
+    /// damaged, the row is all that there is.
+    ///
+    /// # Errors
+    /// [`StoreError::is_damaged_database`] where it does not.
+    pub fn confirm(&self, row: &CheckpointRow) -> Result<(), StoreError> {
+        match self.record(row.seq) {
+            Ok(Record::Checkpoint(recorded)) if recorded == row.checkpoint => Ok(()),
+            Ok(_) => {
+                Err(StoreError::Diverged { what: format!("checkpoint {} is another one there", row.checkpoint.id) })
+            }
+            Err(StoreError::DamagedRecord { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The newest checkpoint of a line.
     pub fn head(&self, line: u32) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where("WHERE line = ?1 ORDER BY seq DESC LIMIT 1", [line])
