@@ -67,7 +67,11 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
             // A filesystem on which not even a rename keeps it.
             bond::forget_identity(&database::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)?;
         }
-        return Store::with_view(folder, generation)?.keep_workspace_record(lock);
+        let store = Store::with_view(folder, generation)?;
+        // What lies behind its end goes now, so that `verify` names what had to be set aside. Where that fails, whoever takes the
+        // lock next tries again.
+        let _ = store.settle();
+        return store.keep_workspace_record(lock);
     }
 }
 
