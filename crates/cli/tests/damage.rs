@@ -130,3 +130,79 @@ fn a_limit_on_the_size_of_files_ends_no_hook() {
     scene.ok(&["checkpoint", "two"]);
     assert_eq!(scene.json(&["verify"])["sound"], true);
 }
+
+fn prompt(scene: &Scene, turn: &str) -> String {
+    let cwd = scene.world.ws().display().to_string();
+    format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"{turn}","text":"prompt {turn}"}}"#)
+}
+
+/// The database's file is put back from a backup, beside its newer log: SQLite shows a mix of both whose end agrees with the
+/// packs. A new turn got the number of an old one.
+#[test]
+fn a_restored_database_gives_no_turn_the_number_of_another() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    let turn = |n: usize| scene.send(&["hook", "generic"], prompt(&scene, &format!("p{n}")).as_bytes());
+    turn(1);
+    let view = piton_store::database_file(scene.world.open().store_folder()).unwrap();
+    let log = || std::fs::metadata(format!("{}-wal", view.display())).unwrap().len();
+    let mut n = 2;
+    let mut old = std::fs::read(&view).unwrap();
+    for folds in 1..=3 {
+        loop {
+            let before = log();
+            scene.world.write("a", format!("content {n}"));
+            turn(n);
+            n += 1;
+            if log() < before {
+                break;
+            }
+            assert!(n < 500, "it is never folded");
+        }
+        if folds == 1 {
+            old = std::fs::read(&view).unwrap();
+        }
+    }
+    turn(n);
+    // In place, as `cp` does it.
+    std::fs::write(&view, old).unwrap();
+    turn(n + 1);
+    let logged = scene.ok(&["log"]);
+    assert!(logged.contains(&format!("t{} ", n + 1)), "{logged}");
+    assert!(scene.ok(&["verify"]).contains("sound"));
+}
+
+/// Every hook was a gap from then on, and `verify` named nothing.
+#[test]
+fn a_sector_that_the_disk_cannot_read_is_named_and_hooks_capture() {
+    for loses_the_view in [false, true] {
+        let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+        let mut ends = Vec::new();
+        let store = || scene.world.open().store_folder().to_owned();
+        for n in 1..=5 {
+            let mut noise: u64 = n;
+            let bytes = std::iter::repeat_with(|| {
+                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (noise >> 33) as u8
+            });
+            scene.world.write(format!("f{n}"), bytes.take(9_000).collect::<Vec<u8>>());
+            scene.ok(&["checkpoint", &format!("c{n}")]);
+            ends.push(std::fs::metadata(store().join("packs/000001.pack")).unwrap().len());
+        }
+        let store = store();
+        if loses_the_view {
+            std::fs::remove_file(piton_store::database_file(&store).unwrap()).unwrap();
+        }
+        let bad =
+            format!("unreadable={}-{}={}", ends[2] - 5_000, ends[2] - 4_488, store.join("packs/000001.pack").display());
+        let run = |args: &[&str]| scene.piton(args).env("PITON_FAIL", &bad).output().unwrap();
+        let verified = run(&["verify"]);
+        assert_eq!(verified.status.code(), Some(1), "{}", both(&verified));
+        assert!(both(&verified).contains("`f3`") || both(&verified).contains("f3"), "{}", both(&verified));
+        let done = run(&["rewind", "c5", "--yes"]);
+        assert!(done.status.success(), "{}", both(&done));
+        let done = run(&["rewind", "c2", "--yes"]);
+        assert!(done.status.success(), "{}", both(&done));
+        let repaired = run(&["verify", "--repair"]);
+        assert_ne!(repaired.status.code(), Some(2), "{}", both(&repaired));
+    }
+}

@@ -416,3 +416,40 @@ fn eight_processes_at_once_end_in_a_verifiable_store_with_checkpoints_of_states_
         assert_eq!(now.bytes("dir/g"), Some(&b"g"[..]));
     }
 }
+
+/// The sync of the database's log fails after all of it was written. The writer takes its bytes back from the pack, and whoever
+/// came next found the rows of a checkpoint whose bytes were gone.
+#[test]
+fn a_sync_that_fails_leaves_no_trace_of_what_was_not_recorded() {
+    let tried = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
+    if !tried.is_ok_and(|done| done.status.success()) {
+        piton_testkit::not_run("a sync that fails", "strace does not work here");
+        return;
+    }
+    for calls in ["fsync", "fdatasync"] {
+        for nth in 1.. {
+            let (scene, id) = Scene::after_the_agent();
+            let before = scene.snapshot();
+            let piton = scene.piton(&["rewind", &id, "--yes"]);
+            let mut failing = Command::new("strace");
+            failing.args(["-f", "-o"]).arg(scene.scratch.path().join("trace")).args(["-e", &format!("trace={calls}")]);
+            failing.args(["-e", &format!("inject={calls}:error=EIO:when={nth}")]);
+            failing.arg(piton.get_program()).args(piton.get_args()).env_clear().stdin(Stdio::null());
+            failing.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+            failing.envs(piton.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            let done = failing.output().unwrap();
+            let trace = std::fs::read_to_string(scene.scratch.path().join("trace")).unwrap();
+            let verified = scene.piton(&["verify"]).output().unwrap();
+            assert!(verified.status.success(), "{calls} {nth}: {}{}", text(&done), text(&verified));
+            scene.run(&["rewind", &id, "--yes"]);
+            assert_ne!(scene.snapshot(), before);
+            let verified = scene.piton(&["verify"]).output().unwrap();
+            assert!(verified.status.success(), "{calls} {nth}: {}{}", text(&done), text(&verified));
+            if !trace.contains("INJECTED") {
+                assert!(done.status.success(), "{}", text(&done));
+                assert!(nth > 1 || calls == "fsync", "{calls} {nth}");
+                break;
+            }
+        }
+    }
+}

@@ -150,10 +150,8 @@ impl Workspace {
         // They are garbage if it comes to nothing; the operation must find them, whoever ends it.
         let lock = self.store.lock(PATIENCE)?;
         let mut writer = self.store.write(&lock)?;
-        for (id, tree) in trees.iter().chain(&new) {
-            if !writer.contains(id)? {
-                writer.tree(tree)?;
-            }
+        for tree in trees.values().chain(new.values()) {
+            writer.tree(tree)?;
         }
         writer.commit(true, false)?;
         let after = Entry::Folder { mode: result.mode, tree: result.tree, holds_skipped: false };

@@ -25,7 +25,7 @@ impl Workspace {
         if let Some(note) = self.store.git_note()
             && note.signature == signature.bytes
             && note.tree == scan.root.tree
-            && writer.contains(&note.state)?
+            && writer.contains_sound(&note.state)?
         {
             return Ok(Some(note.state));
         }

@@ -362,7 +362,7 @@ impl Workspace {
         }
         for entry in missing(writer, state)? {
             match &entry.blob {
-                Some(blob) if self.store.contains(blob)? => {}
+                Some(blob) if self.store.is_sound(blob)? => {}
                 _ => return Err(GitRefusal::BlobGone(entry.path.clone())),
             }
         }

@@ -534,9 +534,7 @@ impl Workspace {
         let mut seen = HashSet::new();
         while let Some(id) = needed.pop() {
             let Some(tree) = new.get(&id).filter(|_| seen.insert(id)) else { continue };
-            if !writer.contains(&id)? {
-                writer.tree(tree)?;
-            }
+            writer.tree(tree)?;
             needed.extend(tree.entries().iter().filter_map(|(_, entry)| match entry {
                 Entry::Folder { tree, .. } => Some(*tree),
                 _ => None,

@@ -155,7 +155,8 @@ fn restore(db: &Connection, world: &World) {
     for table in ["objects", "records", "workspaces", "checkpoints", "names", "annotations", "operations", "packs"] {
         db.execute_batch(&format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM copy.{table};")).unwrap();
     }
-    db.execute_batch("DELETE FROM meta WHERE key NOT IN ('boot', 'index'); DETACH copy;").unwrap();
+    db.execute_batch("UPDATE meta SET key = 'file' WHERE key = 'filek'").unwrap();
+    db.execute_batch("DELETE FROM meta WHERE key NOT IN ('boot', 'index', 'file'); DETACH copy;").unwrap();
     spread(db);
     db.execute("INSERT OR IGNORE INTO meta VALUES ('boot', '')", []).unwrap();
 }
@@ -644,4 +645,56 @@ fn opening_a_workspace_does_not_wait_for_the_operation_that_is_under_way() {
     drop((workspace, lock));
     assert!(pending(&world));
     assert_eq!(world.open().recovered().len(), 1);
+}
+
+/// Root looked once, and the database that it made anew was root's: every event of the user was a gap from then on.
+#[test]
+fn a_database_that_may_only_be_read_is_made_anew_by_whoever_captures() {
+    use std::os::unix::fs::PermissionsExt;
+    piton_testkit::as_ordinary_user(|| {
+        let world = World::new();
+        world.write("a", "1");
+        let first = world.capture();
+        let view = piton_store::database_file(&store(&world)).unwrap();
+        std::fs::set_permissions(&view, std::fs::Permissions::from_mode(0o444)).unwrap();
+        world.write("a", "2");
+        world.capture();
+        assert_ne!(piton_store::database_file(&store(&world)).unwrap(), view);
+        world.rewind(&first);
+        world.assert_sound();
+    });
+}
+
+/// What cannot be seen for a moment was noted as gone, for good.
+#[test]
+fn packs_that_cannot_be_looked_at_are_not_gone() {
+    use std::os::unix::fs::PermissionsExt;
+    piton_testkit::as_ordinary_user(|| {
+        let world = World::new();
+        world.write("a", "1");
+        world.capture();
+        let packs = store(&world).join("packs");
+        std::fs::set_permissions(&packs, std::fs::Permissions::from_mode(0o000)).unwrap();
+        assert!(piton_store::Store::open(packs.parent().unwrap()).is_err());
+        std::fs::set_permissions(&packs, std::fs::Permissions::from_mode(0o700)).unwrap();
+        world.assert_sound();
+    });
+}
+
+/// One wrong bit of a row, and the rewind put back something else, and called that verified.
+#[test]
+fn a_rewind_goes_by_the_checkpoints_record_where_its_row_is_wrong() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    std::fs::set_permissions(world.ws(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.write("a", "1");
+    let id = world.capture();
+    world.write("a", "2");
+    world.capture();
+    let db = database(&world);
+    assert_eq!(db.execute("UPDATE checkpoints SET mode = mode | 2 WHERE id = ?1", [&id]).unwrap(), 1);
+    drop(db);
+    world.rewind(&id);
+    assert_eq!(std::fs::metadata(world.ws()).unwrap().permissions().mode() & 0o777, 0o755);
+    world.assert_sound();
 }

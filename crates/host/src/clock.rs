@@ -45,6 +45,14 @@ pub fn boot_id() -> String {
     crate::sys::boot_id()
 }
 
+/// Whether a test says which run of the machine this is.
+pub fn is_simulated_run() -> bool {
+    #[cfg(debug_assertions)]
+    return another_run::id().is_some() || std::env::var_os("PITON_TEST_BOOT_ID").is_some();
+    #[cfg(not(debug_assertions))]
+    false
+}
+
 /// A machine that was started anew, for tests of power cuts: what happens in `act`, on this thread, happens in that run.
 #[cfg(debug_assertions)]
 pub fn in_another_run<T>(boot: &str, act: impl FnOnce() -> T) -> T {

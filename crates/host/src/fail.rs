@@ -3,7 +3,8 @@
 //! A test counts the points that a command passes (`PITON_FAIL_TRACE=FILE` writes one name a line) and then runs the
 //! command once for each, with `PITON_FAIL=kill=N` (the process ends at the Nth point, as by a power cut to it),
 //! `error=N` (the Nth point fails as a full disk does), or `wait=NAME=FILE` (at the first such point, until the file is
-//! there; `FILE` with the ending `.reached` says that it waits).
+//! there; `FILE` with the ending `.reached` says that it waits). `PITON_FAIL=unreadable=FROM-TO=FILE` lets the disk fail to
+//! read these bytes of a file of the store, as a bad sector does.
 
 use std::io;
 
@@ -11,6 +12,13 @@ use std::io;
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn point(_name: &'static str) -> io::Result<()> {
+    Ok(())
+}
+
+/// Just before bytes of a file are read; `Err` only where a test says that the disk cannot read them.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn reading(_file: &std::fs::File, _from: u64, _length: usize) -> io::Result<()> {
     Ok(())
 }
 
@@ -24,7 +32,7 @@ pub(crate) fn is_armed() -> bool {
 #[cfg(debug_assertions)]
 pub(crate) use debug::is_armed;
 #[cfg(debug_assertions)]
-pub use debug::{point, when, with};
+pub use debug::{point, reading, unreadable, when, with};
 
 #[cfg(debug_assertions)]
 mod debug {
@@ -39,6 +47,15 @@ mod debug {
         Kill(u64),
         Error(u64),
         Wait(String, PathBuf),
+        Unreadable(Unreadable),
+    }
+
+    /// Bytes of a file that the disk cannot read.
+    #[derive(Clone)]
+    struct Unreadable {
+        file: PathBuf,
+        from: u64,
+        to: u64,
     }
 
     struct Settings {
@@ -55,6 +72,10 @@ mod debug {
                 (Some("kill"), Some(n), _) => n.parse().ok().map(Action::Kill),
                 (Some("error"), Some(n), _) => n.parse().ok().map(Action::Error),
                 (Some("wait"), Some(name), Some(file)) => Some(Action::Wait(name.into(), file.into())),
+                (Some("unreadable"), Some(range), Some(file)) => range.split_once('-').and_then(|(from, to)| {
+                    let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+                    Some(Action::Unreadable(Unreadable { file: file.into(), from, to }))
+                }),
                 _ => None,
             };
             Settings { action, trace: std::env::var_os("PITON_FAIL_TRACE").map(PathBuf::from) }
@@ -66,6 +87,8 @@ mod debug {
         static LEFT: Cell<u64> = const { Cell::new(0) };
         /// What happens at a point of this thread.
         static HAPPENS: RefCell<Option<Happens>> = const { RefCell::new(None) };
+        /// What this thread cannot read.
+        static UNREADABLE: RefCell<Option<Unreadable>> = const { RefCell::new(None) };
     }
 
     struct Happens {
@@ -105,7 +128,7 @@ mod debug {
             writeln!(file, "{name}")?;
         }
         match &settings.action {
-            None => Ok(()),
+            None | Some(Action::Unreadable(_)) => Ok(()),
             Some(Action::Kill(n)) => {
                 if PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *n {
                     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
@@ -131,6 +154,30 @@ mod debug {
                 Ok(())
             }
         }
+    }
+
+    /// Just before bytes of a file are read; `Err` only where a test says that the disk cannot read them.
+    pub fn reading(file: &std::fs::File, from: u64, length: usize) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let of_process = match &settings().action {
+            Some(Action::Unreadable(bad)) => Some(bad.clone()),
+            _ => None,
+        };
+        let Some(bad) = UNREADABLE.with_borrow(Clone::clone).or(of_process) else { return Ok(()) };
+        let id = |found: std::fs::Metadata| (found.dev(), found.ino());
+        let is_hit = from < bad.to && from + length as u64 > bad.from;
+        if is_hit && std::fs::metadata(&bad.file).map(id).ok() == file.metadata().map(id).ok() {
+            return Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()));
+        }
+        Ok(())
+    }
+
+    /// Runs `act` while this thread cannot read some bytes of a file, as if they lay in a bad sector.
+    pub fn unreadable<T>(file: &std::path::Path, bytes: std::ops::Range<u64>, act: impl FnOnce() -> T) -> T {
+        UNREADABLE.set(Some(Unreadable { file: file.to_owned(), from: bytes.start, to: bytes.end }));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        UNREADABLE.set(None);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     /// What a simulated crash unwinds with.

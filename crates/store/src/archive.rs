@@ -8,7 +8,6 @@ mod read;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use piton_model::diff::TreeSource;
@@ -281,7 +280,8 @@ impl<'a> ArchiveWriter<'a> {
     fn stored(&self, id: &ObjectId) -> Result<(Sound, Vec<u8>), ArchiveError> {
         let place = self.store.place(id)?.ok_or(StoreError::Missing(*id))?;
         let mut bytes = vec![0; place.length as usize];
-        let read = self.store.pack_file(place.pack)?.read_exact_at(&mut bytes, place.offset);
+        let file = self.store.pack_file(place.pack)?;
+        let read = piton_host::disk::read_what_can_be(&file, &mut bytes, place.offset);
         let sound = read.ok().and_then(|()| pack::unpack(&bytes)).filter(|sound| sound.id == *id);
         let sound = sound.ok_or(StoreError::Damaged(*id))?;
         if sound.delta.is_none() {

@@ -99,6 +99,7 @@ fn append(folder: &Path, event: &EventAside) -> Result<bool, StoreError> {
 fn with_file<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
     loop {
         let file = File::options().append(true).create(true).mode(0o600).open(path)?;
+        piton_host::owner::give_to_owner_of_folder(path);
         if file.try_lock_shared().is_err() || file_id(path) != file_id_of(&file) {
             // It has just been taken, and the next one gets the name.
             std::thread::sleep(Duration::from_millis(1));

@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 9;
+pub(crate) const VERSION: i64 = 10;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 14] = [
@@ -46,6 +46,7 @@ pub(crate) const VIEW: [(&str, &str); 14] = [
 
 const SCHEMA: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE folded(mark INTEGER NOT NULL);
 CREATE TABLE packs(pack INTEGER PRIMARY KEY, length INTEGER NOT NULL, synced INTEGER NOT NULL);
 CREATE TABLE objects(
   id BLOB PRIMARY KEY, kind INTEGER NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL
@@ -149,6 +150,8 @@ pub(crate) fn in_time<T: Send + 'static>(
 /// Makes an empty database.
 pub(crate) fn create(path: &Path) -> Result<Connection, StoreError> {
     let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // Its log gets the same owner: SQLite sees to that.
+    piton_host::owner::give_to_owner_of_folder(path);
     // Kept in the file.
     db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0))?;
     db.execute_batch(SCHEMA)?;

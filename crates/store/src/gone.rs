@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use piton_host::clock;
+use piton_host::owner::give_to_owner_of_folder;
 use piton_model::CheckpointId;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use crate::database::to_sql;
 use crate::error::StoreError;
 use crate::rebuild::Told;
 use crate::settle::aside_folder;
-use crate::{PACKS, pack_name};
+use crate::transactions::pack_length;
 
 /// How the name of such a note ends.
 const GONE: &str = "gone";
@@ -44,7 +45,7 @@ impl Gone {
 pub(crate) fn note(folder: &Path, told: &Told) -> Result<(), StoreError> {
     let is_other_run = told.boot != clock::boot_id();
     for (pack, to, synced) in &told.packs {
-        let from = std::fs::metadata(folder.join(PACKS).join(pack_name(*pack))).map_or(0, |found| found.len());
+        let from = pack_length(folder, *pack)?;
         // What was never synced a power cut may take: nobody was told that it is durable.
         let is_trace = is_other_run && from >= *synced;
         if from >= *to || is_trace {
@@ -86,5 +87,6 @@ fn write(folder: &Path, gone: &Gone) -> Result<(), StoreError> {
         file.sync_all()
     })
     .map_err(StoreError::io("cannot write", &path))?;
+    give_to_owner_of_folder(&path);
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
 }

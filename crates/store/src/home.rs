@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{Lock, Root};
 use piton_model::{OperationId, RootIdentity, SessionId, Workspace, WorkspaceId};
 
@@ -90,6 +91,8 @@ impl Home {
             let folder = self.path.join(folder);
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
             made.map_err(StoreError::io("cannot make", &folder))?;
+            give_to_owner_of_folder(&self.path);
+            give_to_owner_of_folder(&folder);
         }
         Ok(())
     }
@@ -145,6 +148,14 @@ impl Home {
     /// # Errors
     /// Where a store is busy, or the path's own cannot be read.
     pub fn settled(&self, path: &Path) -> Result<Settled, StoreError> {
+        // One that only root may read, say: the store that it leads to must not be passed over.
+        let pointer = self.pointer(path);
+        match std::fs::read(&pointer) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StoreError::io("cannot read", &pointer)(error));
+            }
+            _ => {}
+        }
         let mut unused = None;
         for id in self.ids() {
             if self.noted(&id).is_some() {
@@ -239,12 +250,15 @@ impl Home {
         if let Some(folder) = path.parent() {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(StoreError::io("cannot make", folder))?;
+            give_to_owner_of_folder(folder);
         }
         // Appended and not written anew: hooks of several workspaces note themselves at once, and a line that comes
         // twice does no harm.
         let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
         file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
-            .map_err(StoreError::io("cannot write", &path))
+            .map_err(StoreError::io("cannot write", &path))?;
+        give_to_owner_of_folder(&path);
+        Ok(())
     }
 
     /// Notes that a session was told something; false where it was told before.
@@ -261,6 +275,7 @@ impl Home {
         }
         self.make()?;
         std::fs::create_dir_all(&folder).map_err(StoreError::io("cannot make", &folder))?;
+        give_to_owner_of_folder(&folder);
         replace(&path, format!("{noted}{line}\n").as_bytes())?;
         Ok(true)
     }
@@ -299,7 +314,10 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     // For the user alone, also where the home's own folder is open to others.
     let made = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new);
-    let written = made.and_then(|mut file| file.write_all(bytes)).and_then(|()| std::fs::rename(&new, path));
+    let written = made.and_then(|mut file| file.write_all(bytes)).and_then(|()| {
+        give_to_owner_of_folder(&new);
+        std::fs::rename(&new, path)
+    });
     written.map_err(StoreError::io("cannot write", path))
 }
 

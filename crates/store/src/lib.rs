@@ -6,6 +6,7 @@
 
 mod archive;
 mod aside;
+mod bond;
 mod database;
 mod error;
 mod gone;
@@ -32,6 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use parking_lot::ReentrantMutex;
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{Index, Lock, clock};
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -121,6 +123,8 @@ impl Store {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
         made.map_err(StoreError::io("cannot make", &packs))?;
         if is_new {
+            give_to_owner_of_folder(folder);
+            give_to_owner_of_folder(&packs);
             // Up to the folder around piton's home: a pack is durable only where every folder on the way to it is.
             for above in folder.ancestors().take(4) {
                 let synced = File::open(above).and_then(|above| above.sync_all());
@@ -153,7 +157,8 @@ impl Store {
     fn open_newest(folder: &Path, lock: Option<&Lock>) -> Result<Option<Self>, StoreError> {
         let Some(generation) = views::newest(folder)? else { return Ok(None) };
         let opened = Self::with_view(folder, generation).and_then(|store| {
-            let is_whole = store.survived_power_cut(lock)?;
+            let is_of_use = lock.is_none() || !store.is_read_only()?;
+            let is_whole = is_of_use && store.survived_power_cut(lock)?;
             Ok(is_whole.then_some(store))
         });
         match opened {
@@ -189,6 +194,9 @@ impl Store {
         if !self.is_current()? {
             return Err(StoreError::Replaced);
         }
+        if self.is_read_only()? {
+            self.make_view_anew(&lock)?;
+        }
         match self.settle() {
             Err(error) if error.is_damaged_database() => {
                 self.make_view_anew(&lock)?;
@@ -197,6 +205,12 @@ impl Store {
             settled => drop(settled?),
         }
         Ok(lock)
+    }
+
+    /// Whether the view is a file that this user may only read: somebody else made it, root above all. Whoever holds the lock may
+    /// write to the store's folder, so a view of its own takes the place of that one.
+    fn is_read_only(&self) -> Result<bool, StoreError> {
+        Ok(self.db().is_readonly(rusqlite::MAIN_DB)?)
     }
 
     /// Makes the view anew from the packs, and reads from that one from now on.
@@ -263,8 +277,9 @@ impl Store {
                 file.set_len(bytes.len() as u64)
             }
         });
-        if kept.is_err() {
-            let _ = std::fs::remove_file(&path);
+        match kept {
+            Ok(()) => give_to_owner_of_folder(&path),
+            Err(_) => drop(std::fs::remove_file(&path)),
         }
     }
 
@@ -284,8 +299,9 @@ impl Store {
     pub fn note_git(&self, note: &GitNote) {
         let bytes = [note.signature, note.tree.0, note.state.0].concat();
         let path = self.folder.join(GIT);
-        if std::fs::write(&path, bytes).is_err() {
-            let _ = std::fs::remove_file(&path);
+        match std::fs::write(&path, bytes) {
+            Ok(()) => give_to_owner_of_folder(&path),
+            Err(_) => drop(std::fs::remove_file(&path)),
         }
     }
 
@@ -315,6 +331,7 @@ impl Store {
             }
             let new = path.with_extension("new");
             std::fs::write(&new, serde_json::to_vec(left)?)?;
+            give_to_owner_of_folder(&new);
             std::fs::File::open(&new)?.sync_all()?;
             std::fs::rename(&new, &path)?;
             std::fs::File::open(&self.folder)?.sync_all()
@@ -423,15 +440,21 @@ impl Store {
         }
         self.sync_packs()?;
         let db = self.db();
+        // The fold itself waits for the disk; its marks need not.
+        db.execute_batch("PRAGMA synchronous=NORMAL")?;
         let fresh: i64 = db.query_row("SELECT count(*) FROM fresh_objects", [], |r| r.get(0))?;
+        let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
         if fresh > FRESH_LIMIT {
-            let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Immediate)?;
             database::fold(&db)?;
-            transaction.commit()?;
         }
+        bond::begin_fold(&db)?;
+        transaction.commit()?;
+        let failed = |e| StoreError::io("cannot write", Path::new("the database"))(e);
+        piton_host::fail::point("store:fold").map_err(failed)?;
         db.busy_timeout(Duration::ZERO)?;
         let is_busy = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| r.get::<_, bool>(0));
         db.busy_timeout(database::PATIENCE)?;
+        piton_host::fail::point("store:folded").map_err(failed)?;
         let noted = match (is_busy?, stalled_at) {
             (true, _) => std::fs::write(&stalled, self.log_pages()?.to_string()),
             (false, Some(_)) => std::fs::remove_file(&stalled),
@@ -439,6 +462,8 @@ impl Store {
         };
         // Only a note: without it the next capture tries again.
         drop(noted);
+        // Where this fails, whoever takes the lock next does it.
+        let _ = bond::bind(&db);
         Ok(())
     }
 
@@ -472,12 +497,11 @@ impl Store {
     fn survived_power_cut(&self, lock: Option<&Lock>) -> Result<bool, StoreError> {
         let packs = self.packs()?;
         let rebooted = self.meta("boot")?.is_some_and(|boot| boot != clock::boot_id());
-        let is_short = |(pack, length, _): &(u32, u64, u64)| {
-            std::fs::metadata(self.pack_path(*pack)).map_or(true, |found| found.len() < *length)
-        };
         let is_unsynced = |(_, length, synced): &(u32, u64, u64)| rebooted && synced < length;
-        if packs.iter().any(is_short) {
-            return Ok(false);
+        for (pack, length, _) in &packs {
+            if transactions::pack_length(&self.folder, *pack)? < *length {
+                return Ok(false);
+            }
         }
         if !packs.iter().any(is_unsynced) {
             return Ok(true);
@@ -489,6 +513,7 @@ impl Store {
         if !rebuild::is_sound(&self.folder, rebuild::synced(&packs), &known)? {
             return Ok(false);
         }
+        self.bind_log()?;
         self.sync_packs()?;
         self.db().execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
         Ok(true)
@@ -501,9 +526,9 @@ impl OpenView {
         // Before and after: what was opened is what has the name, or the lock is refused later.
         let before = file_id(&path);
         let db = database::open_in_time(&path)?;
-        if before.is_none() || file_id(&path) != before {
-            return Err(StoreError::Replaced);
-        }
+        let found = std::fs::metadata(&path).ok().filter(|found| Some(id_in(found)) == before);
+        let found = found.ok_or(StoreError::Replaced)?;
+        bond::check(&db, bond::Identity::of(&found))?;
         Ok(Self { db: Arc::new(ReentrantMutex::new(db)), generation, file: before })
     }
 }

@@ -56,10 +56,11 @@ pub fn pack_large<E: From<io::Error>>(
 }
 
 impl Writer<'_> {
-    /// Takes in a whole blob.
+    /// Takes in a whole blob. Like all that comes one by one, it is stored again where the copy that is there is damaged: the
+    /// good bytes are at hand.
     pub fn blob(&mut self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
         let id = ObjectId::of_blob(bytes);
-        if !self.contains(&id)? {
+        if !self.contains_sound(&id)? {
             self.append(pack_blob(id, bytes).map_err(StoreError::io("cannot pack", self.folder()))?)?;
         }
         Ok(id)
@@ -74,13 +75,13 @@ impl Writer<'_> {
             }
         }
         let (id, length, list) = pack_large(bytes, |id, bytes| {
-            if !self.contains(&id).map_err(Failure)? {
+            if !self.contains_sound(&id).map_err(Failure)? {
                 self.append(pack_blob(id, bytes)?).map_err(Failure)?;
             }
             Ok(())
         })
         .map_err(|Failure(error)| error)?;
-        if !self.contains(&id)? {
+        if !self.contains_sound(&id)? {
             self.append(list)?;
         }
         Ok((id, length))
@@ -90,7 +91,7 @@ impl Writer<'_> {
     pub fn tree(&mut self, tree: &Tree) -> Result<ObjectId, StoreError> {
         let encoded = tree.encode();
         let id = ObjectId::of_tree(&encoded);
-        if !self.contains(&id)? {
+        if !self.contains_sound(&id)? {
             self.append(pack_tree(id, &encoded).map_err(StoreError::io("cannot pack", self.folder()))?)?;
         }
         Ok(id)
@@ -255,6 +256,37 @@ mod tests {
         assert!(store.verify().unwrap().damage.is_empty());
         let (_folder, store, id, _) = chain(pack::DEEPEST_DELTA + 1);
         assert!(matches!(store.blob(&id), Err(StoreError::Damaged(found)) if found == id));
+    }
+
+    /// What is captured beside the tree, a file outside the workspace say, relied on the damaged copy while its bytes were at hand.
+    #[test]
+    fn what_is_taken_in_one_by_one_is_stored_again_where_the_copy_that_is_there_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let lock = store.lock(PATIENCE).unwrap();
+        let put = || {
+            let mut writer = store.write(&lock).unwrap();
+            let small = writer.blob(b"precious").unwrap();
+            let large = writer.large(&mut &[7; 3_000_000][..]).unwrap().0;
+            writer.commit(true, false).unwrap();
+            [small, large]
+        };
+        let ids = put();
+        let length = std::fs::metadata(store.pack_path(1)).unwrap().len();
+        for id in ids {
+            let place = store.place(&id).unwrap().unwrap();
+            let path = store.pack_path(place.pack);
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[place.offset as usize + place.length as usize - 1] ^= 1;
+            std::fs::write(path, bytes).unwrap();
+            assert!(store.blob(&id).is_err());
+        }
+        assert_eq!(put(), ids);
+        assert!(ids.iter().all(|id| store.blob(id).is_ok()));
+        let healed = std::fs::metadata(store.pack_path(1)).unwrap().len();
+        put();
+        let same = std::fs::metadata(store.pack_path(1)).unwrap().len();
+        assert!(healed > length && same == healed, "{length} {healed} {same}");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
+use piton_host::disk::read_what_can_be;
 use piton_model::ObjectId;
 
 /// How a pack of format 1 begins: magic and version.
@@ -114,15 +114,8 @@ pub(crate) enum PackForm {
 /// Reads the head of a pack.
 pub(crate) fn form(file: &File) -> io::Result<PackForm> {
     let mut head = [0; PACK_HEAD as usize];
-    let mut length = 0;
-    while length < head.len() {
-        match file.read_at(&mut head[length..], length as u64) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let length = file.metadata()?.len().min(PACK_HEAD) as usize;
+    read_what_can_be(file, &mut head[..length], 0)?;
     if length >= HEAD_1.len() && head[..16] == *HEAD_1 {
         return Ok(PackForm::Old);
     }
@@ -312,10 +305,11 @@ pub(crate) fn unpack(bytes: &[u8]) -> Option<Sound> {
     is_sound.then_some(Sound { kind, id, check, raw, delta })
 }
 
-/// Reads the record at a place; the outer error is the disk's.
+/// Reads the record at a place; none where any bit of it is wrong, or cannot be read from the disk. The error is of anything
+/// else that keeps the file from being read.
 pub(crate) fn read(file: &File, place: &Place) -> io::Result<Option<Sound>> {
     let mut bytes = vec![0; place.length as usize];
-    match file.read_exact_at(&mut bytes, place.offset) {
+    match read_what_can_be(file, &mut bytes, place.offset) {
         Ok(()) => Ok(unpack(&bytes)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
@@ -334,7 +328,7 @@ pub(crate) enum Item {
 }
 
 /// Reads every record of a pack from one offset to another, looking for the next sound one after damage. With a tagger,
-/// only what has the right tag is a record.
+/// only what has the right tag is a record. What the disk cannot read is damage like any other.
 pub(crate) fn each(
     file: &File,
     pack: u32,
@@ -381,7 +375,7 @@ pub(crate) fn read_at(
     if at + head.len() as u64 > end {
         return Ok(None);
     }
-    file.read_exact_at(head, at)?;
+    read_what_can_be(file, head, at)?;
     let (found, record) = head.split_at(tag);
     let offset = at + tag as u64;
     let Some(length) = record_length(record).filter(|l| offset + l <= end) else { return Ok(None) };
@@ -399,7 +393,7 @@ pub(crate) fn next_magic(file: &File, from: u64, end: u64) -> io::Result<Option<
     let mut window = vec![0; 64 << 10];
     while at + MAGIC.len() as u64 <= end {
         let length = window.len().min((end - at) as usize);
-        file.read_exact_at(&mut window[..length], at)?;
+        read_what_can_be(file, &mut window[..length], at)?;
         if let Some(found) = memchr::memmem::find(&window[..length], MAGIC) {
             return Ok(Some(at + found as u64));
         }

@@ -5,15 +5,17 @@ use std::fs::File;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{Lock, clock};
 use piton_model::record::Numbered;
 use piton_model::{Record, Workspace};
 use rusqlite::{Connection, OpenFlags, params};
 
+use crate::bond::{self, Bond, Identity};
 use crate::database::{self, apply, apply_object};
 use crate::error::StoreError;
 use crate::pack::{self, PackForm, Place, TAG};
-use crate::settle::{cut, lengths, set_aside};
+use crate::settle::{cut, cut_unclosed, lengths, set_aside};
 use crate::transactions::{self, Commit, End, Position, Range, Transaction, TransactionHash, find_key, pack_numbers};
 use crate::{INDEX, PACKS, PATIENCE, Store, WORKSPACE_COPY, gone, pack_name, take_lock, views};
 
@@ -24,6 +26,7 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
     made.map_err(StoreError::io("cannot make", &packs))?;
     let mut told = old.and_then(|generation| database::in_time(&views::path(folder, generation), Told::by).ok());
+    let noted = told.as_ref().and_then(|told| told.file);
     if let Some(told) = &told {
         gone::note(folder, told)?;
     }
@@ -50,13 +53,25 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
             db.execute("INSERT INTO packs VALUES (?1, ?2, 0)", params![pack, *end as i64])?;
         }
         db.execute("INSERT INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
+        let identity = Identity::at(&draft);
+        let identity = noted.map_or(identity, |(noted, found)| identity.after(noted, found));
+        bond::found(&db, identity)?;
         // On the disk before it gets its name: SQLite does not notice a page that a power cut took.
         db.execute_batch("COMMIT; PRAGMA synchronous=NORMAL")?;
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         drop((db, told.take()));
         let _ = std::fs::remove_file(folder.join(INDEX));
         views::publish(folder, &draft, generation)?;
-        return Store::with_view(folder, generation)?.keep_workspace_record(lock);
+        let path = views::path(folder, generation);
+        if !Identity::at(&path).may_be(identity) {
+            // A filesystem on which not even a rename keeps it.
+            bond::forget_identity(&database::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)?;
+        }
+        let store = Store::with_view(folder, generation)?;
+        // What lies behind its end goes now, so that `verify` names what had to be set aside. Where that fails, whoever takes the
+        // lock next tries again.
+        let _ = store.settle();
+        return store.keep_workspace_record(lock);
     }
 }
 
@@ -67,7 +82,7 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
 fn seal(folder: &Path, end: Position, next: u64, generation: u64) -> Result<Position, StoreError> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     // Nobody closed what lies behind it.
-    cut(folder, end)?;
+    cut_unclosed(folder, end)?;
     let packs = folder.join(PACKS);
     let sync = |path: &Path| {
         let synced = File::open(path).and_then(|file| file.sync_all());
@@ -108,6 +123,7 @@ fn seal(folder: &Path, end: Position, next: u64, generation: u64) -> Result<Posi
         file.sync_all()
     })
     .map_err(StoreError::io("cannot write", &path))?;
+    give_to_owner_of_folder(&path);
     sync(&packs)?;
     Ok(Position { pack: at.pack, offset: at.offset + bytes.len() as u64 })
 }
@@ -120,6 +136,8 @@ pub(crate) struct Told {
     end: Position,
     synced: Position,
     pub boot: String,
+    /// What it notes of its file, and what that is.
+    file: Option<(Identity, Identity)>,
 }
 
 impl Told {
@@ -128,7 +146,10 @@ impl Told {
         let packs = crate::pack_rows(&db)?;
         let boot = db.query_row("SELECT value FROM meta WHERE key = 'boot'", [], |r| r.get(0))?;
         let end = packs.last().map(|(pack, length, _)| Position { pack: *pack, offset: *length });
-        Ok(Self { end: end.unwrap_or_default(), synced: synced(&packs), boot, packs, db })
+        // A view of an earlier piton notes nothing.
+        let bond = Bond::read(&db).ok().flatten();
+        let file = bond.map(|(bond, _)| (bond.identity(), Identity::at(path)));
+        Ok(Self { end: end.unwrap_or_default(), synced: synced(&packs), boot, file, packs, db })
     }
 }
 
@@ -262,8 +283,7 @@ impl<'d> Rows<'d> {
         if let End::Closed { commit, is_sound: false } = &transaction.end {
             // What it covers beyond the end of a pack is damage that no reading finds.
             for range in &commit.ranges {
-                let path = folder.join(PACKS).join(pack_name(range.pack));
-                let length = std::fs::metadata(&path).map_or(0, |found| found.len());
+                let length = transactions::pack_length(folder, range.pack)?;
                 if length < range.to {
                     self.damage.push(Range { from: range.from.max(length), ..*range });
                 }

@@ -105,6 +105,7 @@ impl Store {
             // An empty file is an empty database.
             let made = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
             made.map_err(StoreError::io("cannot make", &path))?;
+            piton_host::owner::give_to_owner_of_folder(&path);
             let path = ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_bytes()));
             db.execute("ATTACH ?1 AS index_of_words", [path])?;
             db.execute_batch("PRAGMA index_of_words.synchronous=OFF")?;

@@ -6,12 +6,14 @@
 //! anew: what it says never shortens a pack, since only what follows a sound commit record is ever cut off.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use piton_host::clock;
+use piton_host::owner::give_to_owner_of_folder;
+use piton_host::{clock, disk};
 use rusqlite::params;
 
+use crate::bond::{self, Belonging, Identity};
 use crate::database::{apply, apply_object};
 use crate::error::StoreError;
 use crate::rebuild::{Judge, synced};
@@ -40,7 +42,7 @@ impl Store {
     /// Whether the packs have more than the view knows, as far as a look at their lengths tells.
     pub(crate) fn has_tail(&self) -> Result<bool, StoreError> {
         let end = self.end()?;
-        Ok(self.pack_length(end.pack) > end.offset || self.pack_path(end.pack + 1).exists())
+        Ok(self.pack_length(end.pack)? > end.offset || self.pack_path(end.pack + 1).exists())
     }
 
     /// Where the view says that the packs end.
@@ -56,7 +58,7 @@ impl Store {
     pub(crate) fn settle(&self) -> Result<Agreed, StoreError> {
         let end = self.end()?;
         let known = self.known_end(end)?;
-        if self.pack_length(end.pack) == end.offset && !self.pack_path(end.pack + 1).exists() {
+        if self.pack_length(end.pack)? == end.offset && !self.pack_path(end.pack + 1).exists() {
             return Ok(known);
         }
         let mut tail: Vec<Transaction> = Vec::new();
@@ -76,19 +78,32 @@ impl Store {
         let settled = self.roll_forward(&tail[..counts], known)?;
         if is_torn {
             set_aside(self.folder(), settled.end)?;
+            cut(self.folder(), settled.end)?;
+        } else {
+            cut_unclosed(self.folder(), settled.end)?;
         }
-        cut(self.folder(), settled.end)?;
         // The next pack of a number is another file.
         self.forget_packs();
         Ok(settled)
     }
 
+    /// Makes sure that the view's file and log belong together, and that the log says so before anything is written to it.
+    pub(crate) fn bind_log(&self) -> Result<(), StoreError> {
+        let db = self.db();
+        // Its file was compared when it was opened, and is open since.
+        match bond::check(&db, Identity::Unknown)? {
+            Belonging::Bound => Ok(()),
+            Belonging::Folded => bond::bind(&db),
+        }
+    }
+
     /// What the packs say at the place where the view says that they end: that a transaction ends there.
     fn known_end(&self, end: Position) -> Result<Agreed, StoreError> {
-        let length = self.pack_length(end.pack);
+        let length = self.pack_length(end.pack)?;
         if length < end.offset {
             return Err(StoreError::PackCut { pack: end.pack });
         }
+        self.bind_log()?;
         let last: i64 = self.db().query_row("SELECT coalesce(max(seq), 0) FROM records", [], |r| r.get(0))?;
         let known = match end.offset {
             0 => Agreed { end, next_seq: Some(1), synced: Position::default() },
@@ -170,8 +185,8 @@ impl Store {
         Ok(last + 1)
     }
 
-    fn pack_length(&self, pack: u32) -> u64 {
-        std::fs::metadata(self.pack_path(pack)).map_or(0, |found| found.len())
+    fn pack_length(&self, pack: u32) -> Result<u64, StoreError> {
+        transactions::pack_length(self.folder(), pack)
     }
 
     /// Files with bytes that were closed and are not sound.
@@ -196,7 +211,7 @@ pub(crate) fn lengths(folder: &Path, transaction: &Transaction) -> Result<Vec<(u
         }
     }
     // One without a commit record ends where the next one says that it begins, which may be in a pack that is gone.
-    let last = std::fs::metadata(folder.join(PACKS).join(pack_name(stop.pack))).map_or(0, |found| found.len());
+    let last = transactions::pack_length(folder, stop.pack)?;
     if last > 0 {
         lengths.push((stop.pack, stop.offset.min(last)));
     }
@@ -209,6 +224,7 @@ pub(crate) fn aside_folder(folder: &Path) -> Result<PathBuf, StoreError> {
     let aside = folder.join(ASIDE);
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&aside);
     made.map_err(StoreError::io("cannot make", &aside))?;
+    give_to_owner_of_folder(&aside);
     Ok(aside)
 }
 
@@ -219,20 +235,50 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
     for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= from.pack) {
         let offset = if pack == from.pack { from.offset } else { 0 };
         let path = folder.join(PACKS).join(pack_name(pack));
-        let mut file = File::open(&path).map_err(StoreError::io("cannot open", &path))?;
-        if file.metadata().map_err(StoreError::io("cannot read", &path))?.len() <= offset {
+        let file = File::open(&path).map_err(StoreError::io("cannot open", &path))?;
+        let length = file.metadata().map_err(StoreError::io("cannot read", &path))?.len();
+        if length <= offset {
             continue;
         }
         let name = |n: u32| aside.join(format!("{pack:06}-{offset}.{n}"));
         let to = (1..).map(name).find(|to| !to.exists()).unwrap_or_else(|| name(0));
-        let copied = File::options().write(true).create_new(true).mode(0o600).open(&to).and_then(|mut copy| {
-            file.seek(SeekFrom::Start(offset))?;
-            std::io::copy(&mut file.take(u64::MAX), &mut copy)?;
-            copy.sync_all()
-        });
+        let copy = File::options().write(true).create_new(true).mode(0o600).open(&to);
+        let copied = copy.and_then(|copy| copy_what_can_be_read(&file, offset, length, copy));
         copied.map_err(StoreError::io("cannot write", &to))?;
+        give_to_owner_of_folder(&to);
     }
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
+}
+
+/// Copies bytes of a pack, durably; zeros where the disk cannot read them. Not to go on for a bad sector would be to go on
+/// nowhere: what is set aside stands in the way of every opening.
+fn copy_what_can_be_read(file: &File, from: u64, end: u64, mut copy: File) -> io::Result<()> {
+    let mut window = vec![0; 64 << 10];
+    let mut at = from;
+    while at < end {
+        let length = window.len().min((end - at) as usize);
+        disk::read_what_can_be(file, &mut window[..length], at)?;
+        copy.write_all(&window[..length])?;
+        at += length as u64;
+    }
+    copy.sync_all()
+}
+
+/// Ends the packs where nobody has closed what follows. Where the disk cannot read all of that, nobody knows whether it was
+/// closed: what can be read is set aside first.
+pub(crate) fn cut_unclosed(folder: &Path, at: Position) -> Result<(), StoreError> {
+    for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= at.pack) {
+        let path = folder.join(PACKS).join(pack_name(pack));
+        let failed = |e| StoreError::io("cannot read", &path)(e);
+        let file = File::open(&path).map_err(failed)?;
+        let from = if pack == at.pack { at.offset } else { 0 };
+        let end = file.metadata().map_err(failed)?.len();
+        if !disk::is_readable(&file, from, end).map_err(failed)? {
+            set_aside(folder, at)?;
+            break;
+        }
+    }
+    cut(folder, at)
 }
 
 /// Ends the packs at a position.

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use piton_host::disk::read_what_can_be;
 use piton_model::ObjectId;
 use piton_model::record::Numbered;
 use serde::{Deserialize, Serialize};
@@ -332,11 +333,10 @@ fn tagger_without_head(file: &File, pack: u32, key: Option<StoreKey>) -> io::Res
 /// It is found from its end, so that nobody has to be believed where it begins. Nearly all are shorter than the first
 /// look back; one that names many packs is not.
 pub(crate) fn commit_ending_at(file: &File, tagger: &Tagger, offset: u64) -> io::Result<Option<Commit>> {
-    use std::os::unix::fs::FileExt;
     for look_back in [2 << 10, 1 << 20] {
         let from = offset.saturating_sub(look_back).max(PACK_HEAD);
         let mut bytes = vec![0; offset.saturating_sub(from) as usize];
-        file.read_exact_at(&mut bytes, from)?;
+        read_what_can_be(file, &mut bytes, from)?;
         for magic in memchr::memmem::rfind_iter(&bytes, pack::MAGIC) {
             let Some((tag, record)) = magic.checked_sub(TAG).map(|tag| bytes[tag..].split_at(TAG)) else { continue };
             let is_last = pack::record_length(record) == Some(record.len() as u64);
@@ -376,6 +376,16 @@ pub(crate) fn pack_numbers(folder: &Path) -> Result<Vec<u32>, StoreError> {
     Ok(numbers)
 }
 
+/// How long a pack is; 0 where it is not there. Anything else that keeps it from being looked at is an error: what cannot be seen
+/// is not gone.
+pub(crate) fn pack_length(folder: &Path, pack: u32) -> Result<u64, StoreError> {
+    let path = folder.join(PACKS).join(pack_name(pack));
+    match std::fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        found => Ok(found.map_err(StoreError::io("cannot read", &path))?.len()),
+    }
+}
+
 /// The store's key, from whatever pack still tells: from a head, else from a commit record that is where it says.
 pub(crate) fn find_key(folder: &Path) -> Result<Option<StoreKey>, StoreError> {
     let packs = pack_numbers(folder)?;
@@ -406,12 +416,11 @@ pub(crate) fn find_key(folder: &Path) -> Result<Option<StoreKey>, StoreError> {
 
 /// The key that a commit record at this offset tells, if it is one and its tag agrees.
 fn key_at(file: &File, pack: u32, offset: u64, end: u64) -> io::Result<Option<StoreKey>> {
-    use std::os::unix::fs::FileExt;
     let mut head = [0; TAG + pack::RECORD_HEAD];
     if offset + pack::RECORD_HEAD as u64 > end {
         return Ok(None);
     }
-    file.read_exact_at(&mut head, offset - TAG as u64)?;
+    read_what_can_be(file, &mut head, offset - TAG as u64)?;
     let (tag, record) = head.split_at(TAG);
     let length = pack::record_length(record).filter(|length| record[4] == Kind::Commit as u8 && offset + length <= end);
     let Some(length) = length.and_then(|length| u32::try_from(length).ok()) else { return Ok(None) };
@@ -606,6 +615,88 @@ mod tests {
             writer.commit(false, false).unwrap();
             assert!(self::names(&store).contains(&"name 9".to_owned()), "byte {at}");
         }
+    }
+
+    /// A disk says that it cannot read a bad sector; it does not give zeros. Every reading used to end there.
+    #[test]
+    fn a_sector_that_cannot_be_read_costs_at_most_the_transactions_that_it_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let path = store.pack_path(1);
+        let mut ends = vec![0];
+        for n in 1..=3 {
+            write(&store, n, usize::from(n)..usize::from(n) + 1);
+            ends.push(std::fs::metadata(&path).unwrap().len());
+        }
+        drop(store);
+        let length = ends[3];
+        for (bad, loses_the_view) in (0..length).step_by(1024).flat_map(|bad| [(bad, false), (bad, true)]) {
+            let other = tempfile::tempdir().unwrap();
+            copy_store(folder.path(), other.path());
+            let path = other.path().join(PACKS).join(pack_name(1));
+            if loses_the_view {
+                lose_the_view(other.path());
+            }
+            piton_host::fail::unreadable(&path, bad..bad + 512, || {
+                let store = Store::open(other.path()).unwrap();
+                let verified = store.verify().unwrap();
+                let is_named = verified.damage.iter().any(|damage| match damage {
+                    crate::Damage::Pack { pack: 1, from, to } => *from < bad + 512 && *to > bad,
+                    crate::Damage::Aside { .. } => true,
+                    _ => false,
+                });
+                assert!(is_named, "byte {bad}: {:?}", verified.damage);
+                write(&store, 9, 9..10);
+                drop(store);
+                lose_the_view(other.path());
+                let store = Store::open(other.path()).unwrap();
+                let names = names(&store);
+                let page = bad / 4096 * 4096;
+                for n in (1..=3).filter(|n| ends[*n] <= page || ends[*n - 1] >= page + 4096) {
+                    assert!(names.contains(&format!("name {n}")), "byte {bad}: {names:?}");
+                    assert!(store.blob(&ObjectId::of_blob(&noise(n))).is_ok(), "byte {bad}, blob {n}");
+                }
+                // Unless it was written to the very sector.
+                if page + 4096 <= length {
+                    assert!(names.contains(&"name 9".to_owned()), "byte {bad}: {names:?}");
+                }
+            });
+        }
+    }
+
+    fn copy_store(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to.join(PACKS)).unwrap();
+        for folder in ["", PACKS] {
+            for entry in std::fs::read_dir(from.join(folder)).unwrap().map(Result::unwrap) {
+                if entry.path().is_file() {
+                    std::fs::copy(entry.path(), to.join(folder).join(entry.file_name())).unwrap();
+                }
+            }
+        }
+    }
+
+    /// What a power cut left of a transaction may lie in a sector that cannot be read: it is set aside all the same, as far as it can
+    /// be read.
+    #[test]
+    fn what_a_power_cut_left_in_a_bad_sector_is_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path()).unwrap();
+        let path = store.pack_path(1);
+        write(&store, 1, 0..1);
+        drop(store.lock(PATIENCE).unwrap());
+        let end = std::fs::metadata(&path).unwrap().len();
+        write(&store, 2, 1..2);
+        drop(store);
+        let bad = end + 6_000;
+        let store = piton_host::clock::in_another_run("another run", || {
+            piton_host::fail::unreadable(&path, bad..bad + 512, || Store::open(folder.path()).unwrap())
+        });
+        assert_eq!(names(&store), ["name 1"]);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), end);
+        let aside = store.aside_files();
+        assert_eq!(aside.len(), 1, "{aside:?}");
+        let kept = std::fs::read(&aside[0]).unwrap();
+        assert!(kept[6_000..6_512].iter().all(|byte| *byte == 0) && kept[..1_000].iter().any(|byte| *byte != 0));
     }
 
     /// Bytes that do not pack.

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::Store;
+use crate::bond::{self, Identity};
 use crate::database::{self, VIEW};
 use crate::error::StoreError;
 use crate::gone::Gone;
@@ -173,10 +174,13 @@ impl Store {
         }
         let unknown: Vec<String> = self
             .db()
-            .prepare("SELECT key FROM meta WHERE key NOT IN ('boot', 'index')")?
+            .prepare("SELECT key FROM meta WHERE key NOT IN ('boot', 'index', 'file')")?
             .query_map([], |r| r.get(0))?
             .collect::<Result<_, _>>()?;
         found.damage.extend(unknown.into_iter().map(|key| Damage::Row { table: "meta", key }));
+        if bond::check(&self.db(), Identity::Unknown).is_err() {
+            found.damage.push(Damage::Row { table: "meta", key: bond::KEY.to_owned() });
+        }
         Ok(())
     }
 

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use piton_host::fail::point;
+use piton_host::owner::give_to_owner_of_folder;
 use piton_host::{Lock, clock, disk};
 use piton_model::record::Numbered;
 use piton_model::{ObjectId, Record};
 use rusqlite::params;
 
+use crate::bond;
 use crate::database::{apply, apply_fresh_object, apply_object, fold, to_sql};
 use crate::error::StoreError;
 use crate::objects::Packed;
@@ -61,6 +63,8 @@ pub struct Writer<'s> {
     /// Batches that were taken and are not written.
     unwritten: Arc<AtomicUsize>,
     is_committed: bool,
+    /// Its rows may be in the database's log though their commit failed, so its bytes stay.
+    may_count: bool,
 }
 
 /// A row for an object takes about this much of the database and of the index.
@@ -115,7 +119,7 @@ impl Drop for Writer<'_> {
     /// Gives back the space of what does not count, best effort: the next writer would cut it off as well.
     fn drop(&mut self) {
         // Without the lock another may have written there.
-        if self.is_committed || !self.lock.is_held() {
+        if self.is_committed || self.may_count || !self.lock.is_held() {
             return;
         }
         let (first, length) = self.began;
@@ -161,6 +165,7 @@ impl<'s> Writer<'s> {
             budget,
             unwritten: Arc::default(),
             is_committed: false,
+            may_count: false,
         })
     }
 
@@ -293,6 +298,15 @@ impl<'s> Writer<'s> {
         } else if self.is_tidied() {
             self.begin_writing()?;
         }
+        self.commit_rows(durable, new_index)?;
+        self.is_committed = !is_empty;
+        point("store:committed").map_err(fail("the database"))?;
+        Ok(())
+    }
+
+    /// Makes the rows of all of it, in one transaction of the database.
+    fn commit_rows(&mut self, durable: bool, new_index: bool) -> Result<(), StoreError> {
+        let fail = |what| move |e| StoreError::io("cannot write", Path::new(what))(e);
         point("store:begin").map_err(fail("the database"))?;
         let db = &*self.store.db();
         db.execute_batch(if durable { "PRAGMA synchronous=FULL" } else { "PRAGMA synchronous=NORMAL" })?;
@@ -330,10 +344,29 @@ impl<'s> Writer<'s> {
             db.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('index', ?1)")?.execute([stamp])?;
         }
         point("store:commit").map_err(fail("the database"))?;
-        transaction.commit()?;
-        self.is_committed = !is_empty;
-        point("store:committed").map_err(fail("the database"))?;
-        Ok(())
+        let committed = transaction.commit().map_err(StoreError::from);
+        if let Err(error) = &committed {
+            // What does not fit on the disk is not written to its end.
+            self.may_count = !error.is_full_disk() && !self.take_rows_back();
+        }
+        committed
+    }
+
+    /// Makes sure that nobody finds the rows of a commit that failed in the database's log; false where that cannot be done.
+    ///
+    /// A commit may fail after all of it was written: at its sync. SQLite gives it up; but whoever opens the database while nobody has
+    /// it open reads the log from its beginning, and finds it whole. So another transaction takes its place there before the
+    /// pack loses the bytes that these rows are about.
+    fn take_rows_back(&self) -> bool {
+        let db = self.store.db();
+        // Where the disk still cannot sync, everybody reads at least what was written last.
+        let is_replaced = ["FULL", "NORMAL"].iter().any(|synchronous| {
+            let set = db.execute_batch(&format!("PRAGMA synchronous={synchronous}"));
+            set.map_err(StoreError::from).and_then(|()| bond::put_something(&db)).is_ok()
+        });
+        let last = (self.pack, self.written);
+        let has_rows = |packs: Vec<(u32, u64, u64)>| packs.iter().any(|(n, length, _)| (*n, *length) == last);
+        is_replaced && self.store.packs().is_ok_and(|packs| !has_rows(packs))
     }
 
     /// Refuses to go on where somebody deleted the lock's file: whoever made another one may be at work.
@@ -483,6 +516,7 @@ fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {
         .mode(0o600)
         .open(&path)
         .map_err(StoreError::io("cannot open", &path))?;
+    give_to_owner_of_folder(&path);
     Ok(Arc::new(file))
 }
 

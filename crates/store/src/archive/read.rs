@@ -280,7 +280,7 @@ impl Archive {
 }
 
 impl Writer<'_> {
-    /// Takes in an archive's objects, those that are here already left out. Nothing is written unless all of it fits, and
+    /// Takes in an archive's objects, those that are here already and can be read left out. Nothing is written unless all of it fits, and
     /// an archive that is another one by now must not be committed: then this fails. Returns how many were new, and
     /// their bytes.
     ///
@@ -289,7 +289,7 @@ impl Writer<'_> {
     pub fn take_archive(&mut self, archive: &Archive) -> Result<(u64, u64), ArchiveError> {
         let mut new: Vec<(&ObjectId, &Held)> = Vec::new();
         for (id, held) in &archive.objects {
-            if !self.contains(id)? {
+            if !self.contains_sound(id)? {
                 new.push((id, held));
             }
         }

@@ -61,7 +61,9 @@ impl Home {
         self.make()?;
         let path = self.agent_state_file();
         let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-        file.and_then(|mut file| file.write_all(&bytes)).map_err(StoreError::io("cannot write", &path))
+        file.and_then(|mut file| file.write_all(&bytes)).map_err(StoreError::io("cannot write", &path))?;
+        piton_host::owner::give_to_owner_of_folder(&path);
+        Ok(())
     }
 
     fn agent_state_file(&self) -> PathBuf {
