@@ -297,7 +297,16 @@ impl Workspace {
     /// The root, if it may be captured; another folder at the same path begins a new line.
     pub(crate) fn root_to_capture(&mut self, lock: &Lock) -> Result<Root, CaptureError> {
         match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) => Ok(root),
+            Standing::Same(root) => {
+                // Its birth moved with the first write in it. Noted, so that it is known after the next start too, which
+                // may give it another device.
+                if root.identity().is_layered && root.identity() != self.record.root {
+                    let at = self.environment.clock.now();
+                    let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
+                    self.record_change(lock, change)?;
+                }
+                Ok(root)
+            }
             Standing::Missing => Err(CaptureError::Missing(self.path.clone())),
             Standing::Other(root) => {
                 if root.is_empty().map_err(|e| self.folder_error(e))? {

@@ -136,7 +136,8 @@ impl Engine {
         }
         let around = worktree.parent().and_then(|parent| self.home.around(parent));
         let Some(around) = around.filter(|known| worktree.starts_with(&known.path)) else { return Ok(None) };
-        let born = root.identity().born.map_or(i64::MIN, |ns| ns / 1_000_000);
+        let born = root.identity().born.filter(|_| !root.identity().is_layered);
+        let born = born.map_or(i64::MIN, |ns| ns / 1_000_000);
         let first = match self.home.at(worktree) {
             Some(known) => self.home.open(&known.id)?.first(1)?.map(|row| row.checkpoint.created_at.0),
             None => None,

@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_a_whole_disk_is_another_folder_while_the_original_is_there() {
-        let on = |device, inode| RootIdentity { device, inode, born: Some(7) };
+        let on = |device, inode| RootIdentity { device, inode, born: Some(7), is_layered: false };
         let (recorded, other) = (on(1, 5), on(1, 6));
         for (folder, at_its_place, expected) in [
             // It moved, or its disk has another number since the machine was started anew.
