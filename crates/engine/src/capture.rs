@@ -474,7 +474,7 @@ impl Workspace {
         }
         let has_missed = about.has_missed || self.store.has_lost_events_since(parent.seq)?;
         let may_be_a_shells = windows.iter().any(|window| !window.says);
-        let last = if may_be_a_shells { self.store.last_owners()? } else { HashMap::new() };
+        let last = if may_be_a_shells { self.store.last_owners(self.record.line)? } else { HashMap::new() };
         let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
         let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
         let mut owned: Vec<Owned> = Vec::new();

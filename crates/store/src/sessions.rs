@@ -449,18 +449,20 @@ impl Store {
         self.rows(&format!("{STEP} WHERE seq > ?1 AND ({here}) ORDER BY seq"), [seq as i64], step)
     }
 
-    /// Who made the newest recorded change of each path, looking back through the last changes.
+    /// Who made the newest recorded change of each path of a line, looking back through the last changes. Who edited a file
+    /// of another folder, or on another machine, says nothing of this one.
     ///
     /// # Errors
     /// Where the database refuses.
-    pub fn last_owners(&self) -> Result<HashMap<WorkspacePath, Owner>, StoreError> {
+    pub fn last_owners(&self, line: u32) -> Result<HashMap<WorkspacePath, Owner>, StoreError> {
         /// An edit of so long ago says little of who edits now.
         const BACK: i64 = 5_000;
         let rows = self.rows(
             "SELECT seq, path, kind, owner FROM (
-               SELECT * FROM changes WHERE seq NOT IN (SELECT seq FROM checkpoints WHERE line >= 2147483648)
+               SELECT * FROM changes
+               WHERE EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.seq = changes.seq AND line = ?2)
                ORDER BY key DESC LIMIT ?1) ORDER BY key",
-            [BACK],
+            [BACK, i64::from(line)],
             change,
         )?;
         Ok(rows.into_iter().map(|row| (row.path, row.owner)).collect())
