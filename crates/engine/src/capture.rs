@@ -333,6 +333,29 @@ impl Workspace {
         root: &Root,
         attention: &Attention<'_>,
     ) -> Result<Taken<'s>, CaptureError> {
+        let taken = self.take_all(lock, root, attention);
+        let is_refused = match &taken {
+            Ok(taken) => taken.fresh.index_before().is_none().then_some(false),
+            Err(CaptureError::TooLarge { .. } | CaptureError::Store(StoreError::OverBudget { .. })) => Some(true),
+            Err(_) => None,
+        };
+        // What does not fit protects nothing, so that no folder in it is to be left to it. Once something was captured,
+        // there is something to return to.
+        if let Some(is_refused) = is_refused
+            && self.store.head(self.record.line)?.is_none()
+        {
+            // It only helps finding.
+            let _ = self.home.note_refused(&self.record, is_refused);
+        }
+        taken
+    }
+
+    fn take_all<'s>(
+        &'s self,
+        lock: &'s Lock,
+        root: &Root,
+        attention: &Attention<'_>,
+    ) -> Result<Taken<'s>, CaptureError> {
         let index = self.store.index();
         let options = self.scan_options(index.as_ref(), attention.forced);
         let mut scanning = begin_scan::<StoreError>(root, options).map_err(|e| self.scan_error(e, Into::into))?;

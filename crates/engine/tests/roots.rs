@@ -9,10 +9,10 @@ use std::process::Command;
 use piton_engine::view::FolderState;
 use piton_engine::{
     CaptureError, CaptureOptions, Engine, Environment, InitOptions, OpenError, OperationError, RewindOptions,
-    StoreError, Workspace,
+    StoreError, UndoOptions, Workspace,
 };
 use piton_host::Limit;
-use piton_testkit::{Mounted, SmallDisk, World, git, snapshot};
+use piton_testkit::{Agent, Mounted, SmallDisk, World, git, snapshot};
 
 fn capture(workspace: &mut Workspace) -> Result<String, CaptureError> {
     workspace.capture(&CaptureOptions::default()).map(|c| c.checkpoint.checkpoint.id.to_string())
@@ -376,4 +376,42 @@ fn a_refused_rewind_does_not_take_the_folder_that_stands_there_for_the_workspace
     assert_eq!(world.open().line(), 1);
     world.rewind(&id);
     assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+}
+
+/// A session once in a folder of many projects, which does not fit, must not leave those projects unprotected.
+#[test]
+fn a_workspace_that_was_only_ever_refused_stands_for_no_folder_in_it() {
+    let world = World::with(|e| e.limit = Limit { files: 9, bytes: 1 << 20 });
+    for n in 0..10 {
+        world.write(format!("data/f{n}"), "x");
+    }
+    let parent = Agent::new(&world, "s0");
+    assert!(parent.prompt("look around").gap.is_some());
+    parent.end_turn();
+    let (app, notes) = (world.path("app"), world.path("notes"));
+    world.write("app/src/a", "a").write("notes/n", "n");
+    git(&app, &["init", "-q"]);
+    assert_eq!(world.engine.locate(&world.path("app/src")).unwrap(), app);
+    assert_eq!(world.engine.locate(&notes).unwrap(), notes);
+    // It stands for itself, so that its gaps are seen there.
+    assert_eq!(world.engine.locate(&world.ws()).unwrap(), world.ws());
+    assert!(!world.engine.open(&world.ws()).unwrap().sessions().unwrap().sessions.is_empty());
+
+    let agent = Agent::new(&world, "s1");
+    *agent.folder.borrow_mut() = world.path("app/src");
+    agent.runs("tidy up", "rm a", |world| {
+        world.remove("app/src/a");
+    });
+    world.engine.open(&app).unwrap().undo_now(&UndoOptions::default()).unwrap();
+    assert_eq!(std::fs::read(app.join("src/a")).unwrap(), b"a");
+
+    // Once it fits it is a workspace like any other.
+    world.write(".pitonignore", "data/\n").write("plain/p", "p");
+    world.capture();
+    assert_eq!(world.engine.locate(&world.path("plain")).unwrap(), world.ws());
+    assert_eq!(world.engine.locate(&app).unwrap(), app, "what has a store of its own keeps it");
+    // One that captured something and has grown since still has what it captured.
+    world.remove(".pitonignore");
+    assert!(capture(&mut world.open()).is_err());
+    assert_eq!(world.engine.locate(&world.path("plain")).unwrap(), world.ws());
 }

@@ -12,8 +12,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::{Lock, Root};
+use piton_host::{Lock, identity_at};
 use piton_model::{OperationId, RootIdentity, SessionId, Workspace, WorkspaceId};
+use serde::{Deserialize, Serialize};
 
 use crate::Store;
 use crate::error::StoreError;
@@ -33,6 +34,17 @@ pub struct Known {
     pub path: PathBuf,
     /// Which folder it was.
     pub root: RootIdentity,
+    /// Nothing was ever captured of it, because it does not fit: it stands for itself and for no folder in it.
+    pub is_refused: bool,
+}
+
+/// What is noted of a workspace outside of its store's packs.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    #[serde(flatten)]
+    workspace: Workspace,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_refused: bool,
 }
 
 /// What is known of a path, when all stores have been asked.
@@ -47,7 +59,7 @@ pub struct Settled {
 impl Known {
     /// Whether a folder that is there now is this workspace's.
     fn is_it(&self, folder: &RootIdentity) -> bool {
-        is_it(&self.root, folder, || Root::open(&self.path).ok().map(|root| root.identity()))
+        is_it(&self.root, folder, || identity_at(&self.path))
     }
 }
 
@@ -121,20 +133,23 @@ impl Home {
 
     /// The innermost known workspace around a canonical path: by its path, or because it moved there.
     pub fn around(&self, path: &Path) -> Option<Known> {
-        if let Some(known) = path.ancestors().find_map(|folder| self.at(folder)) {
-            return Some(known);
+        let counts = |known: &Known, folder: &Path| !known.is_refused || folder == path;
+        let by_path = path.ancestors().find_map(|folder| self.at(folder).filter(|known| counts(known, folder)));
+        if by_path.is_some() {
+            return by_path;
         }
         let all = self.all();
         path.ancestors().find_map(|folder| {
-            let identity = Root::open(folder).ok()?.identity();
+            let identity = identity_at(folder)?;
             let is_it = |known: &&Known| known.is_it(&identity);
-            all.iter().find(is_it).or_else(|| all.iter().find(|known| known.path == folder)).cloned()
+            let found = all.iter().find(is_it).or_else(|| all.iter().find(|known| known.path == folder));
+            found.filter(|known| counts(known, folder)).cloned()
         })
     }
 
     /// The workspace whose folder moved to a canonical path.
     pub fn moved_to(&self, path: &Path) -> Option<Known> {
-        let identity = Root::open(path).ok()?.identity();
+        let identity = identity_at(path)?;
         self.all().into_iter().find(|known| known.is_it(&identity))
     }
 
@@ -195,11 +210,22 @@ impl Home {
 
     /// Notes where a workspace is.
     pub fn note(&self, workspace: &Workspace) -> Result<(), StoreError> {
-        self.make()?;
-        let file = self.folder(&workspace.id).join(crate::WORKSPACE_COPY);
-        let json = serde_json::to_vec(workspace).map_err(crate::database::to_sql)?;
-        replace(&file, &json)?;
+        self.write_note(&Note { workspace: workspace.clone(), is_refused: false })?;
         replace(&self.pointer(&workspace.place()), workspace.id.as_str().as_bytes())
+    }
+
+    /// Notes whether a workspace of which there is no checkpoint was refused because it does not fit.
+    pub fn note_refused(&self, workspace: &Workspace, is_refused: bool) -> Result<(), StoreError> {
+        match self.noted(&workspace.id) {
+            Some(note) if note.is_refused != is_refused => self.write_note(&Note { is_refused, ..note }),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_note(&self, note: &Note) -> Result<(), StoreError> {
+        self.make()?;
+        let file = self.folder(&note.workspace.id).join(crate::WORKSPACE_COPY);
+        replace(&file, &serde_json::to_vec(note).map_err(crate::database::to_sql)?)
     }
 
     /// The workspaces that a session works in, with where they are.
@@ -275,18 +301,18 @@ impl Home {
     }
 
     fn known(&self, id: &WorkspaceId) -> Option<Known> {
-        let workspace = match self.noted(id) {
-            Some(workspace) => workspace,
+        let Note { workspace, is_refused } = match self.noted(id) {
+            Some(note) => note,
             // Lost or torn: the store itself knows.
-            None => self.open(id).ok()?.workspace().ok()??,
+            None => Note { workspace: self.open(id).ok()?.workspace().ok()??, is_refused: false },
         };
-        Some(Known { id: id.clone(), path: workspace.place(), root: workspace.root })
+        Some(Known { id: id.clone(), path: workspace.place(), root: workspace.root, is_refused })
     }
 
     /// What the copy of a workspace's record says.
-    fn noted(&self, id: &WorkspaceId) -> Option<Workspace> {
+    fn noted(&self, id: &WorkspaceId) -> Option<Note> {
         let noted = std::fs::read(self.folder(id).join(crate::WORKSPACE_COPY)).ok()?;
-        serde_json::from_slice(&noted).ok().filter(|workspace: &Workspace| workspace.id == *id)
+        serde_json::from_slice(&noted).ok().filter(|note: &Note| note.workspace.id == *id)
     }
 
     fn pointer(&self, path: &Path) -> PathBuf {
