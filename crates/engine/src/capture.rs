@@ -294,6 +294,21 @@ impl Workspace {
         unread_rules(root, index, &self.rules())
     }
 
+    /// The line of a folder that is not the one that was captured last: its own where it was here before, else a new one.
+    fn line_of(&self, root: &Root) -> Result<u32, StoreError> {
+        let lines = self.store.lines()?;
+        let own = lines.iter().find(|(_, folder)| folder.is_same(&root.identity()));
+        if let Some((line, _)) = own {
+            return Ok(*line);
+        }
+        let mut next = lines.iter().map(|(line, _)| *line).max().unwrap_or(0).max(self.record.line) + 1;
+        // The record of a line may be damaged, and its checkpoints are there.
+        while self.store.first(next)?.is_some() {
+            next += 1;
+        }
+        Ok(next)
+    }
+
     /// The root, if it may be captured; another folder at the same path begins a new line.
     pub(crate) fn root_to_capture(&mut self, lock: &Lock) -> Result<Root, CaptureError> {
         match self.standing().map_err(|e| self.folder_error(e))? {
@@ -314,7 +329,7 @@ impl Workspace {
                 }
                 let change = piton_model::Workspace {
                     root: root.identity(),
-                    line: self.record.line + 1,
+                    line: self.line_of(&root)?,
                     at: self.environment.clock.now(),
                     ..self.record.clone()
                 };
@@ -495,7 +510,10 @@ impl Workspace {
             windows.push(ending.clone());
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
-        let has_missed = about.has_missed || self.store.has_lost_events_since(parent.seq)?;
+        let has_missed = about.has_missed
+            || self.store.has_lost_events_since(parent.seq)?
+            // While another folder stood here, nobody looked at this one.
+            || self.store.has_other_line_since(parent.seq, self.record.line)?;
         let may_be_a_shells = windows.iter().any(|window| !window.says);
         let last = if may_be_a_shells { self.store.last_owners(self.record.line)? } else { HashMap::new() };
         let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);

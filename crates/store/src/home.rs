@@ -34,6 +34,8 @@ pub struct Known {
     pub path: PathBuf,
     /// Which folder it was.
     pub root: RootIdentity,
+    /// How many folders stood there before it, at least, of which this store has checkpoints.
+    pub line: u32,
     /// Nothing was ever captured of it, because it does not fit: it stands for itself and for no folder in it.
     pub is_refused: bool,
 }
@@ -60,6 +62,19 @@ impl Known {
     /// Whether a folder that is there now is this workspace's.
     fn is_it(&self, folder: &RootIdentity) -> bool {
         is_it(&self.root, folder, || identity_at(&self.path))
+    }
+
+    /// Where its folder is now, if it has only another name.
+    fn renamed(&self) -> Option<PathBuf> {
+        /// Folders with more in them are rarely those that projects are kept in.
+        const LOOKED_AT: usize = 2_000;
+        let parent = self.path.parent()?;
+        let device = identity_at(parent)?.device;
+        // No rename leads from one device to another: what looks the same there is a copy of the whole disk.
+        let is_it = |there: RootIdentity| there.device == device && self.root.is_same(&there);
+        let entries = std::fs::read_dir(parent).ok()?.take(LOOKED_AT).filter_map(Result::ok);
+        let mut folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.find(|entry| identity_at(&entry.path()).is_some_and(is_it)).map(|entry| entry.path())
     }
 }
 
@@ -131,6 +146,31 @@ impl Home {
         std::fs::read_to_string(self.pointer(path)).ok()?.trim().parse().ok()
     }
 
+    /// The workspace of what stands at a canonical path: the one that was last seen there, unless this is another folder and
+    /// piton knows that from elsewhere. A folder in the place of one that was only renamed is nobody's yet.
+    pub fn of(&self, path: &Path) -> Option<Known> {
+        let at = self.at(path);
+        let there = identity_at(path);
+        if let (Some(at), Some(there)) = (&at, &there)
+            && at.root.is_same(there)
+        {
+            return Some(at.clone());
+        }
+        let last = || at.or_else(|| self.all().into_iter().find(|known| known.path == path));
+        let Some(there) = there else { return last() };
+        let moved_here = self.all().into_iter().find(|known| known.is_it(&there));
+        moved_here.or_else(|| last().filter(|known| known.renamed().is_none()))
+    }
+
+    /// The workspace that was last seen at a canonical path where another folder stands now, and the place beside it where
+    /// its own folder is.
+    pub fn displaced(&self, path: &Path) -> Option<(Known, PathBuf)> {
+        let known = self.at(path)?;
+        let is_there = identity_at(path).is_some_and(|there| known.root.is_same(&there));
+        let renamed = if is_there { None } else { known.renamed() };
+        renamed.map(|place| (known, place))
+    }
+
     /// The innermost known workspace around a canonical path: by its path, or because it moved there.
     pub fn around(&self, path: &Path) -> Option<Known> {
         let counts = |known: &Known, folder: &Path| !known.is_refused || folder == path;
@@ -180,12 +220,7 @@ impl Home {
                 Err(_) => {}
             }
         }
-        Ok(Settled { known: self.at(path).or_else(|| self.moved_to(path)).or_else(|| self.last_at(path)), unused })
-    }
-
-    /// The workspace that was last seen at a canonical path, where `paths/` does not tell.
-    pub fn last_at(&self, path: &Path) -> Option<Known> {
-        self.all().into_iter().find(|known| known.path == path)
+        Ok(Settled { known: self.of(path), unused })
     }
 
     fn ids(&self) -> Vec<WorkspaceId> {
@@ -306,7 +341,8 @@ impl Home {
             // Lost or torn: the store itself knows.
             None => Note { workspace: self.open(id).ok()?.workspace().ok()??, is_refused: false },
         };
-        Some(Known { id: id.clone(), path: workspace.place(), root: workspace.root, is_refused })
+        let (path, root, line) = (workspace.place(), workspace.root, workspace.line);
+        Some(Known { id: id.clone(), path, root, line, is_refused })
     }
 
     /// What the copy of a workspace's record says.

@@ -653,6 +653,16 @@ impl Store {
         Ok(!found.is_empty())
     }
 
+    /// Whether another folder than that of a line was captured here after a record.
+    ///
+    /// # Errors
+    /// Where the database refuses.
+    pub fn has_other_line_since(&self, seq: u64, line: u32) -> Result<bool, StoreError> {
+        let clause = "SELECT 1 FROM checkpoints WHERE seq > ?1 AND line < 2147483648 AND line <> ?2 LIMIT 1";
+        let found = self.rows(clause, [seq as i64, i64::from(line)], |_| Ok(()))?;
+        Ok(!found.is_empty())
+    }
+
     /// The number of the newest checkpoint that no operation made; 0 where there is none.
     pub fn last_capture(&self) -> Result<u64, StoreError> {
         let sql = "SELECT seq FROM checkpoints WHERE cause NOT IN ('before-operation', 'operation')
