@@ -14,7 +14,7 @@ use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspa
 use crate::args::Global;
 use crate::console::Console;
 use crate::error::Failure;
-use crate::escape::{escape, escape_path, escape_view};
+use crate::escape::{escape, escape_path, escape_view, quoted};
 use crate::gitconfig::{user_config, usual_excludes};
 use crate::outcome::leftover;
 use crate::{hook, settings};
@@ -82,6 +82,12 @@ impl Surroundings {
         workspace.record_aside();
         announce(console, &workspace);
         self.say_left_out(console);
+        if workspace.is_cut_off_from_git() {
+            let (note, path) = (console.talk.paint.warn("note:"), quoted(workspace.path()));
+            let repair = format!("`git worktree repair {path}`, run in its repository, mends it");
+            console
+                .advise(format!("{note} {path} has a `.git` file that leads nowhere; if it is a worktree, {repair}"));
+        }
         Ok(workspace)
     }
 
@@ -99,13 +105,26 @@ impl Surroundings {
         Some((located.left_out?, located.root))
     }
 
-    /// Says that a worktree's store has not always been there, and which one has what was before.
+    /// The way out for somebody whose repository shares a workspace with others, and who means that repository alone.
+    pub fn own_workspace_hint(&self, workspace: &Workspace) -> Option<String> {
+        let repository = self.engine.repository_inside(workspace.path(), &self.here)?;
+        let (own, root) = (quoted(&repository), escape_path(workspace.path()));
+        Some(format!("{own} belongs to the workspace {root}; `piton init {own}` makes it a workspace of its own"))
+    }
+
+    /// Says that a folder's store has not always been there, and which one has what was before.
     pub fn say_earlier_turns(&self, console: &mut Console, workspace: &Workspace) {
-        // What cannot be told is no reason to fail.
-        if let Ok(Some(around)) = self.engine.earlier_turns(workspace.path()) {
+        if let Some(earlier) = self.earlier_turns(workspace.path()) {
             let note = console.talk.paint.warn("note:");
-            console.advise(format!("{note} {}", earlier_turns(&around)));
+            console.advise(format!("{note} {earlier}"));
         }
+    }
+
+    /// Which store has the turns from before a folder had its own.
+    fn earlier_turns(&self, folder: &Path) -> Option<String> {
+        // What cannot be told is no reason to fail.
+        let around = self.engine.earlier_turns(folder).ok().flatten().map(|around| earlier_turns(&around));
+        around.or_else(|| Some(turns_at_former_place(&self.engine.former_place(folder).ok()??)))
     }
 
     /// The same, for checking the store: nothing is ended first, since the store may be too damaged for that.
@@ -150,8 +169,8 @@ impl Surroundings {
         if let Some(refusal) = self.engine.refusal(path) {
             return refusal.into();
         }
-        if let Ok(Some(around)) = self.engine.earlier_turns(path) {
-            return Failure::from(error).hint(earlier_turns(&around));
+        if let Some(earlier) = self.earlier_turns(path) {
+            return Failure::from(error).hint(earlier);
         }
         let around = self.engine.locate(folder).ok().filter(|around| self.engine.workspaces().contains(around));
         match around {
@@ -166,6 +185,14 @@ fn earlier_turns(around: &Path) -> String {
     format!(
         "this worktree's own store is younger than the worktree; earlier turns are in that of {around}: \
          `piton log --workspace {around}`"
+    )
+}
+
+fn turns_at_former_place(place: &Path) -> String {
+    let place = escape_path(place);
+    format!(
+        "this folder was captured at {place} before another folder took that place; its turns of that time are in the \
+         store of {place}: `piton log --workspace {place}`"
     )
 }
 

@@ -200,6 +200,7 @@ impl From<CaptureError> for Failure {
                 .hint("`piton rewind TARGET` puts the captured files there; `piton log` lists targets"),
             CaptureError::TooLarge { .. } => Self::user(text)
                 .hint("name what should be left out in a `.pitonignore` file at its root")
+                .hint("or protect a folder in it by itself: `piton init DIR`, or `piton init .` for the current one")
                 .hint("or take all of it: `piton init --force`"),
             CaptureError::OutOfTime => Self::user(text)
                 .hint("run the command again: what was read is kept; `hook.time-budget` gives hooks more"),

@@ -291,3 +291,34 @@ fn a_source_file_that_a_report_calls_its_transcript_stays_captured() {
     scene.ok(&["rewind", "t1", "--yes", "--scope", "code"]);
     assert_eq!(scene.read("src/main.rs"), "main\n");
 }
+
+#[test]
+fn init_in_a_folder_of_a_workspace_says_which_one_it_is_and_how_to_make_another() {
+    let scene = Scene::new(PITON);
+    let (outer, app) = (scene.world.ws(), scene.world.path("app"));
+    std::fs::create_dir(&app).unwrap();
+    git(&app, &["init", "-q"]);
+    let run = |folder: &Path, args: &[&str]| {
+        let output = scene.piton(args).current_dir(folder).output().unwrap();
+        assert!(output.status.success(), "{}", both(&output));
+        both(&output)
+    };
+    assert!(!run(&outer, &["init"]).contains("piton init ."));
+    assert!(!run(&outer, &["init"]).contains("piton init ."), "it is this very folder");
+    let said = run(&app, &["init"]);
+    let (outer, app) = (outer.display().to_string(), app.display().to_string());
+    assert!(said.contains(&format!("{outer} was a workspace already")), "{said}");
+    assert!(
+        said.contains(&format!("{app} belongs to it; `piton init .` makes {app} a workspace of its own")),
+        "{said}"
+    );
+    // What an undo there is about is the whole workspace, and who is refused hears how to change that.
+    assert_eq!(prompt(&scene, "s1", Path::new(&app), "one"), None);
+    hook(&scene, "s1", "Stop", Path::new(&app), json!({}));
+    let refused = scene.piton(&["undo", "--yes"]).current_dir(&app).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let hint = format!("{app} belongs to the workspace {outer}; `piton init {app}` makes it a workspace of its own");
+    assert!(both(&refused).contains(&hint), "{}", both(&refused));
+    assert!(run(Path::new(&app), &["init", "."]).contains(&format!("{app} is a workspace now")));
+    assert!(run(Path::new(&app), &["init"]).contains(&format!("{app} was a workspace already")));
+}

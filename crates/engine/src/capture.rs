@@ -300,10 +300,34 @@ impl Workspace {
         unread_rules(root, index, &self.rules())
     }
 
+    /// The line of a folder that is not the one that was captured last: its own where it was here before, else a new one.
+    fn line_of(&self, root: &Root) -> Result<u32, StoreError> {
+        let lines = self.store.lines()?;
+        let own = lines.iter().find(|(_, folder)| folder.is_same(&root.identity()));
+        if let Some((line, _)) = own {
+            return Ok(*line);
+        }
+        let mut next = lines.iter().map(|(line, _)| *line).max().unwrap_or(0).max(self.record.line) + 1;
+        // The record of a line may be damaged, and its checkpoints are there.
+        while self.store.first(next)?.is_some() {
+            next += 1;
+        }
+        Ok(next)
+    }
+
     /// The root, if it may be captured; another folder at the same path begins a new line.
     pub(crate) fn root_to_capture(&mut self, lock: &Lock) -> Result<Root, CaptureError> {
         match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) => Ok(root),
+            Standing::Same(root) => {
+                // Its birth moved with the first write in it. Noted, so that it is known after the next start too, which
+                // may give it another device.
+                if root.identity().is_layered && root.identity() != self.record.root {
+                    let at = self.environment.clock.now();
+                    let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
+                    self.record_change(lock, change)?;
+                }
+                Ok(root)
+            }
             Standing::Missing => Err(CaptureError::Missing(self.path.clone())),
             Standing::Other(root) => {
                 if root.is_empty().map_err(|e| self.folder_error(e))? {
@@ -311,7 +335,7 @@ impl Workspace {
                 }
                 let change = piton_model::Workspace {
                     root: root.identity(),
-                    line: self.record.line + 1,
+                    line: self.line_of(&root)?,
                     at: self.environment.clock.now(),
                     ..self.record.clone()
                 };
@@ -325,6 +349,29 @@ impl Workspace {
     /// Scans and stores, and leaves the writer open so that what belongs together is committed together. Forced paths
     /// are taken whatever the rules say; the index of such a scan is not kept.
     pub(crate) fn take<'s>(
+        &'s self,
+        lock: &'s Lock,
+        root: &Root,
+        attention: &Attention<'_>,
+    ) -> Result<Taken<'s>, CaptureError> {
+        let taken = self.take_all(lock, root, attention);
+        let is_refused = match &taken {
+            Ok(taken) => taken.fresh.index_before().is_none().then_some(false),
+            Err(CaptureError::TooLarge { .. } | CaptureError::Store(StoreError::OverBudget { .. })) => Some(true),
+            Err(_) => None,
+        };
+        // What does not fit protects nothing, so that no folder in it is to be left to it. Once something was captured,
+        // there is something to return to.
+        if let Some(is_refused) = is_refused
+            && self.store.head(self.record.line)?.is_none()
+        {
+            // It only helps finding.
+            let _ = self.home.note_refused(&self.record, is_refused);
+        }
+        taken
+    }
+
+    fn take_all<'s>(
         &'s self,
         lock: &'s Lock,
         root: &Root,
@@ -469,9 +516,12 @@ impl Workspace {
             windows.push(ending.clone());
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
-        let has_missed = about.has_missed || self.store.has_lost_events_since(parent.seq)?;
+        let has_missed = about.has_missed
+            || self.store.has_lost_events_since(parent.seq)?
+            // While another folder stood here, nobody looked at this one.
+            || self.store.has_other_line_since(parent.seq, self.record.line)?;
         let may_be_a_shells = windows.iter().any(|window| !window.says);
-        let last = if may_be_a_shells { self.store.last_owners()? } else { HashMap::new() };
+        let last = if may_be_a_shells { self.store.last_owners(self.record.line)? } else { HashMap::new() };
         let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
         let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
         let mut owned: Vec<Owned> = Vec::new();

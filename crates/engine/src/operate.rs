@@ -493,7 +493,7 @@ impl Workspace {
             return Ok(known(self.root_to_capture(lock)?));
         }
         let (root, made) = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) => return Ok(known(root)),
+            Standing::Same(_) => return Ok(known(self.root_to_capture(lock)?)),
             Standing::Other(root) if !root.is_empty().unwrap_or(false) => {
                 return Ok(known(self.root_to_capture(lock)?));
             }

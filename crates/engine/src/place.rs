@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use piton_host::git::{is_git_folder, is_worktree, linked_worktrees};
-use piton_host::{Index, Root, canonical, left_out};
+use piton_host::git::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
+use piton_host::{Index, Root, canonical, identity_at, left_out};
 use piton_model::diff::lookup;
 use piton_model::{Entry, SkipReason, WorkspacePath};
 use piton_store::{Store, StoreError};
@@ -64,7 +64,7 @@ impl Engine {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         let known = self.known_around(&path);
         let inside_known = path.ancestors().take_while(|folder| Some(*folder) != known.as_deref());
-        let worktree = inside_known.into_iter().find(|folder| is_worktree(folder));
+        let worktree = inside_known.into_iter().find(|folder| self.is_own_worktree(folder));
         // A home folder that is a worktree, or in one, holds many projects like any other.
         let worktree = worktree.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf);
         let Some(root) = worktree.or(known).or_else(|| self.repository_around(&path, Path::new(""))) else {
@@ -136,7 +136,8 @@ impl Engine {
         }
         let around = worktree.parent().and_then(|parent| self.home.around(parent));
         let Some(around) = around.filter(|known| worktree.starts_with(&known.path)) else { return Ok(None) };
-        let born = root.identity().born.map_or(i64::MIN, |ns| ns / 1_000_000);
+        let born = root.identity().born.filter(|_| !root.identity().is_layered);
+        let born = born.map_or(i64::MIN, |ns| ns / 1_000_000);
         let first = match self.home.at(worktree) {
             Some(known) => self.home.open(&known.id)?.first(1)?.map(|row| row.checkpoint.created_at.0),
             None => None,
@@ -153,8 +154,40 @@ impl Engine {
     /// The linked worktree around a path that lies inside a workspace, and is not that workspace.
     pub(crate) fn worktree_inside(&self, root: &Path, path: &Path) -> Option<PathBuf> {
         let inside = path.ancestors().take_while(|folder| *folder != root && folder.starts_with(root));
-        let worktree = inside.into_iter().find(|folder| is_worktree(folder));
+        let worktree = inside.into_iter().find(|folder| self.is_own_worktree(folder));
         worktree.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf)
+    }
+
+    /// Whether a folder is a linked worktree, which belongs to no folder around it. One that was moved, and that git does not
+    /// know any more, is one still where it has a store.
+    fn is_own_worktree(&self, folder: &Path) -> bool {
+        match WorktreeLink::of(folder) {
+            WorktreeLink::Worktree => true,
+            WorktreeLink::CutOff => self.home.moved_to(folder).is_some(),
+            WorktreeLink::None => false,
+        }
+    }
+
+    /// The repository that a folder is in, where it is one inside a workspace and not the workspace itself.
+    pub fn repository_inside(&self, root: &Path, folder: &Path) -> Option<PathBuf> {
+        let path = canonical(folder).ok()?;
+        self.repository_around(&path, root).filter(|repository| repository != root)
+    }
+
+    /// Where a folder stood when another store than its own captured it: a folder that was moved while nothing happened in it,
+    /// and another that took its place. What was captured of it until then is in that store.
+    ///
+    /// # Errors
+    /// Where a store refuses.
+    pub fn former_place(&self, folder: &Path) -> Result<Option<PathBuf>, OpenError> {
+        let Some(there) = identity_at(folder) else { return Ok(None) };
+        for known in self.home.all().into_iter().filter(|known| known.line > 1 && known.path != folder) {
+            let lines = self.home.open(&known.id)?.lines()?;
+            if lines.iter().any(|(line, root)| *line != known.line && root.is_same(&there)) {
+                return Ok(Some(known.path));
+            }
+        }
+        Ok(None)
     }
 
     /// Refuses roots that are hardly one project, or that belong to git.

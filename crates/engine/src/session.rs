@@ -36,6 +36,8 @@ pub type ObservedElsewhere = (PathBuf, Result<Observed, ObserveError>);
 /// A workspace that an event is taken to, other than the one that the agent works in.
 struct OtherWorkspace {
     path: PathBuf,
+    /// Which one it was when the session worked in it; another may have taken its place since.
+    id: Option<WorkspaceId>,
     /// Only captured along.
     along: bool,
     /// Its folder is not there any more.
@@ -69,12 +71,14 @@ impl Engine {
         let named = self.workspaces_named(report, first.path());
         // Which of them the session works in, the rest being captured along.
         let mut others: Vec<OtherWorkspace> = Vec::new();
-        let all =
-            noted.iter().map(|one| (one.path.clone(), one.along)).chain(named.into_iter().map(|path| (path, false)));
-        for (path, along) in all.filter(|(path, _)| path != first.path()) {
+        // The one that the agent works in may have been noted where it was before it moved.
+        let noted_others = noted.iter().filter(|one| one.id != first.record.id);
+        let noted_others = noted_others.map(|one| (one.path.clone(), Some(one.id.clone()), one.along));
+        let all = noted_others.chain(named.into_iter().map(|path| (path, None, false)));
+        for (path, id, along) in all.filter(|(path, ..)| path != first.path()) {
             match others.iter_mut().find(|other| other.path == path) {
                 Some(other) => other.along &= along,
-                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, along }),
+                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, id, along }),
             }
         }
         let there: Vec<PathBuf> =
@@ -106,11 +110,14 @@ impl Engine {
         let mut rest = Vec::new();
         let mut seen: HashSet<PathBuf> = [first.path().to_owned()].into();
         let also: Vec<PathBuf> = seen.iter().cloned().chain(there).collect();
-        let found = |path: &PathBuf| OtherWorkspace { path: path.clone(), along: true, is_gone: false };
-        let mut others: VecDeque<OtherWorkspace> =
-            others.into_iter().chain(observed.worktrees.iter().map(found)).collect();
-        while let Some(other) = others.pop_front() {
-            if !seen.insert(other.path.clone()) {
+        let mut seen_ids: HashSet<WorkspaceId> = [first.record.id.clone()].into();
+        let found = |path: &PathBuf| OtherWorkspace { path: path.clone(), id: None, along: true, is_gone: false };
+        let (mut gone, mut others): (VecDeque<_>, VecDeque<_>) = others.into_iter().partition(|other| other.is_gone);
+        others.extend(observed.worktrees.iter().map(found));
+        // Those that are gone come last: one of the worktrees that are found may be it, at another path.
+        while let Some(other) = others.pop_front().or_else(|| gone.pop_front()) {
+            let is_seen = other.id.as_ref().is_some_and(|id| seen_ids.contains(id));
+            if !seen.insert(other.path.clone()) || is_seen {
                 continue;
             }
             let elsewhere =
@@ -119,6 +126,7 @@ impl Engine {
                 ObserveOptions { elsewhere: Some(elsewhere), along: other.along, also: &also, ..options.again() };
             let Some(result) = self.observe_other(&other, report, &session, there).transpose() else { continue };
             let result = result.and_then(|(workspace, observed)| {
+                seen_ids.insert(workspace.record.id.clone());
                 note(&workspace, observed.along)?;
                 Ok(observed)
             });
@@ -146,11 +154,13 @@ impl Engine {
             engine.environment = own.environment;
             options.automatic = own.automatic;
         }
+        let is_another = |workspace: &Workspace| other.id.as_ref().is_some_and(|id| *id != workspace.record.id);
         if !other.is_gone {
             let opened = engine.open_or_init(&other.path).map_err(ObserveError::from);
             let opened =
                 opened.inspect_err(|error| self.set_aside_unopened(&other.path, report, error, other.along))?;
-            return engine.observe_in(opened, report, &options).map(Some);
+            // Its folder went elsewhere, and what stands in its place is nothing that the session knows of.
+            return if is_another(&opened) { Ok(None) } else { engine.observe_in(opened, report, &options).map(Some) };
         }
         // It went while a tool of the session was at work, which is a gap and the tool's doing; after that, nothing more
         // happens there than that what is open ends.

@@ -4,8 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use piton_host::git::UserConfig;
-use piton_host::{Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock, probe};
+use piton_host::git::{UserConfig, WorktreeLink};
+use piton_host::{
+    Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock, identity_at, probe,
+};
 use piton_model::{Record, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
@@ -162,7 +164,7 @@ impl Engine {
     /// Opens the workspace at exactly this folder (as [`Engine::locate`] gives it), ending first what a crash cut off.
     pub fn open(&self, folder: &Path) -> Result<Workspace, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let known = self.home.of(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
         let mut workspace = self.load(&known.id, path)?;
         workspace.follow_move()?;
         match workspace.recover_pending() {
@@ -184,7 +186,7 @@ impl Engine {
     /// The known workspace at a path, with the path that it has now.
     pub(crate) fn known_at(&self, folder: &Path) -> Result<Known, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let known = self.home.of(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
         Ok(Known { path, ..known })
     }
 
@@ -212,6 +214,9 @@ impl Engine {
             return Err(OpenError::Budget(budget));
         }
         self.home.make()?;
+        if let Some((_, place)) = self.home.displaced(&path) {
+            self.follow_to(&place);
+        }
         let _home = self.home.lock(PATIENCE)?;
         let already = self.home.settled(&path)?;
         let already_known = already.known.is_some();
@@ -254,8 +259,10 @@ impl Engine {
         self.home.all().into_iter().map(|known| known.path).collect()
     }
 
-    fn known(&self, path: &Path) -> Option<Known> {
-        self.home.at(path).or_else(|| self.home.moved_to(path)).or_else(|| self.home.last_at(path))
+    /// Opens a workspace whose folder is at another path now, so that its store follows it.
+    fn follow_to(&self, place: &Path) {
+        // Where that fails, its own next event or command finds it by its identity.
+        let _ = self.open(place);
     }
 
     fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
@@ -317,6 +324,11 @@ impl Workspace {
         self.unended.as_ref()
     }
 
+    /// Whether its `.git` file leads to no repository, as that of a worktree after a move.
+    pub fn is_cut_off_from_git(&self) -> bool {
+        WorktreeLink::of(&self.path) == WorktreeLink::CutOff
+    }
+
     /// The line of the folder that is captured here now: checkpoints of another line are another folder's, or imported.
     pub fn line(&self) -> u32 {
         self.record.line
@@ -376,11 +388,31 @@ impl Workspace {
         if Root::open(&recorded).is_ok_and(|root| root.identity().is_same(&self.record.root)) {
             return Ok(());
         }
+        let displaced = self.home.displaced(&self.path).filter(|(known, _)| known.id != self.record.id);
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
         let moved = self.record.clone().moved_to(&self.path);
         let change = piton_model::Workspace { at: self.environment.clock.now(), ..moved };
-        Ok(self.record_change(&lock, change)?)
+        self.record_change(&lock, change)?;
+        drop(lock);
+        // Only now: two folders may have taken each other's place.
+        if let Some((_, place)) = displaced {
+            self.engine().follow_to(&place);
+        }
+        self.move_inner(&recorded);
+        Ok(())
+    }
+
+    /// Whoever was in the folder when it moved moved with it. Worktrees in it cannot be told by their `.git` until somebody
+    /// repairs that: it names the old path.
+    fn move_inner(&self, from: &Path) {
+        for known in self.home.all() {
+            let Ok(inner) = known.path.strip_prefix(from) else { continue };
+            let place = self.path.join(inner);
+            if known.id != self.record.id && identity_at(&place).is_some_and(|there| there.is_same(&known.root)) {
+                self.engine().follow_to(&place);
+            }
+        }
     }
 }
 

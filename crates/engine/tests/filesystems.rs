@@ -4,10 +4,10 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use piton_engine::{OperationError, RewindOptions};
+use piton_engine::{OperationError, RewindOptions, UndoOptions};
 use piton_host::fail;
 use piton_host::sys::{Call, refusing};
-use piton_testkit::{Filesystem, FilesystemKind, Snapshot, World};
+use piton_testkit::{Agent, Filesystem, FilesystemKind, Snapshot, World};
 
 /// A project and a checkpoint of it, and then a bit of everything: files and folders that come, go and change kind.
 fn agent_at_work(world: &World) -> String {
@@ -225,6 +225,49 @@ fn rewinds_work_and_crashes_are_recovered_from_on_every_filesystem_that_can_be_h
         world.assert_is(&new);
         drop(mounted);
     }
+}
+
+/// An agent in a container whose project is in a layer of the image: the first write in the project copies its folder, which
+/// has another time of birth from then on.
+#[test]
+fn the_first_turn_that_writes_in_a_lower_layer_of_an_overlay_is_undone_like_any_other() {
+    piton_testkit::needs_mounts!();
+    let scratch = tempfile::tempdir().unwrap();
+    let base = scratch.path().canonicalize().unwrap();
+    std::fs::create_dir(base.join("ws")).unwrap();
+    let mounted = Filesystem::overlay(&base.join("ws"), &base.join("beside"), |lower| {
+        std::fs::create_dir_all(lower.join("app/src")).unwrap();
+        std::fs::write(lower.join("app/src/a"), "a").unwrap();
+        std::fs::write(lower.join("app/b"), "b").unwrap();
+    });
+    let mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(why) => return piton_testkit::not_run("an undo in a lower layer of an overlay", &why),
+    };
+    // The clock of births is coarse.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let world = World::at(&base, |_| {});
+    let app = world.path("app");
+    let before = piton_testkit::snapshot(&app);
+    let identity = || piton_host::identity_at(&app).unwrap();
+    let lower = identity();
+    let agent = Agent::new(&world, "s1");
+    *agent.folder.borrow_mut() = app.clone();
+    agent.runs("one", "sed -i b; touch new", |world| {
+        world.write("app/b", "agent").write("app/new", "new");
+    });
+    assert_eq!((identity().inode, identity().is_layered), (lower.inode, true));
+    assert_ne!(identity().born, lower.born, "the folder was copied up");
+
+    let mut workspace = world.engine.open(&app).unwrap();
+    assert_eq!(workspace.line(), 1, "it is the same folder");
+    assert!(workspace.undo_now(&UndoOptions::default()).unwrap().verified);
+    assert_eq!(piton_testkit::snapshot(&app), before);
+    // The new birth is the one that is noted, so that the folder is known under another device too.
+    let noted = piton_host::identity_at(&app).unwrap();
+    let note = std::fs::read_to_string(workspace.store_folder().join("workspace.json")).unwrap();
+    assert!(note.contains(&noted.born.unwrap().to_string()), "{note}");
+    drop(mounted);
 }
 
 #[track_caller]

@@ -6,13 +6,14 @@
 use std::path::Path;
 use std::process::Command;
 
+use piton_engine::model::Owner;
 use piton_engine::view::FolderState;
 use piton_engine::{
     CaptureError, CaptureOptions, Engine, Environment, InitOptions, OpenError, OperationError, RewindOptions,
-    StoreError, Workspace,
+    StoreError, UndoOptions, Workspace,
 };
 use piton_host::Limit;
-use piton_testkit::{Mounted, SmallDisk, World, git, snapshot};
+use piton_testkit::{Agent, Mounted, SmallDisk, World, git, snapshot};
 
 fn capture(workspace: &mut Workspace) -> Result<String, CaptureError> {
     workspace.capture(&CaptureOptions::default()).map(|c| c.checkpoint.checkpoint.id.to_string())
@@ -24,6 +25,14 @@ fn rewind(workspace: &mut Workspace, target: &str) -> Result<bool, OperationErro
 
 fn across() -> RewindOptions {
     RewindOptions { across: true, ..RewindOptions::default() }
+}
+
+/// A place that the workspace's folder is moved to for a test of what stands in its place then. Beside it, the workspace
+/// would follow its folder.
+fn away(world: &World) -> std::path::PathBuf {
+    let far = world.base().join("far/away");
+    std::fs::create_dir_all(&far).unwrap();
+    far.join("kept")
 }
 
 #[test]
@@ -134,7 +143,7 @@ fn another_clone_at_the_same_path_begins_a_new_line_and_a_rewind_across_it_asks_
     let world = World::new();
     world.write("f", "old").write("gone", "old");
     let old = world.capture();
-    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    std::fs::rename(world.ws(), away(&world)).unwrap();
     let replace = || {
         std::fs::create_dir(world.ws()).unwrap();
         world.write("f", "new").write("added", "new");
@@ -157,7 +166,7 @@ fn another_clone_at_the_same_path_begins_a_new_line_and_a_rewind_across_it_asks_
 
     let outcome = world.open().rewind_now(&old, &across()).unwrap();
     assert!(outcome.verified);
-    world.assert_is(&snapshot(&world.base().join("kept")));
+    world.assert_is(&snapshot(&away(&world)));
     // The clone was captured before, so that nothing is lost.
     world.redo();
     world.assert_is(&clone);
@@ -171,7 +180,7 @@ fn a_rewind_across_that_was_planned_and_shown_captures_the_clone_first() {
     let world = World::new();
     world.write("f", "old");
     let old = world.capture();
-    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    std::fs::rename(world.ws(), away(&world)).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     world.write("f", "never captured");
     let plan = world.open().plan_rewind(&old, &across()).unwrap();
@@ -186,7 +195,7 @@ fn an_empty_folder_in_the_workspaces_place_is_never_captured_as_empty() {
     let world = World::new();
     world.write("f", "1");
     let id = world.capture();
-    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    std::fs::rename(world.ws(), away(&world)).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     for _ in 0..2 {
         assert!(matches!(capture(&mut world.open()), Err(CaptureError::EmptyOther(_))));
@@ -194,7 +203,7 @@ fn an_empty_folder_in_the_workspaces_place_is_never_captured_as_empty() {
     assert_eq!(world.open().log(Default::default()).unwrap().total, 1);
     // The folder itself comes back: all is well.
     std::fs::remove_dir(world.ws()).unwrap();
-    std::fs::rename(world.base().join("kept"), world.ws()).unwrap();
+    std::fs::rename(away(&world), world.ws()).unwrap();
     assert!(world.captured().checkpoint.checkpoint.changes.is_empty());
     // Emptied by its user it is another matter.
     world.remove("f");
@@ -357,23 +366,167 @@ fn a_refused_rewind_does_not_take_the_folder_that_stands_there_for_the_workspace
     let id = world.capture();
     world.write("f", "2");
     let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
-    std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+    std::fs::rename(world.ws(), away(&world)).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     let mut workspace = world.open();
     assert!(matches!(workspace.carry_out(plan), Err(OperationError::OtherFolder(_))));
     // Nor one that is gone, and the plan does not hold for nothing.
     std::fs::remove_dir(world.ws()).unwrap();
     let plan = {
-        std::fs::rename(world.base().join("kept"), world.ws()).unwrap();
+        std::fs::rename(away(&world), world.ws()).unwrap();
         let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
-        std::fs::rename(world.ws(), world.base().join("kept")).unwrap();
+        std::fs::rename(world.ws(), away(&world)).unwrap();
         plan
     };
     assert!(matches!(workspace.carry_out(plan), Err(OperationError::Stale { .. })));
     assert!(!world.ws().exists(), "what was made for it goes again");
-    std::fs::rename(world.base().join("kept"), world.ws()).unwrap();
+    std::fs::rename(away(&world), world.ws()).unwrap();
     assert!(world.captured().checkpoint.checkpoint.changes.modified == 1);
     assert_eq!(world.open().line(), 1);
     world.rewind(&id);
     assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+}
+
+/// The old folder stands beside the new one: each has its own history, whoever is heard of first.
+#[test]
+fn a_renamed_folder_keeps_its_history_from_whatever_stands_at_its_old_path() {
+    for renamed_first in [false, true] {
+        let world = World::new();
+        let backup = world.base().join("ws.bak");
+        let agent = Agent::new(&world, "s1");
+        world.write("b", "b");
+        agent.runs("one", "x", |world| {
+            world.write("b", "agent");
+        });
+        std::fs::rename(world.ws(), &backup).unwrap();
+        std::fs::create_dir(world.ws()).unwrap();
+        world.write("b", "clone");
+        if renamed_first {
+            world.engine.open(&backup).unwrap();
+        }
+        let of_clone = Agent::new(&world, "s2");
+        of_clone.runs("clone one", "x", |world| {
+            world.write("b", "clone's agent");
+        });
+        assert_eq!(world.open().line(), 1);
+        assert_eq!(world.open().sessions().unwrap().sessions.len(), 1, "the clone knows its own session alone");
+
+        *agent.folder.borrow_mut() = backup.clone();
+        let second = agent.prompt("two");
+        agent.end_turn();
+        assert_eq!(second.turn, 2);
+        world.engine.open(&backup).unwrap().undo_now(&UndoOptions::default()).unwrap();
+        assert_eq!(std::fs::read(backup.join("b")).unwrap(), b"b");
+        assert_eq!(world.snapshot().bytes("b"), Some(&b"clone's agent"[..]));
+        assert_eq!(world.open().sessions().unwrap().sessions.len(), 1, "s1 never worked in the clone");
+
+        // And back in its place.
+        std::fs::remove_dir_all(world.ws()).unwrap();
+        std::fs::rename(&backup, world.ws()).unwrap();
+        let mut again = world.open();
+        assert_eq!((again.line(), again.sessions().unwrap().sessions[0].turns), (1, 2));
+        assert!(rewind(&mut again, "s1:t1.end").unwrap());
+        assert_eq!(world.snapshot().bytes("b"), Some(&b"agent"[..]));
+    }
+}
+
+#[test]
+fn two_projects_that_take_each_others_place_keep_their_histories() {
+    for names in [["a", "b"], ["b", "a"]] {
+        let world = World::new();
+        let [a, b] = ["a", "b"].map(|name| world.base().join(name));
+        let mut ids = Vec::new();
+        for folder in [&a, &b] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("f"), folder.file_name().unwrap().as_encoded_bytes()).unwrap();
+            ids.push(capture(&mut world.engine.open_or_init(folder).unwrap()).unwrap());
+        }
+        let between = world.base().join("between");
+        std::fs::rename(&a, &between).unwrap();
+        std::fs::rename(&b, &a).unwrap();
+        std::fs::rename(&between, &b).unwrap();
+        for name in names {
+            let mut workspace = world.engine.open_or_init(&world.base().join(name)).unwrap();
+            capture(&mut workspace).unwrap();
+            let (own, other) = if name == "a" { (&ids[1], &ids[0]) } else { (&ids[0], &ids[1]) };
+            assert_eq!(workspace.line(), 1);
+            assert!(workspace.resolve(own).is_ok() && workspace.resolve(other).is_err(), "{name} of {names:?}");
+        }
+        let mut all = world.engine.workspaces();
+        all.sort();
+        assert_eq!(all, [a, b]);
+    }
+}
+
+/// Nobody knows where the old folder went until it comes back, so the new one is a line of the same store.
+#[test]
+fn a_folder_that_comes_back_goes_on_with_its_own_line() {
+    let world = World::new();
+    world.write("f", "1").write("goes", "x");
+    let id = world.capture();
+    std::fs::rename(world.ws(), away(&world)).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    world.write("g", "another");
+    assert_eq!(world.captured().checkpoint.checkpoint.line, 2);
+    // It is told where its turns are, while it has a store of its own.
+    assert_eq!(world.engine.former_place(&away(&world)).unwrap(), Some(world.ws()));
+    assert_eq!(world.engine.former_place(&world.ws()).unwrap(), None);
+    let agent = Agent::new(&world, "s1");
+    agent.runs("meanwhile", "x", |world| {
+        std::fs::remove_file(away(world).join("goes")).unwrap();
+    });
+
+    std::fs::rename(world.ws(), world.base().join("far/other")).unwrap();
+    std::fs::rename(away(&world), world.ws()).unwrap();
+    let again = world.captured().checkpoint.checkpoint;
+    assert_eq!((again.line, again.changes.deleted), (1, 1));
+    let changed = world.open().show(again.id.as_str()).unwrap().files;
+    let owner = changed[0].owner.as_ref().unwrap();
+    assert!(matches!(owner, Owner::Unsure { .. } | Owner::You), "no tool that ran in another folder did it: {owner:?}");
+    world.rewind(&id);
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+    // A third folder is none of the two.
+    std::fs::rename(world.ws(), away(&world)).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    world.write("h", "third");
+    assert_eq!(world.captured().checkpoint.checkpoint.line, 3);
+    world.assert_sound();
+}
+
+/// A session once in a folder of many projects, which does not fit, must not leave those projects unprotected.
+#[test]
+fn a_workspace_that_was_only_ever_refused_stands_for_no_folder_in_it() {
+    let world = World::with(|e| e.limit = Limit { files: 9, bytes: 1 << 20 });
+    for n in 0..10 {
+        world.write(format!("data/f{n}"), "x");
+    }
+    let parent = Agent::new(&world, "s0");
+    assert!(parent.prompt("look around").gap.is_some());
+    parent.end_turn();
+    let (app, notes) = (world.path("app"), world.path("notes"));
+    world.write("app/src/a", "a").write("notes/n", "n");
+    git(&app, &["init", "-q"]);
+    assert_eq!(world.engine.locate(&world.path("app/src")).unwrap(), app);
+    assert_eq!(world.engine.locate(&notes).unwrap(), notes);
+    // It stands for itself, so that its gaps are seen there.
+    assert_eq!(world.engine.locate(&world.ws()).unwrap(), world.ws());
+    assert!(!world.engine.open(&world.ws()).unwrap().sessions().unwrap().sessions.is_empty());
+
+    let agent = Agent::new(&world, "s1");
+    *agent.folder.borrow_mut() = world.path("app/src");
+    agent.runs("tidy up", "rm a", |world| {
+        world.remove("app/src/a");
+    });
+    world.engine.open(&app).unwrap().undo_now(&UndoOptions::default()).unwrap();
+    assert_eq!(std::fs::read(app.join("src/a")).unwrap(), b"a");
+
+    // Once it fits it is a workspace like any other.
+    world.write(".pitonignore", "data/\n").write("plain/p", "p");
+    world.capture();
+    assert_eq!(world.engine.locate(&world.path("plain")).unwrap(), world.ws());
+    assert_eq!(world.engine.locate(&app).unwrap(), app, "what has a store of its own keeps it");
+    // One that captured something and has grown since still has what it captured.
+    world.remove(".pitonignore");
+    assert!(capture(&mut world.open()).is_err());
+    assert_eq!(world.engine.locate(&world.path("plain")).unwrap(), world.ws());
 }

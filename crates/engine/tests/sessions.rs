@@ -864,3 +864,28 @@ fn a_tool_that_never_reports_its_end_leaves_the_doubt() {
     assert_eq!(owners(&b.turns()[0].unsure), ["alpha unsure t1.1 you"]);
     world.assert_sound();
 }
+
+/// Somebody who edited a file of the folder that stood here before did not edit this one.
+#[test]
+fn who_edited_a_file_of_another_folder_says_nothing_of_this_one() {
+    let world = World::new();
+    world.write("b", "b");
+    let agent = Agent::new(&world, "s1");
+    agent.runs("one", "true", |_| {});
+    tick();
+    world.write("b", "the user's");
+    agent.runs("two", "true", |_| {});
+    let far = world.base().join("far");
+    std::fs::create_dir(&far).unwrap();
+    std::fs::rename(world.ws(), far.join("kept")).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    world.write("b", "b");
+    tick();
+    let other = Agent::new(&world, "s2");
+    other.runs("in the clone", "echo agent >b", |world| {
+        tick();
+        world.write("b", "agent");
+    });
+    assert_eq!(world.open().line(), 2);
+    assert_eq!(owners(&other.turns()[0].steps[0].files), ["b window t1.1"]);
+}

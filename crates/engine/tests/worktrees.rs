@@ -360,3 +360,83 @@ fn a_folder_that_a_rewind_keeps_only_for_a_younger_worktree_is_not_kept_in_silen
     let left: Vec<_> = outcome.skipped.iter().map(|one| (&one.path.path[..], one.reason)).collect();
     assert_eq!(left, [("new/tree", SkipReason::Worktree)]);
 }
+
+/// A worktree's `.git` file names the old path of its repository until `git worktree repair`.
+#[test]
+fn worktrees_inside_a_repository_that_moved_keep_their_own_stores() {
+    for outer_first in [true, false] {
+        let world = repository("");
+        let tree = worktree(&world, "tree");
+        let agent = Agent::new(&world, "s1");
+        *agent.folder.borrow_mut() = tree.clone();
+        agent.runs("in the worktree", "x", |_| std::fs::write(tree.join("src/main.rs"), "agent\n").unwrap());
+        let outer = Agent::new(&world, "s2");
+        outer.runs("around it", "x", |world| {
+            world.write("src/main.rs", "outer\n");
+        });
+        let moved = world.base().join("moved");
+        std::fs::rename(world.ws(), &moved).unwrap();
+        if outer_first {
+            assert_eq!(world.engine.open(&moved).unwrap().path(), moved);
+        }
+        let tree = moved.join("tree");
+        assert_eq!(world.engine.locate(&tree.join("src")).unwrap(), tree, "{outer_first}");
+        let mut inner = world.engine.open(&tree).unwrap();
+        assert!(inner.is_cut_off_from_git());
+        rewind(&mut inner, "s1:t1");
+        assert_eq!(read(tree.join("src/main.rs")), "main\n");
+        assert_eq!(read(moved.join("src/main.rs")), "outer\n");
+        // The session goes on with its turns.
+        *agent.folder.borrow_mut() = tree.clone();
+        assert_eq!(agent.prompt("two").turn, 2);
+        world.engine.open(&moved).unwrap();
+        let mut all = world.engine.workspaces();
+        all.sort();
+        assert_eq!(all, [moved.clone(), tree.clone()]);
+    }
+}
+
+/// A piton of before left the worktree's store at the old path when it followed the outer one.
+#[test]
+fn a_worktree_whose_store_stayed_behind_is_found_by_what_it_is() {
+    let world = repository("");
+    let tree = worktree(&world, "tree");
+    let agent = Agent::new(&world, "s1");
+    *agent.folder.borrow_mut() = tree.clone();
+    agent.prompt("in the worktree");
+    let moved = world.base().join("moved");
+    std::fs::create_dir(&moved).unwrap();
+    // Only the worktree moves, into another repository that is known.
+    git(&moved, &["init", "-q"]);
+    world.engine.open_or_init(&moved).unwrap();
+    std::fs::rename(&tree, moved.join("tree")).unwrap();
+    std::fs::rename(world.path(".git"), world.path("git")).unwrap();
+    assert_eq!(world.engine.locate(&moved.join("tree/src")).unwrap(), moved.join("tree"));
+    assert_eq!(checkpoints(&world, &moved.join("tree")), 1);
+    // What only looks like one is a part of the folder that it is in.
+    std::fs::create_dir(moved.join("other")).unwrap();
+    std::fs::write(moved.join("other/.git"), "gitdir: /nowhere\n").unwrap();
+    assert_eq!(world.engine.locate(&moved.join("other")).unwrap(), moved);
+}
+
+#[test]
+fn a_worktree_that_is_moved_by_git_in_a_turn_is_captured_where_it_is_and_leaves_no_gap() {
+    let world = repository("");
+    let tree = worktree(&world, "tree");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.before("c1", "Edit", &["tree/src/main.rs"]);
+    std::fs::write(tree.join("src/main.rs"), "agent\n").unwrap();
+    agent.after("c1");
+    agent.before("c2", "Bash", &[]);
+    git(&world.ws(), &["worktree", "move", "tree", "tree2"]);
+    let call = piton_engine::model::event::ToolCall { id: Some("c2".into()), ..Default::default() };
+    let report = agent.report(None, piton_engine::model::event::Event::AfterTool(call));
+    let options = piton_engine::ObserveOptions { embedded: true, ..Default::default() };
+    let (_, others) = world.engine.observe(&report, &options).unwrap();
+    let others: Vec<_> =
+        others.iter().map(|(path, other)| (path.clone(), other.as_ref().unwrap().gap.clone())).collect();
+    assert_eq!(others, [(world.path("tree2"), None)]);
+    rewind(&mut world.engine.open(&world.path("tree2")).unwrap(), "s1:t1");
+    assert_eq!(read(world.path("tree2/src/main.rs")), "main\n");
+}

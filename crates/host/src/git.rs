@@ -50,7 +50,7 @@ use index::Index;
 pub use command::{Git, GitError};
 pub use excludes::{UserConfig, excludes_file};
 pub(crate) use link::GitLink;
-pub use link::{is_git_folder, is_worktree, linked_worktrees};
+pub use link::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
 pub use objects::{ObjectError, Objects};
 pub use place::{Place, PlaceError};
 pub use seen::SeenByCapture;

@@ -34,7 +34,7 @@ pub use lock::Lock;
 pub use parallel::in_parallel;
 pub use probe::{Abilities, probe};
 pub use read::{Signatures, Sink, empty_tree, read_entry, read_entry_signed};
-pub use root::Root;
+pub use root::{Root, identity_at};
 pub use rules::{RuleOptions, UnreadRules, left_out, unread_rules};
 pub use scan::{
     IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,

@@ -19,6 +19,12 @@ pub struct Root {
     identity: RootIdentity,
 }
 
+/// Which folder stands at a path, asked without opening it; none where there is no folder.
+pub fn identity_at(path: &Path) -> Option<RootIdentity> {
+    // Where the system cannot be asked by path, it can be asked of an open folder.
+    sys::identity_at(path).or_else(|| Root::open(path).ok().map(|root| root.identity()))
+}
+
 /// A folder beneath the root, held open.
 pub(crate) struct Nearby<'r> {
     root: &'r Root,

@@ -148,17 +148,29 @@ pub struct RootIdentity {
     pub inode: u64,
     /// When the inode was made, in nanoseconds since 1970, where the filesystem tells.
     pub born: Option<i64>,
+    /// On overlayfs, as containers have it: the first write anywhere in a folder of a lower layer copies the folder, and
+    /// from then on `born` is the copy's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_layered: bool,
 }
 
 impl RootIdentity {
     /// Whether two identities are of one folder.
     ///
-    /// A device number may be another after a reboot; an inode born at the same nanosecond is the same one.
+    /// A device number may be another after a reboot; an inode born at the same nanosecond is the same one. Where a folder's
+    /// birth may move, the same inode of the same device is the same folder whatever its birth.
     pub fn is_same(&self, other: &Self) -> bool {
+        let is_same_birth = match (self.born, other.born) {
+            (Some(a), Some(b)) => Some(a == b),
+            _ => None,
+        };
+        // A recorded identity of an earlier piton does not say whether it is of layers.
+        let births_move = self.is_layered || other.is_layered;
         self.inode == other.inode
-            && match (self.born, other.born) {
-                (Some(a), Some(b)) => a == b,
-                _ => self.device == other.device,
+            && match is_same_birth {
+                Some(true) => true,
+                Some(false) => births_move && self.device == other.device,
+                None => self.device == other.device,
             }
     }
 }
@@ -381,12 +393,35 @@ mod tests {
 
     #[test]
     fn the_same_inode_is_another_folder_when_it_was_born_at_another_time() {
-        let root = RootIdentity { device: 1, inode: 2, born: Some(3) };
+        let root = RootIdentity { device: 1, inode: 2, born: Some(3), is_layered: false };
         assert!(root.is_same(&RootIdentity { device: 9, ..root }));
         assert!(!root.is_same(&RootIdentity { born: Some(4), ..root }));
         assert!(!root.is_same(&RootIdentity { inode: 5, ..root }));
         let old = RootIdentity { born: None, ..root };
         assert!(!old.is_same(&RootIdentity { device: 9, ..root }));
+    }
+
+    #[test]
+    fn a_folder_of_layers_is_the_same_after_its_birth_moved_or_its_device_but_not_both() {
+        let now = RootIdentity { device: 1, inode: 2, born: Some(4), is_layered: true };
+        let of_earlier_piton = RootIdentity { is_layered: false, ..now };
+        for recorded in [now, of_earlier_piton] {
+            for (device, inode, born, expected) in [
+                (1, 2, Some(4), true),
+                (1, 2, Some(3), true),
+                (1, 2, None, true),
+                // The container was started anew.
+                (9, 2, Some(4), true),
+                (9, 2, Some(3), false),
+                (1, 5, Some(4), false),
+            ] {
+                let recorded = RootIdentity { device, inode, born, ..recorded };
+                assert_eq!(now.is_same(&recorded), expected, "{recorded:?}");
+                assert_eq!(recorded.is_same(&now), expected, "{recorded:?}");
+            }
+        }
+        let read: RootIdentity = serde_json::from_str(r#"{"device":1,"inode":2,"born":4}"#).unwrap();
+        assert_eq!(read, of_earlier_piton);
     }
 
     #[test]

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use piton_host::owner::give_to_owner_of_folder;
-use piton_host::{Lock, Root};
+use piton_host::{Lock, identity_at};
 use piton_model::{OperationId, RootIdentity, SessionId, Workspace, WorkspaceId};
+use serde::{Deserialize, Serialize};
 
 use crate::Store;
 use crate::error::StoreError;
@@ -34,6 +35,19 @@ pub struct Known {
     pub path: PathBuf,
     /// Which folder it was.
     pub root: RootIdentity,
+    /// How many folders stood there before it, at least, of which this store has checkpoints.
+    pub line: u32,
+    /// Nothing was ever captured of it, because it does not fit: it stands for itself and for no folder in it.
+    pub is_refused: bool,
+}
+
+/// What is noted of a workspace outside of its store's packs.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    #[serde(flatten)]
+    workspace: Workspace,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_refused: bool,
 }
 
 /// What is known of a path, when all stores have been asked.
@@ -48,7 +62,20 @@ pub struct Settled {
 impl Known {
     /// Whether a folder that is there now is this workspace's.
     fn is_it(&self, folder: &RootIdentity) -> bool {
-        is_it(&self.root, folder, || Root::open(&self.path).ok().map(|root| root.identity()))
+        is_it(&self.root, folder, || identity_at(&self.path))
+    }
+
+    /// Where its folder is now, if it has only another name.
+    fn renamed(&self) -> Option<PathBuf> {
+        /// Folders with more in them are rarely those that projects are kept in.
+        const LOOKED_AT: usize = 2_000;
+        let parent = self.path.parent()?;
+        let device = identity_at(parent)?.device;
+        // No rename leads from one device to another: what looks the same there is a copy of the whole disk.
+        let is_it = |there: RootIdentity| there.device == device && self.root.is_same(&there);
+        let entries = std::fs::read_dir(parent).ok()?.take(LOOKED_AT).filter_map(Result::ok);
+        let mut folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.find(|entry| identity_at(&entry.path()).is_some_and(is_it)).map(|entry| entry.path())
     }
 }
 
@@ -122,22 +149,50 @@ impl Home {
         std::fs::read_to_string(self.pointer(path)).ok()?.trim().parse().ok()
     }
 
+    /// The workspace of what stands at a canonical path: the one that was last seen there, unless this is another folder and
+    /// piton knows that from elsewhere. A folder in the place of one that was only renamed is nobody's yet.
+    pub fn of(&self, path: &Path) -> Option<Known> {
+        let at = self.at(path);
+        let there = identity_at(path);
+        if let (Some(at), Some(there)) = (&at, &there)
+            && at.root.is_same(there)
+        {
+            return Some(at.clone());
+        }
+        let last = || at.or_else(|| self.all().into_iter().find(|known| known.path == path));
+        let Some(there) = there else { return last() };
+        let moved_here = self.all().into_iter().find(|known| known.is_it(&there));
+        moved_here.or_else(|| last().filter(|known| known.renamed().is_none()))
+    }
+
+    /// The workspace that was last seen at a canonical path where another folder stands now, and the place beside it where
+    /// its own folder is.
+    pub fn displaced(&self, path: &Path) -> Option<(Known, PathBuf)> {
+        let known = self.at(path)?;
+        let is_there = identity_at(path).is_some_and(|there| known.root.is_same(&there));
+        let renamed = if is_there { None } else { known.renamed() };
+        renamed.map(|place| (known, place))
+    }
+
     /// The innermost known workspace around a canonical path: by its path, or because it moved there.
     pub fn around(&self, path: &Path) -> Option<Known> {
-        if let Some(known) = path.ancestors().find_map(|folder| self.at(folder)) {
-            return Some(known);
+        let counts = |known: &Known, folder: &Path| !known.is_refused || folder == path;
+        let by_path = path.ancestors().find_map(|folder| self.at(folder).filter(|known| counts(known, folder)));
+        if by_path.is_some() {
+            return by_path;
         }
         let all = self.all();
         path.ancestors().find_map(|folder| {
-            let identity = Root::open(folder).ok()?.identity();
+            let identity = identity_at(folder)?;
             let is_it = |known: &&Known| known.is_it(&identity);
-            all.iter().find(is_it).or_else(|| all.iter().find(|known| known.path == folder)).cloned()
+            let found = all.iter().find(is_it).or_else(|| all.iter().find(|known| known.path == folder));
+            found.filter(|known| counts(known, folder)).cloned()
         })
     }
 
     /// The workspace whose folder moved to a canonical path.
     pub fn moved_to(&self, path: &Path) -> Option<Known> {
-        let identity = Root::open(path).ok()?.identity();
+        let identity = identity_at(path)?;
         self.all().into_iter().find(|known| known.is_it(&identity))
     }
 
@@ -176,12 +231,7 @@ impl Home {
                 Err(_) => {}
             }
         }
-        Ok(Settled { known: self.at(path).or_else(|| self.moved_to(path)).or_else(|| self.last_at(path)), unused })
-    }
-
-    /// The workspace that was last seen at a canonical path, where `paths/` does not tell.
-    pub fn last_at(&self, path: &Path) -> Option<Known> {
-        self.all().into_iter().find(|known| known.path == path)
+        Ok(Settled { known: self.of(path), unused })
     }
 
     fn ids(&self) -> Vec<WorkspaceId> {
@@ -206,11 +256,22 @@ impl Home {
 
     /// Notes where a workspace is.
     pub fn note(&self, workspace: &Workspace) -> Result<(), StoreError> {
-        self.make()?;
-        let file = self.folder(&workspace.id).join(crate::WORKSPACE_COPY);
-        let json = serde_json::to_vec(workspace).map_err(crate::database::to_sql)?;
-        replace(&file, &json)?;
+        self.write_note(&Note { workspace: workspace.clone(), is_refused: false })?;
         replace(&self.pointer(&workspace.place()), workspace.id.as_str().as_bytes())
+    }
+
+    /// Notes whether a workspace of which there is no checkpoint was refused because it does not fit.
+    pub fn note_refused(&self, workspace: &Workspace, is_refused: bool) -> Result<(), StoreError> {
+        match self.noted(&workspace.id) {
+            Some(note) if note.is_refused != is_refused => self.write_note(&Note { is_refused, ..note }),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_note(&self, note: &Note) -> Result<(), StoreError> {
+        self.make()?;
+        let file = self.folder(&note.workspace.id).join(crate::WORKSPACE_COPY);
+        replace(&file, &serde_json::to_vec(note).map_err(crate::database::to_sql)?)
     }
 
     /// The workspaces that a session works in, with where they are.
@@ -290,18 +351,19 @@ impl Home {
     }
 
     fn known(&self, id: &WorkspaceId) -> Option<Known> {
-        let workspace = match self.noted(id) {
-            Some(workspace) => workspace,
+        let Note { workspace, is_refused } = match self.noted(id) {
+            Some(note) => note,
             // Lost or torn: the store itself knows.
-            None => self.open(id).ok()?.workspace().ok()??,
+            None => Note { workspace: self.open(id).ok()?.workspace().ok()??, is_refused: false },
         };
-        Some(Known { id: id.clone(), path: workspace.place(), root: workspace.root })
+        let (path, root, line) = (workspace.place(), workspace.root, workspace.line);
+        Some(Known { id: id.clone(), path, root, line, is_refused })
     }
 
     /// What the copy of a workspace's record says.
-    fn noted(&self, id: &WorkspaceId) -> Option<Workspace> {
+    fn noted(&self, id: &WorkspaceId) -> Option<Note> {
         let noted = std::fs::read(self.folder(id).join(crate::WORKSPACE_COPY)).ok()?;
-        serde_json::from_slice(&noted).ok().filter(|workspace: &Workspace| workspace.id == *id)
+        serde_json::from_slice(&noted).ok().filter(|note: &Note| note.workspace.id == *id)
     }
 
     fn pointer(&self, path: &Path) -> PathBuf {
@@ -327,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_a_whole_disk_is_another_folder_while_the_original_is_there() {
-        let on = |device, inode| RootIdentity { device, inode, born: Some(7) };
+        let on = |device, inode| RootIdentity { device, inode, born: Some(7), is_layered: false };
         let (recorded, other) = (on(1, 5), on(1, 6));
         for (folder, at_its_place, expected) in [
             // It moved, or its disk has another number since the machine was started anew.

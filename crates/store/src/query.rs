@@ -6,7 +6,8 @@ use piton_model::diff::Counts;
 use piton_model::plan::RootState;
 use piton_model::record::Numbered;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Place, Record, SessionId, Timestamp, Workspace,
+    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Place, Record, RootIdentity, SessionId,
+    Timestamp, Workspace,
 };
 use rusqlite::{OptionalExtension, Params, Row};
 
@@ -125,6 +126,27 @@ impl Store {
             }
             workspace => workspace,
         }
+    }
+
+    /// The lines of this store with the folder of each as it was recorded, newest first.
+    ///
+    /// # Errors
+    /// Where the database refuses. A record that is damaged is left out.
+    pub fn lines(&self) -> Result<Vec<(u32, RootIdentity)>, StoreError> {
+        let rows = {
+            let db = self.db();
+            let mut query = db.prepare_cached("SELECT seq FROM workspaces ORDER BY seq DESC")?;
+            query.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?
+        };
+        let mut lines: Vec<(u32, RootIdentity)> = Vec::new();
+        for seq in rows {
+            if let Ok(Record::Workspace(workspace)) = self.record(seq as u64)
+                && !lines.contains(&(workspace.line, workspace.root))
+            {
+                lines.push((workspace.line, workspace.root));
+            }
+        }
+        Ok(lines)
     }
 
     /// Makes sure that no later workspace record is hidden by a damaged row, before one is written that follows from it.

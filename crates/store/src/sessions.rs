@@ -449,18 +449,20 @@ impl Store {
         self.rows(&format!("{STEP} WHERE seq > ?1 AND ({here}) ORDER BY seq"), [seq as i64], step)
     }
 
-    /// Who made the newest recorded change of each path, looking back through the last changes.
+    /// Who made the newest recorded change of each path of a line, looking back through the last changes. Who edited a file
+    /// of another folder, or on another machine, says nothing of this one.
     ///
     /// # Errors
     /// Where the database refuses.
-    pub fn last_owners(&self) -> Result<HashMap<WorkspacePath, Owner>, StoreError> {
+    pub fn last_owners(&self, line: u32) -> Result<HashMap<WorkspacePath, Owner>, StoreError> {
         /// An edit of so long ago says little of who edits now.
         const BACK: i64 = 5_000;
         let rows = self.rows(
             "SELECT seq, path, kind, owner FROM (
-               SELECT * FROM changes WHERE seq NOT IN (SELECT seq FROM checkpoints WHERE line >= 2147483648)
+               SELECT * FROM changes
+               WHERE EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.seq = changes.seq AND line = ?2)
                ORDER BY key DESC LIMIT ?1) ORDER BY key",
-            [BACK],
+            [BACK, i64::from(line)],
             change,
         )?;
         Ok(rows.into_iter().map(|row| (row.path, row.owner)).collect())
@@ -648,6 +650,16 @@ impl Store {
     /// Whether events were lost since a record, so that a tool may have run that no step tells of.
     pub fn has_lost_events_since(&self, seq: u64) -> Result<bool, StoreError> {
         let found = self.rows("SELECT 1 FROM gaps WHERE seq > ?1 AND lost LIMIT 1", [seq as i64], |_| Ok(()))?;
+        Ok(!found.is_empty())
+    }
+
+    /// Whether another folder than that of a line was captured here after a record.
+    ///
+    /// # Errors
+    /// Where the database refuses.
+    pub fn has_other_line_since(&self, seq: u64, line: u32) -> Result<bool, StoreError> {
+        let clause = "SELECT 1 FROM checkpoints WHERE seq > ?1 AND line < 2147483648 AND line <> ?2 LIMIT 1";
+        let found = self.rows(clause, [seq as i64, i64::from(line)], |_| Ok(()))?;
         Ok(!found.is_empty())
     }
 

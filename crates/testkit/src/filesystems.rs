@@ -45,21 +45,7 @@ impl Filesystem {
         };
         match kind {
             FilesystemKind::Tmpfs => mount("tmpfs", at, "")?,
-            FilesystemKind::Overlay => {
-                // An overlay of an overlay is refused by some kernels, so its parts are in memory.
-                let parts = folder("parts");
-                mount("tmpfs", &parts, "")?;
-                let made = ["lower", "upper", "work"].map(|name| parts.join(name));
-                made.iter().for_each(|path| std::fs::create_dir(path).expect("a folder in memory"));
-                let [lower, upper, work] = made.map(|path| path.display().to_string());
-                // Nobody but root may note in the attributes that it has by default what it hides.
-                let of_users = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
-                let options = format!("lowerdir={lower},upperdir={upper},workdir={work}{of_users}");
-                let mounted = crate::namespace::past_permissions(|| mount("overlay", at, &options));
-                // It lives on for as long as the overlay does.
-                let _ = unmount(&parts, UnmountFlags::DETACH);
-                mounted?;
-            }
+            FilesystemKind::Overlay => return Self::overlay(at, beside, |_| {}),
             FilesystemKind::Bindfs => run(Command::new("bindfs").arg(folder("bound")).arg(at))?,
             FilesystemKind::Unionfs => {
                 let branch = format!("{}=RW", folder("branch").display());
@@ -78,6 +64,28 @@ impl Filesystem {
             }
         }
         Ok(Self { at: at.to_owned() })
+    }
+
+    /// Mounts an overlay whose lower folder was filled before, as the layers of a container's image are.
+    ///
+    /// # Errors
+    /// As [`Self::mount`].
+    pub fn overlay(at: &Path, beside: &Path, fill_lower: impl FnOnce(&Path)) -> Result<Self, String> {
+        // An overlay of an overlay is refused by some kernels, so its parts are in memory.
+        let parts = beside.join("parts");
+        std::fs::create_dir_all(&parts).expect("a folder beside it");
+        mount("tmpfs", &parts, "")?;
+        let made = ["lower", "upper", "work"].map(|name| parts.join(name));
+        made.iter().for_each(|path| std::fs::create_dir(path).expect("a folder in memory"));
+        fill_lower(&made[0]);
+        let [lower, upper, work] = made.map(|path| path.display().to_string());
+        // Nobody but root may note in the attributes that it has by default what it hides.
+        let of_users = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}{of_users}");
+        let mounted = crate::namespace::past_permissions(|| mount("overlay", at, &options));
+        // It lives on for as long as the overlay does.
+        let _ = unmount(&parts, UnmountFlags::DETACH);
+        mounted.map(|()| Self { at: at.to_owned() })
     }
 }
 

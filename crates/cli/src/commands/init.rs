@@ -1,6 +1,6 @@
 //! `piton init`: make a folder a workspace, or change a workspace's settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piton_engine::InitOptions;
 
@@ -18,7 +18,8 @@ use crate::words::size;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The folder [default: the git repository around the current folder, else the current folder]
+    /// The folder [default: the workspace that the current folder belongs to, else the git repository around it, else the
+    /// current folder]
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     folder: Option<PathBuf>,
     /// How much disk its checkpoints may take, such as 5G [default: 10G]
@@ -53,8 +54,15 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     })?;
     if !made.already_known {
         console.advise("`piton checkpoint` captures it");
+    } else if args.folder.is_none() && global.workspace.is_none() && !is_same_folder(&surroundings.here, &made.path) {
+        let here = escape_path(&surroundings.here);
+        console.advise(format!("{here} belongs to it; `piton init .` makes {here} a workspace of its own"));
     }
     Ok(())
+}
+
+fn is_same_folder(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| one == other)
 }
 
 /// Reads `5G`, `500M`, `1T`; units are powers of 1024.

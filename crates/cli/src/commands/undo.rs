@@ -122,7 +122,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
             .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"));
     }
     let way = args.go.way(args.typed());
-    let done = operate::carry_out(console, &mut workspace, &act, &way, |_, _| {})?;
+    let done = operate::carry_out(console, &mut workspace, &act, &way, |_, _| {});
+    let done = done.map_err(|failure| match surroundings.own_workspace_hint(&workspace) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })?;
     let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
     console.print(&outcome, |out, look| write(out, look, &outcome))?;
     tell(console, &workspace, &outcome)?;

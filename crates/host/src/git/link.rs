@@ -21,7 +21,12 @@ impl GitLink {
     /// Reads the `.git` of a folder. None where there is none, where it is a folder, and where it leads to no repository.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let git = folder.join(".git");
-        let git_dir = match FileType::from_raw_mode(rustix::fs::lstat(&git).ok()?.st_mode) {
+        let kind = kind_of(&git)?;
+        Self::at(git, kind)
+    }
+
+    fn at(git: PathBuf, kind: FileType) -> Option<Self> {
+        let git_dir = match kind {
             FileType::RegularFile => pointed_to(&git)?,
             FileType::Symlink if files::is_folder(&git) => git,
             FileType::Symlink => pointed_to(&git)?,
@@ -40,6 +45,35 @@ impl GitLink {
 /// Whether a folder is a linked worktree (`git worktree add`).
 pub fn is_worktree(folder: &Path) -> bool {
     GitLink::of(folder).is_some_and(|link| link.is_worktree())
+}
+
+/// What a folder's `.git` says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorktreeLink {
+    /// It is a linked worktree.
+    Worktree,
+    /// A file that leads to no repository, as a worktree has after it, or its repository, was moved: until somebody runs
+    /// `git worktree repair`.
+    CutOff,
+    /// There is none, or it leads to a repository of the folder's own.
+    None,
+}
+
+impl WorktreeLink {
+    /// Reads the `.git` of a folder.
+    pub fn of(folder: &Path) -> Self {
+        let git = folder.join(".git");
+        let Some(kind) = kind_of(&git) else { return Self::None };
+        match GitLink::at(git, kind) {
+            Some(link) if link.is_worktree() => Self::Worktree,
+            None if kind == FileType::RegularFile => Self::CutOff,
+            _ => Self::None,
+        }
+    }
+}
+
+fn kind_of(git: &Path) -> Option<FileType> {
+    Some(FileType::from_raw_mode(rustix::fs::lstat(git).ok()?.st_mode))
 }
 
 /// Whether a folder holds a repository's own data, as a bare repository does.

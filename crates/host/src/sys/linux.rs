@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use piton_model::RootIdentity;
 use rustix::fs::{
-    Access, Advice, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
-    XattrFlags, accessat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr, fstat, fstatfs, fsync, openat2,
-    readlinkat, renameat_with, statx,
+    Access, Advice, AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatFs, Statx,
+    StatxAttributes, StatxFlags, XattrFlags, accessat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr, fstat,
+    fstatfs, fsync, openat2, readlinkat, renameat_with, statfs, statx,
 };
 use rustix::io::Errno;
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -104,18 +105,34 @@ pub(crate) fn link_target(handle: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>>
 
 /// The identity of an open folder, with its time of birth where the filesystem keeps one.
 pub(crate) fn identity(folder: BorrowedFd<'_>) -> io::Result<RootIdentity> {
-    let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    match statx(folder, c"", AtFlags::EMPTY_PATH, wanted) {
-        Ok(found) => Ok(RootIdentity {
-            device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
-            inode: found.stx_ino,
-            born: (found.stx_mask & StatxFlags::BTIME.bits() != 0)
-                .then(|| found.stx_btime.tv_sec * 1_000_000_000 + i64::from(found.stx_btime.tv_nsec)),
-        }),
+    match statx(folder, c"", AtFlags::EMPTY_PATH, IDENTITY) {
+        Ok(found) => Ok(identity_of(&found, || fstatfs(folder))),
         Err(_) => {
             let found = fstat(folder)?;
-            Ok(RootIdentity { device: found.st_dev, inode: found.st_ino, born: None })
+            Ok(RootIdentity { device: found.st_dev, inode: found.st_ino, born: None, is_layered: false })
         }
+    }
+}
+
+/// The identity of the folder at a path, by one look at it; none where there is no folder, or no such look.
+pub(crate) fn identity_at(path: &Path) -> Option<RootIdentity> {
+    let found = statx(CWD, path, AtFlags::empty(), IDENTITY).ok()?;
+    let is_folder = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory;
+    is_folder.then(|| identity_of(&found, || statfs(path)))
+}
+
+const IDENTITY: StatxFlags = StatxFlags::TYPE.union(StatxFlags::INO).union(StatxFlags::BTIME);
+
+fn identity_of(found: &Statx, filesystem: impl FnOnce() -> rustix::io::Result<StatFs>) -> RootIdentity {
+    const OVERLAYFS: u64 = 0x794c_7630;
+    // A disk has a number of its own and is not made of layers, so that most are not asked.
+    let is_layered = found.stx_dev_major == 0 && filesystem().is_ok_and(|fs| fs.f_type as u64 == OVERLAYFS);
+    RootIdentity {
+        device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+        inode: found.stx_ino,
+        born: (found.stx_mask & StatxFlags::BTIME.bits() != 0)
+            .then(|| found.stx_btime.tv_sec * 1_000_000_000 + i64::from(found.stx_btime.tv_nsec)),
+        is_layered,
     }
 }
 
