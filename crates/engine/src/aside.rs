@@ -48,7 +48,7 @@ fn event_aside(
 ) -> Option<EventAside> {
     let cause = cause_of(&report.event)?;
     let place = Place { session: SessionId::of(&report.agent, &report.session), turn: 0, step: None };
-    let gap = Gap { place, cause, reason: reason.to_owned(), at: environment.clock.now(), lost: false };
+    let gap = Gap { place, cause, reason: reason.to_owned(), at: environment.clock.now(), lost: false, gone: false };
     Some(EventAside { gap, report: Some(report.clone()), asked: None, process, along: false })
 }
 

@@ -376,7 +376,8 @@ impl Workspace {
     pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, crate::OperationError> {
         let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
         let changes = diff::root_changes(&seen.trees, Some(&head.checkpoint.root), Some(&seen.now))?;
-        let mut owned = self.owners(&changes, seen.index, &head, &About::of(Cause::BeforeOperation))?;
+        let about = About { is_folder_gone: seen.root.is_none(), ..About::of(Cause::BeforeOperation) };
+        let mut owned = self.owners(&changes, seen.index, &head, &about)?;
         if owned.is_empty() {
             // Too many to be told apart, and not all one's.
             owned.push(Owned::of(Owner::Unsure { candidates: Vec::new() }, Vec::new()));

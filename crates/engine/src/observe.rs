@@ -204,6 +204,7 @@ impl Workspace {
                     reason: reason.clone(),
                     at: self.environment.clock.now(),
                     lost: context.has_missed,
+                    gone: matches!(error, CaptureError::Missing(_)),
                 };
                 let noted = self.store.write(&lock).and_then(|writer| {
                     let mut writer = writer.allowing(Purpose::Note);
@@ -288,7 +289,7 @@ impl Workspace {
             place: Some(context.place()),
             description: description(&report.event),
             git,
-            moment: context.moment(&report.event),
+            moment: Moment::of(cause, &context.place()),
             ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq)),
             has_missed: context.has_missed,
             ..About::of(cause)
@@ -790,13 +791,6 @@ impl Context {
         Some(Window { opened, closed: Some(self.asked), background: false, ..window })
     }
 
-    fn moment(&self, event: &Event) -> Moment {
-        match (event, &self.step) {
-            (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row)) => Moment::After(row.step.at.clone()),
-            (Event::Prompt { .. } | Event::SessionStarted { .. }, _) => Moment::Between,
-            _ => Moment::Within(self.session.clone(), self.turn),
-        }
-    }
 }
 
 /// What an event's capture is called; none where nothing is captured.

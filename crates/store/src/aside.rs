@@ -176,7 +176,7 @@ fn lost_event(folder: &Path) -> Option<EventAside> {
     let place = Place { session, turn: 0, step: None };
     let reason = LOST_REASON.to_owned();
     Some(EventAside {
-        gap: Gap { place, cause, reason, at, lost: true },
+        gap: Gap { place, cause, reason, at, lost: true, gone: false },
         report: None,
         asked: None,
         process: None,
@@ -193,7 +193,7 @@ mod tests {
 
     fn event(n: i64) -> EventAside {
         let place = Place { session: SessionId::of("agent", "session"), turn: 0, step: None };
-        let gap = Gap { place, cause: Cause::Prompt, reason: "no time".into(), at: Timestamp(n), lost: false };
+        let gap = Gap { place, cause: Cause::Prompt, reason: "no time".into(), at: Timestamp(n), lost: false, gone: false };
         EventAside { gap, report: None, asked: None, process: None, along: false }
     }
 

@@ -14,7 +14,7 @@ use crate::pack::{Kind, Place};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 9;
+pub(crate) const VERSION: i64 = 10;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 14] = [
@@ -40,7 +40,7 @@ pub(crate) const VIEW: [(&str, &str); 14] = [
     ),
     ("changes", "key, seq, path, kind, owner"),
     ("doubts", "step, seq"),
-    ("gaps", "seq, session, turn, step, cause, reason, at, lost"),
+    ("gaps", "seq, session, turn, step, cause, reason, at, lost, gone"),
     ("messages", "seq, session, turn, role, text, at"),
 ];
 
@@ -100,7 +100,7 @@ CREATE TABLE changes(
 CREATE TABLE doubts(step TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (step, seq)) WITHOUT ROWID;
 CREATE TABLE gaps(
   seq INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, step INTEGER, cause TEXT NOT NULL,
-  reason TEXT NOT NULL, at INTEGER NOT NULL, lost INTEGER NOT NULL
+  reason TEXT NOT NULL, at INTEGER NOT NULL, lost INTEGER NOT NULL, gone INTEGER NOT NULL
 );
 CREATE TABLE messages(
   seq INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, role TEXT NOT NULL, text TEXT NOT NULL,
