@@ -258,3 +258,30 @@ fn a_file_that_a_tool_names_is_stored_in_its_own_workspace_alone() {
     };
     assert!(holds(&ws) && !holds(&worktree));
 }
+
+/// Time that ran out in one workspace used to be a gap of another, which had been captured.
+#[test]
+fn where_time_runs_out_in_another_workspace_the_gap_is_there() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "s", &worktree, 1, "true");
+    turn(&scene, "s", &ws, 2, "true");
+    // A folder that was replaced waits for the disk.
+    std::fs::rename(&worktree, ws.join("../away")).unwrap();
+    std::fs::create_dir(&worktree).unwrap();
+    std::fs::copy(ws.join("../away/.git"), worktree.join(".git")).unwrap();
+    std::fs::write(worktree.join("b"), "b\n").unwrap();
+    let mut hook = scene.piton(&["hook", "generic"]);
+    let never = scene.world.base().join("never");
+    hook.env("PITON_HOOK_TIME_BUDGET", "2s").env("PITON_FAIL", format!("wait=store:sync-pack={}", never.display()));
+    hook.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut hook = hook.spawn().unwrap();
+    let prompt = json!({ "event": "prompt", "session": "s", "cwd": ws, "turn": "p3", "text": "three" });
+    std::io::Write::write_all(&mut hook.stdin.take().unwrap(), prompt.to_string().as_bytes()).unwrap();
+    assert_eq!(hook.wait().unwrap().code(), Some(0));
+    assert!(never.with_extension("reached").exists());
+    let gaps = |folder: &Path| {
+        let (_, log) = piton(&scene, folder, &["log"]);
+        log.matches("the time budget is over").count()
+    };
+    assert_eq!((gaps(&ws), gaps(&worktree)), (0, 1));
+}

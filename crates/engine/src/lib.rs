@@ -82,7 +82,7 @@ pub use export::{ExportError, ExportOptions, ExportWhat};
 pub use fork::{ForkError, ForkOptions};
 pub use git_restore::{GitPlan, GitRefusal, GitRestored};
 pub use notice::Notice;
-pub use observe::{CountTurns, Elsewhere, ObserveOptions, OwnSettings, SettingsOf, TurnFound};
+pub use observe::{CountTurns, Elsewhere, ObserveOptions, OwnSettings, SettingsOf, TurnFound, Visit, Visiting};
 pub use operate::OperationError;
 pub use place::{EventPlace, LeftOut, Located};
 pub use recover::RecoverError;
