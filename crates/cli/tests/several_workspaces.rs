@@ -285,3 +285,35 @@ fn where_time_runs_out_in_another_workspace_the_gap_is_there() {
     };
     assert_eq!((gaps(&ws), gaps(&worktree)), (0, 1));
 }
+
+/// `changed nothing` used to be said of a turn that replaced the whole folder, and of one that went there unseen.
+#[test]
+fn of_a_turn_that_nobody_saw_it_is_said_that_nothing_is_known() {
+    let scene = Scene::new(PITON);
+    let (ws, other) = (scene.world.ws(), scene.world.base().join("other"));
+    repository(&ws);
+    repository(&other);
+    scene.world.write("work", "mine\n");
+    let call = json!({ "turn": "p1", "tool": "shell", "call": "c1", "command": "cd ../other; rm b" });
+    report(&scene, "s", &ws, "prompt", json!({ "turn": "p1", "text": "one" }));
+    report(&scene, "s", &ws, "before-tool", call.clone());
+    std::fs::remove_file(other.join("b")).unwrap();
+    report(&scene, "s", &other, "after-tool", call);
+    report(&scene, "s", &other, "turn-ended", json!({ "turn": "p1" }));
+    let (code, said) = piton(&scene, &other, &["undo", "t1", "--yes"]);
+    let known = "it is not known what turn 1 “one” changed before this folder was captured for the first time";
+    assert!(code == Some(1) && said.contains(known), "{said}");
+    let (_, said) = piton(&scene, &other, &["changes"]);
+    assert!(said.contains("nothing is known that session") && said.contains("note: what t1 changed"), "{said}");
+    let (_, said) = piton(&scene, &other, &["log"]);
+    assert!(said.contains("one  ?") && said.contains("not known") && !said.contains('='), "{said}");
+
+    turn(&scene, "s", &ws, 2, "cd ..; mv ws away; cp -r other ws");
+    let (code, said) = piton(&scene, &ws, &["undo", "--yes"]);
+    assert!(code == Some(1) && said.contains("turn 2 “prompt 2” began in another folder that stood here"), "{said}");
+    assert!(said.contains("`piton rewind t2 --across` brings back"), "{said}");
+    let (_, said) = piton(&scene, &ws, &["log"]);
+    assert!(said.contains("`piton rewind t2 --across` brings that back"), "{said}");
+    let (code, said) = piton(&scene, &ws, &["rewind", "t2", "--across", "--yes"]);
+    assert!(code == Some(0) && text(ws.join("work")) == "mine\n", "{said}");
+}

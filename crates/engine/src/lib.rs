@@ -63,6 +63,7 @@ mod transcripts;
 mod trash;
 mod turns;
 mod undo;
+mod unknown;
 mod verify;
 pub mod view;
 mod workspace;

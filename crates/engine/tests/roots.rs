@@ -8,10 +8,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use piton_engine::model::event::{Event, ToolCall};
-use piton_engine::view::FolderState;
+use piton_engine::view::{FolderState, Unknown};
 use piton_engine::{
-    CaptureError, CaptureOptions, Choice, Engine, Environment, InitOptions, ObserveOptions, OpenError, OperationError,
-    RewindOptions, StoreError, UndoOptions, Workspace,
+    CaptureError, CaptureOptions, Choice, ChosenError, Engine, Environment, InitOptions, ObserveOptions, OpenError,
+    OperationError, RewindOptions, StoreError, UndoOptions, Workspace,
 };
 use piton_host::Limit;
 use piton_testkit::{Agent, Mounted, SmallDisk, World, git, snapshot};
@@ -247,6 +247,34 @@ fn another_clone_at_the_same_path_begins_a_new_line_and_a_rewind_across_it_asks_
     world.rewind(first.id.as_str());
     world.assert_is(&clone);
     world.assert_sound();
+}
+
+#[test]
+fn what_a_turn_did_that_replaced_the_workspace_is_not_known_here_and_the_folder_of_before_comes_back() {
+    let world = World::new();
+    world.write("f", "old").write("work", "mine");
+    let before = world.snapshot();
+    let agent = Agent::new(&world, "s1");
+    agent.runs("one", "true", |_| {});
+    agent.runs("two", "rm -rf; git clone", |world| {
+        std::fs::rename(world.ws(), world.base().join("away")).unwrap();
+        std::fs::create_dir(world.ws()).unwrap();
+        world.write("f", "new");
+    });
+    let error = world.open().undo_now(&UndoOptions::default()).unwrap_err();
+    let is_said = |error: &OperationError| {
+        matches!(error, OperationError::Chosen(ChosenError::Unknown { turn: 2, why: Unknown::OtherFolder, .. }))
+    };
+    assert!(is_said(&error), "{error}");
+    let turns = agent.turns();
+    assert_eq!((&turns[0].unknown, &turns[1].unknown), (&None, &Some(Unknown::OtherFolder)));
+    let unknown = world.open().changes(&Default::default()).unwrap().unknown;
+    assert_eq!(unknown.iter().map(|one| one.turn).collect::<Vec<_>>(), [2]);
+    // A turn in the new folder is known like any other.
+    agent.runs("three", "true", |_| {});
+    assert_eq!(agent.turns()[2].unknown, None);
+    assert!(world.open().rewind_now("t2", &across()).unwrap().verified);
+    world.assert_is(&before);
 }
 
 #[test]

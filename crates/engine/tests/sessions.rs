@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use piton_engine::model::event::{Event, ToolCall};
 use piton_engine::model::{Candidate, Evidence, Owner};
-use piton_engine::view::{ChangedFile, LogEntry, Observed};
+use piton_engine::view::{ChangedFile, LogEntry, Observed, Unknown, UnknownTurn};
 use piton_engine::{
-    CaptureError, CaptureOptions, ChangesOptions, MOST_MANUAL, Notice, ObserveError, ObserveOptions, ObservedElsewhere,
-    RedoOptions, TargetError, TimelineOptions, Tool, TurnFound, Visit,
+    CaptureError, CaptureOptions, ChangesOptions, Choice, ChosenError, MOST_MANUAL, Notice, ObserveError,
+    ObserveOptions, ObservedElsewhere, OperationError, RedoOptions, TargetError, TimelineOptions, Tool, TurnFound,
+    UndoOptions, Visit, What, Workspace,
 };
 use piton_testkit::{Agent, World};
 
@@ -980,4 +981,67 @@ fn whoever_asks_hears_where_an_event_is_still_to_be_taken() {
     let options = ObserveOptions { visiting: Some(&visiting), ..ObserveOptions::default() };
     agent.tell(&ws, "p2", Event::Prompt { text: "p2".into() }, &options).0.unwrap();
     assert_eq!(heard.take(), [vec![ws, second.clone()], vec![second]]);
+}
+
+/// Why the last undo was refused.
+fn why_unknown(workspace: &mut Workspace, what: Option<What>) -> (u32, Unknown) {
+    let choice = Choice { what, ..Choice::default() };
+    match workspace.undo_now(&UndoOptions { choice, interrupted: true, ..UndoOptions::default() }) {
+        Err(OperationError::Chosen(ChosenError::Unknown { turn, why, .. })) => (turn, why),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_turn_did_in_a_folder_before_its_first_capture_is_not_known() {
+    let world = World::new();
+    let (ws, second) = (world.ws(), second_repository(&world));
+    let agent = Named(Agent::new(&world, "s1"));
+    let options = ObserveOptions::default();
+    agent.tell(&ws, "p1", Event::Prompt { text: "p1".into() }, &options).0.unwrap();
+    let call = ToolCall { id: Some("c".into()), tool: "Bash".into(), ..ToolCall::default() };
+    agent.tell(&ws, "p1", Event::BeforeTool(call.clone()), &options).0.unwrap();
+    std::fs::write(second.join("b"), "agent").unwrap();
+    // The same command went there and stays there.
+    agent.tell(&second, "p1", Event::AfterTool(call), &options).0.unwrap();
+    let mut workspace = world.engine.open(&second).unwrap();
+    for what in [None, Some(What::All), Some(What::Places(vec![(1, None)]))] {
+        assert_eq!(why_unknown(&mut workspace, what), (1, Unknown::BeforeFirstCapture));
+    }
+    let unknown = workspace.changes(&ChangesOptions::default()).unwrap().unknown;
+    assert_eq!(unknown, [UnknownTurn { turn: 1, why: Unknown::BeforeFirstCapture }]);
+    assert!(world.open().changes(&ChangesOptions::default()).unwrap().unknown.is_empty());
+    // What it does from there on is known.
+    agent.runs(&second, "p2", false, || {});
+    let unknown = workspace.changes(&ChangesOptions::default()).unwrap().unknown;
+    assert_eq!(unknown.iter().map(|one| one.turn).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn what_a_turn_of_gaps_did_is_not_known() {
+    let world = World::new();
+    for number in 0..40 {
+        world.write(format!("{number}"), format!("content {number}"));
+    }
+    let agent = Agent::new(&world, "s1");
+    let late = || ObserveOptions { deadline: Some(Instant::now()), embedded: true, ..ObserveOptions::default() };
+    let call = agent.call("c1", "Bash", &[], false);
+    for event in [
+        Event::Prompt { text: "one".into() },
+        Event::BeforeTool(call.clone()),
+        Event::AfterTool(call),
+        Event::TurnEnded { failed: false, message: None, background: false },
+    ] {
+        assert!(world.engine.observe(&agent.report(None, event), &late()).unwrap().0.gap.is_some());
+    }
+    agent.prompt("two");
+    agent.end_turn();
+    assert_eq!(why_unknown(&mut world.open(), Some(What::Places(vec![(1, None)]))), (1, Unknown::BeforeFirstCapture));
+    let turns = agent.turns();
+    assert!(matches!(turns[0].unknown, Some(Unknown::Gap { .. })) && turns[1].unknown.is_none());
+    let nothing = world.open().undo_now(&UndoOptions {
+        choice: Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() },
+        ..UndoOptions::default()
+    });
+    assert!(matches!(nothing, Err(OperationError::Chosen(ChosenError::Nothing { .. }))));
 }
