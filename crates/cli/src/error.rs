@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use piton_engine::model::Target;
 use piton_engine::model::inverse::{Conflict, Why};
+use piton_engine::view::Unknown;
 use piton_engine::{
     AnnotateError, ArchiveError, BlameError, BranchError, CaptureError, ChosenError, ConversationError, DiffError,
     ExportError, ExportSessionError, ForkError, GitError, GitRefusal, ImportError, NoConversation, ObserveError,
@@ -275,6 +276,15 @@ impl From<ChosenError> for Failure {
                     }
                     None => there,
                 }
+            }
+            ChosenError::Unknown { turn, why: Unknown::OtherFolder, .. } => {
+                failure.hint(format!("`piton rewind t{turn} --across` brings back what was there before it"))
+            }
+            ChosenError::Unknown { why: Unknown::BeforeFirstCapture, .. } => {
+                failure.hint("nothing older is kept of this folder; git or a backup may have it")
+            }
+            ChosenError::Unknown { why: Unknown::Gap { .. }, .. } => {
+                failure.hint("`piton log` shows what was not captured, and `piton status` what to do about it")
             }
             ChosenError::NoNumber { .. } => failure.hint("`piton changes` lists them with their numbers"),
             ChosenError::Nothing { outside: true, .. } => {

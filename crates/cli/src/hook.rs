@@ -184,8 +184,9 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         Ok(engine) => engine,
         Err(failure) => return Err(format!("gap: {}", failure.message())),
     };
-    if settings.automatic.value {
-        watchdog.observing(root.clone(), report.clone());
+    watchdog.observing(root.clone(), report.clone());
+    if !settings.automatic.value {
+        watchdog.not_captured_in(&root);
     }
     let count = |transcript: &mut dyn BufRead| {
         let mut found = Vec::new();
@@ -196,27 +197,33 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     let settings_of = |other: &Path| {
         let (own, _) = settings::load_leniently(Some(other));
         weak.borrow_mut().extend(weakened(&own).into_iter().map(|what| format!("{}: {what}", escape_path(other))));
-        OwnSettings {
-            environment: environment::environment(Some(&own)),
-            automatic: own.automatic.value,
-            is_reader: is_reader(&own),
+        let (automatic, is_reader) = (own.automatic.value, is_reader(&own));
+        if !automatic || is_reader {
+            watchdog.not_captured_in(other);
         }
+        OwnSettings { environment: environment::environment(Some(&own)), automatic, is_reader }
     };
+    let visiting = |still| watchdog.visiting(still);
     let options = ObserveOptions {
         automatic: settings.automatic.value,
         deadline: Some(deadline),
         count_turns: adapter.has_transcript().then_some(&count),
         place: Some(&place),
         settings_of: Some(&settings_of),
+        visiting: Some(&visiting),
         ..ObserveOptions::default()
     };
-    let observed = engine.observe(&report, &options);
+    let (observed, others) = engine.observe_everywhere(&report, &options);
     watchdog.observed();
     let is_for_user = matches!(&report.event, Event::Prompt { .. } | Event::SessionStarted { .. });
     // Where nobody can note that it was said, it is said whenever the user is there to read it, and not at every tool.
     let is_news = |key: &str| engine.is_news(&session, key).unwrap_or(is_for_user);
     let once = |warning: Option<String>| warning.filter(|warning| is_news(warning));
-    let (observed, others) = match observed {
+    for (path, _) in others.iter().filter(|(_, other)| other.as_ref().is_ok_and(|observed| observed.out_of_time)) {
+        ahead::start(path);
+    }
+    let elsewhere: String = others.iter().map(|(path, other)| told_elsewhere(path, other)).collect();
+    let observed = match observed {
         Ok(observed) => observed,
         // Where not even a gap could be recorded, the log is the only one to tell of it at each event; the user hears of
         // it once.
@@ -227,7 +234,7 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
                 None => is_news_of_gap().then(|| not_captured(&error.to_string())),
             };
             let reply = with_line(Reply::Nothing, warning);
-            return Ok((reply, format!("gap: {error}{}", remarks(&mistakes))));
+            return Ok((reply, format!("gap: {error}{elsewhere}{}", remarks(&mistakes))));
         }
     };
     watchdog.describe(Line::of(&report).at(&observed));
@@ -235,16 +242,7 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     if observed.out_of_time {
         ahead::start(&root);
     }
-    for (path, other) in &others {
-        if other.as_ref().is_ok_and(|observed| observed.out_of_time) {
-            ahead::start(path);
-        }
-        let came = match other {
-            Ok(observed) => outcome_of(observed),
-            Err(error) => format!("gap: {error}"),
-        };
-        outcome += &format!("; {}: {came}", escape_path(path));
-    }
+    outcome += &elsewhere;
     if let Some(left_out) = &place.left_out {
         outcome += &unprotected::remark(left_out);
     }
@@ -311,6 +309,15 @@ fn outcome_of(observed: &Observed) -> String {
         (Some(checkpoint), None) => format!("captured {}", checkpoint.id.short()),
         (None, None) => "noted".to_owned(),
     }
+}
+
+/// What came of an event in another workspace, for the log.
+fn told_elsewhere(path: &Path, other: &Result<Observed, ObserveError>) -> String {
+    let came = match other {
+        Ok(observed) => outcome_of(observed),
+        Err(error) => format!("gap: {error}"),
+    };
+    format!("; {}: {came}", escape_path(path))
 }
 
 fn remarks(mistakes: &[String]) -> String {

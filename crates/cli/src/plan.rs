@@ -57,7 +57,9 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         writeln!(out, "only {}", paths.join(", "))?;
     }
     if plan.missing_folder {
-        writeln!(out, "{} the workspace's folder is gone and is made anew", paint.warn("warning:"))?;
+        let is_made = plan.target.is_some() || !plan.is_empty();
+        let and = if is_made { " and is made anew" } else { "" };
+        writeln!(out, "{} the workspace's folder is gone{and}", paint.warn("warning:"))?;
     }
     if plan.other_folder {
         let text = match &plan.target {

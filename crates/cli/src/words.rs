@@ -1,7 +1,7 @@
 //! Small texts that several commands share: counts, sizes, ages, and what a checkpoint is called.
 
 use piton_engine::model::{Cause, Counts, Timestamp};
-use piton_engine::view::CheckpointView;
+use piton_engine::view::{CheckpointView, Unknown};
 
 use crate::escape::escape;
 use crate::paint::Paint;
@@ -124,6 +124,17 @@ pub fn of_line(line: u32, here: u32) -> &'static str {
         _ if line == here => "",
         _ if is_imported(line) => "(imported)",
         _ => "(another folder)",
+    }
+}
+
+/// Why it is not known what a turn changed; `target` means the moment before it.
+pub fn unknown(why: &Unknown, target: &str) -> String {
+    match why {
+        Unknown::OtherFolder => {
+            format!("it began in another folder that stood here; `piton rewind {target} --across` brings that back")
+        }
+        Unknown::BeforeFirstCapture => "it was under way when this folder was captured for the first time".to_owned(),
+        Unknown::Gap { reason } => format!("not all of it was captured: {}", escape(reason)),
     }
 }
 

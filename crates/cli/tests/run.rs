@@ -99,6 +99,26 @@ fn a_command_is_a_session_of_one_turn_and_can_be_taken_back() {
 }
 
 #[test]
+fn a_command_that_takes_the_whole_workspace_is_taken_back_too() {
+    let scene = Scene::new();
+    let ws = scene.path("ws");
+    let done = scene.run(&["--", "rm", "-rf", ws.to_str().unwrap()]);
+    assert!(done.status.success() && !ws.exists());
+    let talk = said(&done.stderr);
+    let way = format!(" --workspace {} takes it back", ws.display());
+    assert!(talk.contains("is gone") && talk.contains(&way), "{talk}");
+    let undo = |more: &str| {
+        let mut command = scene.piton(&["undo", "--workspace", ws.to_str().unwrap(), more]);
+        command.current_dir(scene.path("home")).output().unwrap()
+    };
+    let shown = said(&undo("--preview").stdout);
+    assert!(shown.contains("a.txt") && shown.contains("is gone and is made anew"), "{shown}");
+    let done = undo("--yes");
+    assert!(done.status.success(), "{}", said(&done.stderr));
+    assert_eq!(fs::read_to_string(scene.path("ws/a.txt")).unwrap(), "one\n");
+}
+
+#[test]
 fn the_exit_code_is_the_commands_own() {
     let scene = Scene::new();
     for (script, code) in

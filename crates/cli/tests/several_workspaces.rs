@@ -258,3 +258,62 @@ fn a_file_that_a_tool_names_is_stored_in_its_own_workspace_alone() {
     };
     assert!(holds(&ws) && !holds(&worktree));
 }
+
+/// Time that ran out in one workspace used to be a gap of another, which had been captured.
+#[test]
+fn where_time_runs_out_in_another_workspace_the_gap_is_there() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "s", &worktree, 1, "true");
+    turn(&scene, "s", &ws, 2, "true");
+    // A folder that was replaced waits for the disk.
+    std::fs::rename(&worktree, ws.join("../away")).unwrap();
+    std::fs::create_dir(&worktree).unwrap();
+    std::fs::copy(ws.join("../away/.git"), worktree.join(".git")).unwrap();
+    std::fs::write(worktree.join("b"), "b\n").unwrap();
+    let mut hook = scene.piton(&["hook", "generic"]);
+    let never = scene.world.base().join("never");
+    hook.env("PITON_HOOK_TIME_BUDGET", "2s").env("PITON_FAIL", format!("wait=store:sync-pack={}", never.display()));
+    hook.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut hook = hook.spawn().unwrap();
+    let prompt = json!({ "event": "prompt", "session": "s", "cwd": ws, "turn": "p3", "text": "three" });
+    std::io::Write::write_all(&mut hook.stdin.take().unwrap(), prompt.to_string().as_bytes()).unwrap();
+    assert_eq!(hook.wait().unwrap().code(), Some(0));
+    assert!(never.with_extension("reached").exists());
+    let gaps = |folder: &Path| {
+        let (_, log) = piton(&scene, folder, &["log"]);
+        log.matches("the time budget is over").count()
+    };
+    assert_eq!((gaps(&ws), gaps(&worktree)), (0, 1));
+}
+
+/// `changed nothing` used to be said of a turn that replaced the whole folder, and of one that went there unseen.
+#[test]
+fn of_a_turn_that_nobody_saw_it_is_said_that_nothing_is_known() {
+    let scene = Scene::new(PITON);
+    let (ws, other) = (scene.world.ws(), scene.world.base().join("other"));
+    repository(&ws);
+    repository(&other);
+    scene.world.write("work", "mine\n");
+    let call = json!({ "turn": "p1", "tool": "shell", "call": "c1", "command": "cd ../other; rm b" });
+    report(&scene, "s", &ws, "prompt", json!({ "turn": "p1", "text": "one" }));
+    report(&scene, "s", &ws, "before-tool", call.clone());
+    std::fs::remove_file(other.join("b")).unwrap();
+    report(&scene, "s", &other, "after-tool", call);
+    report(&scene, "s", &other, "turn-ended", json!({ "turn": "p1" }));
+    let (code, said) = piton(&scene, &other, &["undo", "t1", "--yes"]);
+    let known = "it is not known what turn 1 “one” changed before this folder was captured for the first time";
+    assert!(code == Some(1) && said.contains(known), "{said}");
+    let (_, said) = piton(&scene, &other, &["changes"]);
+    assert!(said.contains("nothing is known that session") && said.contains("note: what t1 changed"), "{said}");
+    let (_, said) = piton(&scene, &other, &["log"]);
+    assert!(said.contains("one  ?") && said.contains("not known") && !said.contains('='), "{said}");
+
+    turn(&scene, "s", &ws, 2, "cd ..; mv ws away; cp -r other ws");
+    let (code, said) = piton(&scene, &ws, &["undo", "--yes"]);
+    assert!(code == Some(1) && said.contains("turn 2 “prompt 2” began in another folder that stood here"), "{said}");
+    assert!(said.contains("`piton rewind t2 --across` brings back"), "{said}");
+    let (_, said) = piton(&scene, &ws, &["log"]);
+    assert!(said.contains("`piton rewind t2 --across` brings that back"), "{said}");
+    let (code, said) = piton(&scene, &ws, &["rewind", "t2", "--across", "--yes"]);
+    assert!(code == Some(0) && text(ws.join("work")) == "mine\n", "{said}");
+}

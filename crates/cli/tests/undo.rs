@@ -247,6 +247,36 @@ Not undone: what these commands did beside files (processes, databases, pushes)
         scene.told(&["undo", "t2", "--unsure", "--yes"]);
         assert_eq!(scene.read("mine.txt"), "two\n");
     }
+
+    #[test]
+    fn of_a_workspace_that_is_gone_nothing_is_made_where_somebody_else_may_have_taken_it() {
+        let scene = Scene::new(PITON);
+        scene.world.write("f", "1");
+        let (agent, other) = (Agent::new(&scene.world, "s1"), Agent::new(&scene.world, "s2"));
+        agent.prompt("one");
+        other.prompt("two");
+        agent.before("c1", "Bash", &[]);
+        other.before("c2", "Bash", &[]);
+        std::fs::remove_dir_all(scene.world.ws()).unwrap();
+        agent.after("c1");
+        other.after("c2");
+        agent.end_turn();
+        other.end_turn();
+        let ws = scene.world.ws().display().to_string();
+        let undo = |more: &[&str]| {
+            let args = [&["undo", "--session", "s1", "--workspace", &ws], more].concat();
+            scene.piton(&args).current_dir(scene.world.base()).output().unwrap()
+        };
+        let shown = both(&undo(&["--preview"]));
+        assert!(shown.contains("the workspace's folder is gone\n") && shown.contains("nothing to do"), "{shown}");
+        let done = undo(&["--yes"]);
+        let told = both(&done);
+        assert_eq!(done.status.code(), Some(1), "{told}");
+        assert!(told.contains("nothing was done: what is left may be somebody else's"), "{told}");
+        assert!(!scene.world.ws().exists());
+        assert_eq!(undo(&["--yes", "--unsure"]).status.code(), Some(0));
+        assert_eq!(scene.read("f"), "1");
+    }
 }
 
 mod conflicts {

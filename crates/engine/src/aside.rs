@@ -15,22 +15,11 @@ use crate::workspace::{Engine, Environment, OpenError, Workspace};
 impl Engine {
     /// Sets aside that an event was not captured in a known workspace, and why, without opening its store: for whoever ends
     /// the process because its time is over. The next event records it. An event that would not have been captured leaves
-    /// no gap.
+    /// no gap. `along`: the workspace is only captured along.
     ///
     /// # Errors
     /// Where the workspace is not known, or its store's folder cannot be written.
-    pub fn set_gap_aside(&self, folder: &Path, report: &Report, reason: &str) -> Result<(), OpenError> {
-        self.set_event_aside(folder, report, reason, false)
-    }
-
-    /// The same of a workspace that may only be captured along.
-    pub(crate) fn set_event_aside(
-        &self,
-        folder: &Path,
-        report: &Report,
-        reason: &str,
-        along: bool,
-    ) -> Result<(), OpenError> {
+    pub fn set_event_aside(&self, folder: &Path, report: &Report, reason: &str, along: bool) -> Result<(), OpenError> {
         let known = self.known_at(folder)?;
         match event_aside(&self.environment, report, reason, process::reporter()) {
             Some(event) => Ok(self.home.set_event_aside(&known.id, &EventAside { along, ..event })?),
@@ -48,7 +37,7 @@ fn event_aside(
 ) -> Option<EventAside> {
     let cause = cause_of(&report.event)?;
     let place = Place { session: SessionId::of(&report.agent, &report.session), turn: 0, step: None };
-    let gap = Gap { place, cause, reason: reason.to_owned(), at: environment.clock.now(), lost: false };
+    let gap = Gap { place, cause, reason: reason.to_owned(), at: environment.clock.now(), lost: false, gone: false };
     Some(EventAside { gap, report: Some(report.clone()), asked: None, process, along: false })
 }
 
@@ -127,12 +116,7 @@ impl Workspace {
         let engine = self.engine();
         let is_other = |path: &PathBuf| *path != self.path;
         let others: Vec<PathBuf> = engine.workspaces_of(&gap.place.session).into_iter().filter(is_other).collect();
-        let last_here = self.store.last_turn(&gap.place.session)?.map_or(0, |row| row.turn.number);
-        let mut elsewhere = engine.elsewhere(&others, report, &gap.place.session);
-        if let Some(elsewhere) = &mut elsewhere {
-            // Where this store is as far, it knows better itself.
-            elsewhere.turn = elsewhere.turn.take().filter(|turn| turn.number > last_here);
-        }
+        let elsewhere = engine.elsewhere(self, &others, report, Some(gap.at));
         let options = ObserveOptions { elsewhere, along: event.along, also: &others, ..options.again() };
         let asked = event.asked.unwrap_or(gap.at.0.saturating_mul(1_000_000));
         let mut context = self.context(report, &options, asked)?;

@@ -12,7 +12,7 @@ use piton_host::{
     staged_step, unread_rules,
 };
 use piton_model::diff::{self, Change, Counts};
-use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Window};
+use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Went, Window};
 use piton_model::session::Ending;
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{
@@ -148,6 +148,8 @@ pub(crate) struct About {
     pub ending: Option<Window>,
     /// Turns or tools were missed that nobody recorded.
     pub has_missed: bool,
+    /// The workspace's folder is gone, or was until an operation made it anew.
+    pub is_folder_gone: bool,
 }
 
 impl About {
@@ -162,6 +164,7 @@ impl About {
             moment: Moment::Between,
             ending: None,
             has_missed: false,
+            is_folder_gone: false,
         }
     }
 }
@@ -510,7 +513,10 @@ impl Workspace {
             return Ok(Vec::new());
         }
         let is_listed = listed.len() <= MOST_LISTED;
-        let mut windows = self.windows(parent.seq)?;
+        let gone = if about.is_folder_gone { self.store.gone_since(parent.seq)? } else { None };
+        let mut windows = self.windows(parent.seq, gone.as_ref().map(|(seq, _)| *seq))?;
+        let went = gone
+            .map(|(_, gap)| Went { moment: Moment::of(gap.cause, &gap.place), at: gap.at.0.saturating_mul(1_000_000) });
         if let Some(ending) = &about.ending {
             windows.retain(|window| window.step != ending.step);
             windows.push(ending.clone());
@@ -532,10 +538,13 @@ impl Workspace {
                 deleted: change.after.is_none(),
                 was_yours: last.get(&change.path).is_some_and(Owner::may_be_you),
             };
-            let owner = ownership::owner(found, &windows, &about.moment);
+            let owner = match &went {
+                Some(went) => went.owner(&change.path, &windows),
+                None => ownership::owner(found, &windows, &about.moment),
+            };
             let owner = if has_missed { ownership::beside_a_missed_tool(owner) } else { owner };
             // Of too many to list one owner is told, and that only where nothing more is to be said of any of them.
-            let settles = if is_listed { ownership::settles(&owner, found, &windows) } else { None };
+            let settles = if is_listed && went.is_none() { ownership::settles(&owner, found, &windows) } else { None };
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
             match owned.iter_mut().find(|group| group.owner == owner && group.settles == settles) {
                 Some(group) if is_listed => group.paths.push(path),
@@ -550,10 +559,11 @@ impl Workspace {
         Ok(owned)
     }
 
-    /// The windows of tools that were open at any time since a checkpoint.
-    fn windows(&self, since: u64) -> Result<Vec<Window>, StoreError> {
+    /// The windows of tools that were open at any time since a checkpoint, as far as they had opened by a record.
+    fn windows(&self, since: u64, until: Option<u64>) -> Result<Vec<Window>, StoreError> {
         let ended = self.store.steps_ended_since(since)?;
         let all = ended.into_iter().chain(self.store.open_steps()?);
+        let all = all.filter(|row| until.is_none_or(|until| row.seq < until));
         let mut along: HashMap<SessionId, bool> = HashMap::new();
         let mut windows = Vec::new();
         for row in all {

@@ -16,9 +16,8 @@ use crate::capture::About;
 use crate::draft::Seen;
 use crate::lineage::Lineage;
 use crate::outside::OutsideChanges;
-use crate::sink::{HashingSink, Trees};
 use crate::target::TargetError;
-use crate::view::{ChangedFile, CommandView};
+use crate::view::{ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::{Standing, Workspace};
 
 /// Which changes to take back. Everything that is given must hold.
@@ -127,6 +126,16 @@ pub enum ChosenError {
         /// Whether it changed files outside the workspace, which nobody asked for.
         outside: bool,
     },
+    /// Nothing that was asked for is known, and not all of it would be.
+    #[error("{}", not_known(about, why))]
+    Unknown {
+        /// The turn, in a few words.
+        about: String,
+        /// Its number.
+        turn: u32,
+        /// Why it is not known.
+        why: Unknown,
+    },
     /// The last turn changed files in other workspaces of the session alone.
     #[error("turn {turn} is the last that changed files, and it changed them in {}, not here", shown(places))]
     Elsewhere {
@@ -137,6 +146,20 @@ pub enum ChosenError {
         /// The last one that changed files here, if any did.
         here: Option<u32>,
     },
+}
+
+fn not_known(about: &str, why: &Unknown) -> String {
+    match why {
+        Unknown::OtherFolder => {
+            format!("{about} began in another folder that stood here, so what it changed is not known here")
+        }
+        Unknown::BeforeFirstCapture => {
+            format!("it is not known what {about} changed before this folder was captured for the first time")
+        }
+        Unknown::Gap { reason } => {
+            format!("it is not known what {about} changed, since not all of it was captured: {reason}")
+        }
+    }
 }
 
 fn shown(places: &[PathBuf]) -> String {
@@ -260,8 +283,10 @@ impl Workspace {
                     Some(turn) => What::Places(vec![(turn, None)]),
                     None => {
                         let about = "the session".to_owned();
-                        let outside = outside.is_some();
-                        return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside }.into());
+                        if outside.is_some() {
+                            return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside: true }.into());
+                        }
+                        return Err(self.nothing(about, !rows.is_empty(), Some(session), &What::All)?.into());
                     }
                 }
             }
@@ -321,12 +346,37 @@ impl Workspace {
         let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
         let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
         if is_nothing && outside.is_empty() && left_out.is_empty() {
-            return Err(ChosenError::Nothing { about, undone: any, outside: false }.into());
+            let session = session.as_ref().filter(|_| whose == Whose::Agent);
+            return Err(self.nothing(about, any, session, &what)?.into());
         }
         let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
         let commands = commands(&steps);
         Ok(Chosen { changes: chosen, unsure, stuck: held, commands, about, outside, elsewhere, left_out })
+    }
+
+    /// Why there is nothing to take back: there is nothing, or nobody knows.
+    fn nothing(
+        &self,
+        about: String,
+        undone: bool,
+        session: Option<&Lineage>,
+        what: &What,
+    ) -> Result<ChosenError, TargetError> {
+        let is_meant = |number: u32| match what {
+            What::Places(places) => places.iter().any(|(turn, _)| *turn == number),
+            What::All | What::Last(_) => true,
+            What::Numbers(_) => false,
+        };
+        let unknown = match session {
+            Some(session) if !undone => self.unknown_turns(session, true)?.into_iter().rfind(|one| is_meant(one.turn)),
+            _ => None,
+        };
+        let (Some(UnknownTurn { turn, why }), Some(session)) = (unknown, session) else {
+            return Ok(ChosenError::Nothing { about, undone, outside: false });
+        };
+        let about = self.about(&What::Places(vec![(turn, None)]), &Choice::default(), Some(session))?;
+        Ok(ChosenError::Unknown { about, turn, why })
     }
 
     /// Every change that could be meant, in order, with its number in the list of changes.
@@ -376,13 +426,10 @@ impl Workspace {
 
     /// The same of what is there now. Where that cannot be looked at, there is nothing to tell of it.
     pub(crate) fn uncaptured_now(&self) -> Result<Vec<ChosenChange>, StoreError> {
-        let Ok(Standing::Same(root)) = self.standing() else { return Ok(Vec::new()) };
-        let sink = HashingSink::default();
-        let Ok(scan) = self.look_at(&root, &[], &sink) else { return Ok(Vec::new()) };
-        let fresh = sink.finish().0;
-        let trees = Trees { fresh: &fresh, store: &self.store };
-        let seen = Seen { now: scan.root, trees, index: scan.index.as_ref(), root: Some(&root) };
-        match self.uncaptured(&seen) {
+        let Ok(Standing::Same(_) | Standing::Missing) = self.standing() else { return Ok(Vec::new()) };
+        let mode = self.store.head(self.record.line)?.map_or(0, |head| head.checkpoint.root.mode);
+        let Ok(looked) = self.look(mode, &[]) else { return Ok(Vec::new()) };
+        match self.uncaptured(&looked.seen(&self.store)) {
             Err(crate::OperationError::Store(error)) => Err(error),
             found => Ok(found.unwrap_or_default()),
         }
@@ -392,7 +439,8 @@ impl Workspace {
     pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, crate::OperationError> {
         let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
         let changes = diff::root_changes(&seen.trees, Some(&head.checkpoint.root), Some(&seen.now))?;
-        let mut owned = self.owners(&changes, seen.index, &head, &About::of(Cause::BeforeOperation))?;
+        let about = About { is_folder_gone: seen.root.is_none(), ..About::of(Cause::BeforeOperation) };
+        let mut owned = self.owners(&changes, seen.index, &head, &about)?;
         if owned.is_empty() {
             // Too many to be told apart, and not all one's.
             owned.push(Owned::of(Owner::Unsure { candidates: Vec::new() }, Vec::new()));

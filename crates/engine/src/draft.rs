@@ -318,13 +318,8 @@ impl Workspace {
     pub(crate) fn plan(&self, ask: Ask) -> Result<Plan, OperationError> {
         let mut forced = Vec::new();
         loop {
-            let looked = self.look(&ask, &forced)?;
-            let seen = Seen {
-                now: looked.now,
-                trees: Trees { fresh: &looked.fresh, store: &self.store },
-                index: looked.index.as_ref(),
-                root: looked.root.as_ref(),
-            };
+            let looked = self.look(ask.root_mode(), &forced)?;
+            let seen = looked.seen(&self.store);
             let request = self.request(&ask, &seen)?;
             let mut draft = self.draft(&request, &seen)?;
             if more_unknown(&draft.plan, &mut forced) {
@@ -581,14 +576,14 @@ impl Workspace {
     }
 
     /// Scans for a plan.
-    fn look(&self, ask: &Ask, forced: &[WorkspacePath]) -> Result<Looked, OperationError> {
+    pub(crate) fn look(&self, root_mode: u16, forced: &[WorkspacePath]) -> Result<Looked, OperationError> {
         let sink = HashingSink::default();
         let root = match self.standing().map_err(|e| self.folder_error(e))? {
             Standing::Same(root) | Standing::Other(root) => root,
             Standing::Missing => {
                 let (tree, encoded) = empty_tree();
                 piton_host::Sink::tree(&sink, tree, encoded).unwrap_or_else(|never: Infallible| match never {});
-                let now = RootState { tree, mode: ask.root_mode() };
+                let now = RootState { tree, mode: root_mode };
                 return Ok(Looked { now, fresh: sink.finish().0, index: None, root: None });
             }
         };
@@ -627,11 +622,18 @@ fn damaged_in<S: TreeSource<Error = StoreError>>(trees: &S, root: &ObjectId) -> 
 }
 
 /// What a scan for a plan found.
-struct Looked {
+pub(crate) struct Looked {
     now: RootState,
     fresh: FreshTrees,
     index: Option<Index>,
     root: Option<Root>,
+}
+
+impl Looked {
+    pub(crate) fn seen<'a>(&'a self, store: &'a Store) -> Seen<'a> {
+        let trees = Trees { fresh: &self.fresh, store };
+        Seen { now: self.now, trees, index: self.index.as_ref(), root: self.root.as_ref() }
+    }
 }
 
 /// Contents of the store, and of files that are in the workspace and not in it yet.

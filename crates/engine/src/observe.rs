@@ -51,10 +51,25 @@ pub struct ObserveOptions<'a> {
     pub place: Option<&'a EventPlace>,
     /// The settings of another workspace that the event is taken to as well; without it those of the first hold in all.
     pub settings_of: Option<&'a SettingsOf<'a>>,
+    /// Told before each workspace which ones the event is still to be taken to, that one first: for whoever ends the process
+    /// because its time is over.
+    pub visiting: Option<&'a Visiting<'a>>,
     /// The session works elsewhere, and this workspace is only captured along.
     pub along: bool,
     /// The other workspaces that the event is taken to: what a tool names in there is captured there.
     pub also: &'a [PathBuf],
+}
+
+/// Hears of the workspaces that an event is still to be taken to.
+pub type Visiting<'a> = dyn Fn(Vec<Visit>) + 'a;
+
+/// A workspace that an event is to be taken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Its folder.
+    pub path: PathBuf,
+    /// It is only captured along.
+    pub along: bool,
 }
 
 /// Finds the settings of a workspace by its folder.
@@ -84,6 +99,7 @@ impl Default for ObserveOptions<'_> {
             elsewhere: None,
             place: None,
             settings_of: None,
+            visiting: None,
             along: false,
             also: &[],
         }
@@ -177,6 +193,8 @@ impl Workspace {
     ) -> Result<Observed, CaptureError> {
         let patience = options.deadline.map_or(PATIENCE, |d| d.saturating_duration_since(Instant::now()));
         let patience = if options.along { patience.min(PATIENCE_ALONG) } else { patience };
+        // One that somebody is busy with must not cost the others their capture.
+        let patience = if options.also.is_empty() { patience } else { patience / 2 };
         let lock = self.store.lock(patience)?;
         self.read_record()?;
         self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
@@ -204,6 +222,7 @@ impl Workspace {
                     reason: reason.clone(),
                     at: self.environment.clock.now(),
                     lost: context.has_missed,
+                    gone: matches!(error, CaptureError::Missing(_)),
                 };
                 let noted = self.store.write(&lock).and_then(|writer| {
                     let mut writer = writer.allowing(Purpose::Note);
@@ -288,7 +307,7 @@ impl Workspace {
             place: Some(context.place()),
             description: description(&report.event),
             git,
-            moment: context.moment(&report.event),
+            moment: Moment::of(cause, &context.place()),
             ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq)),
             has_missed: context.has_missed,
             ..About::of(cause)
@@ -788,14 +807,6 @@ impl Context {
         let opened = if self.is_new_step { UNKNOWN } else { row.step.opened };
         let window = window_of(row, since, self.along);
         Some(Window { opened, closed: Some(self.asked), background: false, ..window })
-    }
-
-    fn moment(&self, event: &Event) -> Moment {
-        match (event, &self.step) {
-            (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row)) => Moment::After(row.step.at.clone()),
-            (Event::Prompt { .. } | Event::SessionStarted { .. }, _) => Moment::Between,
-            _ => Moment::Within(self.session.clone(), self.turn),
-        }
     }
 }
 

@@ -207,6 +207,8 @@ struct Noted<'a> {
     is_shown: bool,
     bits: &'a [FolderMode],
     change: Option<&'a piton_model::Workspace>,
+    /// The root was gone and is made anew.
+    is_root_made: bool,
 }
 
 /// What the check of one step found.
@@ -274,6 +276,8 @@ impl Workspace {
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         // Goes after the bits are put back, and before the lock does.
         let mut note = self.store.reopened_note(&lock);
+        // One that was just made holds nothing, as none did.
+        let found = made.is_none().then_some(&root);
         let mut reopened = Reopened::new(&root);
         if let Some((_, draft, _)) = &shown {
             self.reopen(&mut note, &mut reopened, &root, &draft.plan)?;
@@ -281,7 +285,7 @@ impl Workspace {
         let (request, draft, taken) = loop {
             let mut planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<_>, reopened: &mut Reopened<'_>| {
                 let trees = Trees { fresh, store: &self.store };
-                let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: Some(&root) };
+                let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: found };
                 let planned = self.planned(ask, shown, &seen, reopened)?;
                 let plan = &planned.1.plan;
                 let is_last = !more_unknown(plan, forced) && !self.reopen(&mut note, reopened, &root, plan)?;
@@ -363,7 +367,9 @@ impl Workspace {
             Ask::Redo(asked) => closes_again(&root, &asked.operation),
             _ => Vec::new(),
         };
-        let is_idle = draft.is_empty() && reopened.is_empty() && closes.is_empty() && change.is_none();
+        // Where only some changes are taken back, a folder that is gone comes back with them and not by itself.
+        let makes_folder = change.is_some() && request.aim.target().is_some();
+        let is_idle = draft.is_empty() && reopened.is_empty() && closes.is_empty() && !makes_folder;
         if is_idle && request.git_move().is_none() && request.conversation.is_none() {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
@@ -371,7 +377,8 @@ impl Workspace {
             }
         }
         let bits: Vec<FolderMode> = reopened.ways().iter().chain(&closes).cloned().collect();
-        let noted = Noted { is_shown: shown.is_some(), bits: &bits, change: change.as_ref() };
+        let noted =
+            Noted { is_shown: shown.is_some(), bits: &bits, change: change.as_ref(), is_root_made: made.is_some() };
         let begun = self.begin(&root, &request, &draft, taken, &noted);
         let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
         if let Some(change) = change {
@@ -560,8 +567,13 @@ impl Workspace {
         let parent = self.store.head(self.record.line)?;
         // The reserve is for what would be lost otherwise; the repository stays as it is.
         let git = if is_lean { None } else { self.git_state(&mut writer, &scan)? };
-        let about =
-            About { operation: Some(id.clone()), place: self.place_now()?, git, ..About::of(Cause::BeforeOperation) };
+        let about = About {
+            operation: Some(id.clone()),
+            place: self.place_now()?,
+            git,
+            is_folder_gone: noted.is_root_made,
+            ..About::of(Cause::BeforeOperation)
+        };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let unplanned = if noted.is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
         let follows = match &request.returns {

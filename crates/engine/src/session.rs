@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use piton_host::written_by_name;
 use piton_model::event::{Event, Report, ToolCall};
-use piton_model::{SessionId, Turn, WorkspaceId};
+use piton_model::{SessionId, Timestamp, Turn, WorkspaceId};
 use piton_store::{NotedWorkspace, StoreError};
 
 use crate::capture::CaptureError;
-use crate::observe::{Elsewhere, ObserveOptions};
+use crate::observe::{Elsewhere, ObserveOptions, Visit};
+use crate::place::EventPlace;
 use crate::view::Observed;
 use crate::workspace::{Engine, OpenError, Workspace};
 
@@ -51,90 +52,134 @@ impl Engine {
     /// Returns what came of it in the first; what goes wrong in another is in its place of the list.
     ///
     /// # Errors
-    /// What goes wrong in the workspace where the agent works.
+    /// What goes wrong in the workspace where the agent works. The others have got the event all the same:
+    /// [`Engine::observe_everywhere`] tells what came of it there.
     pub fn observe(
         &self,
         report: &Report,
         options: &ObserveOptions<'_>,
     ) -> Result<(Observed, Vec<ObservedElsewhere>), ObserveError> {
-        let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
+        let (first, others) = self.observe_everywhere(report, options);
+        Ok((first?, others))
+    }
+
+    /// The same, for whoever tells of every workspace: what came of the event where the agent works, and in the others. What
+    /// goes wrong in one keeps it from no other.
+    pub fn observe_everywhere(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+    ) -> (Result<Observed, ObserveError>, Vec<ObservedElsewhere>) {
         let session = SessionId::of(&report.agent, &report.session);
         let noted = self.home.all_workspaces_of(&session);
-        let worked_in: Vec<PathBuf> = noted.iter().filter(|one| !one.along).map(|one| one.path.clone()).collect();
-        let place = match options.place {
-            Some(place) => place.clone(),
-            None => self.event_place(cwd, &worked_in)?,
+        let place = match self.place_of(report, options, &noted) {
+            Ok(place) => place,
+            Err(error) => return (Err(error), Vec::new()),
         };
-        let noted_transcript = self.note_transcript(report, cwd).map_err(ObserveError::from);
-        let first = noted_transcript.and_then(|()| Ok(self.open_or_init(&place.root)?));
-        let first = first.inspect_err(|error| self.set_aside_unopened(&place.root, report, error, false))?;
-        let named = self.workspaces_named(report, first.path());
-        // Which of them the session works in, the rest being captured along.
-        let mut others: Vec<OtherWorkspace> = Vec::new();
+        let opened = self.open_first(report, &place);
+        let path = opened.as_ref().map_or(&place.root, |workspace| &workspace.path).clone();
+        let mut seen_ids: HashSet<WorkspaceId> = opened.iter().map(|first| first.record.id.clone()).collect();
         // The one that the agent works in may have been noted where it was before it moved.
-        let noted_others = noted.iter().filter(|one| one.id != first.record.id);
-        let noted_others = noted_others.map(|one| (one.path.clone(), Some(one.id.clone()), one.along));
-        let all = noted_others.chain(named.into_iter().map(|path| (path, None, false)));
-        for (path, id, along) in all.filter(|(path, ..)| path != first.path()) {
-            match others.iter_mut().find(|other| other.path == path) {
-                Some(other) => other.along &= along,
-                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, id, along }),
-            }
-        }
+        let noted_others: Vec<&NotedWorkspace> = noted.iter().filter(|one| !seen_ids.contains(&one.id)).collect();
+        let others = self.other_workspaces_of_event(report, &noted_others, &path);
         let there: Vec<PathBuf> =
             others.iter().filter(|other| !other.is_gone).map(|other| other.path.clone()).collect();
-        let mut elsewhere = self.elsewhere(&there, report, &session);
-        let last_here = match first.store.last_turn(&session) {
-            Err(error) if error.is_damaged_database() => {
-                first.store.rebuild()?;
-                first.store.last_turn(&session)
-            }
-            last => last,
-        };
-        let last_here = last_here?.map_or(0, |row| row.turn.number);
-        if let Some(elsewhere) = &mut elsewhere {
-            // Where this store is as far, it knows better itself.
-            elsewhere.turn = elsewhere.turn.take().filter(|turn| turn.number > last_here);
-        }
-        let in_first = ObserveOptions { elsewhere, also: &there, ..options.again() };
-        let (first, observed) = self.observe_in(first, report, &in_first)?;
-        let note = |workspace: &Workspace, along: bool| {
-            let is_noted = |one: &NotedWorkspace| one.id == workspace.record.id && (along || !one.along);
+        let note = |workspace: &WorkspaceId, along: bool| {
+            let is_noted = |one: &NotedWorkspace| one.id == *workspace && (along || !one.along);
             match noted.iter().any(is_noted) {
                 true => Ok(()),
-                false => self.home.note_session(&session, &workspace.record.id, along),
+                false => self.home.note_session(&session, workspace, along),
             }
         };
-        note(&first, false)?;
-        let turn = first.store.turn(&session, observed.turn)?.map(|row| row.turn);
+        let tell = |now: &Path, along: bool, rest: &mut dyn Iterator<Item = &OtherWorkspace>| {
+            let Some(visiting) = options.visiting else { return };
+            let rest = rest.filter(|other| !other.is_gone);
+            let rest = rest.map(|other| Visit { path: other.path.clone(), along: other.along });
+            visiting([Visit { path: now.to_owned(), along }].into_iter().chain(rest).collect());
+        };
+        // What the first workspace that takes the event makes of it holds in all that come after.
+        let mut known: Option<Elsewhere> = None;
+        tell(&path, false, &mut others.iter());
+        let first = opened.and_then(|first| {
+            let elsewhere = self.elsewhere(&first, &there, report, None);
+            let in_first = ObserveOptions { elsewhere, also: &there, ..options.again() };
+            let id = first.record.id.clone();
+            let observed = self.observe_in(first, report, &in_first);
+            // The session works there, also where the event had to be set aside.
+            let noted = note(&id, false);
+            let (first, observed) = observed?;
+            noted?;
+            known = first.as_known_elsewhere(&observed);
+            Ok(observed)
+        });
         let mut rest = Vec::new();
-        let mut seen: HashSet<PathBuf> = [first.path().to_owned()].into();
+        let mut seen: HashSet<PathBuf> = [path].into();
         let also: Vec<PathBuf> = seen.iter().cloned().chain(there).collect();
-        let mut seen_ids: HashSet<WorkspaceId> = [first.record.id.clone()].into();
         let found = |path: &PathBuf| OtherWorkspace { path: path.clone(), id: None, along: true, is_gone: false };
+        let worktrees = first.iter().flat_map(|observed| &observed.worktrees);
         let (mut gone, mut others): (VecDeque<_>, VecDeque<_>) = others.into_iter().partition(|other| other.is_gone);
-        others.extend(observed.worktrees.iter().map(found));
+        others.extend(worktrees.map(found));
         // Those that are gone come last: one of the worktrees that are found may be it, at another path.
         while let Some(other) = others.pop_front().or_else(|| gone.pop_front()) {
             let is_seen = other.id.as_ref().is_some_and(|id| seen_ids.contains(id));
             if !seen.insert(other.path.clone()) || is_seen {
                 continue;
             }
-            let elsewhere =
-                Elsewhere { turn: turn.clone(), step: observed.step, last_turn: observed.turn, last_step: 0 };
-            let there =
-                ObserveOptions { elsewhere: Some(elsewhere), along: other.along, also: &also, ..options.again() };
+            tell(&other.path, other.along, &mut others.iter().filter(|other| !seen.contains(&other.path)));
+            let there = ObserveOptions { elsewhere: known.clone(), along: other.along, also: &also, ..options.again() };
             let Some(result) = self.observe_other(&other, report, &session, there).transpose() else { continue };
             let result = result.and_then(|(workspace, observed)| {
                 seen_ids.insert(workspace.record.id.clone());
-                note(&workspace, observed.along)?;
+                note(&workspace.record.id, observed.along)?;
+                known = known.take().or_else(|| workspace.as_known_elsewhere(&observed));
                 Ok(observed)
             });
             // A worktree may hold another one.
             others.extend(result.iter().flat_map(|observed| observed.worktrees.iter().map(found)));
             rest.push((other.path, result));
         }
-        Ok((observed, rest))
+        (first, rest)
+    }
+
+    fn place_of(
+        &self,
+        report: &Report,
+        options: &ObserveOptions<'_>,
+        noted: &[NotedWorkspace],
+    ) -> Result<EventPlace, ObserveError> {
+        let cwd = report.cwd.as_deref().ok_or(ObserveError::NoFolder)?;
+        if let Some(place) = options.place {
+            return Ok(place.clone());
+        }
+        let worked_in: Vec<PathBuf> = noted.iter().filter(|one| !one.along).map(|one| one.path.clone()).collect();
+        Ok(self.event_place(cwd, &worked_in)?)
+    }
+
+    /// Opens the workspace that the agent works in. Where that fails, the event is set aside there.
+    fn open_first(&self, report: &Report, place: &EventPlace) -> Result<Workspace, ObserveError> {
+        let noted = report.cwd.as_deref().map_or(Ok(()), |cwd| self.note_transcript(report, cwd));
+        let opened = noted.map_err(ObserveError::from).and_then(|()| Ok(self.open_or_init(&place.root)?));
+        opened.inspect_err(|error| self.set_aside_unopened(&place.root, report, error, false))
+    }
+
+    /// The other workspaces that an event is taken to: those of the session, and of the files that the tool names.
+    fn other_workspaces_of_event(
+        &self,
+        report: &Report,
+        noted: &[&NotedWorkspace],
+        first: &Path,
+    ) -> Vec<OtherWorkspace> {
+        let named = self.workspaces_named(report, first).into_iter().map(|path| (path, None, false));
+        let mut others: Vec<OtherWorkspace> = Vec::new();
+        let all = noted.iter().map(|one| (one.path.clone(), Some(one.id.clone()), one.along)).chain(named);
+        for (path, id, along) in all.filter(|(path, ..)| path != first) {
+            match others.iter_mut().find(|other| other.path == path) {
+                // Where the session works in it, it is not only captured along.
+                Some(other) => other.along &= along,
+                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, id, along }),
+            }
+        }
+        others
     }
 
     /// Observes in another workspace than the one that the agent works in, by that one's own settings. None where the event
@@ -160,7 +205,12 @@ impl Engine {
             let opened =
                 opened.inspect_err(|error| self.set_aside_unopened(&other.path, report, error, other.along))?;
             // Its folder went elsewhere, and what stands in its place is nothing that the session knows of.
-            return if is_another(&opened) { Ok(None) } else { engine.observe_in(opened, report, &options).map(Some) };
+            if is_another(&opened) {
+                return Ok(None);
+            }
+            let ask = || self.elsewhere(&opened, options.also, report, None);
+            options.elsewhere = options.elsewhere.take().or_else(ask);
+            return engine.observe_in(opened, report, &options).map(Some);
         }
         // It went while a tool of the session was at work, which is a gap and the tool's doing; after that, nothing more
         // happens there than that what is open ends.
@@ -195,7 +245,7 @@ impl Engine {
                 result => {
                     // Of all others the workspace has set aside what it could not record.
                     if let Err(error @ CaptureError::Store(StoreError::Replaced)) = &result {
-                        let _ = self.set_gap_aside(workspace.path(), report, &error.to_string());
+                        let _ = self.set_event_aside(workspace.path(), report, &error.to_string(), options.along);
                     }
                     return Ok((workspace, result?));
                 }
@@ -208,19 +258,53 @@ impl Engine {
         let _ = self.set_event_aside(folder, report, &error.to_string(), along);
     }
 
-    /// What the other workspaces of a session know of an event's turn.
-    pub(crate) fn elsewhere(&self, others: &[PathBuf], report: &Report, session: &SessionId) -> Option<Elsewhere> {
-        let others: Vec<Workspace> = others.iter().filter_map(|path| self.open(path).ok()).collect();
+    /// What the other workspaces of a session know of an event's turn, for one of them; none where there are no others. Of an
+    /// event that was set aside, `came` says when: turns that began since are later ones.
+    pub(crate) fn elsewhere(
+        &self,
+        here: &Workspace,
+        others: &[PathBuf],
+        report: &Report,
+        came: Option<Timestamp>,
+    ) -> Option<Elsewhere> {
+        let session = &SessionId::of(&report.agent, &report.session);
+        let others = others.iter().filter(|path| **path != here.path);
+        let others: Vec<Workspace> = others.filter_map(|path| self.open(path).ok()).collect();
         if others.is_empty() {
             return None;
         }
-        let turns = others.iter().filter_map(|workspace| workspace.turn_for(report, session));
-        let turn = turns.max_by_key(|turn| turn.number);
-        let last = |workspace: &Workspace| Some(workspace.store.last_turn(session).ok()??.turn.number);
-        let last_turn = others.iter().filter_map(last).max().unwrap_or(0);
+        let is_before = |turn: &Turn| came.is_none_or(|came| turn.at <= came);
+        let called = others.iter().filter_map(|workspace| workspace.turn_called(report, session));
+        let called = called.max_by_key(|turn| turn.number);
+        // A turn whose prompt was set aside has its number, though no store has it yet.
+        let mut aside: Vec<Turn> = match called {
+            Some(_) => Vec::new(),
+            None => others.iter().flat_map(|workspace| workspace.turns_aside(session)).filter(is_before).collect(),
+        };
+        let own: Vec<Turn> = aside.extract_if(.., |turn| is_turn_of(turn, report)).collect();
+        let last = |workspace: &Workspace| workspace.last_turn_until(session, is_before);
+        let last = others.iter().filter_map(last).chain(aside).max_by_key(|turn| turn.number);
+        let last_turn = last.as_ref().map_or(0, |turn| turn.number);
+        let turn = match report.event {
+            _ if called.is_some() => called,
+            // The transcript knows better what number it has.
+            _ if report.transcript.is_none() && !own.is_empty() => own.into_iter().max_by_key(|turn| turn.number),
+            // A prompt that none of them knows begins a turn of its own.
+            Event::Prompt { .. } => None,
+            _ => last,
+        };
         let number = turn.as_ref().map_or(last_turn, |turn| turn.number);
         let steps = |workspace: &Workspace| workspace.store.last_step_number(session, number).ok();
         let last_step = others.iter().filter_map(steps).max().unwrap_or(0);
+        // Where this store is as far, it knows better itself; one that is damaged is made anew to say so.
+        let last_here = match here.store.last_turn(session) {
+            Err(error) if error.is_damaged_database() => {
+                here.store.rebuild().and_then(|()| here.store.last_turn(session))
+            }
+            last => last,
+        };
+        let last_here = last_here.ok().flatten().map_or(0, |row| row.turn.number);
+        let turn = turn.filter(|turn| turn.number > last_here);
         Some(Elsewhere { turn, step: None, last_turn, last_step })
     }
 
@@ -258,6 +342,16 @@ impl Engine {
     }
 }
 
+/// Whether a turn whose prompt was set aside is that of a report. An agent that does not name its turns says the same prompt
+/// again only when it is a new one; but the report that was just set aside elsewhere is this very one.
+fn is_turn_of(turn: &Turn, report: &Report) -> bool {
+    match (&report.prompt_id, &report.event) {
+        (Some(id), _) => turn.prompt_id.as_ref() == Some(id),
+        (None, Event::Prompt { text }) => turn.prompt_id.is_none() && turn.prompt.as_ref() == Some(text),
+        (None, _) => false,
+    }
+}
+
 impl From<StoreError> for ObserveError {
     fn from(error: StoreError) -> Self {
         Self::Capture(error.into())
@@ -274,6 +368,7 @@ impl ObserveOptions<'_> {
             elsewhere: None,
             place: None,
             settings_of: self.settings_of,
+            visiting: None,
             along: false,
             also: &[],
         }
@@ -359,14 +454,45 @@ impl Workspace {
         Ok(session)
     }
 
-    /// The turn that a report belongs to, where this store knows it.
-    fn turn_for(&self, report: &Report, session: &SessionId) -> Option<Turn> {
-        let called = report.prompt_id.as_ref().and_then(|id| self.store.turn_called(session, id).ok()?);
-        // A prompt that none of them knows begins a turn of its own.
-        if called.is_none() && matches!(report.event, Event::Prompt { .. }) {
-            return None;
+    /// What this workspace made of an event, for the others that it is taken to.
+    fn as_known_elsewhere(&self, observed: &Observed) -> Option<Elsewhere> {
+        let turn = self.store.turn(&observed.session, observed.turn).ok()?.map(|row| row.turn);
+        Some(Elsewhere { turn, step: observed.step, last_turn: observed.turn, last_step: 0 })
+    }
+
+    /// The turn that a report names, where this store knows it.
+    fn turn_called(&self, report: &Report, session: &SessionId) -> Option<Turn> {
+        let id = report.prompt_id.as_ref()?;
+        Some(self.store.turn_called(session, id).ok()??.turn)
+    }
+
+    /// The last turn that is not too late.
+    fn last_turn_until(&self, session: &SessionId, is_before: impl Fn(&Turn) -> bool) -> Option<Turn> {
+        let mut turn = self.store.last_turn(session).ok()??.turn;
+        while !is_before(&turn) {
+            turn = self.store.turn_before(session, turn.number).ok()??.turn;
         }
-        called.or_else(|| self.store.last_turn(session).ok()?).map(|row| row.turn)
+        Some(turn)
+    }
+
+    /// The turns whose prompts are set aside here, with the numbers that they get when somebody records them.
+    fn turns_aside(&self, session: &SessionId) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = Vec::new();
+        for event in self.store.peek_events_aside() {
+            let Some(Report { event: Event::Prompt { text }, prompt_id, .. }) = event.report else { continue };
+            let is_recorded = |id: &String| matches!(self.store.turn_called(session, id), Ok(Some(_)));
+            let is_known = prompt_id
+                .as_ref()
+                .is_some_and(|id| is_recorded(id) || turns.iter().any(|turn| turn.prompt_id.as_ref() == Some(id)));
+            if event.gap.place.session != *session || is_known {
+                continue;
+            }
+            let last = self.last_turn_until(session, |_| true).map_or(0, |turn| turn.number);
+            let number = last + u32::try_from(turns.len()).unwrap_or(u32::MAX) + 1;
+            let (session, at) = (session.clone(), event.gap.at);
+            turns.push(Turn { session, number, prompt: Some(text), prompt_id, at, mark: None });
+        }
+        turns
     }
 
     /// This workspace's id.

@@ -160,11 +160,7 @@ impl Workspace {
         let session = lineage.session_of(turn).clone();
         let at = |step| Place { session: session.clone(), turn, step };
         let found = match place {
-            TurnPlace::Before => match self.store.checkpoint_at(&at(None), Cause::Prompt)? {
-                // Piton came in the middle of the turn, or there was a gap: the next moment at which nothing was done.
-                None => self.store.checkpoint_at(&at(Some(1)), Cause::BeforeTool)?,
-                found => found,
-            },
+            TurnPlace::Before => self.before_turn(&session, turn)?,
             TurnPlace::Step(step) => {
                 if self.store.step(&StepRef { session: session.clone(), turn, step })?.is_none() {
                     let last = self.store.steps(&session, Some(turn))?.len() as u32;
@@ -180,6 +176,16 @@ impl Workspace {
             let reason = gap.map_or_else(|| "nothing was captured there".to_owned(), |(_, gap)| gap.reason);
             TargetError::Gap { target: text.to_owned(), reason }
         })
+    }
+
+    /// The checkpoint of the moment before a turn was acted on.
+    pub(crate) fn before_turn(&self, session: &SessionId, turn: u32) -> Result<Option<CheckpointRow>, StoreError> {
+        let at = |step| Place { session: session.clone(), turn, step };
+        match self.store.checkpoint_at(&at(None), Cause::Prompt)? {
+            // Piton came in the middle of the turn, or there was a gap: the next moment at which nothing was done.
+            None => self.store.checkpoint_at(&at(Some(1)), Cause::BeforeTool),
+            found => Ok(found),
+        }
     }
 
     /// The session that is meant: by the beginning of its id, the agent's id or its name; without one, the one that

@@ -14,7 +14,7 @@ use crate::redo::operation_views;
 use crate::target::TargetError;
 use crate::view::{
     ChangedFile, GapView, LogEntry, NumberedChange, OperationView, SessionChanges, SessionView, Sessions, StepView,
-    Timeline, TurnView,
+    Timeline, TurnView, Unknown,
 };
 use crate::workspace::Workspace;
 
@@ -129,7 +129,7 @@ impl Workspace {
     /// What is in some entries: only what they need is read.
     fn entries(&self, found: Vec<Entry>) -> Result<Vec<LogEntry>, StoreError> {
         let mut turns = Turns::default();
-        let mut rows: HashMap<TurnKey, (TurnRow, Vec<StepRow>)> = HashMap::new();
+        let mut rows: HashMap<TurnKey, (TurnRow, Vec<StepRow>, Option<Unknown>)> = HashMap::new();
         let mut shown_with: HashMap<u64, TurnKey> = HashMap::new();
         let mut from = u64::MAX;
         for entry in &found {
@@ -138,6 +138,7 @@ impl Workspace {
             let steps = self.store.steps(session, Some(*number))?;
             // Nothing that a turn changed was found before anything that is recorded of it.
             from = steps.iter().map(|step| step.seq).chain([turn.seq, from]).min().unwrap_or(0);
+            let mut checkpoints = Vec::new();
             for (row, is_listed) in self.store.checkpoints_of_turn(session, *number)? {
                 from = from.min(row.seq);
                 let is_unlisted = !is_listed && is_unlisted(&row);
@@ -147,8 +148,10 @@ impl Workspace {
                 }
                 turns.add_checkpoint(&row);
                 shown_with.extend(here.map(|turn| (row.seq, turn)));
+                checkpoints.push(row);
             }
-            rows.insert((session.clone(), *number), (turn, steps));
+            let unknown = self.begins_amid(&turn, &steps, &checkpoints)?;
+            rows.insert((session.clone(), *number), (turn, steps, unknown));
         }
         let mut gaps: HashMap<TurnKey, Vec<GapView>> = HashMap::new();
         if !rows.is_empty() {
@@ -164,9 +167,11 @@ impl Workspace {
             match entry.what {
                 What::Turn(number) => {
                     let Some(key) = entry.session.map(|session| (session, number)) else { continue };
-                    let Some((turn, steps)) = rows.get(&key) else { continue };
+                    let Some((turn, steps, unknown)) = rows.get(&key) else { continue };
                     let gaps = gaps.remove(&key).unwrap_or_default();
-                    entries.push(LogEntry::Turn(Box::new(turns.view(turn, steps, gaps))));
+                    let of_gap = || gaps.first().map(|gap| Unknown::Gap { reason: gap.reason.clone() });
+                    let unknown = unknown.clone().or_else(of_gap);
+                    entries.push(LogEntry::Turn(Box::new(TurnView { unknown, ..turns.view(turn, steps, gaps) })));
                 }
                 What::Checkpoint(row) => {
                     let files = self.store.changes_of(row.seq)?.iter().map(file).collect();
@@ -319,7 +324,8 @@ impl Workspace {
         let summary = together.counts();
         let session = self.session_views(|one| one == id)?.pop();
         let session = session.ok_or_else(|| TargetError::NoSession(id.to_string()))?;
-        Ok(SessionChanges { session, changes, summary, unlisted, yours_unlisted })
+        let unknown = self.unknown_turns(&lineage, false)?;
+        Ok(SessionChanges { session, changes, summary, unlisted, yours_unlisted, unknown })
     }
 
     /// The wanted sessions, the one that reported last first.
@@ -622,6 +628,7 @@ impl Turns {
             unsure: files(&self.unsure),
             unsure_unlisted: self.unsure_unlisted.get(&key).copied().unwrap_or_default(),
             gaps,
+            unknown: None,
             future: false,
             passed_by: None,
         }

@@ -37,7 +37,7 @@ pub use operations::{
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
     Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
-    SessionView, Sessions, StepView, Timeline, TurnView,
+    SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
 };
 pub use told::{LeftBehind, Told, ToldFile};
 

@@ -5,12 +5,14 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use piton_engine::model::Owner;
-use piton_engine::view::FolderState;
+use piton_engine::model::event::{Event, ToolCall};
+use piton_engine::view::{FolderState, Unknown};
 use piton_engine::{
-    CaptureError, CaptureOptions, Engine, Environment, InitOptions, OpenError, OperationError, RewindOptions,
-    StoreError, UndoOptions, Workspace,
+    CaptureError, CaptureOptions, Choice, ChosenError, Engine, Environment, InitOptions, ObserveOptions, OpenError,
+    OperationError, RewindOptions, StoreError, UndoOptions, Workspace,
 };
 use piton_host::Limit;
 use piton_testkit::{Agent, Mounted, SmallDisk, World, git, snapshot};
@@ -79,6 +81,87 @@ fn a_workspace_that_was_deleted_whole_is_never_captured_and_a_rewind_brings_it_b
     world.rewind(&id);
     world.assert_is(&before);
     world.assert_sound();
+}
+
+/// What a tool that takes the whole folder leaves is a gap. The changes were called `unsure` for that, and the undo made an empty
+/// folder.
+#[test]
+fn a_workspace_that_a_tool_deleted_whole_comes_back_with_the_undo_of_its_turn() {
+    for is_planned in [false, true] {
+        let world = World::new();
+        world.write("f", "1").write("dir/deep/g", "1").folder("empty").mode("", 0o750);
+        let agent = Agent::new(&world, "s1");
+        agent.runs("one", "true", |_| {});
+        // The user's own last edit goes with all the rest, and comes back with it.
+        world.write("f", "mine");
+        let before = world.snapshot();
+        agent.prompt("two");
+        agent.step("Bash", &[], |world| std::fs::remove_dir_all(world.ws()).unwrap());
+        // The agent looks for its files.
+        agent.step("Bash", &[], |_| {});
+        agent.end_turn();
+        assert!(!world.ws().exists());
+
+        let mut workspace = world.open();
+        let options = UndoOptions::default();
+        let plan = workspace.plan_undo(&options).unwrap();
+        assert!(plan.view().unsure.is_empty() && plan.view().created.len() == 3, "{:?}", plan.view());
+        let outcome = if is_planned { workspace.carry_out(plan) } else { workspace.undo_now(&options) }.unwrap();
+        assert!(outcome.verified && outcome.unsure.is_empty(), "{outcome:?}");
+        world.assert_is(&before);
+        // It is the tool's for good, so that a redo and another undo go the same way.
+        world.redo();
+        assert!(world.snapshot().bytes("f").is_none());
+        world.open().undo_now(&options).unwrap();
+        world.assert_is(&before);
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn where_somebody_else_may_have_deleted_the_workspace_an_undo_makes_no_folder() {
+    let world = World::new();
+    world.write("f", "1");
+    let (agent, other) = (Agent::new(&world, "s1"), Agent::new(&world, "s2"));
+    agent.prompt("one");
+    other.prompt("two");
+    agent.before("c1", "Bash", &[]);
+    other.before("c2", "Bash", &[]);
+    std::fs::remove_dir_all(world.ws()).unwrap();
+    agent.after("c1");
+    agent.end_turn();
+    other.after("c2");
+    other.end_turn();
+    let mut workspace = world.open();
+    let options = |unsure| UndoOptions { choice: Choice { unsure, ..Choice::default() }, ..UndoOptions::default() };
+    let outcome = workspace.undo_now(&options(false)).unwrap();
+    assert!(outcome.operation.is_none() && outcome.unsure.len() == 1, "{outcome:?}");
+    let plan = workspace.plan_undo(&options(false)).unwrap();
+    assert!(workspace.carry_out(plan).unwrap().operation.is_none());
+    assert!(!world.ws().exists());
+    assert!(workspace.undo_now(&options(true)).unwrap().verified);
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+    world.assert_sound();
+}
+
+#[test]
+fn a_workspace_that_its_user_deleted_after_the_turn_is_not_the_turns_doing() {
+    let world = World::new();
+    world.write("f", "1");
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    agent.before("c1", "Bash", &[]);
+    // The after event finds no time, not no folder.
+    let call = ToolCall { id: Some("c1".into()), ..ToolCall::default() };
+    world.write("g", "1");
+    let late = ObserveOptions { deadline: Some(Instant::now()), embedded: true, ..ObserveOptions::default() };
+    let report = agent.report(None, Event::AfterTool(call));
+    assert!(world.engine.observe(&report, &late).unwrap().0.gap.is_some());
+    std::fs::remove_dir_all(world.ws()).unwrap();
+    agent.end_turn();
+    agent.prompt("two");
+    let plan = world.open().plan_undo(&UndoOptions { interrupted: true, ..UndoOptions::default() }).unwrap();
+    assert!(plan.view().created.is_empty() && plan.view().unsure.len() == 1, "{:?}", plan.view());
 }
 
 #[test]
@@ -173,6 +256,34 @@ fn another_clone_at_the_same_path_begins_a_new_line_and_a_rewind_across_it_asks_
     world.rewind(first.id.as_str());
     world.assert_is(&clone);
     world.assert_sound();
+}
+
+#[test]
+fn what_a_turn_did_that_replaced_the_workspace_is_not_known_here_and_the_folder_of_before_comes_back() {
+    let world = World::new();
+    world.write("f", "old").write("work", "mine");
+    let before = world.snapshot();
+    let agent = Agent::new(&world, "s1");
+    agent.runs("one", "true", |_| {});
+    agent.runs("two", "rm -rf; git clone", |world| {
+        std::fs::rename(world.ws(), world.base().join("away")).unwrap();
+        std::fs::create_dir(world.ws()).unwrap();
+        world.write("f", "new");
+    });
+    let error = world.open().undo_now(&UndoOptions::default()).unwrap_err();
+    let is_said = |error: &OperationError| {
+        matches!(error, OperationError::Chosen(ChosenError::Unknown { turn: 2, why: Unknown::OtherFolder, .. }))
+    };
+    assert!(is_said(&error), "{error}");
+    let turns = agent.turns();
+    assert_eq!((&turns[0].unknown, &turns[1].unknown), (&None, &Some(Unknown::OtherFolder)));
+    let unknown = world.open().changes(&Default::default()).unwrap().unknown;
+    assert_eq!(unknown.iter().map(|one| one.turn).collect::<Vec<_>>(), [2]);
+    // A turn in the new folder is known like any other.
+    agent.runs("three", "true", |_| {});
+    assert_eq!(agent.turns()[2].unknown, None);
+    assert!(world.open().rewind_now("t2", &across()).unwrap().verified);
+    world.assert_is(&before);
 }
 
 #[test]

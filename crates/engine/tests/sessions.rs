@@ -3,14 +3,17 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use piton_engine::model::event::{Event, ToolCall};
 use piton_engine::model::{Candidate, Evidence, Owner};
-use piton_engine::view::ChangedFile;
+use piton_engine::view::{ChangedFile, LogEntry, Observed, Unknown, UnknownTurn};
 use piton_engine::{
-    CaptureError, CaptureOptions, ChangesOptions, MOST_MANUAL, Notice, ObserveOptions, RedoOptions, TargetError,
-    TimelineOptions, Tool, TurnFound,
+    CaptureError, CaptureOptions, ChangesOptions, Choice, ChosenError, MOST_MANUAL, Notice, ObserveError,
+    ObserveOptions, ObservedElsewhere, OperationError, RedoOptions, TargetError, TimelineOptions, Tool, TurnFound,
+    UndoOptions, Visit, What, Workspace,
 };
 use piton_testkit::{Agent, World};
 
@@ -888,4 +891,197 @@ fn who_edited_a_file_of_another_folder_says_nothing_of_this_one() {
     });
     assert_eq!(world.open().line(), 2);
     assert_eq!(owners(&other.turns()[0].steps[0].files), ["b window t1.1"]);
+}
+
+/// A second repository beside the workspace.
+fn second_repository(world: &World) -> PathBuf {
+    let second = world.base().join("second");
+    std::fs::create_dir_all(second.join(".git")).unwrap();
+    std::fs::write(second.join("b"), "1").unwrap();
+    second
+}
+
+/// An agent that names its turns and says where it works at each event.
+struct Named<'w>(Agent<'w>);
+
+impl Named<'_> {
+    fn tell(
+        &self,
+        cwd: &Path,
+        turn: &str,
+        event: Event,
+        options: &ObserveOptions<'_>,
+    ) -> (Result<Observed, ObserveError>, Vec<ObservedElsewhere>) {
+        self.0.folder.replace(cwd.to_owned());
+        self.0.world.engine.observe_everywhere(&self.0.report(Some(turn), event), options)
+    }
+
+    /// A whole turn of one shell command, of which no event comes through where the agent works while that is `busy`.
+    fn runs(&self, cwd: &Path, turn: &str, busy: bool, work: impl FnOnce()) {
+        let call =
+            ToolCall { id: Some(turn.into()), tool: "Bash".into(), summary: "Bash".into(), ..ToolCall::default() };
+        let mut work = Some(work);
+        for event in [
+            Event::Prompt { text: turn.into() },
+            Event::BeforeTool(call.clone()),
+            Event::AfterTool(call),
+            Event::TurnEnded { failed: false, message: None, background: false },
+        ] {
+            tick();
+            if matches!(event, Event::AfterTool(_)) {
+                work.take().unwrap()();
+            }
+            let deadline = Some(Instant::now() + Duration::from_secs(2));
+            let options = ObserveOptions { embedded: true, deadline, ..ObserveOptions::default() };
+            assert_eq!(self.tell(cwd, turn, event, &options).0.is_err(), busy);
+        }
+    }
+
+    /// Its turns in a workspace, oldest first.
+    fn turns(&self, folder: &Path) -> Vec<(u32, String)> {
+        let options = TimelineOptions { session: Some(self.0.id()), ..TimelineOptions::default() };
+        let mut workspace = self.0.world.engine.open(folder).unwrap();
+        workspace.record_aside();
+        let entries = workspace.timeline(&options).unwrap().entries;
+        let turn = |entry| if let LogEntry::Turn(turn) = entry { Some((turn.number, turn.prompt?)) } else { None };
+        let mut turns: Vec<_> = entries.into_iter().filter_map(turn).collect();
+        turns.reverse();
+        turns
+    }
+}
+
+fn numbered(turns: &[(u32, &str)]) -> Vec<(u32, String)> {
+    turns.iter().map(|(number, prompt)| (*number, (*prompt).to_owned())).collect()
+}
+
+#[test]
+fn what_keeps_an_event_from_one_workspace_keeps_it_from_no_other() {
+    let world = World::new();
+    world.write("a", "1");
+    let (ws, second) = (world.ws(), second_repository(&world));
+    let agent = Named(Agent::new(&world, "s1"));
+    agent.runs(&ws, "p1", false, || {});
+    agent.runs(&second, "p2", false, || {});
+    // Somebody is busy with the one that the agent works in.
+    let held = piton_host_lock(&world);
+    agent.runs(&ws, "p3", true, || std::fs::write(second.join("b"), "agent").unwrap());
+    agent.runs(&second, "p4", false, || {});
+    drop(held);
+    agent.runs(&ws, "p5", false, || {});
+    let all = numbered(&[(1, "p1"), (2, "p2"), (3, "p3"), (4, "p4"), (5, "p5")]);
+    assert_eq!(agent.turns(&ws), all);
+    assert_eq!(agent.turns(&second), all[1..]);
+    let undone = world.engine.open(&second).unwrap().undo_now(&Default::default()).unwrap();
+    assert!(undone.unsure.is_empty() && undone.operation.unwrap().about.unwrap().contains("turn 3"));
+    assert_eq!(std::fs::read(second.join("b")).unwrap(), b"1");
+
+    // Its store cannot even be opened.
+    let store = world.open().store_folder().to_owned();
+    std::fs::rename(store.join("packs"), store.join("away")).unwrap();
+    std::fs::write(store.join("packs"), "junk").unwrap();
+    let prompt = Event::Prompt { text: "p6".into() };
+    let (first, others) = agent.tell(&ws, "p6", prompt, &ObserveOptions::default());
+    assert!(first.is_err() && others[0].1.as_ref().unwrap().checkpoint.is_some(), "{others:?}");
+    assert_eq!(agent.turns(&second).last().unwrap(), &(6, "p6".to_owned()));
+    std::fs::remove_file(store.join("packs")).unwrap();
+    std::fs::rename(store.join("away"), store.join("packs")).unwrap();
+    agent.runs(&ws, "p7", false, || {});
+    assert_eq!(agent.turns(&ws)[5..], numbered(&[(6, "p6"), (7, "p7")]));
+    world.assert_sound();
+}
+
+#[test]
+fn a_turn_whose_prompt_is_set_aside_has_its_number_for_every_workspace() {
+    let world = World::new();
+    world.write("a", "1");
+    let (ws, second) = (world.ws(), second_repository(&world));
+    let agent = Named(Agent::new(&world, "s1"));
+    agent.runs(&ws, "p1", false, || {});
+    let held = piton_host_lock(&world);
+    agent.runs(&ws, "p2", true, || {});
+    // It goes where the session has not been, and nobody has recorded the turn before.
+    agent.runs(&second, "p3", false, || {});
+    drop(held);
+    agent.runs(&ws, "p4", false, || {});
+    assert_eq!(agent.turns(&ws), numbered(&[(1, "p1"), (2, "p2"), (3, "p3"), (4, "p4")]));
+    assert_eq!(agent.turns(&second), numbered(&[(3, "p3"), (4, "p4")]));
+}
+
+#[test]
+fn whoever_asks_hears_where_an_event_is_still_to_be_taken() {
+    let world = World::new();
+    let (ws, second) = (world.ws(), second_repository(&world));
+    let agent = Named(Agent::new(&world, "s1"));
+    agent.runs(&ws, "p0", false, || {});
+    agent.runs(&second, "p1", false, || {});
+    let heard = RefCell::new(Vec::new());
+    let visiting = |still: Vec<Visit>| {
+        heard.borrow_mut().push(still.into_iter().map(|visit| visit.path).collect::<Vec<_>>());
+    };
+    let options = ObserveOptions { visiting: Some(&visiting), ..ObserveOptions::default() };
+    agent.tell(&ws, "p2", Event::Prompt { text: "p2".into() }, &options).0.unwrap();
+    assert_eq!(heard.take(), [vec![ws, second.clone()], vec![second]]);
+}
+
+/// Why the last undo was refused.
+fn why_unknown(workspace: &mut Workspace, what: Option<What>) -> (u32, Unknown) {
+    let choice = Choice { what, ..Choice::default() };
+    match workspace.undo_now(&UndoOptions { choice, interrupted: true, ..UndoOptions::default() }) {
+        Err(OperationError::Chosen(ChosenError::Unknown { turn, why, .. })) => (turn, why),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_turn_did_in_a_folder_before_its_first_capture_is_not_known() {
+    let world = World::new();
+    let (ws, second) = (world.ws(), second_repository(&world));
+    let agent = Named(Agent::new(&world, "s1"));
+    let options = ObserveOptions::default();
+    agent.tell(&ws, "p1", Event::Prompt { text: "p1".into() }, &options).0.unwrap();
+    let call = ToolCall { id: Some("c".into()), tool: "Bash".into(), ..ToolCall::default() };
+    agent.tell(&ws, "p1", Event::BeforeTool(call.clone()), &options).0.unwrap();
+    std::fs::write(second.join("b"), "agent").unwrap();
+    // The same command went there and stays there.
+    agent.tell(&second, "p1", Event::AfterTool(call), &options).0.unwrap();
+    let mut workspace = world.engine.open(&second).unwrap();
+    for what in [None, Some(What::All), Some(What::Places(vec![(1, None)]))] {
+        assert_eq!(why_unknown(&mut workspace, what), (1, Unknown::BeforeFirstCapture));
+    }
+    let unknown = workspace.changes(&ChangesOptions::default()).unwrap().unknown;
+    assert_eq!(unknown, [UnknownTurn { turn: 1, why: Unknown::BeforeFirstCapture }]);
+    assert!(world.open().changes(&ChangesOptions::default()).unwrap().unknown.is_empty());
+    // What it does from there on is known.
+    agent.runs(&second, "p2", false, || {});
+    let unknown = workspace.changes(&ChangesOptions::default()).unwrap().unknown;
+    assert_eq!(unknown.iter().map(|one| one.turn).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn what_a_turn_of_gaps_did_is_not_known() {
+    let world = World::new();
+    for number in 0..40 {
+        world.write(format!("{number}"), format!("content {number}"));
+    }
+    let agent = Agent::new(&world, "s1");
+    let late = || ObserveOptions { deadline: Some(Instant::now()), embedded: true, ..ObserveOptions::default() };
+    let call = agent.call("c1", "Bash", &[], false);
+    for event in [
+        Event::Prompt { text: "one".into() },
+        Event::BeforeTool(call.clone()),
+        Event::AfterTool(call),
+        Event::TurnEnded { failed: false, message: None, background: false },
+    ] {
+        assert!(world.engine.observe(&agent.report(None, event), &late()).unwrap().0.gap.is_some());
+    }
+    agent.prompt("two");
+    agent.end_turn();
+    assert_eq!(why_unknown(&mut world.open(), Some(What::Places(vec![(1, None)]))), (1, Unknown::BeforeFirstCapture));
+    let turns = agent.turns();
+    assert!(matches!(turns[0].unknown, Some(Unknown::Gap { .. })) && turns[1].unknown.is_none());
+    let nothing = world.open().undo_now(&UndoOptions {
+        choice: Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() },
+        ..UndoOptions::default()
+    });
+    assert!(matches!(nothing, Err(OperationError::Chosen(ChosenError::Nothing { .. }))));
 }

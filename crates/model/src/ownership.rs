@@ -12,6 +12,8 @@
 //! - A shell of a session that works here goes before one of a session that works elsewhere, such as in the folder around
 //!   this worktree: two agents side by side in worktrees of one repository hardly write into each other's.
 //! - Where nothing was captured when a tool began, what the user did before it is in the same change: unsure.
+//! - What went with the workspace's folder went before anybody found the folder gone: it is judged as of that moment, whatever
+//!   ran since ([`Went`]).
 //! - Whoever looks while a tool of another session is at work cannot know that it still is. What is in doubt for that
 //!   reason alone is settled by the tool's own after event ([`settles`]).
 //! - Nobody reports a user who saves a file while a shell runs. Where the user was the last to change that file, both
@@ -22,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use crate::diff::ChangeKind;
 use crate::id::{OperationId, SessionId};
 use crate::path::WorkspacePath;
-use crate::session::StepRef;
+use crate::record::Cause;
+use crate::session::{Place, StepRef};
 
 /// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -174,6 +177,41 @@ pub enum Moment {
     Within(SessionId, u32),
     /// Nothing says that a tool was just at work: a prompt, a session's start, a person who asked.
     Between,
+}
+
+impl Moment {
+    /// The moment of an event that is, or would have been, a checkpoint.
+    pub fn of(cause: Cause, place: &Place) -> Self {
+        match (cause, place.step) {
+            (Cause::AfterTool, Some(step)) => {
+                Self::After(StepRef { session: place.session.clone(), turn: place.turn, step })
+            }
+            (Cause::Prompt | Cause::SessionStart, _) => Self::Between,
+            _ => Self::Within(place.session.clone(), place.turn),
+        }
+    }
+}
+
+/// A workspace's folder that is gone with all that it held.
+///
+/// Nobody deletes files one by one on the way to that: whoever took the folder took them, those that the user was the last to
+/// change among them.
+#[derive(Clone, Debug)]
+pub struct Went {
+    /// What made somebody look, and find it gone.
+    pub moment: Moment,
+    /// When that was, in nanoseconds since 1970.
+    pub at: i64,
+}
+
+impl Went {
+    /// Whose doing it was, given the windows that were open at any time since the last capture and had opened by then.
+    pub fn owner(&self, path: &WorkspacePath, windows: &[Window]) -> Owner {
+        let then =
+            |window: &Window| Window { closed: window.closed.filter(|closed| *closed <= self.at), ..window.clone() };
+        let windows: Vec<Window> = windows.iter().map(then).collect();
+        owner(Found { path, when: None, deleted: true, was_yours: false }, &windows, &self.moment)
+    }
 }
 
 /// A change whose owner is asked for.
@@ -725,6 +763,49 @@ mod tests {
                 format!("{word} 1.1.1")
             });
             assert_eq!(settled.as_deref().unwrap_or("never"), expected, "{story}");
+        }
+    }
+
+    #[test]
+    fn what_went_with_the_whole_folder_is_of_who_was_at_work_when_that_was_found() {
+        let (mine, beside, other) = (step(1, 1, 1), step(1, 1, 2), step(2, 4, 1));
+        let path = WorkspacePath::new("a.txt").unwrap();
+        let of = |step: &StepRef| Owner::Step { step: step.clone(), evidence: Evidence::Window };
+        let unsure = |candidates: Vec<Candidate>| Owner::Unsure { candidates };
+        let (one, two, you) = (Candidate::Step(mine.clone()), Candidate::Step(beside.clone()), Candidate::You);
+        let after = Moment::After(mine.clone());
+        let shell_of = |step: &StepRef| closed(shell(step.clone(), 4), 6);
+        for (story, expected, windows, moment) in [
+            ("its own after event", of(&mine), vec![shell_of(&mine)], after.clone()),
+            ("its turn's end", of(&mine), vec![shell(mine.clone(), 4)], Moment::Within(mine.session.clone(), 1)),
+            (
+                "another shell of the turn, which ended later",
+                unsure(vec![one.clone(), two]),
+                vec![shell_of(&mine), closed(shell(beside.clone(), 5), 9)],
+                after.clone(),
+            ),
+            (
+                "another session's shell",
+                unsure(vec![one.clone(), Candidate::Step(other.clone()), you.clone()]),
+                vec![shell_of(&mine), closed(shell(other.clone(), 5), 9)],
+                after.clone(),
+            ),
+            (
+                "it had ended when somebody looked",
+                unsure(vec![one.clone(), you.clone()]),
+                vec![shell_of(&mine)],
+                Moment::Between,
+            ),
+            (
+                "nothing was captured when it began",
+                unsure(vec![one, you]),
+                vec![Window { late: true, ..shell_of(&mine) }],
+                after.clone(),
+            ),
+            ("nobody was at work", Owner::You, vec![], Moment::Between),
+        ] {
+            let went = Went { moment, at: 7 * SECOND };
+            assert_eq!(went.owner(&path, &windows), expected, "{story}");
         }
     }
 

@@ -247,6 +247,9 @@ pub struct Gap {
     /// tells of.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// The workspace's folder was not there: by then all that it held had gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
 }
 
 /// A place in a session: where a checkpoint or a gap is.

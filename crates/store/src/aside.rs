@@ -123,6 +123,13 @@ impl Store {
         [ASIDE, ASIDE_TAKEN, LOST].iter().any(|name| self.folder().join(name).symlink_metadata().is_ok())
     }
 
+    /// The events that are set aside just now, oldest first, for whoever only wants to know of them: without the lock, so that
+    /// somebody may be recording them meanwhile.
+    pub fn peek_events_aside(&self) -> Vec<EventAside> {
+        let read = |name| std::fs::read(self.folder().join(name)).unwrap_or_default();
+        [ASIDE_TAKEN, ASIDE].into_iter().flat_map(|name| events_in(&read(name))).collect()
+    }
+
     /// The events that were set aside, oldest first. As they are recorded, [`Store::keep_events_aside`].
     pub fn events_aside(&self, _lock: &Lock) -> Vec<EventAside> {
         let taken = self.folder().join(ASIDE_TAKEN);
@@ -132,8 +139,7 @@ impl Store {
             let mut bytes = Vec::new();
             file.try_lock().ok()?;
             file.read_to_end(&mut bytes).ok()?;
-            // A line that is none is all that a full disk let through: nobody can tell what it would have said.
-            Some(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+            Some(events_in(&bytes))
         };
         // One that is there already was taken by somebody who did not get to the end.
         let mut events = read();
@@ -167,6 +173,12 @@ impl Store {
     }
 }
 
+/// The events in a file of them. A line that is none is all that a full disk let through: nobody can tell what it would have
+/// said.
+fn events_in(bytes: &[u8]) -> Vec<EventAside> {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
 /// The first event that could not even be set aside.
 fn lost_event(folder: &Path) -> Option<EventAside> {
     let told = std::fs::read_link(folder.join(LOST)).ok()?;
@@ -177,7 +189,7 @@ fn lost_event(folder: &Path) -> Option<EventAside> {
     let place = Place { session, turn: 0, step: None };
     let reason = LOST_REASON.to_owned();
     Some(EventAside {
-        gap: Gap { place, cause, reason, at, lost: true },
+        gap: Gap { place, cause, reason, at, lost: true, gone: false },
         report: None,
         asked: None,
         process: None,
@@ -194,7 +206,8 @@ mod tests {
 
     fn event(n: i64) -> EventAside {
         let place = Place { session: SessionId::of("agent", "session"), turn: 0, step: None };
-        let gap = Gap { place, cause: Cause::Prompt, reason: "no time".into(), at: Timestamp(n), lost: false };
+        let gap =
+            Gap { place, cause: Cause::Prompt, reason: "no time".into(), at: Timestamp(n), lost: false, gone: false };
         EventAside { gap, report: None, asked: None, process: None, along: false }
     }
 

@@ -40,7 +40,7 @@ pub(crate) const VIEW: [(&str, &str); 14] = [
     ),
     ("changes", "key, seq, path, kind, owner"),
     ("doubts", "step, seq"),
-    ("gaps", "seq, session, turn, step, cause, reason, at, lost"),
+    ("gaps", "seq, session, turn, step, cause, reason, at, lost, gone"),
     ("messages", "seq, session, turn, role, text, at"),
 ];
 
@@ -101,7 +101,7 @@ CREATE TABLE changes(
 CREATE TABLE doubts(step TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (step, seq)) WITHOUT ROWID;
 CREATE TABLE gaps(
   seq INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, step INTEGER, cause TEXT NOT NULL,
-  reason TEXT NOT NULL, at INTEGER NOT NULL, lost INTEGER NOT NULL
+  reason TEXT NOT NULL, at INTEGER NOT NULL, lost INTEGER NOT NULL, gone INTEGER NOT NULL
 );
 CREATE TABLE messages(
   seq INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, role TEXT NOT NULL, text TEXT NOT NULL,

@@ -181,9 +181,9 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             db.prepare_cached("UPDATE sessions SET ended_at = ?2 WHERE id = ?1")?
                 .execute(params![session.as_str(), at.0])?;
         }
-        Record::Gap(Gap { place, cause, reason, at, lost }) => {
-            db.prepare_cached("INSERT OR REPLACE INTO gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute(
-                params![seq, place.session.as_str(), place.turn, place.step, cause.as_str(), reason, at.0, lost],
+        Record::Gap(Gap { place, cause, reason, at, lost, gone }) => {
+            db.prepare_cached("INSERT OR REPLACE INTO gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?.execute(
+                params![seq, place.session.as_str(), place.turn, place.step, cause.as_str(), reason, at.0, lost, gone],
             )?;
             touch(db, &place.session, seq, *at)?;
         }
@@ -331,7 +331,7 @@ fn kind_word(kind: ChangeKind) -> &'static str {
     }
 }
 
-const GAP: &str = "SELECT seq, session, turn, step, cause, reason, at, lost FROM gaps";
+const GAP: &str = "SELECT seq, session, turn, step, cause, reason, at, lost, gone FROM gaps";
 const SESSION: &str = "SELECT id, agent, agent_id, name, transcript, started_at, ended_at, last_seq, last_at, origin, rank, heard, \
      kept, along FROM sessions";
 const TURN: &str = "SELECT session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at FROM turns";
@@ -663,6 +663,17 @@ impl Store {
         Ok(!found.is_empty())
     }
 
+    /// The first gap after a record that found the workspace's folder gone, with its number.
+    ///
+    /// # Errors
+    /// Where the database refuses.
+    pub fn gone_since(&self, seq: u64) -> Result<Option<(u64, Gap)>, StoreError> {
+        // Gaps of an archive were never gaps here.
+        let here = "session NOT IN (SELECT id FROM sessions WHERE last_seq = 0)";
+        let clause = format!("{GAP} WHERE seq > ?1 AND gone AND {here} ORDER BY seq LIMIT 1");
+        Ok(self.rows(&clause, [seq as i64], gap)?.pop())
+    }
+
     /// The number of the newest checkpoint that no operation made; 0 where there is none.
     pub fn last_capture(&self) -> Result<u64, StoreError> {
         let sql = "SELECT seq FROM checkpoints WHERE cause NOT IN ('before-operation', 'operation')
@@ -782,6 +793,7 @@ fn gap(row: &Row<'_>) -> rusqlite::Result<(u64, Gap)> {
         reason: row.get(5)?,
         at: Timestamp(row.get(6)?),
         lost: row.get(7)?,
+        gone: row.get(8)?,
     };
     Ok((row.get::<_, i64>(0)? as u64, gap))
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::{ChangeKind, Counts};
-use piton_engine::view::{NumberedChange, SessionChanges};
+use piton_engine::view::{NumberedChange, SessionChanges, Unknown, UnknownTurn};
 use piton_engine::{ChangesOptions, TargetError};
 
 use crate::args::Global;
@@ -87,7 +87,17 @@ fn write(out: &mut dyn Write, look: &Look, all: &SessionChanges, names: &Names) 
     if !rows.is_empty() {
         writeln!(out)?;
     }
-    writeln!(out, "{}", summary(all))
+    writeln!(out, "{}", summary(all))?;
+    for UnknownTurn { turn, why } in &all.unknown {
+        // What was not captured in time is found later, and listed.
+        let is_listed = all.changes.iter().any(|change| change.number.is_some() && change.turn == *turn);
+        if matches!(why, Unknown::Gap { .. }) && is_listed {
+            continue;
+        }
+        let why = words::unknown(why, &format!("t{turn}"));
+        writeln!(out, "{} what t{turn} changed is not known: {why}", look.paint.warn("note:"))?;
+    }
+    Ok(())
 }
 
 /// `src/auth.ts (modified)`; what was taken back says so and steps back.
@@ -125,7 +135,9 @@ fn summary(all: &SessionChanges) -> String {
     let sum = |counts: &Counts| counts.created + counts.modified + counts.deleted;
     let yours = (all.changes.len() - own.len()) as u64 + sum(&all.yours_unlisted);
     let mut parts = Vec::new();
-    if own.is_empty() && all.unlisted.is_empty() {
+    if own.is_empty() && all.unlisted.is_empty() && !all.unknown.is_empty() {
+        parts.push(format!("nothing is known that session {} changed", all.session.id.short()));
+    } else if own.is_empty() && all.unlisted.is_empty() {
         parts.push(format!("session {} changed nothing", all.session.id.short()));
     } else if !own.is_empty() {
         let files: BTreeSet<_> = own.iter().map(|change| escape_view(&change.change.path)).collect();

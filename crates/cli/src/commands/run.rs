@@ -9,7 +9,7 @@ use std::process::{Child, ExitCode, ExitStatus};
 use piton_agents::{Event, Report, ToolCall};
 use piton_engine::model::SessionId;
 use piton_engine::view::{CheckpointView, Observed};
-use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, ObservedElsewhere, OwnSettings};
+use piton_engine::{Engine, EventPlace, ObserveOptions, ObservedElsewhere, OwnSettings};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::{Handle, Signals};
@@ -172,28 +172,28 @@ impl Session {
             [Event::TurnEnded { failed, message: None, background: false }, Event::SessionEnded { reason: None }];
         for event in ends {
             // Said once, below.
-            let _ = self.observe(event);
+            self.observe(event);
         }
         let note = console.talk.paint.warn("note:");
-        let after = after.unwrap_or_else(|error| vec![(self.place.root.clone(), Err(error))]);
         let mut has_changed = false;
         let mut is_missing = false;
         for (path, observed) in after {
             let is_first = path == self.place.root;
-            let (place, there) = match is_first {
-                true => (String::new(), String::new()),
-                false => (format!(" in {}", escape_path(&path)), format!(" --workspace {}", quoted(&path))),
-            };
+            let place = if is_first { String::new() } else { format!(" in {}", escape_path(&path)) };
+            // Nobody stands in a folder that is gone.
+            let is_here = is_first && path.is_dir();
+            let there = if is_here { String::new() } else { format!(" --workspace {}", quoted(&path)) };
+            // A worktree that the command made has no state before it.
+            let before = self.before.iter().find(|(before, _)| *before == path);
+            let way_back =
+                before.map(|(_, before)| format!(" · piton rewind {}{there} takes it back", before.id.short()));
+            let way_back = way_back.unwrap_or_default();
             let why = match observed {
                 Ok(Observed { checkpoint: Some(checkpoint), .. }) => {
                     if !checkpoint.changes.is_empty() {
                         has_changed = true;
-                        // A worktree that the command made has no state before it.
-                        let before = self.before.iter().find(|(before, _)| *before == path);
-                        let way = before
-                            .map(|(_, before)| format!(" · piton rewind {}{there} takes it back", before.id.short()));
                         let what = changes(&checkpoint.changes);
-                        console.say(format!("piton: {what}{place}{}", way.unwrap_or_default()));
+                        console.say(format!("piton: {what}{place}{way_back}"));
                     }
                     continue;
                 }
@@ -201,7 +201,8 @@ impl Session {
                 Err(error) => error.to_string(),
             };
             is_missing = true;
-            console.say(format!("{note} what the command changed{place} was not captured: {}", escape(&why)));
+            let why = escape(&why);
+            console.say(format!("{note} what the command changed{place} was not captured: {why}{way_back}"));
         }
         if !has_changed && !is_missing {
             console.say("piton: no changes");
@@ -211,7 +212,7 @@ impl Session {
     /// Observes, and fails where anything that the command may change is not captured.
     fn must(&self, event: Event) -> Result<Vec<(PathBuf, CheckpointView)>, Failure> {
         let mut captured = Vec::new();
-        for (path, observed) in self.observe(event)? {
+        for (path, observed) in self.observe(event) {
             let observed = observed?;
             match (observed.checkpoint, observed.gap) {
                 (_, Some(reason)) => return Err(Failure::user(reason)),
@@ -223,7 +224,7 @@ impl Session {
     }
 
     /// What came of an event in each workspace, the one that the command runs in first.
-    fn observe(&self, event: Event) -> Result<Vec<ObservedElsewhere>, ObserveError> {
+    fn observe(&self, event: Event) -> Vec<ObservedElsewhere> {
         let report = Report {
             agent: AGENT.to_owned(),
             session: self.id.clone(),
@@ -244,8 +245,8 @@ impl Session {
             settings_of: Some(&settings_of),
             ..ObserveOptions::default()
         };
-        let (first, others) = self.engine.observe(&report, &options)?;
-        Ok([(self.place.root.clone(), Ok(first))].into_iter().chain(others).collect())
+        let (first, others) = self.engine.observe_everywhere(&report, &options);
+        [(self.place.root.clone(), first)].into_iter().chain(others).collect()
     }
 }
 

@@ -1,11 +1,12 @@
 //! The end of a hook's time: whatever this process waits for, a disk that hangs or a pipe that nobody reads, it is over.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use piton_agents::Report;
+use piton_engine::Visit;
 
 use super::ahead;
 use super::log::{self, Line};
@@ -21,8 +22,16 @@ struct Shared {
     begun: Instant,
     end: Mutex<Instant>,
     line: Mutex<Line>,
-    /// The workspace and the event that are being captured.
-    observing: Mutex<Option<(PathBuf, Report)>>,
+    observing: Mutex<Option<Observing>>,
+}
+
+/// An event that is being captured.
+struct Observing {
+    report: Report,
+    /// Where it is not yet, the workspace that is at it first.
+    still: Vec<Visit>,
+    /// Where it is not to be captured.
+    uncaptured: Vec<PathBuf>,
 }
 
 const REASON: &str = "the time budget is over";
@@ -47,9 +56,24 @@ impl Watchdog {
         *locked(&self.0.line) = line;
     }
 
-    /// Says what is being captured: if that does not come to its end, it is a gap of the workspace.
+    /// Says what is being captured: if that does not come to its end, it is a gap of the workspaces that it is not in yet.
     pub fn observing(&self, root: PathBuf, report: Report) {
-        *locked(&self.0.observing) = Some((root, report));
+        let still = vec![Visit { path: root, along: false }];
+        *locked(&self.0.observing) = Some(Observing { report, still, uncaptured: Vec::new() });
+    }
+
+    /// Says which workspaces it is not in yet.
+    pub fn visiting(&self, still: Vec<Visit>) {
+        if let Some(observing) = &mut *locked(&self.0.observing) {
+            observing.still = still;
+        }
+    }
+
+    /// Says that it is not to be captured in a workspace.
+    pub fn not_captured_in(&self, workspace: &Path) {
+        if let Some(observing) = &mut *locked(&self.0.observing) {
+            observing.uncaptured.push(workspace.to_owned());
+        }
     }
 
     /// Says that it came to its end.
@@ -79,12 +103,17 @@ impl Shared {
         let observing = locked(&self.observing).take();
         let spoken = std::thread::Builder::new().spawn(move || {
             log::write(&line, took, &format!("gap: {REASON}"));
-            if let Some((root, report)) = observing {
-                // Aside, and without opening the store: the other thread may hold its lock, or wait for its database.
+            if let Some(Observing { report, mut still, uncaptured }) = observing {
+                still.retain(|visit| !uncaptured.contains(&visit.path));
+                // Aside, and without opening a store: the other thread may hold its lock, or wait for its database.
                 if let Ok(engine) = environment::engine(None) {
-                    let _ = engine.set_gap_aside(&root, &report, REASON);
+                    for Visit { path, along } in &still {
+                        let _ = engine.set_event_aside(path, &report, REASON, *along);
+                    }
                 }
-                ahead::start(&root);
+                if let Some(slow) = still.first() {
+                    ahead::start(&slow.path);
+                }
             }
             let _ = done.send(());
         });

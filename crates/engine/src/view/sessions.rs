@@ -96,12 +96,40 @@ pub struct TurnView {
     pub unsure_unlisted: Counts,
     /// Captures that should have been and were not.
     pub gaps: Vec<GapView>,
+    /// Why not all that it changed is known, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Unknown>,
     /// A rewind of the conversation went back past it, and stands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub future: bool,
     /// The operation that did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_by: Option<OperationId>,
+}
+
+/// Why it is not known what a turn changed, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Unknown {
+    /// It began in another folder that stood at this path.
+    OtherFolder,
+    /// It was under way when this folder was captured for the first time.
+    BeforeFirstCapture,
+    /// Something in it was not captured.
+    Gap {
+        /// The first of these.
+        reason: String,
+    },
+}
+
+/// A turn of which not all is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownTurn {
+    /// Its number.
+    pub turn: u32,
+    /// Why.
+    #[serde(flatten)]
+    pub why: Unknown,
 }
 
 /// A tool call.
@@ -252,6 +280,9 @@ pub struct SessionChanges {
     /// What the user changed where that was too much to list; only where the user's own are asked for.
     #[serde(default, skip_serializing_if = "Counts::is_empty")]
     pub yours_unlisted: Counts,
+    /// The turns of which it is not known what they changed, or not all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<UnknownTurn>,
 }
 
 /// A path that a checkpoint changed, with its owner.

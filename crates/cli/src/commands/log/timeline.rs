@@ -9,6 +9,7 @@ use piton_engine::model::ownership::Owner;
 use piton_engine::model::{ChangeKind, Counts, Ending, SessionId, Timestamp};
 use piton_engine::view::{
     ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
+    Unknown,
 };
 
 use crate::console::Look;
@@ -70,6 +71,8 @@ struct Row {
     age: String,
     text: Text,
     counts: Option<Counts>,
+    /// Not all that it changed is known.
+    is_unknown: bool,
     session: String,
     remark: Text,
     below: Vec<Below>,
@@ -161,6 +164,7 @@ fn of_turn(look: &Look, turn: &TurnView, around: &Around, detail: Detail) -> Row
         target: around.names.target(&turn.session, turn.number, None),
         text: prompt(turn.prompt.as_deref()),
         counts: Some(turn.changes),
+        is_unknown: turn.unknown.is_some(),
         remark,
         below: beneath_turn(look, turn, is_running, around, detail),
         ..Row::default()
@@ -211,6 +215,13 @@ fn beneath_turn(look: &Look, turn: &TurnView, is_running: bool, around: &Around,
             });
         }
     }
+    // A gap says so itself.
+    let unknown = turn.unknown.iter().filter(|why| !matches!(why, Unknown::Gap { .. }));
+    below.extend(unknown.map(|why| Below {
+        label: Text::new(Style::Warn, "not known"),
+        text: Text::new(Style::Plain, words::unknown(why, &names.target(&turn.session, turn.number, None))),
+        ..Below::default()
+    }));
     below.extend(turn.gaps.iter().map(|gap| Below {
         label: Text::new(Style::Warn, "gap"),
         text: Text::new(Style::Plain, owners::gap(gap, &turn.steps)),
@@ -371,8 +382,9 @@ impl<'a> Columns<'a> {
         let below = || rows.iter().flat_map(|row| &row.below);
         let target = widest(rows.iter().map(|row| row.target.len()));
         let age = widest(rows.iter().map(|row| row.age.len()));
-        let all_counts = rows.iter().map(|row| row.counts).chain(below().map(|below| below.counts));
-        let counts = widest(all_counts.map(|counts| signs(counts, Paint::none()).len()));
+        let all_counts = rows.iter().map(|row| (row.counts, row.is_unknown));
+        let all_counts = all_counts.chain(below().map(|below| (below.counts, false)));
+        let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown, Paint::none()).len()));
         let session = if narrow { 0 } else { widest(rows.iter().map(|row| escape(&row.session).len())) };
         let remark = widest(rows.iter().map(|row| row.remark.width()));
         let gap = |width: usize| if width == 0 { 0 } else { width + 2 };
@@ -393,7 +405,7 @@ impl<'a> Columns<'a> {
             (Text::new(Style::Id, &row.target).cut(look, usize::MAX), self.target),
             (Text::new(Style::Dim, &row.age).cut(look, usize::MAX), self.age),
             (row.text.cut(look, text), self.text + 2),
-            (self.counts(row.counts), self.counts + 2),
+            (self.counts(row.counts, row.is_unknown), self.counts + 2),
             (session.cut(look, usize::MAX), if self.session == 0 { 0 } else { self.session + 2 }),
             (row.remark.cut(look, usize::MAX), 0),
         ];
@@ -413,18 +425,23 @@ impl<'a> Columns<'a> {
             (Cell::default(), 4),
             (label, column),
             (text, after),
-            (self.counts(below.counts), counts),
+            (self.counts(below.counts, false), counts),
             (below.remark.cut(look, usize::MAX), 0),
         ];
         writeln!(out, "{}", line(&cells))
     }
 
-    fn counts(&self, counts: Option<Counts>) -> Cell {
-        Cell { width: signs(counts, Paint::none()).len(), painted: signs(counts, self.look.paint) }
+    fn counts(&self, counts: Option<Counts>, is_unknown: bool) -> Cell {
+        let painted = |paint| signs(counts, is_unknown, paint);
+        Cell { width: painted(Paint::none()).len(), painted: painted(self.look.paint) }
     }
 }
 
-fn signs(counts: Option<Counts>, paint: Paint) -> String {
+/// `+1 ~2`, `=` where nothing changed, `?` where nobody knows.
+fn signs(counts: Option<Counts>, is_unknown: bool, paint: Paint) -> String {
+    if is_unknown && counts.is_some_and(|counts| counts.is_empty()) {
+        return paint.warn("?").to_string();
+    }
     counts.map(|counts| words::signs(&counts, paint)).unwrap_or_default()
 }
 
