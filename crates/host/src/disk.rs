@@ -51,7 +51,7 @@ pub fn read_what_can_be(file: &File, bytes: &mut [u8], from: u64) -> io::Result<
             return read;
         }
         page.fill(0);
-        // A disk takes seconds to give up a sector. Where not even the first piece can be read, it is the page that cannot.
+        // A disk takes seconds to give up a sector. Where not even its first piece can be read, it is the page that cannot.
         let mut is_lost = false;
         each_piece(at, to, SECTOR, |piece, end| {
             let sector = &mut page[(piece - at) as usize..(end - at) as usize];
@@ -61,7 +61,7 @@ pub fn read_what_can_be(file: &File, bytes: &mut [u8], from: u64) -> io::Result<
             match read_exact(file, sector, piece) {
                 Err(error) if is_unreadable(&error) => {
                     sector.fill(0);
-                    is_lost = piece == at;
+                    is_lost = piece % PAGE == 0;
                     Ok(())
                 }
                 read => read,
@@ -135,16 +135,17 @@ mod tests {
         for (bad, lost) in
             [(9_000..9_001, 8_704..9_216), (8_200..8_300, 8_192..12_288), (19_990..30_000, 19_968..20_000)]
         {
-            for from in [0, 100, 8_000, 9_000] {
+            for from in [0, 100, 8_000, bad.start] {
                 let mut found = vec![7; 20_000 - from as usize];
                 fail::unreadable(file.path(), bad.clone(), || {
                     read_what_can_be(file.as_file(), &mut found, from).unwrap();
                     assert!(!is_readable(file.as_file(), from, 20_000).unwrap());
-                    assert!(is_readable(file.as_file(), from, 9_000.min(bad.start)).unwrap());
+                    assert!(is_readable(file.as_file(), from, bad.start).unwrap());
                 });
                 for (at, byte) in (from..).zip(&found) {
-                    // A piece that a reading begins in the middle of is smaller.
-                    let expected = if lost.contains(&at) && *byte == 0 { 0 } else { written[at as usize] };
+                    // Whoever begins to read in the middle of a page gets what can be read of the rest of it.
+                    let is_lost = lost.contains(&at) && (*byte == 0 || from < lost.start);
+                    let expected = if is_lost { 0 } else { written[at as usize] };
                     assert_eq!(*byte, expected, "byte {at} of {bad:?} from {from}");
                     assert!(!bad.contains(&at) || *byte == 0, "byte {at} was not read");
                 }
