@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use piton_host::Lock;
+use piton_host::{Lock, own};
 use piton_model::event::{Event, Report};
 use piton_model::session::{Gap, Process};
 use piton_model::{Cause, Place, Timestamp, WorkspaceId};
@@ -98,7 +98,7 @@ fn append(folder: &Path, event: &EventAside) -> Result<bool, StoreError> {
 /// is appended is either read with it or goes to the next one.
 fn with_file<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
     loop {
-        let file = File::options().append(true).create(true).mode(0o600).open(path)?;
+        let file = own::open_or_make(path, File::options().append(true).mode(0o600))?;
         if file.try_lock_shared().is_err() || file_id(path) != file_id_of(&file) {
             // It has just been taken, and the next one gets the name.
             std::thread::sleep(Duration::from_millis(1));
@@ -162,7 +162,7 @@ impl Store {
             lines.push(b'\n');
         }
         let new = self.folder().join("gaps.new");
-        let _ = std::fs::write(&new, lines).and_then(|()| std::fs::rename(&new, taken));
+        let _ = own::write(&new, &lines).and_then(|()| std::fs::rename(&new, taken));
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use piton_host::clock;
+use piton_host::{clock, own};
 use piton_model::CheckpointId;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ fn write(folder: &Path, gone: &Gone) -> Result<(), StoreError> {
     let aside = aside_folder(folder)?;
     let path = aside.join(format!("{:06}-{}-{}.{GONE}", gone.pack, gone.from, gone.to));
     let json = serde_json::to_vec(gone).map_err(to_sql)?;
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    let file = own::open_or_make(&path, File::options().write(true).truncate(true).mode(0o600));
     file.and_then(|mut file| {
         file.write_all(&json)?;
         file.sync_all()

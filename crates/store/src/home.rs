@@ -8,11 +8,11 @@ mod agent_state;
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::{Lock, Root};
+use piton_host::{Lock, Root, own};
 use piton_model::{OperationId, RootIdentity, SessionId, Workspace, WorkspaceId};
 
 use crate::Store;
@@ -88,8 +88,7 @@ impl Home {
     pub fn make(&self) -> Result<(), StoreError> {
         for folder in ["paths", "workspaces"] {
             let folder = self.path.join(folder);
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-            made.map_err(StoreError::io("cannot make", &folder))?;
+            own::make_folders(&folder).map_err(StoreError::io("cannot make", &folder))?;
         }
         Ok(())
     }
@@ -237,12 +236,11 @@ impl Home {
             return Ok(());
         }
         if let Some(folder) = path.parent() {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(StoreError::io("cannot make", folder))?;
+            own::make_folders(folder).map_err(StoreError::io("cannot make", folder))?;
         }
         // Appended and not written anew: hooks of several workspaces note themselves at once, and a line that comes
         // twice does no harm.
-        let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+        let file = own::open_or_make(&path, std::fs::File::options().append(true).mode(0o600));
         file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
             .map_err(StoreError::io("cannot write", &path))
     }
@@ -260,7 +258,7 @@ impl Home {
             return Ok(false);
         }
         self.make()?;
-        std::fs::create_dir_all(&folder).map_err(StoreError::io("cannot make", &folder))?;
+        own::make_folders(&folder).map_err(StoreError::io("cannot make", &folder))?;
         replace(&path, format!("{noted}{line}\n").as_bytes())?;
         Ok(true)
     }
@@ -298,7 +296,7 @@ impl Home {
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     // For the user alone, also where the home's own folder is open to others.
-    let made = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new);
+    let made = own::open_or_make(&new, std::fs::File::options().write(true).truncate(true).mode(0o600));
     let written = made.and_then(|mut file| file.write_all(bytes)).and_then(|()| std::fs::rename(&new, path));
     written.map_err(StoreError::io("cannot write", path))
 }

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use parking_lot::ReentrantMutex;
-use piton_host::{Index, Lock, clock};
+use piton_host::{Index, Lock, clock, own};
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -115,11 +115,9 @@ const STALLED: &str = "log-stalled";
 impl Store {
     /// Makes the folders of a new store.
     pub fn create(folder: &Path) -> Result<Self, StoreError> {
-        use std::os::unix::fs::DirBuilderExt;
         let packs = folder.join(PACKS);
         let is_new = !packs.exists();
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
-        made.map_err(StoreError::io("cannot make", &packs))?;
+        own::make_folders(&packs).map_err(StoreError::io("cannot make", &packs))?;
         if is_new {
             // Up to the folder around piton's home: a pack is durable only where every folder on the way to it is.
             for above in folder.ancestors().take(4) {
@@ -189,7 +187,7 @@ impl Store {
         if !self.is_current()? {
             return Err(StoreError::Replaced);
         }
-        match self.settle() {
+        match self.check_view_writable().and_then(|()| self.settle()) {
             Err(error) if error.is_damaged_database() => {
                 self.make_view_anew(&lock)?;
                 self.settle()?;
@@ -197,6 +195,11 @@ impl Store {
             settled => drop(settled?),
         }
         Ok(lock)
+    }
+
+    /// Refuses a view that this user may only read. SQLite says so from what it found when it opened the file.
+    fn check_view_writable(&self) -> Result<(), StoreError> {
+        if self.db().is_readonly(rusqlite::MAIN_DB)? { Err(StoreError::ReadOnlyView) } else { Ok(()) }
     }
 
     /// Makes the view anew from the packs, and reads from that one from now on.
@@ -254,7 +257,7 @@ impl Store {
         let bytes = index.to_bytes(&stamp);
         // Over the old one, in place: a new file would cost more than all of the rest, in blocks to find and to free. A
         // reader that comes in between, or a crash, finds a wrong checksum, and that is no cache.
-        let kept = File::options().write(true).create(true).truncate(false).open(&path).and_then(|file| match parts {
+        let kept = own::open_or_make(&path, File::options().write(true)).and_then(|file| match parts {
             Some(parts) => {
                 parts.into_iter().try_for_each(|part| file.write_all_at(&bytes[part.clone()], part.start as u64))
             }
@@ -284,7 +287,7 @@ impl Store {
     pub fn note_git(&self, note: &GitNote) {
         let bytes = [note.signature, note.tree.0, note.state.0].concat();
         let path = self.folder.join(GIT);
-        if std::fs::write(&path, bytes).is_err() {
+        if own::write(&path, &bytes).is_err() {
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -314,7 +317,7 @@ impl Store {
                 return std::fs::remove_file(&path);
             }
             let new = path.with_extension("new");
-            std::fs::write(&new, serde_json::to_vec(left)?)?;
+            own::write(&new, &serde_json::to_vec(left)?)?;
             std::fs::File::open(&new)?.sync_all()?;
             std::fs::rename(&new, &path)?;
             std::fs::File::open(&self.folder)?.sync_all()
@@ -433,7 +436,7 @@ impl Store {
         let is_busy = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| r.get::<_, bool>(0));
         db.busy_timeout(database::PATIENCE)?;
         let noted = match (is_busy?, stalled_at) {
-            (true, _) => std::fs::write(&stalled, self.log_pages()?.to_string()),
+            (true, _) => own::write(&stalled, self.log_pages()?.to_string().as_bytes()),
             (false, Some(_)) => std::fs::remove_file(&stalled),
             (false, None) => Ok(()),
         };

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use piton_host::clock;
+use piton_host::{clock, own};
 use rusqlite::params;
 
 use crate::database::{apply, apply_object};
@@ -205,10 +205,8 @@ pub(crate) fn lengths(folder: &Path, transaction: &Transaction) -> Result<Vec<(u
 
 /// The folder for what does not count and is kept.
 pub(crate) fn aside_folder(folder: &Path) -> Result<PathBuf, StoreError> {
-    use std::os::unix::fs::DirBuilderExt;
     let aside = folder.join(ASIDE);
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&aside);
-    made.map_err(StoreError::io("cannot make", &aside))?;
+    own::make_folders(&aside).map_err(StoreError::io("cannot make", &aside))?;
     Ok(aside)
 }
 
