@@ -429,6 +429,9 @@ pub struct Status {
     /// The newest gap, where nothing was captured since: what happens now is not protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_captured: Option<GapView>,
+    /// Events that could not be recorded yet, oldest first: the next capture that works records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<GapView>,
     /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwritable: Option<String>,
@@ -480,6 +483,12 @@ pub struct Verification {
     pub damage: Vec<DamageView>,
     /// Whether the database was made anew from the packs.
     pub repaired: bool,
+    /// Events that could not be recorded yet, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<GapView>,
+    /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritable: Option<String>,
 }
 
 /// One thing that is wrong.

@@ -6,6 +6,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use piton_engine::ObserveOptions;
 use piton_testkit::{Agent, World, as_ordinary_user, is_root};
 
 /// The first line of each test here: two users are needed.
@@ -132,4 +133,21 @@ fn a_note_of_transcripts_that_belongs_to_root_is_written_anew() {
     give_to_root([agent_state.clone()], 0o600);
     as_ordinary_user(|| world.write("a", "2").capture());
     as_ordinary_user(|| assert!(std::fs::read(&agent_state).is_ok()));
+}
+
+#[test]
+fn status_and_verify_say_what_this_user_cannot_write() {
+    needs_root!();
+    let world = world();
+    give_to_root([store(&world).join("packs/000001.pack")], 0o644);
+    as_ordinary_user(|| {
+        let agent = Agent::new(&world, "s");
+        let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
+        assert!(world.engine.observe(&agent.report(None, piton_event("lost")), &options).is_err());
+        let status = world.open().status().unwrap();
+        assert_eq!(status.waiting.len(), 1);
+        assert!(status.unwritable.is_some_and(|why| why.contains("000001.pack")));
+        let found = world.open().verify(false).unwrap();
+        assert_eq!((found.sound, found.waiting.len(), found.unwritable.is_some()), (true, 1, true));
+    });
 }

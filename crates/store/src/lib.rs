@@ -388,7 +388,8 @@ impl Store {
         self.packs.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 
-    /// Whether the store can be written now: tried out with a small file of its own, which goes again.
+    /// Whether the store can be written now: tried out with a small file of its own, which goes again, and by opening what
+    /// every capture writes to.
     ///
     /// # Errors
     /// What the system says where it cannot: a full disk, a read-only one, no permission.
@@ -398,7 +399,19 @@ impl Store {
         let path = self.folder.join(format!("writable-{}", std::process::id()));
         let written = std::fs::write(&path, vec![1; LENGTH]);
         let _ = std::fs::remove_file(&path);
-        written.map_err(StoreError::io("cannot write", &path))
+        written.map_err(StoreError::io("cannot write", &path))?;
+        // What is there already may be another user's, and only the database is made anew for that reason.
+        let mut needed = vec![self.folder.join(LOCK)];
+        needed.extend(transactions::pack_numbers(&self.folder)?.last().map(|last| self.pack_path(*last)));
+        for path in needed {
+            match File::options().read(true).write(true).open(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(StoreError::io("cannot write", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that the store takes: packs, database, index and what is set aside.
