@@ -466,6 +466,19 @@ pub struct Initialized {
     pub budget: u64,
     /// Whether it was known before.
     pub already_known: bool,
+    /// Stores of the home that cannot be read. One of them may be this folder's, from when it had another path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<UnreadStore>,
+}
+
+/// A store that cannot be read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnreadStore {
+    /// Its folder.
+    #[serde(serialize_with = "readable")]
+    pub store: PathBuf,
+    /// In a few words.
+    pub reason: String,
 }
 
 /// What a check of the store found.

@@ -162,7 +162,7 @@ impl Engine {
     /// Opens the workspace at exactly this folder (as [`Engine::locate`] gives it), ending first what a crash cut off.
     pub fn open(&self, folder: &Path) -> Result<Workspace, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let known = self.known_or_refused(&path)?;
         let mut workspace = self.load(&known.id, path)?;
         workspace.follow_move()?;
         match workspace.recover_pending() {
@@ -184,7 +184,7 @@ impl Engine {
     /// The known workspace at a path, with the path that it has now.
     pub(crate) fn known_at(&self, folder: &Path) -> Result<Known, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        let known = self.known(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let known = self.known_or_refused(&path)?;
         Ok(Known { path, ..known })
     }
 
@@ -246,12 +246,22 @@ impl Engine {
             store: store.folder().to_owned(),
             budget: record.budget,
             already_known,
+            unread: already.unread.into_iter().map(unread_store).collect(),
         })
     }
 
     /// Every known workspace.
     pub fn workspaces(&self) -> Vec<PathBuf> {
         self.home.all().into_iter().map(|known| known.path).collect()
+    }
+
+    /// The known workspace at a canonical path. One that this user may not find is no unknown folder.
+    fn known_or_refused(&self, path: &Path) -> Result<Known, OpenError> {
+        if let Some(known) = self.known(path) {
+            return Ok(known);
+        }
+        self.home.check_pointer(path)?;
+        Err(OpenError::NotKnown(path.to_owned()))
     }
 
     fn known(&self, path: &Path) -> Option<Known> {
@@ -382,6 +392,10 @@ impl Workspace {
         let change = piton_model::Workspace { at: self.environment.clock.now(), ..moved };
         Ok(self.record_change(&lock, change)?)
     }
+}
+
+fn unread_store((store, why): (PathBuf, StoreError)) -> view::UnreadStore {
+    view::UnreadStore { store, reason: why.to_string() }
 }
 
 /// What is captured of any workspace of a home.

@@ -6,7 +6,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use piton_engine::ObserveOptions;
+use piton_engine::{ObserveOptions, OpenError, StoreError};
 use piton_testkit::{Agent, World, as_ordinary_user, is_root};
 
 /// The first line of each test here: two users are needed.
@@ -122,6 +122,37 @@ fn a_view_that_belongs_to_root_is_made_anew() {
             assert_captures(&world, "s");
         }
     }
+}
+
+/// The user got a second store for the same folder, and what root had captured was hidden from both.
+#[test]
+fn a_store_of_roots_is_not_passed_over() {
+    needs_root!();
+    let world = world();
+    let home = world.base().join("home");
+    let mine = as_ordinary_user(|| {
+        let mine = world.base().join("mine");
+        std::fs::create_dir(&mine).unwrap();
+        mine
+    });
+    let made = world.engine.init(&mine, Default::default()).unwrap();
+    let pointers = std::fs::read_dir(home.join("paths")).unwrap().map(|entry| entry.unwrap().path());
+    let is_its = |path: &PathBuf| std::fs::read_to_string(path).unwrap() == made.id.as_str();
+    let pointer: Vec<PathBuf> = pointers.filter(is_its).collect();
+    give_to_root(pointer, 0o600);
+    give_to_root(all(&made.store).into_iter().filter(|path| path.is_file()), 0o600);
+    give_to_root(all(&made.store).into_iter().filter(|path| path.is_dir()), 0o700);
+    as_ordinary_user(|| {
+        let refused = world.engine.open_or_init(&mine).map(|_| ());
+        let is_named = matches!(&refused, Err(OpenError::Store(StoreError::Io { path, .. })) if path.starts_with(home.join("paths")));
+        assert!(is_named, "{refused:?}");
+        // It keeps no other folder from being protected, and whoever makes one known is told.
+        let third = world.base().join("third");
+        std::fs::create_dir(&third).unwrap();
+        let third = world.engine.init(&third, Default::default()).unwrap();
+        assert_eq!(third.unread.iter().map(|one| &one.store).collect::<Vec<_>>(), [&made.store]);
+    });
+    assert_eq!(std::fs::read_dir(home.join("workspaces")).unwrap().count(), 3);
 }
 
 /// What root noted of agents' files could not be read, and was taken for nothing.

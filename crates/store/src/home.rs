@@ -6,7 +6,7 @@
 
 mod agent_state;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,14 @@ pub struct Known {
 }
 
 /// What is known of a path, when all stores have been asked.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Settled {
     /// The workspace there.
     pub known: Option<Known>,
     /// A store that nothing was ever recorded in, as a process leaves it that dies in its first moments.
     pub unused: Option<WorkspaceId>,
+    /// Stores that cannot be read, with what the system says: whose they are is not known.
+    pub unread: Vec<(PathBuf, StoreError)>,
 }
 
 impl Known {
@@ -142,10 +144,11 @@ impl Home {
     /// path that it is noted for: a store is noted before anything is captured in it. Only under the home's lock.
     ///
     /// # Errors
-    /// Where a store is busy, or the path's own cannot be read.
+    /// Where a store is busy, or the path's own cannot be read, or which one that is.
     pub fn settled(&self, path: &Path) -> Result<Settled, StoreError> {
         let mut unused = None;
-        for id in self.ids() {
+        let mut unread = Vec::new();
+        for id in self.list_ids()? {
             if self.noted(&id).is_some() {
                 continue;
             }
@@ -160,11 +163,30 @@ impl Home {
             match is_unused() {
                 Ok(true) => unused = Some(id),
                 Ok(false) => {}
-                Err(error) if matches!(error, StoreError::Busy) || self.pointed(path) == Some(id) => return Err(error),
-                Err(_) => {}
+                Err(error) if matches!(error, StoreError::Busy) || self.pointed(path).as_ref() == Some(&id) => {
+                    return Err(error);
+                }
+                Err(error) => unread.push((self.folder(&id), error)),
             }
         }
-        Ok(Settled { known: self.at(path).or_else(|| self.moved_to(path)).or_else(|| self.last_at(path)), unused })
+        let known = self.at(path).or_else(|| self.moved_to(path)).or_else(|| self.last_at(path));
+        if known.is_none() {
+            self.check_pointer(path)?;
+        }
+        Ok(Settled { known, unused, unread })
+    }
+
+    /// Refuses a canonical path for which something is noted that cannot be read: it may name a store that has its
+    /// checkpoints. For whoever found no workspace there.
+    ///
+    /// # Errors
+    /// What the system says where it cannot be read.
+    pub fn check_pointer(&self, path: &Path) -> Result<(), StoreError> {
+        let pointer = self.pointer(path);
+        match std::fs::read(&pointer) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io("cannot read", &pointer)(error)),
+            _ => Ok(()),
+        }
     }
 
     /// The workspace that was last seen at a canonical path, where `paths/` does not tell.
@@ -173,8 +195,18 @@ impl Home {
     }
 
     fn ids(&self) -> Vec<WorkspaceId> {
-        let Ok(folders) = std::fs::read_dir(self.path.join("workspaces")) else { return Vec::new() };
-        folders.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+        self.list_ids().unwrap_or_default()
+    }
+
+    /// The ids of all stores.
+    fn list_ids(&self) -> Result<Vec<WorkspaceId>, StoreError> {
+        let folder = self.path.join("workspaces");
+        let failed = |error| StoreError::io("cannot list", &folder)(error);
+        let mut ids = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            ids.extend(entry.map_err(failed)?.file_name().to_str().and_then(|name| name.parse().ok()));
+        }
+        Ok(ids)
     }
 
     /// Every known workspace.
