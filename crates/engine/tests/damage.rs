@@ -3,11 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use piton_engine::view::DamageView;
 use piton_engine::{CaptureOptions, OperationError, RewindOptions};
-use piton_testkit::{Agent, World};
+use piton_testkit::{Agent, World, as_ordinary_user};
 use rusqlite::Connection;
 
 /// A store with one of everything: names, annotations, an operation, a large file, a symlink.
@@ -644,4 +645,34 @@ fn opening_a_workspace_does_not_wait_for_the_operation_that_is_under_way() {
     drop((workspace, lock));
     assert!(pending(&world));
     assert_eq!(world.open().recovered().len(), 1);
+}
+
+/// A folder that could not be read for a moment (a permission, an automounter) was taken for packs that are gone, and `verify`
+/// named all checkpoints as lost for good.
+#[test]
+fn a_pack_that_cannot_be_looked_at_is_not_gone() {
+    as_ordinary_user(|| {
+        let (world, _) = full();
+        let packs = store(&world).join("packs");
+        let set_mode = |mode| std::fs::set_permissions(&packs, PermissionsExt::from_mode(mode)).unwrap();
+        set_mode(0o000);
+        let refused = world.engine.open(&world.ws()).err().map(|error| error.to_string());
+        set_mode(0o700);
+        assert!(refused.as_deref().is_some_and(|why| why.contains("Permission denied")), "{refused:?}");
+        world.assert_sound();
+        assert!(!store(&world).join("aside").exists());
+    });
+}
+
+#[test]
+fn what_was_gone_and_was_put_back_is_no_longer_named() {
+    let (world, _) = full();
+    let pack = pack(&world);
+    let whole = std::fs::read(&pack).unwrap();
+    std::fs::write(&pack, &whole[..whole.len() / 2]).unwrap();
+    let is_gone = |damage: &DamageView| matches!(damage, DamageView::Gone { .. });
+    assert!(world.open().verify(false).unwrap().damage.iter().any(is_gone));
+    std::fs::write(&pack, &whole).unwrap();
+    world.open().verify(true).unwrap();
+    world.assert_sound();
 }

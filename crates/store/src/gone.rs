@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::database::to_sql;
 use crate::error::StoreError;
+use crate::pack_length;
 use crate::rebuild::Told;
 use crate::settle::aside_folder;
-use crate::{PACKS, pack_name};
 
 /// How the name of such a note ends.
 const GONE: &str = "gone";
@@ -38,13 +38,23 @@ impl Gone {
         path.extension().filter(|end| *end == GONE)?;
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
+
+    /// Whether all that it names is there again: somebody put the pack back, or it was not to be read for a moment when this
+    /// was noted. Bytes without a checkpoint cannot be told from others at their place.
+    pub(crate) fn is_back(&self, db: &Connection) -> bool {
+        let is_there = |id: &CheckpointId| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM checkpoints WHERE id = ?1)";
+            db.query_row(sql, [id.as_str()], |r| r.get(0)).unwrap_or(false)
+        };
+        !self.checkpoints.is_empty() && self.checkpoints.iter().all(is_there)
+    }
 }
 
 /// Notes, durably, what is gone of what a view knows.
 pub(crate) fn note(folder: &Path, told: &Told) -> Result<(), StoreError> {
     let is_other_run = told.boot != clock::boot_id();
     for (pack, to, synced) in &told.packs {
-        let from = std::fs::metadata(folder.join(PACKS).join(pack_name(*pack))).map_or(0, |found| found.len());
+        let from = pack_length(folder, *pack)?.unwrap_or(0);
         // What was never synced a power cut may take: nobody was told that it is durable.
         let is_trace = is_other_run && from >= *synced;
         if from >= *to || is_trace {

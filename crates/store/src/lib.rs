@@ -488,12 +488,11 @@ impl Store {
     fn survived_power_cut(&self, lock: Option<&Lock>) -> Result<bool, StoreError> {
         let packs = self.packs()?;
         let rebooted = self.meta("boot")?.is_some_and(|boot| boot != clock::boot_id());
-        let is_short = |(pack, length, _): &(u32, u64, u64)| {
-            std::fs::metadata(self.pack_path(*pack)).map_or(true, |found| found.len() < *length)
-        };
         let is_unsynced = |(_, length, synced): &(u32, u64, u64)| rebooted && synced < length;
-        if packs.iter().any(is_short) {
-            return Ok(false);
+        for (pack, length, _) in &packs {
+            if pack_length(&self.folder, *pack)?.is_none_or(|found| found < *length) {
+                return Ok(false);
+            }
         }
         if !packs.iter().any(is_unsynced) {
             return Ok(true);
@@ -553,6 +552,16 @@ pub(crate) fn take_lock(folder: &Path, patience: Duration) -> Result<Lock, Store
 
 pub(crate) fn pack_name(pack: u32) -> String {
     format!("{pack:06}.pack")
+}
+
+/// How long a pack is; none where it is not there. A pack that the system does not let this user look at is not gone.
+pub(crate) fn pack_length(folder: &Path, pack: u32) -> Result<Option<u64>, StoreError> {
+    let path = folder.join(PACKS).join(pack_name(pack));
+    match std::fs::metadata(&path) {
+        Ok(found) => Ok(Some(found.len())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io("cannot read", &path)(error)),
+    }
 }
 
 fn stamp(text: &str) -> Option<[u8; 32]> {

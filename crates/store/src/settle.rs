@@ -16,7 +16,7 @@ use crate::database::{apply, apply_object};
 use crate::error::StoreError;
 use crate::rebuild::{Judge, synced};
 use crate::transactions::{self, End, Position, Transaction, pack_numbers};
-use crate::{PACKS, Store, pack_name};
+use crate::{PACKS, Store, pack_length, pack_name};
 
 /// Where bytes go that were closed and are not sound.
 const ASIDE: &str = "aside";
@@ -40,7 +40,7 @@ impl Store {
     /// Whether the packs have more than the view knows, as far as a look at their lengths tells.
     pub(crate) fn has_tail(&self) -> Result<bool, StoreError> {
         let end = self.end()?;
-        Ok(self.pack_length(end.pack) > end.offset || self.pack_path(end.pack + 1).exists())
+        Ok(self.pack_length(end.pack)? > end.offset || self.pack_path(end.pack + 1).exists())
     }
 
     /// Where the view says that the packs end.
@@ -56,7 +56,7 @@ impl Store {
     pub(crate) fn settle(&self) -> Result<Agreed, StoreError> {
         let end = self.end()?;
         let known = self.known_end(end)?;
-        if self.pack_length(end.pack) == end.offset && !self.pack_path(end.pack + 1).exists() {
+        if self.pack_length(end.pack)? == end.offset && !self.pack_path(end.pack + 1).exists() {
             return Ok(known);
         }
         let mut tail: Vec<Transaction> = Vec::new();
@@ -85,7 +85,7 @@ impl Store {
 
     /// What the packs say at the place where the view says that they end: that a transaction ends there.
     fn known_end(&self, end: Position) -> Result<Agreed, StoreError> {
-        let length = self.pack_length(end.pack);
+        let length = self.pack_length(end.pack)?;
         if length < end.offset {
             return Err(StoreError::PackCut { pack: end.pack });
         }
@@ -170,8 +170,8 @@ impl Store {
         Ok(last + 1)
     }
 
-    fn pack_length(&self, pack: u32) -> u64 {
-        std::fs::metadata(self.pack_path(pack)).map_or(0, |found| found.len())
+    fn pack_length(&self, pack: u32) -> Result<u64, StoreError> {
+        Ok(pack_length(self.folder(), pack)?.unwrap_or(0))
     }
 
     /// Files with bytes that were closed and are not sound.
@@ -196,7 +196,7 @@ pub(crate) fn lengths(folder: &Path, transaction: &Transaction) -> Result<Vec<(u
         }
     }
     // One without a commit record ends where the next one says that it begins, which may be in a pack that is gone.
-    let last = std::fs::metadata(folder.join(PACKS).join(pack_name(stop.pack))).map_or(0, |found| found.len());
+    let last = pack_length(folder, stop.pack)?.unwrap_or(0);
     if last > 0 {
         lengths.push((stop.pack, stop.offset.min(last)));
     }
