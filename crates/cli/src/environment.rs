@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use piton_agents::claude_code;
 use piton_engine::model::settings::Settings;
-use piton_engine::view::Recovered;
+use piton_engine::view::{Initialized, Recovered, UnreadStore};
 use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
 
 use crate::args::Global;
@@ -141,6 +141,7 @@ impl Surroundings {
             Err(OpenError::NotKnown(_)) => {
                 let made = self.engine.init(&folder, InitOptions::default())?;
                 console.advise(format!("{} is a workspace now", escape_path(&made.path)));
+                say_unread(console, &made);
                 Ok(self.engine.open(&folder)?)
             }
             Err(error) => Err(error.into()),
@@ -261,6 +262,15 @@ fn current_folder() -> Result<PathBuf, Failure> {
 /// An empty variable is one that is not set.
 pub fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Says which stores could not be asked whether they are of a folder that has become a workspace.
+pub fn say_unread(console: &mut Console, made: &Initialized) {
+    for UnreadStore { store, reason } in made.unread.iter().filter(|_| !made.already_known) {
+        let warning = console.talk.paint.warn("warning:");
+        console.advise(format!("{warning} {} cannot be read: {}", escape_path(store), escape(reason)));
+        console.advise("         if it is of this folder, under an earlier path, its checkpoints are not found here");
+    }
 }
 
 fn announce(console: &mut Console, workspace: &Workspace) {

@@ -641,6 +641,7 @@ impl From<StoreError> for Failure {
             StoreError::Database(_)
             | StoreError::Older
             | StoreError::Unfinished
+            | StoreError::ReadOnlyView
             | StoreError::Stuck
             | StoreError::PackCut { .. }
             | StoreError::Diverged { .. } => Self::ours(text).hint("`piton verify` tells more"),

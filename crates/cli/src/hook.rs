@@ -226,9 +226,9 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     let observed = match observed {
         Ok(observed) => observed,
         // Where not even a gap could be recorded, the log is the only one to tell of it at each event; the user hears of
-        // it once.
+        // it once where the store keeps the event for later, and at every prompt where it does not take even that.
         Err(error) => {
-            let is_news_of_gap = || is_for_user && is_news(FIRST_GAP);
+            let is_news_of_gap = || is_for_user && (is_news(FIRST_GAP) || !engine.keeps_events_aside(&root));
             let warning = match unprotected::refusal(&error) {
                 Some(refusal) => once(Some(refusal)),
                 None => is_news_of_gap().then(|| not_captured(&error.to_string())),
@@ -249,11 +249,13 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     outcome += &remarks(&mistakes);
     let mut warnings: Vec<String> = once(unprotected::warning(&place)).into_iter().collect();
     if let Event::Prompt { .. } | Event::SessionStarted { .. } = &report.event {
-        // Where not even a gap could be recorded in another workspace, the user hears of it once.
+        // Where not even a gap could be recorded in another workspace, the user hears of it in the same way.
         let failed = others.iter().filter_map(|(path, other)| Some((path, other.as_ref().err()?)));
-        let failed = failed.map(|(path, error)| not_captured_in(path, &error.to_string()));
+        let failed = failed.map(|(path, error)| (path, not_captured_in(path, &error.to_string())));
+        let failed = failed.filter(|(path, warning)| is_news(warning) || !engine.keeps_events_aside(path));
+        warnings.extend(failed.map(|(_, warning)| warning));
         let weak = weak.take().into_iter().map(|what| format!("piton: warning: {what}"));
-        warnings.extend(failed.chain(weak).filter_map(|warning| once(Some(warning))));
+        warnings.extend(weak.filter(|warning| is_news(warning)));
     }
     let warning = (!warnings.is_empty()).then(|| warnings.join("\n"));
     let first_gap = first_gap(&observed, &others).filter(|_| is_news(FIRST_GAP));

@@ -15,7 +15,7 @@ use piton_engine::model::Ending;
 use piton_engine::model::ownership::Owner;
 use piton_engine::view::{LogEntry, SessionView, TurnView};
 use piton_engine::{Engine, Environment, TimelineOptions, Workspace};
-use piton_testkit::{SmallDisk, Snapshot, is_root, snapshot};
+use piton_testkit::{Mounted, SmallDisk, Snapshot, is_root, snapshot};
 use serde_json::{Value, json};
 
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
@@ -404,6 +404,52 @@ mod a_bad_machine {
         assert!(log.contains("\"gaps\":[{") || log.contains("\"gap\":{"), "{log}");
         assert!(!log.contains("\"who\":\"you\""), "{log}");
         assert_eq!(run(&["status"], b"").status.code(), Some(0));
+    }
+
+    /// A session that had been told of one gap was never told again, and what came then left no trace.
+    #[test]
+    fn a_store_that_takes_nothing_is_told_at_every_prompt_and_what_came_then_is_recorded_later() {
+        piton_testkit::needs_mounts!();
+        let scene = Scene::new();
+        let says = |session: &str, turn: &str| {
+            let body = scene.body(session, "UserPromptSubmit", json!({ "prompt": turn, "prompt_id": turn }));
+            let mut command = scene.command(&["hook", "claude-code"]);
+            command.env("PITON_HOOK_TIME_BUDGET", "1s");
+            let done = give(command, &body);
+            assert_quiet(&done);
+            String::from_utf8(done.stdout).unwrap()
+        };
+        assert_eq!(says("s1", "one"), "");
+        let store = scene.workspace().store_folder().to_owned();
+        // A gap that the store keeps for later is told once.
+        let busy = fs::File::options().write(true).open(store.join("lock")).unwrap();
+        busy.lock().unwrap();
+        assert!(says("s1", "two").contains("not captured"));
+        assert_eq!(says("s1", "three"), "");
+        drop(busy);
+        assert_eq!(says("s1", "four"), "");
+        let closed = Mounted::read_only(&store);
+        for (session, turn) in [("s1", "five"), ("s1", "six"), ("s2", "one"), ("s2", "two")] {
+            assert!(says(session, turn).contains("not captured"), "{session} {turn}");
+        }
+        let status = scene.send(&["status"], b"");
+        let shown = String::from_utf8_lossy(&status.stdout).into_owned();
+        assert_eq!(status.status.code(), Some(1), "{shown}");
+        assert!(shown.contains("not protected: 4 events could not be recorded yet"), "{shown}");
+        assert!(shown.contains("not protected: nothing can be captured"), "{shown}");
+        let verify = scene.send(&["verify"], b"");
+        let shown = String::from_utf8_lossy(&verify.stdout).into_owned();
+        assert_eq!(verify.status.code(), Some(1), "{shown}");
+        assert!(shown.contains("sound") && shown.contains("not protected: nothing can be captured"), "{shown}");
+        let doctor = scene.send(&["doctor"], b"");
+        assert!(String::from_utf8_lossy(&doctor.stdout).contains("problem store      nothing can be captured"));
+        drop(closed);
+        says("s1", "seven");
+        let mut gaps: Vec<_> = scene.sessions().iter().map(|session| (session.turns, session.gaps)).collect();
+        gaps.sort_unstable();
+        assert_eq!(gaps, [(2, 2), (7, 4)]);
+        assert_eq!(scene.send(&["status"], b"").status.code(), Some(0));
+        assert_eq!(fs::read_dir(scene.path("store").join("gaps")).unwrap().count(), 0);
     }
 
     #[test]

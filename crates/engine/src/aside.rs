@@ -10,9 +10,16 @@ use piton_model::{Place, Record, SessionId};
 use piton_store::{EventAside, Purpose, StoreError};
 
 use crate::observe::{ObserveOptions, cause_of};
+use crate::view::GapView;
 use crate::workspace::{Engine, Environment, OpenError, Workspace};
 
 impl Engine {
+    /// Whether events of a folder's workspace wait in its own store, which tells of them. Otherwise it takes nothing, or it
+    /// cannot be found, and what happens leaves no trace there.
+    pub fn keeps_events_aside(&self, folder: &Path) -> bool {
+        self.known_at(folder).is_ok_and(|known| self.home.store_has_events_aside(&known.id))
+    }
+
     /// Sets aside that an event was not captured in a known workspace, and why, without opening its store: for whoever ends
     /// the process because its time is over. The next event records it. An event that would not have been captured leaves
     /// no gap. `along`: the workspace is only captured along.
@@ -53,7 +60,8 @@ impl Workspace {
         let process = if options.embedded { process::this() } else { process::reporter() };
         match event_aside(&self.environment, report, reason, process) {
             Some(event) => {
-                self.store.set_event_aside(&EventAside { asked: Some(asked), along: options.along, ..event })
+                let event = EventAside { asked: Some(asked), along: options.along, ..event };
+                self.home.set_event_aside(&self.record.id, &event)
             }
             None => Ok(()),
         }
@@ -62,7 +70,7 @@ impl Workspace {
     /// Records what was set aside, unless somebody else is writing just now: what a command tells of is then as complete
     /// as it can be.
     pub fn record_aside(&mut self) {
-        if !self.store.has_events_aside() {
+        if !self.store.has_events_aside() && !self.home.has_events_aside(&self.record.id) {
             return;
         }
         // A store that cannot be written is no reason not to read.
@@ -71,12 +79,25 @@ impl Workspace {
         }
     }
 
+    /// The events that were set aside and are still not recorded, oldest first, as the gaps that they will be.
+    pub fn waiting_events(&self) -> Vec<GapView> {
+        self.home.waiting_events(&self.record.id).iter().map(|event| (&event.gap).into()).collect()
+    }
+
     /// Records the events that were set aside, with their turns and steps and as gaps; returns the gaps.
     pub(crate) fn record_events_aside(
         &self,
         lock: &Lock,
         options: &ObserveOptions<'_>,
     ) -> Result<Vec<Gap>, StoreError> {
+        let mut gaps = self.record_events_in_store(lock, options)?;
+        if self.home.hand_over_events(lock, &self.record.id) {
+            gaps.extend(self.record_events_in_store(lock, options)?);
+        }
+        Ok(gaps)
+    }
+
+    fn record_events_in_store(&self, lock: &Lock, options: &ObserveOptions<'_>) -> Result<Vec<Gap>, StoreError> {
         let mut events = self.store.events_aside(lock);
         let mut gaps = Vec::new();
         while !events.is_empty() {

@@ -100,6 +100,7 @@ pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BU
 
 pub use piton_host::bounded::{open_in as open_bounded_in, read as read_bounded};
 pub use piton_host::git::{GitError, PlaceError, UserConfig, WriteError};
+pub use piton_host::own;
 pub use piton_host::process::{detach, ignored_signals};
 pub use piton_host::{Abilities, Clock, Progress, SystemClock};
 pub use piton_model as model;

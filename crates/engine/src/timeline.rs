@@ -131,6 +131,7 @@ impl Workspace {
             sessions,
             gaps: gaps.iter().map(|(_, gap)| gap.into()).collect(),
             not_captured: not_captured.map(|(_, gap)| (&gap).into()),
+            waiting: self.waiting_events(),
             unwritable: self.store.check_writable().err().map(|error| error.to_string()),
             room,
         })

@@ -30,6 +30,8 @@ impl Workspace {
             bytes: found.bytes,
             damage: found.damage.iter().map(damage).collect(),
             repaired,
+            waiting: self.waiting_events(),
+            unwritable: self.store.check_writable().err().map(|error| error.to_string()),
         })
     }
 }

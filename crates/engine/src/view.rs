@@ -443,6 +443,9 @@ pub struct Status {
     /// The newest gap, where nothing was captured since: what happens now is not protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_captured: Option<GapView>,
+    /// Events that could not be recorded yet, oldest first: the next capture that works records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<GapView>,
     /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwritable: Option<String>,
@@ -477,6 +480,19 @@ pub struct Initialized {
     pub budget: u64,
     /// Whether it was known before.
     pub already_known: bool,
+    /// Stores of the home that cannot be read. One of them may be this folder's, from when it had another path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<UnreadStore>,
+}
+
+/// A store that cannot be read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnreadStore {
+    /// Its folder.
+    #[serde(serialize_with = "readable")]
+    pub store: PathBuf,
+    /// In a few words.
+    pub reason: String,
 }
 
 /// What a check of the store found.
@@ -494,6 +510,12 @@ pub struct Verification {
     pub damage: Vec<DamageView>,
     /// Whether the database was made anew from the packs.
     pub repaired: bool,
+    /// Events that could not be recorded yet, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<GapView>,
+    /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritable: Option<String>,
 }
 
 /// One thing that is wrong.

@@ -164,7 +164,7 @@ impl Engine {
     /// Opens the workspace at exactly this folder (as [`Engine::locate`] gives it), ending first what a crash cut off.
     pub fn open(&self, folder: &Path) -> Result<Workspace, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        let known = self.home.of(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let known = self.known_or_refused(&path)?;
         let mut workspace = self.load(&known.id, path)?;
         workspace.follow_move()?;
         match workspace.recover_pending() {
@@ -186,7 +186,7 @@ impl Engine {
     /// The known workspace at a path, with the path that it has now.
     pub(crate) fn known_at(&self, folder: &Path) -> Result<Known, OpenError> {
         let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        let known = self.home.of(&path).ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        let known = self.known_or_refused(&path)?;
         Ok(Known { path, ..known })
     }
 
@@ -251,12 +251,22 @@ impl Engine {
             store: store.folder().to_owned(),
             budget: record.budget,
             already_known,
+            unread: already.unread.into_iter().map(unread_store).collect(),
         })
     }
 
     /// Every known workspace.
     pub fn workspaces(&self) -> Vec<PathBuf> {
         self.home.all().into_iter().map(|known| known.path).collect()
+    }
+
+    /// The known workspace at a canonical path. One that this user may not find is no unknown folder.
+    fn known_or_refused(&self, path: &Path) -> Result<Known, OpenError> {
+        if let Some(known) = self.home.of(path) {
+            return Ok(known);
+        }
+        self.home.check_pointer(path)?;
+        Err(OpenError::NotKnown(path.to_owned()))
     }
 
     /// Opens a workspace whose folder is at another path now, so that its store follows it.
@@ -414,6 +424,10 @@ impl Workspace {
             }
         }
     }
+}
+
+fn unread_store((store, why): (PathBuf, StoreError)) -> view::UnreadStore {
+    view::UnreadStore { store, reason: why.to_string() }
 }
 
 /// What is captured of any workspace of a home.

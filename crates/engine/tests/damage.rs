@@ -3,11 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use piton_engine::view::DamageView;
 use piton_engine::{CaptureOptions, OperationError, RewindOptions};
-use piton_testkit::{Agent, World};
+use piton_testkit::{Agent, World, as_ordinary_user};
 use rusqlite::Connection;
 
 /// A store with one of everything: names, annotations, an operation, a large file, a symlink.
@@ -665,36 +666,32 @@ fn a_database_that_may_only_be_read_is_made_anew_by_whoever_captures() {
     });
 }
 
-/// What cannot be seen for a moment was noted as gone, for good.
+/// A folder that could not be read for a moment (a permission, an automounter) was taken for packs that are gone, and `verify`
+/// named all checkpoints as lost for good.
 #[test]
-fn packs_that_cannot_be_looked_at_are_not_gone() {
-    use std::os::unix::fs::PermissionsExt;
-    piton_testkit::as_ordinary_user(|| {
-        let world = World::new();
-        world.write("a", "1");
-        world.capture();
+fn a_pack_that_cannot_be_looked_at_is_not_gone() {
+    as_ordinary_user(|| {
+        let (world, _) = full();
         let packs = store(&world).join("packs");
-        std::fs::set_permissions(&packs, std::fs::Permissions::from_mode(0o000)).unwrap();
-        assert!(piton_store::Store::open(packs.parent().unwrap()).is_err());
-        std::fs::set_permissions(&packs, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let set_mode = |mode| std::fs::set_permissions(&packs, PermissionsExt::from_mode(mode)).unwrap();
+        set_mode(0o000);
+        let refused = world.engine.open(&world.ws()).err().map(|error| error.to_string());
+        set_mode(0o700);
+        assert!(refused.as_deref().is_some_and(|why| why.contains("Permission denied")), "{refused:?}");
         world.assert_sound();
+        assert!(!store(&world).join("aside").exists());
     });
 }
 
-/// One wrong bit of a row, and the rewind put back something else, and called that verified.
 #[test]
-fn a_rewind_goes_by_the_checkpoints_record_where_its_row_is_wrong() {
-    use std::os::unix::fs::PermissionsExt;
-    let world = World::new();
-    std::fs::set_permissions(world.ws(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    world.write("a", "1");
-    let id = world.capture();
-    world.write("a", "2");
-    world.capture();
-    let db = database(&world);
-    assert_eq!(db.execute("UPDATE checkpoints SET mode = mode | 2 WHERE id = ?1", [&id]).unwrap(), 1);
-    drop(db);
-    world.rewind(&id);
-    assert_eq!(std::fs::metadata(world.ws()).unwrap().permissions().mode() & 0o777, 0o755);
+fn what_was_gone_and_was_put_back_is_no_longer_named() {
+    let (world, _) = full();
+    let pack = pack(&world);
+    let whole = std::fs::read(&pack).unwrap();
+    std::fs::write(&pack, &whole[..whole.len() / 2]).unwrap();
+    let is_gone = |damage: &DamageView| matches!(damage, DamageView::Gone { .. });
+    assert!(world.open().verify(false).unwrap().damage.iter().any(is_gone));
+    std::fs::write(&pack, &whole).unwrap();
+    world.open().verify(true).unwrap();
     world.assert_sound();
 }

@@ -13,7 +13,7 @@ pub mod git;
 mod index;
 mod lock;
 pub mod outside;
-pub mod owner;
+pub mod own;
 mod parallel;
 mod pattern;
 mod probe;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::owner::give_to_owner_of_folder;
+use crate::own;
 
 /// Held from scan to commit by whoever captures or operates. Released when dropped.
 #[derive(Debug)]
@@ -21,10 +21,7 @@ impl Lock {
     /// Takes the lock, waiting as long as `patience` allows; `None` where another process still holds it then.
     pub fn take(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
         let until = Instant::now() + patience;
-        let open = || {
-            let file = File::options().create(true).truncate(false).write(true).open(path);
-            file.inspect(|_| give_to_owner_of_folder(path))
-        };
+        let open = || own::open_or_make(path, File::options().write(true));
         let mut lock = Self { file: open()?, path: path.to_owned() };
         loop {
             match flock(&lock.file, FlockOperation::NonBlockingLockExclusive) {

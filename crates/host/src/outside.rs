@@ -59,8 +59,7 @@ pub fn lines(path: &Path, from: u64) -> io::Result<Option<Lines>> {
 /// # Errors
 /// What the system refuses.
 pub fn make_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    crate::own::make_folders(path)
 }
 
 /// Where the last whole line ends, and the file.

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::Lock;
+use piton_host::{Lock, own};
 use piton_model::event::{Event, Report};
 use piton_model::session::{Gap, Process};
 use piton_model::{Cause, Place, Timestamp, WorkspaceId};
@@ -49,35 +49,91 @@ pub struct EventAside {
 }
 
 impl Home {
-    /// Sets an event of a workspace aside without opening its store, which may be what took too long.
+    /// Sets an event of a workspace aside without opening its store, which may be what took too long; in the home where the
+    /// store's folder takes nothing.
     ///
     /// # Errors
-    /// Where the system refuses.
+    /// Where the system refuses both, so that nothing tells of the event.
     pub fn set_event_aside(&self, workspace: &WorkspaceId, event: &EventAside) -> Result<(), StoreError> {
-        set_aside(&self.folder(workspace), event)
+        set_aside(&self.folder(workspace), event).or_else(|_| {
+            let (path, lost) = self.aside_of(workspace);
+            let folder = self.path().join(ASIDE);
+            own::make_folders(&folder).map_err(StoreError::io("cannot make", &folder))?;
+            append_or_mark(&path, &lost, event)
+        })
+    }
+
+    /// Whether events of a workspace wait in the home, since its store's folder took nothing.
+    pub fn has_events_aside(&self, workspace: &WorkspaceId) -> bool {
+        self.aside_of(workspace).0.symlink_metadata().is_ok()
+    }
+
+    /// Whether events of a workspace wait, and all of them in its own store.
+    pub fn store_has_events_aside(&self, workspace: &WorkspaceId) -> bool {
+        has_aside(&self.folder(workspace)) && !self.has_events_aside(workspace)
+    }
+
+    /// Moves the events that wait in the home to the store, where [`Store::events_aside`] finds them; false where there are
+    /// none, or where others are still being recorded.
+    pub fn hand_over_events(&self, _lock: &Lock, workspace: &WorkspaceId) -> bool {
+        if !self.has_events_aside(workspace) {
+            return false;
+        }
+        let ((path, lost), folder) = (self.aside_of(workspace), self.folder(workspace));
+        let move_to = |from: &Path, name: &str| {
+            let to = folder.join(name);
+            to.symlink_metadata().is_err() && std::fs::rename(from, to).is_ok()
+        };
+        move_to(&lost, LOST);
+        move_to(&path, ASIDE_TAKEN)
+    }
+
+    /// The events of a workspace that wait to be recorded, wherever they are.
+    pub fn waiting_events(&self, workspace: &WorkspaceId) -> Vec<EventAside> {
+        let folder = self.folder(workspace);
+        let files = [folder.join(ASIDE_TAKEN), folder.join(ASIDE), self.aside_of(workspace).0];
+        let lines = files.iter().filter_map(|path| std::fs::read(path).ok()).flat_map(|bytes| events_in(&bytes));
+        let mut events: Vec<EventAside> = lines.chain(lost_event(&folder)).collect();
+        events.sort_by_key(|event| event.gap.at);
+        events
+    }
+
+    /// Where events of a workspace are set aside whose folder takes nothing, and the mark of those that found no room.
+    fn aside_of(&self, workspace: &WorkspaceId) -> (PathBuf, PathBuf) {
+        let folder = self.path().join(ASIDE);
+        (folder.join(workspace.as_str()), folder.join(format!("{workspace}.lost")))
     }
 }
 
 fn set_aside(folder: &Path, event: &EventAside) -> Result<(), StoreError> {
-    let appended = append(folder, event);
-    if !matches!(appended, Ok(true)) {
-        let Gap { place, cause, at, .. } = &event.gap;
-        // One that is there already tells of an earlier one, which is enough.
-        let _ = std::os::unix::fs::symlink(format!("{} {} {}", place.session, cause.as_str(), at.0), folder.join(LOST));
+    append_or_mark(&folder.join(ASIDE), &folder.join(LOST), event)
+}
+
+/// Adds an event to a file; where that takes none, a symlink says that there was one.
+fn append_or_mark(path: &Path, lost: &Path, event: &EventAside) -> Result<(), StoreError> {
+    let appended = append(path, event);
+    if let Ok(true) = appended {
+        return Ok(());
     }
-    appended.map(|_| ())
+    let Gap { place, cause, at, .. } = &event.gap;
+    match std::os::unix::fs::symlink(format!("{} {} {}", place.session, cause.as_str(), at.0), lost) {
+        // One that is there already tells of an earlier one, which is enough.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            appended.and(Err(StoreError::io("cannot write", lost)(error)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Adds a line to what is set aside; false where there is no room for any.
-fn append(folder: &Path, event: &EventAside) -> Result<bool, StoreError> {
-    let path = folder.join(ASIDE);
-    let failed = |error| StoreError::io("cannot write", &path)(error);
+fn append(path: &Path, event: &EventAside) -> Result<bool, StoreError> {
+    let failed = |error| StoreError::io("cannot write", path)(error);
     let mut short = event.clone();
     if let Some(Report { event: Event::Prompt { text }, .. }) = &mut short.report {
         text.truncate(text.floor_char_boundary(SHORT_PROMPT));
     }
     let bare = EventAside { report: None, gap: Gap { lost: true, ..event.gap.clone() }, ..event.clone() };
-    with_file(&path, |mut file| {
+    with_file(path, |mut file| {
         let length = file.metadata()?.len();
         if length >= MOST_ASIDE {
             return Ok(false);
@@ -98,8 +154,7 @@ fn append(folder: &Path, event: &EventAside) -> Result<bool, StoreError> {
 /// is appended is either read with it or goes to the next one.
 fn with_file<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
     loop {
-        let file = File::options().append(true).create(true).mode(0o600).open(path)?;
-        piton_host::owner::give_to_owner_of_folder(path);
+        let file = own::open_or_make(path, File::options().append(true).mode(0o600))?;
         if file.try_lock_shared().is_err() || file_id(path) != file_id_of(&file) {
             // It has just been taken, and the next one gets the name.
             std::thread::sleep(Duration::from_millis(1));
@@ -120,7 +175,7 @@ impl Store {
 
     /// Whether there may be events that were set aside.
     pub fn has_events_aside(&self) -> bool {
-        [ASIDE, ASIDE_TAKEN, LOST].iter().any(|name| self.folder().join(name).symlink_metadata().is_ok())
+        has_aside(self.folder())
     }
 
     /// The events that are set aside just now, oldest first, for whoever only wants to know of them: without the lock, so that
@@ -169,12 +224,16 @@ impl Store {
             lines.push(b'\n');
         }
         let new = self.folder().join("gaps.new");
-        let _ = std::fs::write(&new, lines).and_then(|()| std::fs::rename(&new, taken));
+        let _ = own::write(&new, &lines).and_then(|()| std::fs::rename(&new, taken));
     }
 }
 
-/// The events in a file of them. A line that is none is all that a full disk let through: nobody can tell what it would have
-/// said.
+fn has_aside(folder: &Path) -> bool {
+    [ASIDE, ASIDE_TAKEN, LOST].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+/// The events in the bytes of a file. A line that is none is all that a full disk let through: nobody can tell what it would
+/// have said.
 fn events_in(bytes: &[u8]) -> Vec<EventAside> {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }

@@ -1,8 +1,11 @@
 //! The SQLite view of the packs: one function, [`apply`], turns a record into rows, live and on rebuild alike.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use piton_host::own;
 use piton_model::record::Numbered;
 use piton_model::{ObjectId, Outcome, Record};
 use rusqlite::{Connection, OpenFlags, params};
@@ -149,9 +152,10 @@ pub(crate) fn in_time<T: Send + 'static>(
 
 /// Makes an empty database.
 pub(crate) fn create(path: &Path) -> Result<Connection, StoreError> {
+    // An empty file is an empty database. SQLite gives the log to whoever this belongs to.
+    let made = own::open_or_make(path, File::options().append(true).mode(0o644));
+    made.map_err(StoreError::io("cannot make", path))?;
     let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-    // Its log gets the same owner: SQLite sees to that.
-    piton_host::owner::give_to_owner_of_folder(path);
     // Kept in the file.
     db.query_row("PRAGMA journal_mode=WAL", [], |r| r.get::<_, String>(0))?;
     db.execute_batch(SCHEMA)?;

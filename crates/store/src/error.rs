@@ -76,6 +76,9 @@ pub enum StoreError {
     /// The database was made anew by another process while this one had the old one open.
     #[error("another piton made the store's database anew in the meantime; nothing was changed")]
     Replaced,
+    /// The database's file can be read by this user and not written: another user made it.
+    #[error("the store's database belongs to another user, who alone may write it")]
+    ReadOnlyView,
     /// Another process holds the database's own locks, and does not get on.
     #[error("the store's database is held by a process that does not get on")]
     Stuck,
@@ -105,6 +108,7 @@ impl StoreError {
     /// Whether the system refused access to the store's files, which its user can change.
     pub fn is_refused(&self) -> bool {
         match self {
+            Self::ReadOnlyView => true,
             Self::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
             }
@@ -116,16 +120,25 @@ impl StoreError {
         }
     }
 
-    /// Whether the database itself is broken, so that only making it anew from the packs helps.
+    /// Whether the database cannot be used as it is, so that only making it anew from the packs helps: it is broken, or it
+    /// is a file that this user may not open or write. The new one is another file, made by this user.
     pub fn is_damaged_database(&self) -> bool {
         match self {
-            Self::Older | Self::Unfinished | Self::Stuck | Self::PackCut { .. } | Self::Diverged { .. } => true,
+            Self::Older
+            | Self::Unfinished
+            | Self::ReadOnlyView
+            | Self::Stuck
+            | Self::PackCut { .. }
+            | Self::Diverged { .. } => true,
             Self::Database(rusqlite::Error::SqliteFailure(error, _)) => {
                 // The last is SQLite's word for a table or column that is not there.
                 matches!(
                     error.code,
                     rusqlite::ErrorCode::DatabaseCorrupt
                         | rusqlite::ErrorCode::NotADatabase
+                        | rusqlite::ErrorCode::ReadOnly
+                        | rusqlite::ErrorCode::CannotOpen
+                        | rusqlite::ErrorCode::PermissionDenied
                         | rusqlite::ErrorCode::Unknown
                 )
             }

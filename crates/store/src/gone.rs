@@ -8,8 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use piton_host::clock;
-use piton_host::owner::give_to_owner_of_folder;
+use piton_host::{clock, own};
 use piton_model::CheckpointId;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -38,6 +37,16 @@ impl Gone {
     pub(crate) fn noted_in(path: &Path) -> Option<Self> {
         path.extension().filter(|end| *end == GONE)?;
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+
+    /// Whether all that it names is there again: somebody put the pack back, or it was not to be read for a moment when this
+    /// was noted. Bytes without a checkpoint cannot be told from others at their place.
+    pub(crate) fn is_back(&self, db: &Connection) -> bool {
+        let is_there = |id: &CheckpointId| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM checkpoints WHERE id = ?1)";
+            db.query_row(sql, [id.as_str()], |r| r.get(0)).unwrap_or(false)
+        };
+        !self.checkpoints.is_empty() && self.checkpoints.iter().all(is_there)
     }
 }
 
@@ -81,12 +90,11 @@ fn write(folder: &Path, gone: &Gone) -> Result<(), StoreError> {
     let aside = aside_folder(folder)?;
     let path = aside.join(format!("{:06}-{}-{}.{GONE}", gone.pack, gone.from, gone.to));
     let json = serde_json::to_vec(gone).map_err(to_sql)?;
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    let file = own::open_or_make(&path, File::options().write(true).truncate(true).mode(0o600));
     file.and_then(|mut file| {
         file.write_all(&json)?;
         file.sync_all()
     })
     .map_err(StoreError::io("cannot write", &path))?;
-    give_to_owner_of_folder(&path);
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
 }

@@ -6,14 +6,13 @@
 
 mod agent_state;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::owner::give_to_owner_of_folder;
-use piton_host::{Lock, identity_at};
+use piton_host::{Lock, identity_at, own};
 use piton_model::{OperationId, RootIdentity, SessionId, Workspace, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
@@ -51,12 +50,14 @@ struct Note {
 }
 
 /// What is known of a path, when all stores have been asked.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Settled {
     /// The workspace there.
     pub known: Option<Known>,
     /// A store that nothing was ever recorded in, as a process leaves it that dies in its first moments.
     pub unused: Option<WorkspaceId>,
+    /// Stores that cannot be read, with what the system says: whose they are is not known.
+    pub unread: Vec<(PathBuf, StoreError)>,
 }
 
 impl Known {
@@ -116,10 +117,7 @@ impl Home {
     pub fn make(&self) -> Result<(), StoreError> {
         for folder in ["paths", "workspaces"] {
             let folder = self.path.join(folder);
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-            made.map_err(StoreError::io("cannot make", &folder))?;
-            give_to_owner_of_folder(&self.path);
-            give_to_owner_of_folder(&folder);
+            own::make_folders(&folder).map_err(StoreError::io("cannot make", &folder))?;
         }
         Ok(())
     }
@@ -201,18 +199,13 @@ impl Home {
     /// path that it is noted for: a store is noted before anything is captured in it. Only under the home's lock.
     ///
     /// # Errors
-    /// Where a store is busy, or the path's own cannot be read.
+    /// Where a store is busy, or the path's own cannot be read, or which one that is.
     pub fn settled(&self, path: &Path) -> Result<Settled, StoreError> {
         // One that only root may read, say: the store that it leads to must not be passed over.
-        let pointer = self.pointer(path);
-        match std::fs::read(&pointer) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::io("cannot read", &pointer)(error));
-            }
-            _ => {}
-        }
+        self.check_pointer(path)?;
         let mut unused = None;
-        for id in self.ids() {
+        let mut unread = Vec::new();
+        for id in self.list_ids()? {
             if self.noted(&id).is_some() {
                 continue;
             }
@@ -227,16 +220,41 @@ impl Home {
             match is_unused() {
                 Ok(true) => unused = Some(id),
                 Ok(false) => {}
-                Err(error) if matches!(error, StoreError::Busy) || self.pointed(path) == Some(id) => return Err(error),
-                Err(_) => {}
+                Err(error) if matches!(error, StoreError::Busy) || self.pointed(path).as_ref() == Some(&id) => {
+                    return Err(error);
+                }
+                Err(error) => unread.push((self.folder(&id), error)),
             }
         }
-        Ok(Settled { known: self.of(path), unused })
+        Ok(Settled { known: self.of(path), unused, unread })
+    }
+
+    /// Refuses a canonical path for which something is noted that cannot be read: it may name a store that has its
+    /// checkpoints. For whoever found no workspace there.
+    ///
+    /// # Errors
+    /// What the system says where it cannot be read.
+    pub fn check_pointer(&self, path: &Path) -> Result<(), StoreError> {
+        let pointer = self.pointer(path);
+        match std::fs::read(&pointer) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io("cannot read", &pointer)(error)),
+            _ => Ok(()),
+        }
     }
 
     fn ids(&self) -> Vec<WorkspaceId> {
-        let Ok(folders) = std::fs::read_dir(self.path.join("workspaces")) else { return Vec::new() };
-        folders.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+        self.list_ids().unwrap_or_default()
+    }
+
+    /// The ids of all stores.
+    fn list_ids(&self) -> Result<Vec<WorkspaceId>, StoreError> {
+        let folder = self.path.join("workspaces");
+        let failed = |error| StoreError::io("cannot list", &folder)(error);
+        let mut ids = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            ids.extend(entry.map_err(failed)?.file_name().to_str().and_then(|name| name.parse().ok()));
+        }
+        Ok(ids)
     }
 
     /// Every known workspace.
@@ -309,17 +327,13 @@ impl Home {
             return Ok(());
         }
         if let Some(folder) = path.parent() {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(StoreError::io("cannot make", folder))?;
-            give_to_owner_of_folder(folder);
+            own::make_folders(folder).map_err(StoreError::io("cannot make", folder))?;
         }
         // Appended and not written anew: hooks of several workspaces note themselves at once, and a line that comes
         // twice does no harm.
-        let file = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+        let file = own::open_or_make(&path, std::fs::File::options().append(true).mode(0o600));
         file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
-            .map_err(StoreError::io("cannot write", &path))?;
-        give_to_owner_of_folder(&path);
-        Ok(())
+            .map_err(StoreError::io("cannot write", &path))
     }
 
     /// Notes that a session was told something; false where it was told before.
@@ -335,8 +349,7 @@ impl Home {
             return Ok(false);
         }
         self.make()?;
-        std::fs::create_dir_all(&folder).map_err(StoreError::io("cannot make", &folder))?;
-        give_to_owner_of_folder(&folder);
+        own::make_folders(&folder).map_err(StoreError::io("cannot make", &folder))?;
         replace(&path, format!("{noted}{line}\n").as_bytes())?;
         Ok(true)
     }
@@ -375,11 +388,8 @@ impl Home {
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     // For the user alone, also where the home's own folder is open to others.
-    let made = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new);
-    let written = made.and_then(|mut file| file.write_all(bytes)).and_then(|()| {
-        give_to_owner_of_folder(&new);
-        std::fs::rename(&new, path)
-    });
+    let made = own::open_or_make(&new, std::fs::File::options().write(true).truncate(true).mode(0o600));
+    let written = made.and_then(|mut file| file.write_all(bytes)).and_then(|()| std::fs::rename(&new, path));
     written.map_err(StoreError::io("cannot write", path))
 }
 

@@ -33,8 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use parking_lot::ReentrantMutex;
-use piton_host::owner::give_to_owner_of_folder;
-use piton_host::{Index, Lock, clock};
+use piton_host::{Index, Lock, clock, own};
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -117,14 +116,10 @@ const STALLED: &str = "log-stalled";
 impl Store {
     /// Makes the folders of a new store.
     pub fn create(folder: &Path) -> Result<Self, StoreError> {
-        use std::os::unix::fs::DirBuilderExt;
         let packs = folder.join(PACKS);
         let is_new = !packs.exists();
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
-        made.map_err(StoreError::io("cannot make", &packs))?;
+        own::make_folders(&packs).map_err(StoreError::io("cannot make", &packs))?;
         if is_new {
-            give_to_owner_of_folder(folder);
-            give_to_owner_of_folder(&packs);
             // Up to the folder around piton's home: a pack is durable only where every folder on the way to it is.
             for above in folder.ancestors().take(4) {
                 let synced = File::open(above).and_then(|above| above.sync_all());
@@ -157,8 +152,10 @@ impl Store {
     fn open_newest(folder: &Path, lock: Option<&Lock>) -> Result<Option<Self>, StoreError> {
         let Some(generation) = views::newest(folder)? else { return Ok(None) };
         let opened = Self::with_view(folder, generation).and_then(|store| {
-            let is_of_use = lock.is_none() || !store.is_read_only()?;
-            let is_whole = is_of_use && store.survived_power_cut(lock)?;
+            if lock.is_some() {
+                store.check_view_writable()?;
+            }
+            let is_whole = store.survived_power_cut(lock)?;
             Ok(is_whole.then_some(store))
         });
         match opened {
@@ -194,10 +191,7 @@ impl Store {
         if !self.is_current()? {
             return Err(StoreError::Replaced);
         }
-        if self.is_read_only()? {
-            self.make_view_anew(&lock)?;
-        }
-        match self.settle() {
+        match self.check_view_writable().and_then(|()| self.settle()) {
             Err(error) if error.is_damaged_database() => {
                 self.make_view_anew(&lock)?;
                 self.settle()?;
@@ -207,10 +201,9 @@ impl Store {
         Ok(lock)
     }
 
-    /// Whether the view is a file that this user may only read: somebody else made it, root above all. Whoever holds the lock may
-    /// write to the store's folder, so a view of its own takes the place of that one.
-    fn is_read_only(&self) -> Result<bool, StoreError> {
-        Ok(self.db().is_readonly(rusqlite::MAIN_DB)?)
+    /// Refuses a view that this user may only read. SQLite says so from what it found when it opened the file.
+    fn check_view_writable(&self) -> Result<(), StoreError> {
+        if self.db().is_readonly(rusqlite::MAIN_DB)? { Err(StoreError::ReadOnlyView) } else { Ok(()) }
     }
 
     /// Makes the view anew from the packs, and reads from that one from now on.
@@ -268,7 +261,7 @@ impl Store {
         let bytes = index.to_bytes(&stamp);
         // Over the old one, in place: a new file would cost more than all of the rest, in blocks to find and to free. A
         // reader that comes in between, or a crash, finds a wrong checksum, and that is no cache.
-        let kept = File::options().write(true).create(true).truncate(false).open(&path).and_then(|file| match parts {
+        let kept = own::open_or_make(&path, File::options().write(true)).and_then(|file| match parts {
             Some(parts) => {
                 parts.into_iter().try_for_each(|part| file.write_all_at(&bytes[part.clone()], part.start as u64))
             }
@@ -277,9 +270,8 @@ impl Store {
                 file.set_len(bytes.len() as u64)
             }
         });
-        match kept {
-            Ok(()) => give_to_owner_of_folder(&path),
-            Err(_) => drop(std::fs::remove_file(&path)),
+        if kept.is_err() {
+            let _ = std::fs::remove_file(&path);
         }
     }
 
@@ -299,9 +291,8 @@ impl Store {
     pub fn note_git(&self, note: &GitNote) {
         let bytes = [note.signature, note.tree.0, note.state.0].concat();
         let path = self.folder.join(GIT);
-        match std::fs::write(&path, bytes) {
-            Ok(()) => give_to_owner_of_folder(&path),
-            Err(_) => drop(std::fs::remove_file(&path)),
+        if own::write(&path, &bytes).is_err() {
+            let _ = std::fs::remove_file(&path);
         }
     }
 
@@ -330,8 +321,7 @@ impl Store {
                 return std::fs::remove_file(&path);
             }
             let new = path.with_extension("new");
-            std::fs::write(&new, serde_json::to_vec(left)?)?;
-            give_to_owner_of_folder(&new);
+            own::write(&new, &serde_json::to_vec(left)?)?;
             std::fs::File::open(&new)?.sync_all()?;
             std::fs::rename(&new, &path)?;
             std::fs::File::open(&self.folder)?.sync_all()
@@ -402,7 +392,8 @@ impl Store {
         self.packs.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 
-    /// Whether the store can be written now: tried out with a small file of its own, which goes again.
+    /// Whether the store can be written now: tried out with a small file of its own, which goes again, and by opening what
+    /// every capture writes to.
     ///
     /// # Errors
     /// What the system says where it cannot: a full disk, a read-only one, no permission.
@@ -412,7 +403,19 @@ impl Store {
         let path = self.folder.join(format!("writable-{}", std::process::id()));
         let written = std::fs::write(&path, vec![1; LENGTH]);
         let _ = std::fs::remove_file(&path);
-        written.map_err(StoreError::io("cannot write", &path))
+        written.map_err(StoreError::io("cannot write", &path))?;
+        // What is there already may be another user's, and only the database is made anew for that reason.
+        let mut needed = vec![self.folder.join(LOCK)];
+        needed.extend(transactions::pack_numbers(&self.folder)?.last().map(|last| self.pack_path(*last)));
+        for path in needed {
+            match File::options().read(true).write(true).open(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(StoreError::io("cannot write", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that the store takes: packs, database, index and what is set aside.
@@ -456,7 +459,7 @@ impl Store {
         db.busy_timeout(database::PATIENCE)?;
         piton_host::fail::point("store:folded").map_err(failed)?;
         let noted = match (is_busy?, stalled_at) {
-            (true, _) => std::fs::write(&stalled, self.log_pages()?.to_string()),
+            (true, _) => own::write(&stalled, self.log_pages()?.to_string().as_bytes()),
             (false, Some(_)) => std::fs::remove_file(&stalled),
             (false, None) => Ok(()),
         };

@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use piton_host::owner::give_to_owner_of_folder;
-use piton_host::{Lock, clock};
+use piton_host::{Lock, clock, own};
 use piton_model::record::Numbered;
 use piton_model::{Record, Workspace};
 use rusqlite::{Connection, OpenFlags, params};
@@ -23,8 +21,7 @@ use crate::{INDEX, PACKS, PATIENCE, Store, WORKSPACE_COPY, gone, pack_name, take
 pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
     let old = views::newest(folder)?;
     let packs = folder.join(PACKS);
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&packs);
-    made.map_err(StoreError::io("cannot make", &packs))?;
+    own::make_folders(&packs).map_err(StoreError::io("cannot make", &packs))?;
     let mut told = old.and_then(|generation| database::in_time(&views::path(folder, generation), Told::by).ok());
     let noted = told.as_ref().and_then(|told| told.file);
     if let Some(told) = &told {
@@ -117,13 +114,12 @@ fn seal(folder: &Path, end: Position, next: u64, generation: u64) -> Result<Posi
     let record = commit.to_record().map_err(StoreError::io("cannot pack", &path))?;
     bytes.extend_from_slice(&key.tagger(at.pack).tag(offset, &record));
     bytes.extend_from_slice(&record);
-    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = own::open_or_make(&path, File::options().write(true).mode(0o600));
     file.and_then(|file| {
         file.write_all_at(&bytes, at.offset)?;
         file.sync_all()
     })
     .map_err(StoreError::io("cannot write", &path))?;
-    give_to_owner_of_folder(&path);
     sync(&packs)?;
     Ok(Position { pack: at.pack, offset: at.offset + bytes.len() as u64 })
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use piton_host::Lock;
+use piton_host::{Lock, own};
 use piton_model::plan::FolderMode;
 use piton_model::{OperationId, RootIdentity};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl ReopenedNote {
     pub fn write(&mut self, note: &Reopened) -> Result<(), StoreError> {
         let write = || -> std::io::Result<()> {
             let new = self.path.with_extension("new");
-            std::fs::write(&new, serde_json::to_vec(note)?)?;
+            own::write(&new, &serde_json::to_vec(note)?)?;
             std::fs::File::open(&new)?.sync_all()?;
             std::fs::rename(&new, &self.path)?;
             self.path.parent().map_or(Ok(()), piton_host::disk::sync_folder)

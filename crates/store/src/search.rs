@@ -6,6 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 
+use piton_host::own;
 use piton_model::Timestamp;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, params};
@@ -103,9 +104,8 @@ impl Store {
             db.execute_batch("ATTACH ':memory:' AS index_of_words")?;
         } else if !attached {
             // An empty file is an empty database.
-            let made = std::fs::File::options().append(true).create(true).mode(0o600).open(&path);
+            let made = own::open_or_make(&path, std::fs::File::options().append(true).mode(0o600));
             made.map_err(StoreError::io("cannot make", &path))?;
-            piton_host::owner::give_to_owner_of_folder(&path);
             let path = ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_bytes()));
             db.execute("ATTACH ?1 AS index_of_words", [path])?;
             db.execute_batch("PRAGMA index_of_words.synchronous=OFF")?;

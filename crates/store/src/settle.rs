@@ -9,8 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use piton_host::owner::give_to_owner_of_folder;
-use piton_host::{clock, disk};
+use piton_host::{clock, disk, own};
 use rusqlite::params;
 
 use crate::bond::{self, Belonging, Identity};
@@ -220,11 +219,8 @@ pub(crate) fn lengths(folder: &Path, transaction: &Transaction) -> Result<Vec<(u
 
 /// The folder for what does not count and is kept.
 pub(crate) fn aside_folder(folder: &Path) -> Result<PathBuf, StoreError> {
-    use std::os::unix::fs::DirBuilderExt;
     let aside = folder.join(ASIDE);
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&aside);
-    made.map_err(StoreError::io("cannot make", &aside))?;
-    give_to_owner_of_folder(&aside);
+    own::make_folders(&aside).map_err(StoreError::io("cannot make", &aside))?;
     Ok(aside)
 }
 
@@ -242,10 +238,10 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
         }
         let name = |n: u32| aside.join(format!("{pack:06}-{offset}.{n}"));
         let to = (1..).map(name).find(|to| !to.exists()).unwrap_or_else(|| name(0));
-        let copy = File::options().write(true).create_new(true).mode(0o600).open(&to);
+        // A name that nobody has: nothing is written over.
+        let copy = own::open_or_make(&to, File::options().write(true).mode(0o600));
         let copied = copy.and_then(|copy| copy_what_can_be_read(&file, offset, length, copy));
         copied.map_err(StoreError::io("cannot write", &to))?;
-        give_to_owner_of_folder(&to);
     }
     File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
 }

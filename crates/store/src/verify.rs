@@ -144,9 +144,13 @@ impl Store {
         }
         self.compare_packs(&mut found)?;
         self.reach(&mut found, broken_packs)?;
-        found.damage.extend(self.aside_files().into_iter().map(|file| match Gone::noted_in(&file) {
-            Some(Gone { pack, from, to, checkpoints }) => Damage::Gone { pack, from, to, checkpoints, file },
-            None => Damage::Aside { file },
+        found.damage.extend(self.aside_files().into_iter().filter_map(|file| match Gone::noted_in(&file) {
+            Some(gone) if gone.is_back(&self.db()) => {
+                let _ = std::fs::remove_file(file);
+                None
+            }
+            Some(Gone { pack, from, to, checkpoints }) => Some(Damage::Gone { pack, from, to, checkpoints, file }),
+            None => Some(Damage::Aside { file }),
         }));
         Ok(found)
     }

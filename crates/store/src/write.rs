@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use piton_host::fail::point;
-use piton_host::owner::give_to_owner_of_folder;
-use piton_host::{Lock, clock, disk};
+use piton_host::{Lock, clock, disk, own};
 use piton_model::record::Numbered;
 use piton_model::{ObjectId, Record};
 use rusqlite::params;
@@ -508,16 +507,8 @@ fn begin(store: &Store, end: Position) -> Result<(StoreKey, u32, u64), StoreErro
 fn open_pack(store: &Store, pack: u32) -> Result<Arc<File>, StoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = store.folder().join(crate::PACKS).join(pack_name(pack));
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(StoreError::io("cannot open", &path))?;
-    give_to_owner_of_folder(&path);
-    Ok(Arc::new(file))
+    let file = own::open_or_make(&path, File::options().read(true).write(true).mode(0o600));
+    Ok(Arc::new(file.map_err(StoreError::io("cannot open", &path))?))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use piton_engine::{Abilities, GitError, GitRefusal, OpenError, Workspace, WriteE
 use serde::Serialize;
 
 use super::setup;
-use super::status::more_room;
+use super::status::{more_room, waiting};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
@@ -246,7 +246,7 @@ fn check_home(checks: &mut Checks) {
 fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Path, console: &Console) {
     const WHAT: &str = "workspace";
     let path = escape_path(folder);
-    let workspace = match surroundings.engine.open(folder) {
+    let mut workspace = match surroundings.engine.open(folder) {
         Ok(workspace) => workspace,
         Err(OpenError::NotKnown(_)) => {
             if let Some(refusal) = surroundings.engine.refusal(folder) {
@@ -256,10 +256,19 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         }
         Err(error) => return checks.failed(WHAT, error.into()),
     };
+    workspace.record_aside();
     let status = match workspace.status() {
         Ok(status) => status,
         Err(error) => return checks.failed(WHAT, error.into()),
     };
+    if let Some(reason) = &status.unwritable {
+        let hint = "free some space, or let your user write there: root may have made it";
+        checks.problem("store", format!("nothing can be captured: {reason}"), hint);
+    }
+    if let Some(last) = status.waiting.last() {
+        let hint = "the next capture that works records them";
+        checks.problem("gap", waiting(&status.waiting, age(last.at, console.look.now)), hint);
+    }
     if let Some((left_out, root)) = surroundings.left_out() {
         let hint = format!("`piton init {}` makes it a workspace of its own", escape_path(&left_out.folder));
         checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);

@@ -6,7 +6,7 @@ use piton_engine::InitOptions;
 
 use crate::args::Global;
 use crate::console::Console;
-use crate::environment::Surroundings;
+use crate::environment::{Surroundings, say_unread};
 use crate::error::Failure;
 use crate::escape::escape_path;
 use crate::words::size;
@@ -52,6 +52,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         writeln!(out, "{} {what}", look.paint.bold(path))?;
         writeln!(out, "its checkpoints may take {} in {}", size(made.budget), escape_path(&made.store))
     })?;
+    say_unread(console, &made);
     if !made.already_known {
         console.advise("`piton checkpoint` captures it");
     } else if args.folder.is_none() && global.workspace.is_none() && !is_same_folder(&surroundings.here, &made.path) {

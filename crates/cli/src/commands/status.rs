@@ -1,9 +1,10 @@
 //! `piton status`: how the workspace stands.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::view::{FolderState, SessionView, Status};
+use piton_engine::view::{FolderState, GapView, SessionView, Status};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -51,7 +52,7 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     if status.last.is_none() {
         console.advise("`piton checkpoint` captures the workspace");
     }
-    if status.not_captured.is_none() && status.unwritable.is_none() {
+    if status.not_captured.is_none() && status.waiting.is_empty() && status.unwritable.is_none() {
         return Ok(ExitCode::SUCCESS);
     }
     match status.room {
@@ -68,6 +69,13 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
 pub fn more_room(budget: u64) -> String {
     let more = words::gibibytes(budget.saturating_mul(2));
     format!("allow more: `piton init --budget {more}G`; or name what to leave out in `.pitonignore`")
+}
+
+/// What to say of events that wait to be recorded, given how long ago the last of them was.
+pub fn waiting(events: &[GapView], age: impl Display) -> String {
+    let count = words::plural(events.len() as u64, "event");
+    let last = events.last().map(|last| owners::gap(last, &[])).unwrap_or_default();
+    format!("{count} could not be recorded yet; the last {age}, {last}")
 }
 
 /// The whole of it.
@@ -109,6 +117,10 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
     if let Some(gap) = &status.not_captured {
         let text =
             format!("the last event was not captured, {}, {}", words::age(gap.at, look.now), owners::gap(gap, &[]));
+        writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
+    }
+    if let Some(last) = status.waiting.last() {
+        let text = waiting(&status.waiting, words::age(last.at, look.now));
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     if let Some(reason) = &status.unwritable {

@@ -5,18 +5,20 @@ use std::process::ExitCode;
 
 use piton_engine::view::{DamageView, Verification};
 
+use super::status::waiting;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_view};
 use crate::progress::with_progress;
-use crate::words::{plural, size};
+use crate::words::{age, plural, size};
 
 /// Check every byte of the workspace's store
 ///
 /// Compares every object with its id, the database with the packs it was made from, and looks for everything that a
-/// checkpoint needs. Exit code 1 when something is wrong.
+/// checkpoint needs. Says too which events wait to be recorded, and whether the store can be written. Exit code 1 when
+/// something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -45,8 +47,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         found = Verification { repaired: true, ..again.verify(false)? };
     }
     console.print(&found, |out, look| write(out, look, &found))?;
-    if found.sound {
+    if found.sound && found.unwritable.is_none() {
         return Ok(ExitCode::SUCCESS);
+    }
+    if found.sound {
+        console.advise("let your user write there; `piton status` tells more");
+        return Ok(ExitCode::from(1));
     }
     let paint = console.talk.paint;
     let hint = if found.repaired {
@@ -70,7 +76,8 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
         writeln!(out, "the database was made anew from the packs")?;
     }
     if found.sound {
-        return writeln!(out, "{}: {read} read, all as it was written", paint.good("sound"));
+        writeln!(out, "{}: {read} read, all as it was written", paint.good("sound"))?;
+        return write_unprotected(out, look, found);
     }
     writeln!(out, "{}: {} in {read}", paint.bad("damaged"), plural(found.damage.len() as u64, "fault"))?;
     for damage in &found.damage {
@@ -111,5 +118,17 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
         };
         writeln!(out, "  {} {text}", paint.bad("!"))?;
     }
-    Ok(())
+    write_unprotected(out, look, found)
+}
+
+/// What the store has not taken: it may be sound and lack what happened last.
+fn write_unprotected(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<()> {
+    let alarm = look.paint.alarm("not protected:");
+    if let Some(last) = found.waiting.last() {
+        writeln!(out, "{alarm} {}", waiting(&found.waiting, age(last.at, look.now)))?;
+    }
+    match &found.unwritable {
+        Some(reason) => writeln!(out, "{alarm} nothing can be captured: {}", escape(reason)),
+        None => Ok(()),
+    }
 }

@@ -5,16 +5,16 @@
 //! 2026-11-15T20:03:11Z claude-code before-tool 061f4666-9a84-… t3.2 23ms captured kmzqwxyl
 //! ```
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use piton_agents::{Event, Report};
 use piton_engine::view::Observed;
-use piton_engine::{Clock, SystemClock};
-use rustix::fs::{CWD, Mode, OFlags, fstat, openat, statat};
-use rustix::io::Errno;
+use piton_engine::{Clock, SystemClock, own};
+use rustix::fs::{CWD, OFlags, fstat, statat};
 
 use crate::environment;
 use crate::escape::escape;
@@ -111,8 +111,8 @@ fn append(file: OwnedFd, text: &str) {
 /// in it may be anything.
 fn open(path: &Path) -> Option<OwnedFd> {
     let file = match open_to_append(path) {
-        Err(Errno::NOENT) => {
-            make_folder(path.parent()?)?;
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            own::make_folders(path.parent()?).ok()?;
             open_to_append(path)
         }
         file => file,
@@ -129,19 +129,17 @@ fn open(path: &Path) -> Option<OwnedFd> {
     open_to_append(path).ok()
 }
 
-fn open_to_append(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let how = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    openat(CWD, path, how, Mode::RUSR | Mode::WUSR)
-}
-
-/// As the store makes it: for the user alone.
-fn make_folder(path: &Path) -> Option<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).ok()
+#[expect(clippy::disallowed_types, reason = "the log is piton's own file")]
+fn open_to_append(path: &Path) -> io::Result<OwnedFd> {
+    let how = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = own::open_or_make(path, std::fs::File::options().append(true).mode(0o600).custom_flags(how))?;
+    Ok(file.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::Mode;
+
     use super::*;
 
     fn text(outcome: &str) -> String {

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use piton_model::RootIdentity;
 use rustix::fs::{
-    Access, Advice, AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatFs, Statx,
-    StatxAttributes, StatxFlags, XattrFlags, accessat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr, fstat,
-    fstatfs, fsync, openat2, readlinkat, renameat_with, statfs, statx,
+    Access, Advice, AtFlags, CWD, FileType, Gid, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatFs, Statx,
+    StatxAttributes, StatxFlags, Uid, XattrFlags, accessat, chownat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr,
+    fstat, fstatfs, fsync, openat2, readlinkat, renameat_with, statfs, statx,
 };
 use rustix::io::Errno;
-use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CapabilitySet, capabilities, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use super::{Call, refuse};
 
@@ -96,6 +96,11 @@ pub(crate) fn set_mode(handle: BorrowedFd<'_>, mode: u16) -> rustix::io::Result<
     // The kernel's own link to it: a handle itself takes no bits.
     let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
     rustix::fs::chmod(link, Mode::from_raw_mode(u32::from(mode)))
+}
+
+/// Gives what is open, or what a [`HANDLE`] is on, to a user and a group.
+pub(crate) fn give(open: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
+    chownat(open, c"", Some(Uid::from_raw(user)), Some(Gid::from_raw(group)), AtFlags::EMPTY_PATH)
 }
 
 /// Where the symlink leads that a [`HANDLE`] is on.
@@ -266,6 +271,17 @@ pub(crate) fn file_user() -> u32 {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let of_files = users.and_then(|users| users.split_whitespace().nth(3)?.parse().ok());
     of_files.unwrap_or_else(|| rustix::process::geteuid().as_raw())
+}
+
+/// Whether this process was started as root. Read from what the kernel put into its memory, which costs no system call.
+#[allow(unsafe_code, reason = "it takes a number and looks it up in this process's memory")]
+pub(crate) fn is_root() -> bool {
+    unsafe { libc::getauxval(libc::AT_EUID) == 0 }
+}
+
+/// Whether this thread opens any file, whoever it belongs to. In a container root may lack that right.
+pub(crate) fn may_open_everything() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::DAC_OVERRIDE))
 }
 
 /// Closes everything but the standard streams when this process becomes another. Makes one system call and no more, so that

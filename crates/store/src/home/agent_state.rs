@@ -1,11 +1,12 @@
 //! Where agents that reported keep their transcripts, and what belongs to those: noted in the home and not in a store,
 //! since a transcript may lie in another workspace than the one that its session works in.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
+use piton_host::own;
 use piton_model::WorkspaceId;
 
 use super::Home;
@@ -60,10 +61,12 @@ impl Home {
         }
         self.make()?;
         let path = self.agent_state_file();
-        let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-        file.and_then(|mut file| file.write_all(&bytes)).map_err(StoreError::io("cannot write", &path))?;
-        piton_host::owner::give_to_owner_of_folder(&path);
-        Ok(())
+        let file = own::open_or_make(&path, std::fs::File::options().append(true).mode(0o600));
+        match file.and_then(|mut file| file.write_all(&bytes)) {
+            // Another user's, which this one cannot read either. Each workspace notes its sessions' once more.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => super::replace(&path, &bytes),
+            written => written.map_err(StoreError::io("cannot write", &path)),
+        }
     }
 
     fn agent_state_file(&self) -> PathBuf {

@@ -1,0 +1,145 @@
+//! Making files and folders of piton's own: the home, and the stores in it.
+//!
+//! Called by whoever makes one that is to last. `sudo piton log` in a user's home must leave nothing there that the user's own
+//! piton cannot open: what root makes belongs to the owner of the folder that it lies in. Where the system refuses that, it
+//! stays root's. No other user pays a system call for it, and root none where the file is there already.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
+
+use crate::sys;
+
+/// Opens a file, which is made where it is not there. The options say how it is opened, and its permission bits.
+pub fn open_or_make(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let open_in_any_case = || options.clone().create(true).open(path);
+    if !sys::is_root() {
+        return open_in_any_case();
+    }
+    match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            let _ = give_to_owner_of_folder(&file, path);
+            Ok(file)
+        }
+        // Somebody else has just made it; or it is a link to nowhere, and what root makes elsewhere remains root's.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => open_in_any_case(),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file from its beginning; one that is not there is made.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    open_or_make(path, File::options().write(true).truncate(true))?.write_all(bytes)
+}
+
+/// Makes a folder for its owner alone, with those above it that are not there.
+pub fn make_folders(path: &Path) -> io::Result<()> {
+    match make_folder(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            make_folders(path.parent().ok_or(error)?)?;
+            make_folder(path)
+        }
+        made => made,
+    }
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(_) if path.is_dir() => return Ok(()),
+        made => made?,
+    }
+    if sys::is_root() {
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Whoever owns the folder above may have put another one of root's in its place.
+        let made = openat(CWD, path, how, Mode::empty()).ok().filter(is_empty);
+        let _ = made.map(|made| give_to_owner_of_folder(made, path));
+    }
+    Ok(())
+}
+
+fn is_empty(folder: &OwnedFd) -> bool {
+    let mut is_empty = true;
+    sys::list(folder, &mut Vec::new(), |_, _| is_empty = false).is_ok() && is_empty
+}
+
+/// Gives what root has just made at a path to whoever owns the folder. Through handles alone: the names may lead elsewhere by
+/// now, and nobody is given anything but what was made, for the folder that it was made in.
+fn give_to_owner_of_folder(made: impl AsFd, path: &Path) -> Option<()> {
+    let how = sys::HANDLE | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat(CWD, path.parent()?, how, Mode::empty()).ok()?;
+    let (found, above) = (fstat(&made).ok()?, fstat(&folder).ok()?);
+    let id = |stat: &Stat| (stat.st_dev, stat.st_ino);
+    let is_in_folder =
+        || statat(&folder, path.file_name()?, AtFlags::SYMLINK_NOFOLLOW).ok().filter(|named| id(named) == id(&found));
+    if found.st_uid == above.st_uid || is_in_folder().is_none() || !sys::may_open_everything() {
+        return None;
+    }
+    sys::give(made, above.st_uid, above.st_gid).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const SOMEBODY: u32 = 65_534;
+
+    /// A folder of somebody's. Without root there is nobody else.
+    fn of_somebody() -> (tempfile::TempDir, u32) {
+        let folder = tempfile::tempdir().unwrap();
+        let _ = std::os::unix::fs::chown(folder.path(), Some(SOMEBODY), Some(SOMEBODY));
+        let owner = folder.path().metadata().unwrap().uid();
+        (folder, owner)
+    }
+
+    fn owner(path: PathBuf) -> u32 {
+        path.symlink_metadata().unwrap().uid()
+    }
+
+    #[test]
+    fn what_is_made_belongs_to_the_owner_of_its_folder() {
+        let (folder, somebody) = of_somebody();
+        let at = |path: &str| folder.path().join(path);
+        make_folders(&at("a/b/c")).unwrap();
+        make_folders(&at("a/b/c")).unwrap();
+        write(&at("a/b/file"), b"long").unwrap();
+        write(&at("a/b/file"), b"x").unwrap();
+        open_or_make(&at("lock"), File::options().write(true)).unwrap();
+        assert_eq!(std::fs::read(at("a/b/file")).unwrap(), b"x");
+        for made in ["a", "a/b", "a/b/c", "a/b/file", "lock"] {
+            assert_eq!(owner(at(made)), somebody, "{made}");
+        }
+        assert_eq!(at("a/b").metadata().unwrap().mode() & 0o777, 0o700);
+        assert!(make_folders(&at("lock/x")).is_err());
+    }
+
+    /// Whoever owns the folder may put a link there, to have root make a file for them somewhere else.
+    #[test]
+    fn nobody_is_given_what_lies_elsewhere_or_was_there_before() {
+        let (folder, _) = of_somebody();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let this = elsewhere.path().metadata().unwrap().uid();
+        let at = |path: &str| folder.path().join(path);
+        symlink(elsewhere.path().join("new"), at("link")).unwrap();
+        symlink(elsewhere.path(), at("folder")).unwrap();
+        std::fs::write(at("old"), "of who runs this").unwrap();
+        for path in ["link", "folder/file", "old"] {
+            write(&at(path), b"x").unwrap();
+        }
+        make_folders(&at("folder/inside")).unwrap();
+        for path in ["new", "file", "inside"] {
+            assert_eq!(owner(elsewhere.path().join(path)), this, "{path}");
+        }
+        assert_eq!(owner(at("old")), this);
+    }
+}
