@@ -308,7 +308,7 @@ fn of_a_turn_that_nobody_saw_it_is_said_that_nothing_is_known() {
     let (_, said) = piton(&scene, &other, &["log"]);
     assert!(said.contains("one  ?") && said.contains("not known") && !said.contains('='), "{said}");
 
-    turn(&scene, "s", &ws, 2, "cd ..; mv ws away; cp -r other ws");
+    turn(&scene, "s", &ws, 2, "cd ..; rm -rf ws; cp -r other ws");
     let (code, said) = piton(&scene, &ws, &["undo", "--yes"]);
     assert!(code == Some(1) && said.contains("turn 2 “prompt 2” began in another folder that stood here"), "{said}");
     assert!(said.contains("`piton rewind t2 --across` brings back"), "{said}");

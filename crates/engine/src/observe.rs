@@ -843,11 +843,8 @@ fn is_over(
         Event::Prompt { .. } if is_mine && turn_is_new && step.at.turn < turn => {
             (!step.background && step.subagent.is_none()).then_some(Ending::Lost)
         }
-        // Nothing goes on, so that what a subagent began and never ended was denied or interrupted.
-        Event::TurnEnded { background: false, .. }
-            if is_mine && (step.background || step.subagent.is_some()) && step.at.turn <= turn =>
-        {
-            Some(if step.background { Ending::Done } else { Ending::Lost })
+        Event::TurnEnded { background: false, .. } if is_mine && step.background && step.at.turn <= turn => {
+            Some(Ending::Done)
         }
         Event::TurnEnded { .. } if is_mine && step.at.turn == turn => {
             (!step.background && step.subagent.is_none()).then_some(Ending::Lost)

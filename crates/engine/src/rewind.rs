@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::target::split_session;
-use piton_model::{Operation, OperationKind, Scope, SessionId, Target, WorkspacePath};
+use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::{ChosenChange, commands};
@@ -108,6 +108,12 @@ impl Workspace {
         };
         let conversation = self.conversation_meant(target, &found)?;
         Ok(Ask::Rewind(Box::new(RewindAsked { conversation, target: found, options: options.clone(), point })))
+    }
+
+    /// Whether the workspace's folder went while a tool was at work, after a checkpoint.
+    pub fn was_taken_since(&self, checkpoint: &CheckpointId) -> Result<bool, StoreError> {
+        let Some(row) = self.store.checkpoint(checkpoint)? else { return Ok(false) };
+        Ok(self.store.gone_since(row.seq)?.is_some())
     }
 
     pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {

@@ -126,7 +126,9 @@ fn only_one_at_a_time_reads_ahead() {
 fn a_folder_that_is_gone_or_another_one_is_left_alone() {
     let world = world(5);
     world.capture();
-    std::fs::rename(world.ws(), world.base().join("elsewhere")).unwrap();
+    // Not beside it: one that was only renamed is still known.
+    std::fs::create_dir(world.base().join("far")).unwrap();
+    std::fs::rename(world.ws(), world.base().join("far/away")).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     world.write("other", "folder");
     assert_eq!(world.engine.read_ahead(&world.ws(), SHORTEST).unwrap(), Ahead::Nothing);

@@ -215,7 +215,8 @@ fn a_rewind_that_cannot_go_back_into_a_folder_that_somebody_took_away_says_so_an
     assert!(matches!(&error, OperationError::Stuck { path, .. } if path.display() == "dir/g"), "{error}");
     let workspace = world.open();
     assert_eq!(workspace.recovered().len(), 1);
-    assert_eq!(names(&workspace.recovered()[0].left_alone), ["dir/g", "gone"]);
+    assert_eq!(names(&workspace.recovered()[0].left_alone), ["gone"]);
+    assert_eq!(names(&workspace.recovered()[0].moved), ["dir/g"]);
     let now = world.snapshot();
     for (path, content) in [("f", "2"), ("gone", "theirs"), ("new/a", "2")] {
         assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");

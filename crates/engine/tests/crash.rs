@@ -275,7 +275,9 @@ fn a_pending_operation_of_another_folder_waits_and_touches_nothing() {
     let (world, id) = after_the_agent();
     let total = at_every_step(after_the_agent, |world, id| drop(world.rewind(id)), |_, _, _, _| {});
     assert!(fail::with(total / 2, || world.rewind(&id)).is_none());
-    std::fs::rename(world.ws(), world.base().join("aside")).unwrap();
+    // Not beside it: one that was only renamed is still known.
+    std::fs::create_dir(world.base().join("far")).unwrap();
+    std::fs::rename(world.ws(), world.base().join("far/aside")).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     world.write("edited.txt", "another folder's");
     let other = world.snapshot();
@@ -285,7 +287,7 @@ fn a_pending_operation_of_another_folder_waits_and_touches_nothing() {
     world.assert_is(&other);
     // The folder comes back, and so does its tree.
     std::fs::rename(world.ws(), world.base().join("other")).unwrap();
-    std::fs::rename(world.base().join("aside"), world.ws()).unwrap();
+    std::fs::rename(world.base().join("far/aside"), world.ws()).unwrap();
     assert_eq!(world.open().recovered().len(), 1);
     assert_nothing_pending(&world);
 }

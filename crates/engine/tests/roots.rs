@@ -266,7 +266,7 @@ fn what_a_turn_did_that_replaced_the_workspace_is_not_known_here_and_the_folder_
     let agent = Agent::new(&world, "s1");
     agent.runs("one", "true", |_| {});
     agent.runs("two", "rm -rf; git clone", |world| {
-        std::fs::rename(world.ws(), world.base().join("away")).unwrap();
+        std::fs::rename(world.ws(), away(world)).unwrap();
         std::fs::create_dir(world.ws()).unwrap();
         world.write("f", "new");
     });

@@ -593,21 +593,6 @@ fn a_subagents_steps_are_in_the_turn_and_its_shell_may_end_after_the_turn_did() 
     assert_eq!(owners(&turns[0].files), ["late.txt window t1.1"]);
 }
 
-/// Who is denied a tool never reports its end.
-#[test]
-fn a_subagents_tool_that_was_denied_ends_with_the_turn_after_which_nothing_goes_on() {
-    let world = World::new();
-    let mut agent = Agent::new(&world, "s1");
-    agent.prompt("one");
-    agent.subagent = Some("sub-1");
-    agent.before("c1", "Bash", &[]);
-    agent.subagent = None;
-    agent.end_turn();
-    tick();
-    agent.runs("two", "make", |world| drop(world.write("made", "x").snapshot()));
-    assert_eq!(owners(&agent.turns()[1].files), ["made window t2.1"]);
-}
-
 #[test]
 fn a_step_that_changes_too_much_to_list_is_counted_all_the_same() {
     let world = World::new();

@@ -242,14 +242,15 @@ fn show_others(plan: &PlanView, options: &RewindOptions, console: &mut Console) 
 /// The same rewind in the other workspaces of the session. What goes wrong in one does not keep the others from it.
 fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &RewindOptions) -> Vec<Also> {
     let rewind = |path: &Path| -> Result<OperationOutcome, String> {
-        // Moved, or removed on purpose: to make it anew is an act of its own.
-        if !path.is_dir() && !options.across {
-            let there = quoted(path);
-            return Err(format!("its folder is gone; `piton rewind TARGET --workspace {there}` makes it anew"));
-        }
         let mut other = open_other(path)?;
         let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
+        // Moved, or removed on purpose, unless a tool did it since: to make it anew is an act of its own.
+        let is_taken = || other.was_taken_since(&target.id).map_err(|error| error.to_string());
+        if !path.is_dir() && !options.across && !is_taken()? {
+            let there = quoted(path);
+            return Err(format!("its folder is gone; `piton rewind TARGET --workspace {there}` makes it anew"));
+        }
         other.rewind_now(target.id.as_str(), options).map_err(|error| error.to_string())
     };
     let others = outcome.other_workspaces.iter();
