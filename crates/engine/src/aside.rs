@@ -99,6 +99,11 @@ impl Workspace {
 
     fn record_events_in_store(&self, lock: &Lock, options: &ObserveOptions<'_>) -> Result<Vec<Gap>, StoreError> {
         let mut events = self.store.events_aside(lock);
+        // A process that died after it had recorded one, and before it forgot it, left it there.
+        if events.first().map_or(Ok(false), |event| self.is_recorded(event))? {
+            events.remove(0);
+            self.store.keep_events_aside(lock, &events);
+        }
         let mut gaps = Vec::new();
         while !events.is_empty() {
             let event = &events[0];
@@ -116,6 +121,15 @@ impl Workspace {
             self.store.keep_events_aside(lock, &events);
         }
         Ok(gaps)
+    }
+
+    /// Whether an event is the last that was recorded as a gap.
+    fn is_recorded(&self, event: &EventAside) -> Result<bool, StoreError> {
+        let is_it = |gap: &Gap| {
+            (&gap.place.session, gap.cause, gap.at, &gap.reason)
+                == (&event.gap.place.session, event.gap.cause, event.gap.at, &event.gap.reason)
+        };
+        Ok(self.store.last_gap()?.is_some_and(|(_, gap)| is_it(&gap)))
     }
 
     fn record_event_aside(

@@ -1070,3 +1070,23 @@ fn what_a_turn_of_gaps_did_is_not_known() {
     });
     assert!(matches!(nothing, Err(OperationError::Chosen(ChosenError::Nothing { .. }))));
 }
+
+/// A process that dies after it has recorded what was set aside, and before it has forgotten it, makes no turn twice.
+#[test]
+fn an_event_that_was_recorded_and_not_forgotten_is_not_recorded_again() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("one");
+    let two = agent.report(None, Event::Prompt { text: "two".into() });
+    world.engine.set_event_aside(&world.ws(), &two, "no time", false).unwrap();
+    let store = world.open().store_folder().to_owned();
+    let aside = std::fs::read(store.join("gaps")).unwrap();
+    for _ in 0..3 {
+        world.capture();
+        assert_eq!(agent.turns().len(), 2);
+        std::fs::write(store.join("gaps.taken"), &aside).unwrap();
+    }
+    world.capture();
+    assert_eq!(agent.turns().len(), 2);
+    world.assert_sound();
+}
