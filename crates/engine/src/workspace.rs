@@ -269,10 +269,15 @@ impl Engine {
         Err(OpenError::NotKnown(path.to_owned()))
     }
 
-    /// Opens a workspace whose folder is at another path now, so that its store follows it.
+    /// Lets the store of a folder that is at another path now follow it. Nothing that was cut off there is ended: that is for
+    /// whoever opens it.
     fn follow_to(&self, place: &Path) {
+        let followed = || -> Result<(), OpenError> {
+            let known = self.known_at(place)?;
+            self.load(&known.id, known.path)?.follow_move()
+        };
         // Where that fails, its own next event or command finds it by its identity.
-        let _ = self.open(place);
+        let _ = followed();
     }
 
     fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {

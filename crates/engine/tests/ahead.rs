@@ -126,9 +126,10 @@ fn only_one_at_a_time_reads_ahead() {
 fn a_folder_that_is_gone_or_another_one_is_left_alone() {
     let world = world(5);
     world.capture();
-    // Not beside it: one that was only renamed is still known.
-    std::fs::create_dir(world.base().join("far")).unwrap();
-    std::fs::rename(world.ws(), world.base().join("far/away")).unwrap();
+    // Not beside it, where the store would follow it.
+    let far = world.base().join("far");
+    std::fs::create_dir(&far).unwrap();
+    std::fs::rename(world.ws(), far.join("elsewhere")).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     world.write("other", "folder");
     assert_eq!(world.engine.read_ahead(&world.ws(), SHORTEST).unwrap(), Ahead::Nothing);

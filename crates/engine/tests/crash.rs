@@ -8,7 +8,7 @@
 use piton_engine::view::OperationStatus;
 use piton_engine::{CaptureOptions, RewindOptions};
 use piton_host::fail;
-use piton_testkit::{Snapshot, World};
+use piton_testkit::{Snapshot, World, snapshot};
 
 /// A project, a checkpoint of it, and then everything that can happen to it.
 fn after_the_agent() -> (World, String) {
@@ -275,9 +275,10 @@ fn a_pending_operation_of_another_folder_waits_and_touches_nothing() {
     let (world, id) = after_the_agent();
     let total = at_every_step(after_the_agent, |world, id| drop(world.rewind(id)), |_, _, _, _| {});
     assert!(fail::with(total / 2, || world.rewind(&id)).is_none());
-    // Not beside it: one that was only renamed is still known.
-    std::fs::create_dir(world.base().join("far")).unwrap();
-    std::fs::rename(world.ws(), world.base().join("far/aside")).unwrap();
+    // Not beside it, where the store would follow it.
+    let far = world.base().join("far");
+    std::fs::create_dir(&far).unwrap();
+    std::fs::rename(world.ws(), far.join("aside")).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     world.write("edited.txt", "another folder's");
     let other = world.snapshot();
@@ -287,9 +288,28 @@ fn a_pending_operation_of_another_folder_waits_and_touches_nothing() {
     world.assert_is(&other);
     // The folder comes back, and so does its tree.
     std::fs::rename(world.ws(), world.base().join("other")).unwrap();
-    std::fs::rename(world.base().join("far/aside"), world.ws()).unwrap();
+    std::fs::rename(far.join("aside"), world.ws()).unwrap();
     assert_eq!(world.open().recovered().len(), 1);
     assert_nothing_pending(&world);
+}
+
+#[test]
+fn a_pending_operation_of_a_renamed_folder_waits_for_whoever_opens_that_folder() {
+    let (world, id) = after_the_agent();
+    let total = at_every_step(after_the_agent, |world, id| drop(world.rewind(id)), |_, _, _, _| {});
+    assert!(fail::with(total / 2, || world.rewind(&id)).is_none());
+    let aside = world.base().join("aside");
+    std::fs::rename(world.ws(), &aside).unwrap();
+    std::fs::create_dir(world.ws()).unwrap();
+    world.write("edited.txt", "another folder's");
+    let (cut_off, other) = (snapshot(&aside), world.snapshot());
+    // The newcomer gets a store of its own, and the old one's follows it without touching it.
+    world.capture();
+    assert!(world.open().recovered().is_empty());
+    assert!(snapshot(&aside) == cut_off, "nobody asked for that folder");
+    assert_eq!(world.engine.workspaces(), [aside.clone(), world.ws()]);
+    assert_eq!(world.engine.open(&aside).unwrap().recovered().len(), 1);
+    world.assert_is(&other);
 }
 
 #[test]
