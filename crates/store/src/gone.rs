@@ -96,5 +96,5 @@ fn write(folder: &Path, gone: &Gone) -> Result<(), StoreError> {
         file.sync_all()
     })
     .map_err(StoreError::io("cannot write", &path))?;
-    File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
+    piton_host::disk::sync_folder(&aside).map_err(StoreError::io("cannot sync", &aside))
 }

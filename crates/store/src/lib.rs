@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use parking_lot::ReentrantMutex;
-use piton_host::{Index, Lock, clock, own};
+use piton_host::{Index, Lock, clock, disk, own};
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -122,7 +122,7 @@ impl Store {
         if is_new {
             // Up to the folder around piton's home: a pack is durable only where every folder on the way to it is.
             for above in folder.ancestors().take(4) {
-                let synced = File::open(above).and_then(|above| above.sync_all());
+                let synced = disk::sync_folder(above);
                 // Who may not read a folder around the home cannot sync it either.
                 synced
                     .or_else(|e| if e.kind() == ErrorKind::PermissionDenied { Ok(()) } else { Err(e) })
@@ -324,7 +324,7 @@ impl Store {
             own::write(&new, &serde_json::to_vec(left)?)?;
             std::fs::File::open(&new)?.sync_all()?;
             std::fs::rename(&new, &path)?;
-            std::fs::File::open(&self.folder)?.sync_all()
+            disk::sync_folder(&self.folder)
         };
         match kept() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && left.is_empty() => Ok(()),
@@ -490,7 +490,7 @@ impl Store {
         self.pack_file(pack)?.sync_data().map_err(StoreError::io("cannot sync", &path))?;
         if is_new {
             let folder = self.folder.join(PACKS);
-            File::open(&folder).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &folder))?;
+            disk::sync_folder(&folder).map_err(StoreError::io("cannot sync", &folder))?;
         }
         Ok(())
     }

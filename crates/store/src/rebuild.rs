@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use piton_host::{Lock, clock, own};
+use piton_host::{Lock, clock, disk, own};
 use piton_model::record::Numbered;
 use piton_model::{Record, Workspace};
 use rusqlite::{Connection, OpenFlags, params};
@@ -82,7 +82,7 @@ fn seal(folder: &Path, end: Position, next: u64, generation: u64) -> Result<Posi
     cut_unclosed(folder, end)?;
     let packs = folder.join(PACKS);
     let sync = |path: &Path| {
-        let synced = File::open(path).and_then(|file| file.sync_all());
+        let synced = File::open(path).and_then(disk::sync);
         synced.map_err(StoreError::io("cannot sync", path))
     };
     for pack in pack_numbers(folder)? {

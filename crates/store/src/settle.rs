@@ -243,7 +243,7 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
         let copied = copy.and_then(|copy| copy_what_can_be_read(&file, offset, length, copy));
         copied.map_err(StoreError::io("cannot write", &to))?;
     }
-    File::open(&aside).and_then(|f| f.sync_all()).map_err(StoreError::io("cannot sync", &aside))
+    disk::sync_folder(&aside).map_err(StoreError::io("cannot sync", &aside))
 }
 
 /// Copies bytes of a pack, durably; zeros where the disk cannot read them. Not to go on for a bad sector would be to go on
