@@ -478,7 +478,7 @@ impl Workspace {
     /// The turns whose prompts are set aside here, with the numbers that they get when somebody records them.
     fn turns_aside(&self, session: &SessionId) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
-        for event in self.store.peek_events_aside() {
+        for event in self.home.waiting_events(&self.record.id) {
             let Some(Report { event: Event::Prompt { text }, prompt_id, .. }) = event.report else { continue };
             let is_recorded = |id: &String| matches!(self.store.turn_called(session, id), Ok(Some(_)));
             let is_known = prompt_id

@@ -527,18 +527,18 @@ impl<'r> Reopened<'r> {
         Self { root, ways: Vec::new() }
     }
 
-    /// Whether a way was gone.
+    /// Whether these bits were set here.
     pub fn has(&self, way: &FolderMode) -> bool {
-        self.ways.iter().any(|gone| gone.path == way.path)
+        self.ways.iter().any(|set| set.path == way.path)
     }
 
-    /// Goes a way; whether it could be gone.
+    /// Sets the bits; false where the system refuses.
     pub fn go(&mut self, way: FolderMode) -> bool {
-        let is_gone = set_mode(self.root, &way.path, way.after).is_ok();
-        if is_gone {
+        let is_set = set_mode(self.root, &way.path, way.after).is_ok();
+        if is_set {
             self.ways.push(way);
         }
-        is_gone
+        is_set
     }
 
     /// Whether nothing was done.
@@ -546,7 +546,7 @@ impl<'r> Reopened<'r> {
         self.ways.is_empty()
     }
 
-    /// The ways that were gone.
+    /// What was set.
     pub fn ways(&self) -> &[FolderMode] {
         &self.ways
     }

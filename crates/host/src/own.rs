@@ -24,15 +24,20 @@ pub fn open_or_make(path: &Path, options: &OpenOptions) -> io::Result<File> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         opened => return opened,
     }
-    match options.clone().create_new(true).open(path) {
-        Ok(file) => {
-            let _ = give_to_owner_of_folder(&file, path);
-            Ok(file)
-        }
+    match make_new(path, options) {
         // Somebody else has just made it; or it is a link to nowhere, and what root makes elsewhere remains root's.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => open_in_any_case(),
-        Err(error) => Err(error),
+        made => made,
     }
+}
+
+/// Makes a file at a name that nothing has.
+pub fn make_new(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let file = options.clone().create_new(true).open(path)?;
+    if sys::is_root() {
+        let _ = give_to_owner_of_folder(&file, path);
+    }
+    Ok(file)
 }
 
 /// Writes a file from its beginning; one that is not there is made.

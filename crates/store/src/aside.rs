@@ -88,7 +88,8 @@ impl Home {
         move_to(&path, ASIDE_TAKEN)
     }
 
-    /// The events of a workspace that wait to be recorded, wherever they are.
+    /// The events of a workspace that wait to be recorded, wherever they are, oldest first. For whoever only wants to know of
+    /// them: without the lock, so that somebody may be recording them meanwhile.
     pub fn waiting_events(&self, workspace: &WorkspaceId) -> Vec<EventAside> {
         let folder = self.folder(workspace);
         let files = [folder.join(ASIDE_TAKEN), folder.join(ASIDE), self.aside_of(workspace).0];
@@ -176,13 +177,6 @@ impl Store {
     /// Whether there may be events that were set aside.
     pub fn has_events_aside(&self) -> bool {
         has_aside(self.folder())
-    }
-
-    /// The events that are set aside just now, oldest first, for whoever only wants to know of them: without the lock, so that
-    /// somebody may be recording them meanwhile.
-    pub fn peek_events_aside(&self) -> Vec<EventAside> {
-        let read = |name| std::fs::read(self.folder().join(name)).unwrap_or_default();
-        [ASIDE_TAKEN, ASIDE].into_iter().flat_map(|name| events_in(&read(name))).collect()
     }
 
     /// The events that were set aside, oldest first. As they are recorded, [`Store::keep_events_aside`].

@@ -320,11 +320,7 @@ impl Store {
             if left.is_empty() {
                 return std::fs::remove_file(&path);
             }
-            let new = path.with_extension("new");
-            own::write(&new, &serde_json::to_vec(left)?)?;
-            std::fs::File::open(&new)?.sync_all()?;
-            std::fs::rename(&new, &path)?;
-            disk::sync_folder(&self.folder)
+            replace_durably(&path, &serde_json::to_vec(left)?)
         };
         match kept() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && left.is_empty() => Ok(()),
@@ -565,6 +561,15 @@ pub(crate) fn take_lock(folder: &Path, patience: Duration) -> Result<Lock, Store
 
 pub(crate) fn pack_name(pack: u32) -> String {
     format!("{pack:06}.pack")
+}
+
+/// Puts a new file in the place of an old one, whole, and so that it survives a power cut.
+pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    own::write(&new, bytes)?;
+    File::open(&new)?.sync_all()?;
+    std::fs::rename(&new, path)?;
+    path.parent().map_or(Ok(()), disk::sync_folder)
 }
 
 fn stamp(text: &str) -> Option<[u8; 32]> {

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use piton_host::{Lock, own};
+use piton_host::Lock;
 use piton_model::plan::FolderMode;
 use piton_model::{OperationId, RootIdentity};
 use serde::{Deserialize, Serialize};
 
-use crate::Store;
 use crate::error::StoreError;
+use crate::{Store, replace_durably};
 
 const REOPENED: &str = "reopened";
 
@@ -56,15 +56,9 @@ impl ReopenedNote {
     /// # Errors
     /// Where it cannot be written; then no bits may be set.
     pub fn write(&mut self, note: &Reopened) -> Result<(), StoreError> {
-        let write = || -> std::io::Result<()> {
-            let new = self.path.with_extension("new");
-            own::write(&new, &serde_json::to_vec(note)?)?;
-            std::fs::File::open(&new)?.sync_all()?;
-            std::fs::rename(&new, &self.path)?;
-            self.path.parent().map_or(Ok(()), piton_host::disk::sync_folder)
-        };
         self.is_written = true;
-        write().map_err(StoreError::io("cannot write", &self.path))
+        let bytes = serde_json::to_vec(note).map_err(crate::database::to_sql)?;
+        replace_durably(&self.path, &bytes).map_err(StoreError::io("cannot write", &self.path))
     }
 }
 

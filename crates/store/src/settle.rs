@@ -238,8 +238,7 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
         }
         let name = |n: u32| aside.join(format!("{pack:06}-{offset}.{n}"));
         let to = (1..).map(name).find(|to| !to.exists()).unwrap_or_else(|| name(0));
-        // A name that nobody has: nothing is written over.
-        let copy = own::open_or_make(&to, File::options().write(true).mode(0o600));
+        let copy = own::make_new(&to, File::options().write(true).mode(0o600));
         let copied = copy.and_then(|copy| copy_what_can_be_read(&file, offset, length, copy));
         copied.map_err(StoreError::io("cannot write", &to))?;
     }

@@ -17,7 +17,7 @@ use crate::words::{age, plural, size};
 /// Check every byte of the workspace's store
 ///
 /// Compares every object with its id, the database with the packs it was made from, and looks for everything that a
-/// checkpoint needs. Says too which events wait to be recorded, and whether the store can be written. Exit code 1 when
+/// checkpoint needs. It also says which events wait to be recorded, and whether the store can be written. Exit code 1 when
 /// something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
