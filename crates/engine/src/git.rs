@@ -61,12 +61,14 @@ impl Workspace {
     /// The repository's state at a checkpoint, where one was kept.
     pub(crate) fn git_at(&self, row: &CheckpointRow) -> Result<Option<GitState>, StoreError> {
         let Some(id) = &row.checkpoint.git else { return Ok(None) };
-        match self.store.blob(id) {
-            Ok(json) => Ok(serde_json::from_slice(&json).ok()),
+        let state = match self.store.blob(id) {
+            Ok(json) => serde_json::from_slice(&json).ok(),
             // A damaged state must not keep anybody from seeing or having the files.
-            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let damaged = || GitState { incomplete: Some("the store's copy is damaged".to_owned()), ..GitState::default() };
+        Ok(Some(state.unwrap_or_else(damaged)))
     }
 
     /// Whether the repository is at another commit than it was at a checkpoint.

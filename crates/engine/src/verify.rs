@@ -44,6 +44,18 @@ fn damage(damage: &Damage) -> DamageView {
         Damage::Needed { checkpoints, path, object } => {
             DamageView::Needed { checkpoints: checkpoints.clone(), path: path.into(), object: object.to_hex() }
         }
+        Damage::GitState { checkpoints, object } => {
+            DamageView::GitState { checkpoints: checkpoints.clone(), object: object.to_hex() }
+        }
+        Damage::Transcript { session, object } => {
+            DamageView::Transcript { session: session.clone(), object: object.to_hex() }
+        }
+        Damage::OutsideOfStep { step, path, object } => {
+            DamageView::OutsideOfStep { step: step.clone(), path: path.clone(), object: object.to_hex() }
+        }
+        Damage::OutsideOfOperation { operation, path } => {
+            DamageView::OutsideOfOperation { operation: operation.clone(), path: path.clone() }
+        }
         Damage::Gone { pack, from, to, checkpoints, file } => DamageView::Gone {
             pack: *pack,
             from: *from,
@@ -54,6 +66,8 @@ fn damage(damage: &Damage) -> DamageView {
         Damage::PackMissing { pack } => DamageView::PackMissing { pack: *pack },
         Damage::RecordsMissing { from, to } => DamageView::RecordsMissing { from: *from, to: *to },
         Damage::RecordTwice { seq } => DamageView::RecordTwice { seq: *seq },
-        Damage::Aside { file } => DamageView::Aside { file: file.display().to_string() },
+        Damage::Aside { file, checkpoints } => {
+            DamageView::Aside { file: file.display().to_string(), checkpoints: checkpoints.clone() }
+        }
     }
 }

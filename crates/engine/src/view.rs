@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use piton_host::UnreadRules;
 use piton_model::diff::{Change, ChangeKind, Counts};
 use piton_model::git::GitState;
+use piton_model::session::StepRef;
 use piton_model::text::Hunk;
 use piton_model::{
     Cause, CheckpointId, Entry, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspaceId, WorkspacePath,
@@ -543,10 +544,42 @@ pub enum DamageView {
         /// What SQLite says.
         message: String,
     },
+    /// The git state of checkpoints, or a file that was staged in it: `rewind --git` cannot put it back.
+    GitState {
+        /// Every checkpoint that has it, newest first.
+        checkpoints: Vec<CheckpointId>,
+        /// The id of what is not whole.
+        object: String,
+    },
+    /// The copy of a session's transcript.
+    Transcript {
+        /// Whose.
+        session: SessionId,
+        /// The id of what is not whole.
+        object: String,
+    },
+    /// The copy of a file outside the workspace, from before or after a step.
+    OutsideOfStep {
+        /// The step that named it.
+        step: StepRef,
+        /// The file.
+        path: String,
+        /// The id of what is not whole.
+        object: String,
+    },
+    /// The same from before or after an operation.
+    OutsideOfOperation {
+        /// The operation that changed it.
+        operation: OperationId,
+        /// The file.
+        path: String,
+    },
     /// Bytes that were written and not whole after a power cut; none of them count.
     Aside {
         /// The file that keeps them.
         file: String,
+        /// The checkpoints in it, newest first, as far as their records could be read.
+        checkpoints: Vec<CheckpointId>,
     },
     /// Bytes of a pack that were once known and are gone: the pack was cut off or deleted.
     Gone {

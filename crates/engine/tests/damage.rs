@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use piton_engine::view::DamageView;
-use piton_engine::{CaptureOptions, OperationError, RewindOptions};
-use piton_testkit::{Agent, World, as_ordinary_user};
+use piton_engine::{CaptureOptions, Choice, OperationError, RewindOptions, UndoOptions, What};
+use piton_testkit::{Agent, World, as_ordinary_user, git};
 use rusqlite::Connection;
 
 /// A store with one of everything: names, annotations, an operation, a large file, a symlink.
@@ -394,6 +394,53 @@ fn a_pending_operation_whose_record_is_damaged_is_said_aloud_and_does_not_stand_
     assert!(said.damaged);
     drop(workspace);
     world.capture();
+}
+
+/// `verify` used to look only for what checkpoints' trees hold, and called such a store sound.
+#[test]
+fn damaged_copies_that_no_tree_holds_are_named_with_what_needs_them() {
+    let world = World::new();
+    let elsewhere = world.base().join("elsewhere");
+    std::fs::write(&elsewhere, "content from before the tool").unwrap();
+    git(&world.path("."), &["init", "-q", "-b", "main"]);
+    world.write("inside", "inside");
+    let named = elsewhere.display().to_string();
+    let agent = Agent::new(&world, "s");
+    agent.edits("go", &[&named], |_| std::fs::write(&elsewhere, "content from after the tool").unwrap());
+    world.write("staged", "content that only the index has");
+    git(&world.path("."), &["add", "staged"]);
+    world.write("staged", "as it is now");
+    let id = world.capture();
+    let options = UndoOptions {
+        outside: true,
+        choice: Choice { what: Some(What::All), ..Choice::default() },
+        ..UndoOptions::default()
+    };
+    world.open().undo_now(&options).unwrap();
+    world.assert_sound();
+
+    flip(&world, b"content from before the tool");
+    flip(&world, b"content that only the index has");
+    let found = world.open().verify(false).unwrap();
+    assert!(!found.sound);
+    let is = |wanted: &dyn Fn(&DamageView) -> bool| found.damage.iter().any(wanted);
+    assert!(is(
+        &|damage| matches!(damage, DamageView::GitState { checkpoints, .. } if checkpoints.iter().any(|c| c.as_str() == id))
+    ));
+    assert!(is(
+        &|damage| matches!(damage, DamageView::OutsideOfStep { step, path, .. } if *path == named && (step.turn, step.step) == (1, 1))
+    ));
+    assert!(is(&|damage| matches!(damage, DamageView::OutsideOfOperation { path, .. } if *path == named)));
+
+    // The state itself, which used to be told as "no git state".
+    flip_object(
+        &world,
+        "SELECT offset FROM all_objects o JOIN checkpoints c ON c.git = o.id ORDER BY c.seq DESC LIMIT 1",
+    );
+    let error = world.open().rewind_now(&id, &RewindOptions { git: true, ..RewindOptions::default() }).unwrap_err();
+    assert!(error.to_string().contains("damaged"), "{error}");
+    let shown = world.open().show(&id).unwrap();
+    assert!(shown.git.unwrap().incomplete.is_some());
 }
 
 /// Flips a bit in every place of the pack that holds these bytes.

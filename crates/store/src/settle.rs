@@ -5,22 +5,27 @@
 //! never counted, and goes. Everything else means that the view is wrong or that the packs are damaged, and the view is made
 //! anew: what it says never shortens a pack, since only what follows a sound commit record is ever cut off.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use piton_host::{clock, disk, own};
+use piton_model::{CheckpointId, Record};
 use rusqlite::params;
 
 use crate::bond::{self, Belonging, Identity};
-use crate::database::{apply, apply_object};
+use crate::database::{apply, apply_object, to_sql};
 use crate::error::StoreError;
 use crate::rebuild::{Judge, synced};
 use crate::transactions::{self, End, Position, Transaction, pack_numbers};
-use crate::{PACKS, Store, pack_name};
+use crate::{PACKS, Store, pack_name, replace_durably};
 
 /// Where bytes go that were closed and are not sound.
 const ASIDE: &str = "aside";
+
+/// How the name of the note ends that lists the checkpoints in such a file: out of their pack its records cannot be read.
+const CONTENTS: &str = "contents";
 
 /// What packs and view agree on.
 #[derive(Clone, Copy, Debug)]
@@ -188,10 +193,12 @@ impl Store {
         transactions::pack_length(self.folder(), pack)
     }
 
-    /// Files with bytes that were closed and are not sound.
+    /// Files with bytes that were closed and are not sound, and notes of bytes that are gone.
     pub(crate) fn aside_files(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.folder().join(ASIDE)) else { return Vec::new() };
         let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+        // Of a note that a crash left unfinished too.
+        files.retain(|path| path.extension().is_none_or(|end| end != CONTENTS && end != "new"));
         files.sort();
         files
     }
@@ -224,10 +231,12 @@ pub(crate) fn aside_folder(folder: &Path) -> Result<PathBuf, StoreError> {
     Ok(aside)
 }
 
-/// Copies all bytes from a position on to files of their own, durably. [`cut`] then takes them out of the packs.
+/// Copies all bytes from a position on to files of their own, durably, each with a note of the checkpoints in it. [`cut`]
+/// then takes them out of the packs.
 pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     let aside = aside_folder(folder)?;
+    let checkpoints = readable_checkpoints(folder, from);
     for pack in pack_numbers(folder)?.into_iter().filter(|pack| *pack >= from.pack) {
         let offset = if pack == from.pack { from.offset } else { 0 };
         let path = folder.join(PACKS).join(pack_name(pack));
@@ -241,8 +250,39 @@ pub(crate) fn set_aside(folder: &Path, from: Position) -> Result<(), StoreError>
         let copy = own::make_new(&to, File::options().write(true).mode(0o600));
         let copied = copy.and_then(|copy| copy_what_can_be_read(&file, offset, length, copy));
         copied.map_err(StoreError::io("cannot write", &to))?;
+        let (note, checkpoints) = (contents_note(&to), checkpoints.get(&pack).map_or(&[][..], Vec::as_slice));
+        let json = serde_json::to_vec(checkpoints).map_err(to_sql)?;
+        replace_durably(&note, &json).map_err(StoreError::io("cannot write", &note))?;
     }
     disk::sync_folder(&aside).map_err(StoreError::io("cannot sync", &aside))
+}
+
+/// The checkpoints, newest first and by pack, whose records can still be read from a position on.
+fn readable_checkpoints(folder: &Path, from: Position) -> BTreeMap<u32, Vec<CheckpointId>> {
+    let mut found: BTreeMap<u32, Vec<CheckpointId>> = BTreeMap::new();
+    // A record that cannot be understood ends the reading: setting bytes aside must not fail for that.
+    let _ = transactions::read(folder, from, None, |transaction| {
+        for (numbered, place) in transaction.timeline {
+            if let Record::Checkpoint(checkpoint) = numbered.record {
+                found.entry(place.pack).or_default().insert(0, checkpoint.id);
+            }
+        }
+        Ok(())
+    });
+    found
+}
+
+/// The checkpoints whose records are in a file that was set aside, newest first, as far as its note tells.
+pub(crate) fn checkpoints_aside(file: &Path) -> Vec<CheckpointId> {
+    let note = std::fs::read(contents_note(file)).ok();
+    note.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
+}
+
+fn contents_note(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".");
+    name.push(CONTENTS);
+    name.into()
 }
 
 /// Copies bytes of a pack, durably; zeros where the disk cannot read them. Not to go on for a bad sector would be to go on

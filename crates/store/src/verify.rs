@@ -1,23 +1,26 @@
 //! Comparing the whole store with itself: packs with their checksums, rows with the records they were made of, and
 //! what checkpoints need with what is there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use piton_model::diff::TreeSource;
-use piton_model::{CheckpointId, Entry, ObjectId, WorkspacePath};
+use piton_model::git::GitState;
+use piton_model::session::StepRef;
+use piton_model::{CheckpointId, Entry, ObjectId, OperationId, SessionId, WorkspacePath};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-use crate::Store;
 use crate::bond::{self, Identity};
 use crate::database::{self, VIEW};
 use crate::error::StoreError;
 use crate::gone::Gone;
 use crate::pack::{self, Kind};
 use crate::rebuild::replay_known;
+use crate::settle::checkpoints_aside;
 use crate::transactions::Range;
+use crate::{CheckpointRow, Store};
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
@@ -60,10 +63,42 @@ pub enum Damage {
         /// Its id.
         object: ObjectId,
     },
+    /// The state of git that checkpoints have, or a file that was staged in it, is damaged or missing.
+    GitState {
+        /// Every checkpoint that has it, newest first.
+        checkpoints: Vec<CheckpointId>,
+        /// What is not whole.
+        object: ObjectId,
+    },
+    /// The copy of a session's transcript is damaged or missing.
+    Transcript {
+        /// Whose.
+        session: SessionId,
+        /// What is not whole.
+        object: ObjectId,
+    },
+    /// The copy of a file outside the workspace, from before or after a step, is damaged or missing.
+    OutsideOfStep {
+        /// The step that named it.
+        step: StepRef,
+        /// The file.
+        path: String,
+        /// What is not whole.
+        object: ObjectId,
+    },
+    /// The same from before or after an operation.
+    OutsideOfOperation {
+        /// The operation that changed it.
+        operation: OperationId,
+        /// The file.
+        path: String,
+    },
     /// Bytes that were closed and are not sound: a power cut took some of them, so none count. They are kept.
     Aside {
         /// Where they are kept.
         file: PathBuf,
+        /// The checkpoints in it, newest first, as far as their records could be read.
+        checkpoints: Vec<CheckpointId>,
     },
     /// Bytes of a pack that the view once knew and that are no longer there.
     Gone {
@@ -150,7 +185,7 @@ impl Store {
                 None
             }
             Some(Gone { pack, from, to, checkpoints }) => Some(Damage::Gone { pack, from, to, checkpoints, file }),
-            None => Some(Damage::Aside { file }),
+            None => Some(Damage::Aside { checkpoints: checkpoints_aside(&file), file }),
         }));
         Ok(found)
     }
@@ -188,39 +223,22 @@ impl Store {
         Ok(())
     }
 
-    /// Looks for everything that checkpoints need. Objects were read when the packs were, so here it is enough to see
-    /// that each has a row whose record is sound.
+    /// Looks for everything that checkpoints, sessions, steps and operations need. Objects were read when the packs were, so
+    /// here it is enough to see that each has a row whose record is sound.
     fn reach(&self, found: &mut Verified, broken_packs: bool) -> Result<(), StoreError> {
-        let mut seen: HashSet<ObjectId> = HashSet::new();
-        let mut broken: Vec<(WorkspacePath, ObjectId)> = Vec::new();
+        let mut reach = Reach { store: self, read_all: broken_packs, seen: HashMap::new(), broken: Vec::new() };
+        let rows = self.checkpoints(None)?;
         let roots: Vec<(CheckpointId, ObjectId)> =
-            self.checkpoints(None)?.into_iter().map(|row| (row.checkpoint.id, row.checkpoint.root.tree)).collect();
+            rows.iter().map(|row| (row.checkpoint.id.clone(), row.checkpoint.root.tree)).collect();
         for (_, root) in &roots {
             found.checkpoints += 1;
-            let mut todo = vec![(WorkspacePath::root(), *root)];
-            while let Some((path, id)) = todo.pop() {
-                if !seen.insert(id) {
-                    continue;
-                }
-                found.objects += 1;
-                let Ok(tree) = self.tree(&id) else {
-                    broken.push((path, id));
-                    continue;
-                };
-                for (name, entry) in tree.entries() {
-                    match entry {
-                        Entry::Folder { tree, .. } => todo.push((path.join(name), *tree)),
-                        Entry::File { blob, .. } if seen.insert(*blob) => {
-                            found.objects += 1;
-                            if !self.has_blob(blob, broken_packs)? {
-                                broken.push((path.join(name), *blob));
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-            }
+            reach.tree(WorkspacePath::root(), *root)?;
         }
+        let broken = std::mem::take(&mut reach.broken);
+        for damage in reach.git_states(&rows)?.into_iter().chain(reach.outside_trees()?) {
+            found.damage.push(damage);
+        }
+        found.objects += reach.seen.len() as u64;
         if broken.is_empty() {
             return Ok(());
         }
@@ -257,6 +275,123 @@ impl Store {
             Kind::Chunks => Ok(self.write_blob(id, &mut std::io::sink()).is_ok()),
             _ => Ok(false),
         }
+    }
+}
+
+/// Looks for objects, each once.
+struct Reach<'s> {
+    store: &'s Store,
+    /// Whether bytes of packs are damaged, so that a row says nothing of its record.
+    read_all: bool,
+    /// Each object that was looked for, and whether it is whole; of a tree, whether it itself is.
+    seen: HashMap<ObjectId, bool>,
+    /// What is not whole of the trees, with the first path that it was found at.
+    broken: Vec<(WorkspacePath, ObjectId)>,
+}
+
+impl Reach<'_> {
+    fn tree(&mut self, path: WorkspacePath, id: ObjectId) -> Result<(), StoreError> {
+        let mut todo = vec![(path, id)];
+        while let Some((path, id)) = todo.pop() {
+            if self.seen.contains_key(&id) {
+                continue;
+            }
+            let tree = self.store.tree(&id);
+            self.seen.insert(id, tree.is_ok());
+            let Ok(tree) = tree else {
+                self.broken.push((path, id));
+                continue;
+            };
+            for (name, entry) in tree.entries() {
+                match entry {
+                    Entry::Folder { tree, .. } => todo.push((path.join(name), *tree)),
+                    Entry::File { blob, .. } if !self.seen.contains_key(blob) && !self.has_blob(blob)? => {
+                        self.broken.push((path.join(name), *blob));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn has_blob(&mut self, id: &ObjectId) -> Result<bool, StoreError> {
+        if let Some(is_whole) = self.seen.get(id) {
+            return Ok(*is_whole);
+        }
+        let is_whole = self.store.has_blob(id, self.read_all)?;
+        self.seen.insert(*id, is_whole);
+        Ok(is_whole)
+    }
+
+    /// The states of git that are not whole, with what was staged in them.
+    fn git_states(&mut self, rows: &[CheckpointRow]) -> Result<Vec<Damage>, StoreError> {
+        let mut by_state: BTreeMap<ObjectId, Vec<CheckpointId>> = BTreeMap::new();
+        for row in rows {
+            if let Some(state) = row.checkpoint.git {
+                by_state.entry(state).or_default().push(row.checkpoint.id.clone());
+            }
+        }
+        let mut damage = Vec::new();
+        for (id, checkpoints) in by_state {
+            let mut lacks = (!self.has_blob(&id)?).then_some(id);
+            if lacks.is_none() {
+                let state = self.store.blob(&id).ok().and_then(|json| serde_json::from_slice::<GitState>(&json).ok());
+                let Some(state) = state else { continue };
+                for blob in state.staged.iter().filter_map(|entry| entry.blob) {
+                    if !self.has_blob(&blob)? {
+                        lacks = Some(blob);
+                    }
+                }
+            }
+            damage.extend(lacks.map(|object| Damage::GitState { checkpoints, object }));
+        }
+        Ok(damage)
+    }
+
+    /// What is not whole of the copies that no checkpoint's tree holds: transcripts, and files outside the workspace.
+    fn outside_trees(&mut self) -> Result<Vec<Damage>, StoreError> {
+        let mut damage = Vec::new();
+        for row in self.store.sessions()? {
+            let session = row.session.id;
+            if let Some(kept) = row.session.kept
+                && !self.has_blob(&kept.blob)?
+            {
+                damage.push(Damage::Transcript { session: session.clone(), object: kept.blob });
+            }
+            for row in self.store.steps(&session, None)? {
+                for file in row.step.outside.iter().chain(&row.outside_after) {
+                    if let Some(kept) = &file.file
+                        && !self.has_blob(&kept.blob)?
+                    {
+                        let (step, path) = (row.step.at.clone(), file.path.clone());
+                        damage.push(Damage::OutsideOfStep { step, path, object: kept.blob });
+                    }
+                }
+            }
+        }
+        for row in self.store.operations()? {
+            // A record that cannot be read is named where the packs are.
+            let Ok(operation) = self.store.operation(&row) else { continue };
+            for step in operation.elsewhere() {
+                for entry in step.before.iter().chain(&step.after) {
+                    let is_whole = match entry {
+                        Entry::File { blob, .. } => self.has_blob(blob)?,
+                        Entry::Folder { tree, .. } => {
+                            self.tree(step.path.clone(), *tree)?;
+                            std::mem::take(&mut self.broken).is_empty()
+                        }
+                        _ => true,
+                    };
+                    if !is_whole {
+                        let path = format!("/{}", step.path.display());
+                        damage.push(Damage::OutsideOfOperation { operation: row.id.clone(), path });
+                    }
+                }
+            }
+        }
+        damage.dedup();
+        Ok(damage)
     }
 }
 

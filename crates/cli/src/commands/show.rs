@@ -129,6 +129,7 @@ fn git_state(git: &GitState) -> String {
         (Some(branch), Some(commit)) => format!("{} at {commit}", escape(branch)),
         (Some(branch), None) => format!("{}, no commit yet", escape(branch)),
         (None, Some(commit)) => format!("detached at {commit}"),
+        (None, None) if git.incomplete.is_some() => "not known".to_owned(),
         (None, None) => "no commit".to_owned(),
     };
     let mut parts = vec![head];

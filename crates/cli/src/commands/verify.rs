@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use piton_engine::model::CheckpointId;
 use piton_engine::view::{DamageView, Verification};
 
 use super::status::waiting;
@@ -80,6 +81,10 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
         return write_unprotected(out, look, found);
     }
     writeln!(out, "{}: {} in {read}", paint.bad("damaged"), plural(found.damage.len() as u64, "fault"))?;
+    let listed = |checkpoints: &[CheckpointId]| {
+        let ids: Vec<String> = checkpoints.iter().map(|id| paint.id(id.short()).to_string()).collect();
+        format!("{} {}", if ids.len() == 1 { "checkpoint" } else { "checkpoints" }, ids.join(" "))
+    };
     for damage in &found.damage {
         let text = match damage {
             DamageView::Pack { pack, from, to } => {
@@ -90,16 +95,26 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
             }
             DamageView::Database { message } => format!("database: {}", escape(message)),
             DamageView::Needed { checkpoints, path, .. } => {
-                let ids: Vec<String> = checkpoints.iter().map(|id| paint.id(id.short()).to_string()).collect();
-                let which = if ids.len() == 1 { "checkpoint" } else { "checkpoints" };
-                format!("{} cannot be restored by {which} {}", escape_view(path), ids.join(" "))
+                format!("{} cannot be restored by {}", escape_view(path), listed(checkpoints))
+            }
+            DamageView::GitState { checkpoints, .. } => {
+                format!("git's state cannot be restored by {}", listed(checkpoints))
+            }
+            DamageView::Transcript { session, .. } => {
+                format!("the copy of session {}'s transcript is damaged", paint.id(session.short()))
+            }
+            DamageView::OutsideOfStep { step, path, .. } => {
+                let step = format!("{}:t{}.{}", step.session.short(), step.turn, step.step);
+                format!("{} cannot be brought back by an undo of {}", escape(path), paint.id(step))
+            }
+            DamageView::OutsideOfOperation { operation, path } => {
+                let operation = paint.id(operation.short());
+                format!("{} cannot be brought back by taking back operation {operation}", escape(path))
             }
             DamageView::Gone { pack, from, to, checkpoints, file } => {
-                let ids: Vec<String> = checkpoints.iter().map(|id| paint.id(id.short()).to_string()).collect();
-                let lost = match &ids[..] {
-                    [] => String::new(),
-                    [id] => format!(", and with them checkpoint {id}"),
-                    ids => format!(", and with them checkpoints {}", ids.join(" ")),
+                let lost = match checkpoints.is_empty() {
+                    true => String::new(),
+                    false => format!(", and with them {}", listed(checkpoints)),
                 };
                 let file = escape(file);
                 format!("pack {pack}: bytes {from} to {to} are gone{lost}; delete {file} when you have seen this")
@@ -109,10 +124,14 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
             DamageView::RecordTwice { seq } => {
                 format!("two records of the timeline have number {seq}; both are kept")
             }
-            DamageView::Aside { file } => {
+            DamageView::Aside { file, checkpoints } => {
+                let lost = match checkpoints.is_empty() {
+                    true => String::new(),
+                    false => format!(" ({})", listed(checkpoints)),
+                };
+                let file = escape(file);
                 format!(
-                    "captures that a power cut left incomplete are kept in {}; delete it when you have seen this",
-                    escape(file)
+                    "captures{lost} that a power cut left incomplete are kept in {file}; delete it when you have seen this"
                 )
             }
         };
