@@ -182,7 +182,7 @@ pub(crate) struct Chosen {
     pub about: String,
     /// Other workspaces that the same turns changed.
     pub elsewhere: Vec<PathBuf>,
-    /// What was captured before and is left out since.
+    /// What went out of sight, or went without ever having been in sight.
     pub left_out: Vec<Undone>,
 }
 
@@ -270,7 +270,10 @@ impl Workspace {
                         Some(_) => last_stuck = last_stuck.max(turn),
                     }
                 }
-                let last = last.max(left_out.last().map(|one| one.step.turn));
+                for one in &left_out {
+                    let last = if one.what.known.is_some() { &mut last } else { &mut last_stuck };
+                    *last = (*last).max(Some(one.step.turn));
+                }
                 let outside = self.last_turn_outside(session, last)?;
                 let last = if with_outside { last.max(outside) } else { last };
                 let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();

@@ -150,7 +150,8 @@ pub(crate) struct Request {
     /// The moment that is returned to, where the result follows that and not what was there before.
     pub returns: Option<Returns>,
     pub settle: Settle,
-    /// What was captured before what is taken back, and is left out since: it is not taken back, and named.
+    /// What went out of sight with what is taken back, or went without ever having been in sight: it is not taken back, and
+    /// named.
     pub left_out: Vec<Undone>,
     pub remarks: Remarks,
 }
@@ -523,7 +524,7 @@ impl Workspace {
             };
             plan.undone.extend(drafted.kept.iter().map(undone));
             for one in &request.left_out {
-                if diff::lookup(trees, &now.tree, &one.path)? != one.known {
+                if one.holds_with(diff::lookup(trees, &now.tree, &one.path)?.as_ref()) {
                     plan.undone.push(one.clone());
                 }
             }

@@ -398,9 +398,9 @@ impl Workspace {
                 let outside = self.look_outside(writer, call.paths.iter().cloned(), also, context.aside.is_some())?;
                 writer.record(Record::Step(Step { opened, outside, ..row.step.clone() }))?;
             }
-            // It was recorded before its process was ended.
+            // It comes once more, or was recorded before its process was ended.
             (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row))
-                if context.aside.is_some() && row.ending.is_some() => {}
+                if said_its_end(row) || (context.aside.is_some() && row.ending.is_some()) => {}
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
                 // Heard of for the first time, or gone to the background while it ran.
                 if context.is_new_step || (call.background && !row.step.background) {
@@ -652,11 +652,8 @@ impl Workspace {
         let of_turn = self.store.steps(session, Some(turn))?;
         let mine = || of_turn.iter().chain(&open).filter(|row| row.step.at.session == *session);
         let known = match &call.id {
-            // Some programs use an id again in a later turn.
-            Some(id) => self
-                .store
-                .step_called(session, id)?
-                .filter(|row| !begins || row.step.at.turn == turn || row.ending.is_none()),
+            // Some programs use an id again.
+            Some(id) => self.store.step_called(session, id)?.filter(|row| !begins || !said_its_end(row)),
             None if begins => None,
             // Without an id, the newest open call of the same tool that does the same.
             None => mine()
@@ -798,9 +795,10 @@ impl Context {
         Place { session: self.session.clone(), turn, step: step.map(|at| at.step) }
     }
 
-    /// The window of the step that ends: open until the event, whatever was thought of it before.
+    /// The window of the step that ends: open until the event, whatever was thought of it before. An event that comes once
+    /// more ends nothing: what was done since is not the tool's.
     fn ending(&self, event: &Event, since: u64) -> Option<Window> {
-        let row = self.step.as_ref()?;
+        let row = self.step.as_ref().filter(|row| !said_its_end(row))?;
         if !matches!(event, Event::AfterTool(_) | Event::ToolFailed { .. }) {
             return None;
         }
@@ -808,6 +806,11 @@ impl Context {
         let window = window_of(row, since, self.along);
         Some(Window { opened, closed: Some(self.asked), background: false, ..window })
     }
+}
+
+/// Whether a step's own after event was heard, which comes only once; every other ending is only thought to be one.
+fn said_its_end(row: &StepRow) -> bool {
+    matches!(row.ending, Some(Ending::Done | Ending::Failed))
 }
 
 /// What an event's capture is called; none where nothing is captured.

@@ -315,3 +315,46 @@ fn a_redo_closes_what_the_rewind_opened_unless_somebody_gave_it_other_bits_since
         }
     });
 }
+
+/// An undo used to say "recreated; verified" of a folder whose ignored part stays away.
+#[test]
+fn what_a_tool_deleted_and_nobody_captured_is_named_by_its_undo() {
+    let world = World::new();
+    world.write(".gitignore", "node_modules/\n*.bin\n").write("src/a", "a").write("src/node_modules/p/one", "1");
+    world.write("src/model.bin", vec![7; 2 << 20]).write("dist/node_modules/two", "2");
+    std::os::unix::net::UnixListener::bind(world.path("src/socket")).unwrap();
+    let agent = Agent::new(&world, "s");
+    agent.runs("first", "true", |world| {
+        world.write("first", "1");
+    });
+    agent.runs("clean up", "rm -rf src dist", |world| {
+        world.remove("src").remove("dist");
+    });
+    let plan = world.open().plan_undo(&UndoOptions::default()).unwrap();
+    let named: Vec<&str> = plan.view().not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!(named, ["dist/node_modules", "src/model.bin", "src/node_modules"]);
+    let outcome = world.open().carry_out(plan).unwrap();
+    assert_eq!(not_done(&outcome).len(), 3, "{outcome:?}");
+    assert_eq!(text(&world, "src/a"), "a");
+    // Nothing else of the turn can be taken back, so the one before it comes next.
+    let plan = world.open().plan_undo(&UndoOptions::default()).unwrap();
+    assert_eq!(plan.view().about.as_deref(), Some("turn 1 “first”"));
+    // What somebody made again since is not missed.
+    world.redo();
+    world.write("src/node_modules/p/one", "1").write("src/model.bin", vec![7; 2 << 20]);
+    let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
+    assert_eq!(not_done(&outcome), ["dist/node_modules Ignored"]);
+}
+
+/// A folder that a tool names is in the checkpoint before it, and what a rule leaves out in it is not.
+#[test]
+fn a_named_folder_that_comes_back_without_what_was_ignored_in_it_is_not_called_whole() {
+    let world = World::new();
+    world.write(".gitignore", "ignored/\n").write("a", "a").write("ignored/folder/deep/one", "1");
+    let agent = Agent::new(&world, "s");
+    agent.edits("go", &["ignored/folder"], |world| {
+        world.remove("ignored/folder");
+    });
+    let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
+    assert!(!outcome.not_done.is_empty(), "{outcome:?}");
+}

@@ -1090,3 +1090,39 @@ fn an_event_that_was_recorded_and_not_forgotten_is_not_recorded_again() {
     assert_eq!(agent.turns().len(), 2);
     world.assert_sound();
 }
+
+/// What the user did after a tool's end used to be the tool's when its after event came once more, and an undo deleted it.
+#[test]
+fn an_after_event_that_comes_twice_takes_nothing_of_the_users() {
+    let world = World::new();
+    world.write("a", "a");
+    let agent = Agent::new(&world, "s");
+    agent.prompt("go");
+    agent.before("c1", "Bash", &[]);
+    world.write("a", "agent");
+    agent.after("c1");
+    agent.end_turn();
+    world.write("mine", "an hour of work");
+    agent.after("c1");
+    world.open().undo_now(&piton_engine::UndoOptions::default()).unwrap();
+    assert_eq!(world.snapshot().bytes("mine"), Some(&b"an hour of work"[..]));
+    assert_eq!(world.snapshot().bytes("a"), Some(&b"a"[..]));
+}
+
+/// Some programs count their calls anew in each turn, or give all of one tool the same id.
+#[test]
+fn a_call_whose_id_was_used_before_in_the_same_turn_is_a_step_of_its_own() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("go");
+    for content in ["one", "two"] {
+        agent.before("same", "Bash", &[]);
+        world.write(content, content);
+        agent.after("same");
+    }
+    agent.end_turn();
+    let turns = agent.turns();
+    assert_eq!(turns[0].steps.len(), 2);
+    world.open().undo_now(&piton_engine::UndoOptions::default()).unwrap();
+    assert!(world.snapshot().is_empty(), "{:?}", world.snapshot());
+}

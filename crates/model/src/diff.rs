@@ -250,6 +250,37 @@ pub fn left_out<S: TreeSource>(source: &S, from: &ObjectId, to: &ObjectId) -> Re
     Ok(out)
 }
 
+/// What one tree left out and the other has not at all, in path order: it went, and nobody knows what it was. Walks only
+/// folders whose ids differ.
+pub fn gone_unknown<S: TreeSource>(
+    source: &S,
+    from: &ObjectId,
+    to: &ObjectId,
+) -> Result<Vec<(WorkspacePath, SkipReason)>, S::Error> {
+    let mut found = Vec::new();
+    let mut todo = vec![(WorkspacePath::root(), *from, Some(*to))];
+    while let Some((path, from, to)) = todo.pop() {
+        if Some(from) == to {
+            continue;
+        }
+        let (before, after) = (source.tree(&from)?, to.map(|to| source.tree(&to)).transpose()?.unwrap_or_default());
+        for (name, old, new) in pairs(&before, &after) {
+            match (old, new) {
+                (Some(Entry::Skipped { reason }), None) => found.push((path.join(name), *reason)),
+                // What holds a folder that is left out now is not known either.
+                (_, Some(Entry::Skipped { .. })) => {}
+                (Some(Entry::Folder { tree, holds_skipped: true, .. }), new) => {
+                    let to = if let Some(Entry::Folder { tree, .. }) = new { Some(*tree) } else { None };
+                    todo.push((path.join(name), *tree, to));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// The names of two trees in order, each with its entry on both sides.
 pub fn pairs<'a>(
     a: &'a Tree,
@@ -379,6 +410,23 @@ mod tests {
     fn a_file_that_becomes_a_folder_is_a_change_of_kind() {
         check(&[("x", file("1"))], &[("x/y", file("1"))], &["~ x", "+ x/y"]);
         check(&[("x/y", file("1"))], &[("x", file("1"))], &["~ x", "- x/y"]);
+    }
+
+    #[test]
+    fn what_was_left_out_and_went_is_found_wherever_it_was() {
+        let mut forest = Forest::default();
+        let from =
+            forest.plant(&[("a/b/cache", skipped()), ("a/f", file("1")), ("cache", skipped()), ("stays", skipped())]);
+        for (to, expected) in [
+            (forest.plant(&[("a/f", file("2")), ("stays", skipped())]), &["a/b/cache", "cache"][..]),
+            (forest.plant(&[("a", file("1")), ("cache", file("1")), ("stays", skipped())]), &["a/b/cache"]),
+            (forest.plant(&[("a", skipped()), ("cache", skipped())]), &["stays"]),
+            (forest.plant(&[]), &["a/b/cache", "cache", "stays"]),
+        ] {
+            let found: Vec<String> =
+                gone_unknown(&forest.0, &from, &to).unwrap().iter().map(|(path, _)| path.display()).collect();
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -68,6 +68,16 @@ pub struct Undone {
     pub known: Option<Entry>,
 }
 
+impl Undone {
+    /// Whether it is still so, given what stands at the path: what is known is not there, or what is not known is gone.
+    pub fn holds_with(&self, here: Option<&Entry>) -> bool {
+        match &self.known {
+            Some(known) => here != Some(known),
+            None => here.is_none(),
+        }
+    }
+}
+
 /// What a rewind would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
