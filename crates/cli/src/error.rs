@@ -589,6 +589,11 @@ impl From<OperationError> for Failure {
             OperationError::Stuck { .. } => Self::user(text)
                 .hint("nothing was lost: the state before is captured")
                 .hint(format!("when that path can be written, {AGAIN}")),
+            OperationError::PutBackUnrecorded { source, .. } => {
+                let fault = Self::from(source).fault();
+                let failure = Self::Error { message: text, hints: Vec::new(), fault };
+                failure.hint(format!("do not edit these files before that is done; {AGAIN}"))
+            }
             OperationError::Unrecorded(error) => {
                 let fault = Self::from(error).fault();
                 let failure = Self::Error { message: text, hints: Vec::new(), fault };

@@ -160,10 +160,8 @@ impl Workspace {
         let Some(left) = left else { return Ok((Own::Nothing, signatures)) };
         let (fresh, contents) = sunk;
         let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
-        let own = if Some(&left) == step.before.as_ref() {
+        let own = if [&step.before, &step.after].into_iter().any(|end| Some(&left) == end.as_ref()) {
             Own::Known { is_sound: is_sound(&self.store, &left).map_err(ApplyError::Content)? }
-        } else if Some(&left) == step.after.as_ref() {
-            Own::Known { is_sound: true }
         } else {
             let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&found, &left, after)).transpose();
             match unfinished.map_err(ApplyError::Content)? {

@@ -22,7 +22,7 @@ use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
     SessionId, SkipReason, Tree, WorkspacePath,
 };
-use piton_store::{PATIENCE, Purpose, ReopenedNote, Store, StoreError};
+use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, ReopenedNote, Store, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
@@ -130,6 +130,14 @@ pub enum OperationError {
     /// The files are in place and the note of it is not.
     #[error("the files are in place, but that could not be recorded: {0}")]
     Unrecorded(StoreError),
+    /// Everything was put back, but that could not be recorded. The next command does.
+    #[error("{reason}; everything is as it was before, but that could not be recorded: {source}")]
+    PutBackUnrecorded {
+        /// Why it was put back.
+        reason: String,
+        /// Why it could not be recorded.
+        source: StoreError,
+    },
     /// The capture at the beginning.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -379,6 +387,7 @@ impl Workspace {
         let bits: Vec<FolderMode> = reopened.ways().iter().chain(&closes).cloned().collect();
         let noted =
             Noted { is_shown: shown.is_some(), bits: &bits, change: change.as_ref(), is_root_made: made.is_some() };
+        let progress = self.store.progress_note(&lock)?;
         let begun = self.begin(&root, &request, &draft, taken, &noted);
         let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
         if let Some(change) = change {
@@ -391,13 +400,15 @@ impl Workspace {
         if let Some(change) = &begun.operation.git
             && let Err(refusal) = self.keep_git(&begun.operation.id, change)
         {
+            // No file was touched, and none is where its end cannot be recorded.
+            let _ = progress.write(&begun.operation.id, Progress::PutBack);
             self.note_end(&lock, &begun.operation.id, Outcome::RolledBack { why: refusal.to_string() })?;
             return Err(refusal.into());
         }
         // From here on the operation puts the bits back where it is rolled back.
         reopened.keep();
         drop(note);
-        let checked = self.apply(&lock, &root, &begun, ask.is_partial())?;
+        let checked = self.apply(&lock, &root, &begun, &progress, ask.is_partial())?;
         let bits_not_taken = checked.inside.bits_not_taken.clone();
         let refused_outside = checked.outside.bits_not_taken.iter().map(PathView::outside);
         let refused_outside = refused_outside.map(|path| SkippedView { path, reason: SkipReason::Refused });
@@ -405,7 +416,7 @@ impl Workspace {
         let changed_again = checked.inside.changed_again.iter().map(PathView::from);
         outcome.changed_again =
             changed_again.chain(checked.outside.changed_again.iter().map(PathView::outside)).collect();
-        let cleared = self.end(&lock, &root, &begun, checked)?;
+        let cleared = self.end(&lock, &root, &begun, &progress, checked)?;
         if begun.operation.git.is_some() {
             self.forget_git_taken_back();
         }
@@ -615,7 +626,14 @@ impl Workspace {
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
-    fn apply(&self, lock: &Lock, root: &Root, begun: &Begun, is_partial: bool) -> Result<CheckedAll, OperationError> {
+    fn apply(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        begun: &Begun,
+        progress: &ProgressNote,
+        is_partial: bool,
+    ) -> Result<CheckedAll, OperationError> {
         let refusals = Refusals::new(is_partial);
         let applier = begun.applier(root);
         let outer = Outer::of(&begun.operation).map_err(|e| self.folder_error(e))?;
@@ -657,9 +675,15 @@ impl Workspace {
             };
             match back() {
                 Ok(leftovers) => {
-                    // Whether or not this can be noted: the next command finds the old tree and ends the operation.
-                    let _ = self.note_end(lock, &begun.operation.id, Outcome::RolledBack { why: reason.clone() });
-                    OperationError::RolledBack { reason, full_disk, damaged, refused, leftovers }
+                    let id = &begun.operation.id;
+                    // Where its end cannot be recorded, for want of room above all, the next command must not take what the
+                    // user does until then for a part of it.
+                    let noted = progress.write(id, Progress::PutBack);
+                    let ended = self.note_end(lock, id, Outcome::RolledBack { why: reason.clone() });
+                    match noted.or(ended) {
+                        Ok(()) => OperationError::RolledBack { reason, full_disk, damaged, refused, leftovers },
+                        Err(error) => OperationError::PutBackUnrecorded { reason, source: error },
+                    }
                 }
                 Err(ApplyError::Path { path, source }) => {
                     OperationError::Stuck { reason, path, back: source.to_string() }
@@ -771,10 +795,20 @@ impl Workspace {
 
     /// Removes what came out and records the result. All is in place and stored by now: what cannot be removed does not keep
     /// the operation from ending.
-    fn end(&self, lock: &Lock, root: &Root, begun: &Begun, checked: CheckedAll) -> Result<Cleared, OperationError> {
+    fn end(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        begun: &Begun,
+        progress: &ProgressNote,
+        checked: CheckedAll,
+    ) -> Result<Cleared, OperationError> {
         let applier = begun.applier(root);
         let CheckedAll { inside, outside: elsewhere } = checked;
         let recorded = || -> Result<Cleared, StoreError> {
+            // Everything is synced by now. From here on a crash must not lead back: what would be put back goes.
+            progress.write(&begun.operation.id, Progress::Clearing)?;
+            point("operate:clearing").map_err(random_error)?;
             let cleared = || {
                 let is_opened = applier.open_closed()?;
                 let rescue = (inside.rescued, Extent::Whole);
@@ -870,9 +904,10 @@ impl Workspace {
         draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
+        let progress = self.store.progress_note(lock)?;
         let (begun, _) = self.begin(root, request, draft, taken, &Noted::default())?;
-        let checked = self.apply(lock, root, &begun, false)?;
-        self.end(lock, root, &begun, checked).map(drop)
+        let checked = self.apply(lock, root, &begun, &progress, false)?;
+        self.end(lock, root, &begun, &progress, checked).map(drop)
     }
 
     /// Ends a recovered operation whose result stands.

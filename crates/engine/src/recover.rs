@@ -17,7 +17,7 @@ use piton_model::merge::merge_entry;
 use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath};
-use piton_store::{CheckpointRow, Purpose, StoreError};
+use piton_store::{CheckpointRow, Progress, Purpose, StoreError};
 
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
@@ -102,6 +102,16 @@ impl Workspace {
         self.close_reopened(lock)?;
         self.clear_leftovers(lock)?;
         for row in self.store.pending()? {
+            // The record of its end is what is damaged. To run it once more would take back what was done since.
+            if let Some(outcome) = self.store.end_shown_later(&row)? {
+                self.note_end(lock, &row.id, outcome)?;
+                continue;
+            }
+            // Whatever stands there now, also where it looks like the new end, is what somebody did since.
+            if self.store.progress(&row.id) == Some(Progress::PutBack) {
+                self.note_end(lock, &row.id, Outcome::RolledBack { why: "it was put back".to_owned() })?;
+                continue;
+            }
             let before = self.store.checkpoint(&row.before)?;
             let (operation, before) = match (self.store.operation(&row), before) {
                 (Ok(operation), Some(before)) => (operation, before),
@@ -175,6 +185,8 @@ impl Workspace {
             .cloned()
             .collect();
         let applier = Applier { root, operation: &operation.id, steps: &operation.steps, folders: &folders };
+        let progress = self.store.progress(&operation.id);
+        let note = self.store.progress_note(lock)?;
         applier.open_folders().map_err(refused)?;
         for number in 0..operation.steps.len() {
             applier.settle(number).map_err(refused)?;
@@ -195,11 +207,14 @@ impl Workspace {
         let outer = Outer::of(&operation).map_err(io_error)?;
         let outer = outer.as_ref().map(Outer::applier);
         let sides_outside = outer.as_ref().map_or_else(Vec::new, |outer| self.sides_outside(outer, &operation));
-        let mut all = sides.iter().chain(sides_outside.iter().flatten()).peekable();
-        let finished = match all.peek() {
-            Some(_) => all.all(|side| matches!(side, Side::After | Side::EditedAfter)),
-            None => folders_are_done(root, &operation),
-        };
+        let finished = progress == Some(Progress::Clearing)
+            || match sides.iter().chain(sides_outside.iter().flatten()).copied().collect::<Vec<_>>()[..] {
+                [] => folders_are_done(root, &operation),
+                ref all => {
+                    let is_there = |side: &Side| matches!(side, Side::After | Side::EditedAfter);
+                    all.iter().all(is_there)
+                }
+            };
         if !finished {
             for (number, side) in sides.iter().enumerate() {
                 if matches!(side, Side::After | Side::Torn) {
@@ -209,6 +224,12 @@ impl Workspace {
         }
         // A power cut that took a swap and kept the removal that followed it would leave neither.
         applier.sync_swapped().map_err(refused)?;
+        if finished {
+            if let Some(outer) = &outer {
+                outer.sync_swapped().map_err(outside).map_err(refused)?;
+            }
+            note.write(&operation.id, Progress::Clearing)?;
+        }
         let cleared = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
         let (mut left_outside, mut stays_outside) = (Vec::new(), Vec::new());
         if let Some(outer) = &outer {
@@ -374,7 +395,8 @@ impl Workspace {
     }
 
     /// Drives what is still at the new end back from the store, path by path, and leaves what was edited; ends the
-    /// operation. Returns the edited paths.
+    /// operation. Returns the edited paths, and those that the store has only damaged, which are left as well: to wait for
+    /// them would be to wait for ever.
     fn merge_back(
         &self,
         lock: &Lock,
@@ -382,6 +404,23 @@ impl Workspace {
         operation: &Operation,
         before: &CheckpointRow,
     ) -> Result<Vec<WorkspacePath>, RecoverError> {
+        let mut damaged = Vec::new();
+        loop {
+            match self.merge_back_without(lock, root, operation, before, &damaged)? {
+                MergedBack::Done { left_alone } => return Ok(left_alone),
+                MergedBack::Damaged { paths } => damaged.extend(paths),
+            }
+        }
+    }
+
+    fn merge_back_without(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        operation: &Operation,
+        before: &CheckpointRow,
+        damaged: &[WorkspacePath],
+    ) -> Result<MergedBack, RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
         let attention = Attention { forced: &forced, ..Attention::default() };
@@ -400,10 +439,11 @@ impl Workspace {
             let here = lookup(&trees, &now.tree, &step.path)?;
             let (was, put) = (step.before.as_ref(), step.after.as_ref());
             let wanted = merge_entry(&trees, put, here.as_ref(), was, &mut new)?;
-            if wanted != step.before {
+            let is_damaged = damaged.iter().any(|path| path.is_within(&step.path));
+            if wanted != step.before || is_damaged {
                 left_alone.push(step.path.clone());
             }
-            if wanted != here {
+            if wanted != here && !is_damaged {
                 edits.push((step.path.clone(), Edit::Put(wanted)));
             }
         }
@@ -411,7 +451,7 @@ impl Workspace {
         if edits.is_empty() {
             self.note_put_back(taken, operation).map_err(|error| waits_for(error, &operation.id))?;
             self.note_end(lock, &operation.id, ended)?;
-            return Ok(left_alone);
+            return Ok(MergedBack::Done { left_alone });
         }
         let (tree, more) = edit(&Layered { over: &new, under: &trees }, &now.tree, &edits)?;
         new.extend(more);
@@ -441,10 +481,27 @@ impl Workspace {
             path: WorkspacePath::root(),
             reason: error.to_string(),
         };
-        self.operate_recovery(lock, root, &request, &draft, taken).map_err(refused)?;
+        match self.operate_recovery(lock, root, &request, &draft, taken) {
+            Err(OperationError::RolledBack { damaged: paths, .. })
+                if paths.iter().any(|path| !damaged.contains(path)) =>
+            {
+                return Ok(MergedBack::Damaged { paths });
+            }
+            done => done.map_err(refused)?,
+        }
         self.note_end(lock, &operation.id, ended)?;
-        Ok(left_alone)
+        Ok(MergedBack::Done { left_alone })
     }
+}
+
+/// What came of driving files back.
+enum MergedBack {
+    Done {
+        /// Paths that stay as they are.
+        left_alone: Vec<WorkspacePath>,
+    },
+    /// The store has only damaged copies of these; nothing was changed.
+    Damaged { paths: Vec<WorkspacePath> },
 }
 
 /// Whose changes are that were found in the middle of an operation: those of its own paths are its.
@@ -485,10 +542,7 @@ fn side(applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, Apply
         Some(_) if beside == step.after => Side::EditedBefore,
         _ if is_folder(&here) && is_folder(&step.before) => Side::EditedBefore,
         _ if is_folder(&here) && is_folder(&step.after) => Side::EditedAfter,
-        // A swap of a new path leaves nothing beside it; one that did not happen yet leaves what was staged.
-        None if step.before.is_none() => Side::EditedAfter,
-        // Everything was cleared, so everything was swapped.
-        None if step.after.is_some() => Side::EditedAfter,
+        // Nothing was staged yet, or what was staged was removed; what came out is removed only once that is noted.
         _ => Side::EditedBefore,
     })
 }
@@ -510,9 +564,10 @@ fn is_unseen<S: TreeSource>(trees: &S, root: &ObjectId, path: &WorkspacePath) ->
     Ok(false)
 }
 
-/// For an operation that only changes folders' bits.
+/// For an operation that only changes folders' bits. Of one that changes none, nothing in the workspace tells how far it came.
 fn folders_are_done(root: &Root, operation: &Operation) -> bool {
-    operation.folders.iter().all(|f| mode_of(root, &f.path).is_ok_and(|m| m == f.after))
+    !operation.folders.is_empty()
+        && operation.folders.iter().all(|f| mode_of(root, &f.path).is_ok_and(|m| m == f.after))
 }
 
 fn io_error(source: io::Error) -> StoreError {

@@ -79,8 +79,8 @@ impl Workspace {
         }
     }
 
-    /// Stores what came out of some steps once more, from the files themselves: what the store has of it is damaged, and
-    /// they are the only good copy.
+    /// Stores what stands at the own names of some steps once more, from the files themselves: what the store has of it is
+    /// damaged, and they are the only good copy.
     pub(crate) fn store_again(
         &self,
         lock: &Lock,
@@ -96,7 +96,7 @@ impl Workspace {
             let step = &applier.steps[*number];
             let found = read_entry(applier.root, &applier.staged_path(*number), &sink).map_err(ApplyError::Content)?;
             let found = found.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-            if found != step.before {
+            if found != step.before && found != step.after {
                 return Err(ApplyError::Stale { path: step.path.clone() });
             }
         }

@@ -270,6 +270,79 @@ fn recovery_names_what_it_left_alone() {
     assert!(recovered.left_alone.iter().any(|p| p.path == "edited.txt"), "{recovered:?}");
 }
 
+/// Whether nothing of an operation's own stands in the workspace.
+fn is_bare(world: &World) -> bool {
+    let is_own = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.unwrap().file_name().as_encoded_bytes().starts_with(b".piton-")
+    };
+    ["", "dir", "closed", "added"]
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(world.path(folder)).ok())
+        .all(|entries| !entries.into_iter().any(is_own))
+}
+
+/// A file that a rewind deletes and a build tool makes again used to take back a whole rewind that was in place already.
+#[test]
+fn a_file_that_is_made_again_after_a_crash_decides_nothing_about_the_rest() {
+    let (world, id) = after_the_agent();
+    world.rewind(&id);
+    let new = world.snapshot();
+    let mut in_place = 0;
+    at_every_step(
+        after_the_agent,
+        |world, id| drop(world.rewind(id)),
+        |world, _, step, old| {
+            let is_in_place = world.snapshot() == new && is_bare(world);
+            world.write("new.txt", "made again");
+            let workspace = world.open();
+            let finished = workspace.recovered().first().is_some_and(|recovered| recovered.finished);
+            let is_pending_over = workspace.recovered().is_empty();
+            drop(workspace);
+            let now = world.snapshot();
+            assert_eq!(now.bytes("new.txt"), Some(&b"made again"[..]), "died at step {step}");
+            let is_but_for_it = |end: &Snapshot| now.differences(end).iter().all(|line| line.contains("new.txt"));
+            if is_in_place {
+                assert!(is_but_for_it(&new), "died at step {step}: {:?}", now.differences(&new));
+                in_place += 1;
+            }
+            assert!(is_but_for_it(old) || is_but_for_it(&new), "died at step {step}: {:?}", now.differences(old));
+            assert!(is_pending_over || finished == is_but_for_it(&new), "died at step {step}");
+            assert_nothing_pending(world);
+        },
+    );
+    assert!(in_place > 0, "no step at which only the end was not recorded");
+}
+
+/// An undo that died before it touched anything used to be called done when the user edited its file, and the agent's change
+/// could not be undone any more.
+#[test]
+fn an_operation_that_touched_nothing_is_not_called_done_because_its_file_was_edited() {
+    let make = || {
+        let world = World::new();
+        world.write("f", "before");
+        let id = world.capture();
+        world.write("f", "after");
+        (world, id)
+    };
+    let mut untouched = 0;
+    at_every_step(
+        make,
+        |world, id| drop(world.rewind(id)),
+        |world, _, step, old| {
+            if world.snapshot() != *old || !is_bare(world) {
+                return;
+            }
+            world.write("f", "mine");
+            let workspace = world.open();
+            untouched += workspace.recovered().len();
+            assert!(workspace.recovered().iter().all(|recovered| !recovered.finished), "died at step {step}");
+            drop(workspace);
+            assert_eq!(world.snapshot().bytes("f"), Some(&b"mine"[..]));
+        },
+    );
+    assert!(untouched > 0);
+}
+
 #[test]
 fn a_pending_operation_of_another_folder_waits_and_touches_nothing() {
     let (world, id) = after_the_agent();

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use piton_engine::view::DamageView;
-use piton_engine::{CaptureOptions, Choice, OperationError, RewindOptions, UndoOptions, What};
+use piton_engine::{CaptureOptions, Choice, OperationError, RedoOptions, RewindOptions, UndoOptions, What};
 use piton_testkit::{Agent, World, as_ordinary_user, git};
 use rusqlite::Connection;
 
@@ -394,6 +394,89 @@ fn a_pending_operation_whose_record_is_damaged_is_said_aloud_and_does_not_stand_
     assert!(said.damaged);
     drop(workspace);
     world.capture();
+}
+
+/// A rewind of last week used to be taken back when a bit of the record of its end flipped and the view was made anew.
+#[test]
+fn an_operation_whose_end_is_damaged_is_never_run_again() {
+    for with_result in [true, false] {
+        let world = World::new();
+        world.write("a", "one").write("b", "one");
+        let id = named(&world, "one");
+        world.write("a", "two").write("b", "two").write("junk", "junk");
+        named(&world, "two");
+        world.rewind(&id);
+        world.write("b", "work of days").write("junk", "made again");
+        named(&world, "later");
+        let now = world.snapshot();
+        // The result checkpoint and the end are the last two records of the operation's transaction.
+        let damaged: &[&str] = if with_result { &["ended"] } else { &["ended", "checkpoint"] };
+        let seq: i64 = database(&world)
+            .query_row("SELECT seq FROM checkpoints WHERE cause = 'operation'", [], |row| row.get(0))
+            .unwrap();
+        let pack = pack(&world);
+        let mut bytes = std::fs::read(&pack).unwrap();
+        for (record, number) in damaged.iter().zip([seq + 1, seq]) {
+            let sql = "SELECT offset FROM records WHERE seq = ?1";
+            let offset: i64 = database(&world).query_row(sql, [number], |row| row.get(0)).unwrap();
+            bytes[offset as usize + 60] ^= 1;
+            assert!(offset > 0, "{record}");
+        }
+        std::fs::write(&pack, &bytes).unwrap();
+        assert!(!world.open().verify(true).unwrap().sound);
+        let workspace = world.open();
+        assert!(workspace.recovered().is_empty(), "{:?}", workspace.recovered());
+        assert!(workspace.status().unwrap().pending.is_empty());
+        drop(workspace);
+        world.assert_is(&now);
+        world.capture();
+        world.assert_is(&now);
+        if with_result {
+            let outcome = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+            assert!(matches!(outcome, OperationError::Conflict(_)), "it stands, and can be taken back: {outcome}");
+        }
+    }
+}
+
+/// Recovery used to remove the restored file, though it was the last good copy, and then to fail for ever.
+#[test]
+fn recovery_keeps_the_last_good_copy_and_a_damaged_one_does_not_wedge_it() {
+    let make = || {
+        let world = World::new();
+        world.write("g/g", "precious bytes of g").write("a", "a1");
+        let id = world.capture();
+        world.remove("g").write("a", "content of a in two").write("new", "new");
+        world.capture();
+        (world, id)
+    };
+    for damaged in ["precious bytes of g", "content of a in two"] {
+        for step in 1.. {
+            let (world, id) = make();
+            if piton_host::fail::with(step, || world.rewind(&id)).is_some() {
+                break;
+            }
+            let had = world.snapshot();
+            let pack = unopened(&world).join("packs/000001.pack");
+            let mut bytes = std::fs::read(&pack).unwrap();
+            let at = bytes.windows(damaged.len()).position(|window| window == damaged.as_bytes()).unwrap();
+            bytes[at + 3] ^= 1;
+            std::fs::write(&pack, bytes).unwrap();
+            world.write("new", "made again");
+            let workspace = world.open();
+            let pending = workspace.status().unwrap().pending;
+            assert!(pending.is_empty(), "{damaged}, died at step {step}: {pending:?}");
+            drop(workspace);
+            world.write("later", "later");
+            world.capture();
+            // Whatever stood there, in its place or beside it, still stands there or is in the store.
+            let is_had = had.contents().any(|bytes| bytes == damaged.as_bytes());
+            let now = world.snapshot();
+            let is_there = now.contents().any(|bytes| bytes == damaged.as_bytes());
+            let needed = world.open().verify(false).unwrap().damage;
+            let is_lost = needed.iter().any(|damage| matches!(damage, DamageView::Needed { .. }));
+            assert!(!is_had || is_there || !is_lost, "{damaged}, died at step {step}: {needed:?}");
+        }
+    }
 }
 
 /// `verify` used to look only for what checkpoints' trees hold, and called such a store sound.

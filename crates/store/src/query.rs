@@ -6,7 +6,7 @@ use piton_model::diff::Counts;
 use piton_model::plan::RootState;
 use piton_model::record::Numbered;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Place, Record, RootIdentity, SessionId,
+    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Outcome, Place, Record, RootIdentity, SessionId,
     Timestamp, Workspace,
 };
 use rusqlite::{OptionalExtension, Params, Row};
@@ -339,6 +339,23 @@ impl Store {
     /// Operations that began and did not end, oldest first.
     pub fn pending(&self) -> Result<Vec<OperationRow>, StoreError> {
         self.operations_where("WHERE state = 'pending' ORDER BY seq", [])
+    }
+
+    /// How an operation ended whose end is not in the records, as what was recorded after it on its line shows: nothing is
+    /// captured there while one is pending, but by its own recovery.
+    pub fn end_shown_later(&self, row: &OperationRow) -> Result<Option<Outcome>, StoreError> {
+        let result = "WHERE operation = ?1 AND cause = 'operation' ORDER BY seq LIMIT 1";
+        if let Some(after) = self.checkpoint_where(result, [row.id.as_str()])? {
+            return Ok(Some(Outcome::Done { after: after.checkpoint.id, before: None }));
+        }
+        let later = "SELECT EXISTS (
+            SELECT 1 FROM checkpoints WHERE seq > ?1 AND line = (SELECT line FROM checkpoints WHERE id = ?2)
+            AND (operation IS NULL
+                OR operation != ?3 AND operation NOT IN (SELECT id FROM operations WHERE kind = 'recover')))";
+        let params = rusqlite::params![row.seq as i64, row.before.as_str(), row.id.as_str()];
+        let is_over = self.db().query_row(later, params, |r| r.get(0))?;
+        let why = || "the record of its end is damaged".to_owned();
+        Ok(Some(()).filter(|()| is_over).map(|()| Outcome::RolledBack { why: why() }))
     }
 
     /// Every operation, newest first.
