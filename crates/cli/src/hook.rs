@@ -9,6 +9,7 @@
 mod ahead;
 mod inside;
 mod log;
+mod recovered;
 mod stdin;
 mod told;
 mod unprotected;
@@ -248,6 +249,15 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     }
     outcome += &remarks(&mistakes);
     let mut warnings: Vec<String> = once(unprotected::warning(&place)).into_iter().collect();
+    warnings.extend(observed.recovered.iter().map(|one| recovered::line(one, None)));
+    for (path, other) in &others {
+        let ended = other.as_ref().map_or(&[][..], |other| &other.recovered);
+        warnings.extend(ended.iter().map(|one| recovered::line(one, Some(path))));
+    }
+    if observed.history_lost {
+        let warning = "piton: warning: some of what was captured here is gone or incomplete; `piton verify` names it";
+        warnings.extend(once(Some(warning.to_owned())));
+    }
     if let Event::Prompt { .. } | Event::SessionStarted { .. } = &report.event {
         // Where not even a gap could be recorded in another workspace, the user hears of it in the same way.
         let failed = others.iter().filter_map(|(path, other)| Some((path, other.as_ref().err()?)));

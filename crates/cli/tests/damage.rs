@@ -206,3 +206,53 @@ fn a_sector_that_the_disk_cannot_read_is_named_and_hooks_capture() {
         assert_ne!(repaired.status.code(), Some(2), "{}", both(&repaired));
     }
 }
+
+/// What a hook found cut off used to be told to nobody: files changed, or stayed half changed, without a word.
+#[test]
+fn a_hook_tells_its_user_what_became_of_an_operation_that_had_been_cut_off() {
+    for (edit, expected) in [(None, "was taken back"), (Some("mine"), "left as they are: b")] {
+        let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+        scene.world.write("a", "1").write("b", "1");
+        scene.ok(&["checkpoint", "before"]);
+        scene.world.write("a", "2").write("b", "2");
+        let cwd = scene.world.ws().display().to_string();
+        let event = |name: &str| {
+            let report = format!(
+                r#"{{"hook_event_name":"{name}","session_id":"s","cwd":"{cwd}","transcript_path":"/none","prompt":"go"}}"#
+            );
+            both(&scene.send(&["hook", "claude-code"], report.as_bytes()))
+        };
+        let killed = (1..).find(|step| {
+            let status = scene.piton(&["rewind", "before", "--yes"]).env("PITON_FAIL", format!("kill={step}")).output();
+            assert!(!status.unwrap().status.success(), "it was never in the middle of its swap");
+            scene.read("a") != "2" || scene.read("b") != "2" || scene.world.ws().read_dir().unwrap().count() > 2
+        });
+        assert!(killed.is_some());
+        if let Some(edit) = edit {
+            scene.world.write("b", edit);
+        }
+        let said = event("UserPromptSubmit");
+        assert!(said.contains("had been cut off") && said.contains(expected), "{said}");
+        assert!(!event("Stop").contains("cut off"));
+    }
+}
+
+#[test]
+fn history_that_is_gone_is_told_by_status_and_doctor_and_once_by_a_hook() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("a", "1");
+    scene.ok(&["checkpoint", "one"]);
+    let store = scene.world.open().store_folder().to_owned();
+    std::fs::remove_file(store.join("packs/000001.pack")).unwrap();
+    let cwd = scene.world.ws().display().to_string();
+    let prompt = format!(
+        r#"{{"hook_event_name":"UserPromptSubmit","session_id":"s","cwd":"{cwd}","transcript_path":"/none","prompt":"go"}}"#
+    );
+    let warning = "gone or incomplete";
+    assert!(both(&scene.send(&["hook", "claude-code"], prompt.as_bytes())).contains(warning));
+    assert!(!both(&scene.send(&["hook", "claude-code"], prompt.as_bytes())).contains(warning));
+    for command in ["status", "doctor"] {
+        let said = both(&scene.run(&[command]));
+        assert!(said.contains(warning), "{said}");
+    }
+}

@@ -269,6 +269,8 @@ impl Workspace {
             worktrees: worktrees.unwrap_or_default(),
             along,
             out_of_time,
+            recovered: std::mem::take(&mut self.recovered),
+            history_lost: is_for_user(&report.event) && self.store.has_lost_history(),
         })
     }
 
@@ -806,6 +808,11 @@ impl Context {
         let window = window_of(row, since, self.along);
         Some(Window { opened, closed: Some(self.asked), background: false, ..window })
     }
+}
+
+/// Whether the user is there to read what comes of an event.
+fn is_for_user(event: &Event) -> bool {
+    matches!(event, Event::Prompt { .. } | Event::SessionStarted { .. })
 }
 
 /// Whether a step's own after event was heard, which comes only once; every other ending is only thought to be one.

@@ -134,6 +134,7 @@ impl Workspace {
             waiting: self.waiting_events(),
             unwritable: self.store.check_writable().err().map(|error| error.to_string()),
             room,
+            history_lost: self.store.has_lost_history(),
         })
     }
 }

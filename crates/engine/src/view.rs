@@ -211,6 +211,13 @@ pub struct Observed {
     /// What the agent and its user should know at a prompt, where anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
+    /// Operations that had been cut off and that this event ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recovered: Vec<Recovered>,
+    /// Whether some of what was captured is gone or incomplete: `verify` names it. Looked for at prompts and when a session
+    /// starts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub history_lost: bool,
 }
 
 /// A checkpoint with what it left out.
@@ -452,6 +459,9 @@ pub struct Status {
     pub unwritable: Option<String>,
     /// Bytes that captures may still take.
     pub room: u64,
+    /// Whether some of what was captured is gone or incomplete: `verify` names it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub history_lost: bool,
 }
 
 /// Whether a workspace's folder is the one that was captured.

@@ -300,7 +300,9 @@ impl Home {
 
     /// The workspaces that a session works in, and those that are captured along with them.
     pub fn all_workspaces_of(&self, session: &SessionId) -> Vec<NotedWorkspace> {
-        let Ok(lines) = std::fs::read_to_string(self.session(session)) else { return Vec::new() };
+        let Ok(bytes) = std::fs::read(self.session(session)) else { return Vec::new() };
+        // A damaged line says nothing; the others still hold.
+        let lines = String::from_utf8_lossy(&bytes);
         let mut all: Vec<(WorkspaceId, bool)> = Vec::new();
         for line in lines.lines() {
             let (id, along) = match line.strip_suffix(ALONG) {
@@ -321,9 +323,9 @@ impl Home {
     /// each store has the session's records of its own.
     pub fn note_session(&self, session: &SessionId, workspace: &WorkspaceId, along: bool) -> Result<(), StoreError> {
         let path = self.session(session);
-        let noted = std::fs::read_to_string(&path).unwrap_or_default();
+        let noted = std::fs::read(&path).unwrap_or_default();
         let line = format!("{workspace}{}", if along { ALONG } else { "" });
-        if noted.lines().any(|noted| noted == line) {
+        if noted.split(|byte| *byte == b'\n').any(|noted| noted == line.as_bytes()) {
             return Ok(());
         }
         if let Some(folder) = path.parent() {
@@ -331,9 +333,20 @@ impl Home {
         }
         // Appended and not written anew: hooks of several workspaces note themselves at once, and a line that comes
         // twice does no harm.
+        // The first workspace is found by the folder that the agent works in, every other only here: so from the second on
+        // the note must survive a power cut. A line of its own even where the last one was cut off.
+        let is_cut_off = noted.last().is_some_and(|last| *last != b'\n');
+        let line = format!("{}{line}\n", if is_cut_off { "\n" } else { "" });
         let file = own::open_or_make(&path, std::fs::File::options().append(true).mode(0o600));
-        file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
-            .map_err(StoreError::io("cannot write", &path))
+        let written = file.and_then(|mut file| {
+            file.write_all(line.as_bytes())?;
+            if noted.is_empty() {
+                return Ok(());
+            }
+            file.sync_data()?;
+            path.parent().map_or(Ok(()), piton_host::disk::sync_folder)
+        });
+        written.map_err(StoreError::io("cannot write", &path))
     }
 
     /// Notes that a session was told something; false where it was told before.
@@ -396,6 +409,28 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One flipped bit used to hide all workspaces of a session, for good.
+    #[test]
+    fn a_damaged_line_of_a_sessions_note_hides_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().to_owned());
+        let session = SessionId::of("agent", "session");
+        let all = [1, 2, 3].map(|n| WorkspaceId::from_random([n; 8]));
+        for id in &all {
+            home.note_session(&session, id, false).unwrap();
+        }
+        let path = home.session(&session);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[3] |= 0x80;
+        bytes.pop();
+        std::fs::write(&path, &bytes).unwrap();
+        let lines = || std::fs::read(&path).unwrap().split(|byte| *byte == b'\n').count();
+        for _ in 0..3 {
+            all.iter().for_each(|id| home.note_session(&session, id, false).unwrap());
+            assert_eq!(lines(), 5, "each line once, and what is damaged stays");
+        }
+    }
 
     #[test]
     fn a_copy_of_a_whole_disk_is_another_folder_while_the_original_is_there() {

@@ -193,6 +193,11 @@ impl Store {
         transactions::pack_length(self.folder(), pack)
     }
 
+    /// Whether something that was captured is gone or incomplete, as far as that was noticed: [`Store::verify`] names it.
+    pub fn has_lost_history(&self) -> bool {
+        !self.aside_files().is_empty()
+    }
+
     /// Files with bytes that were closed and are not sound, and notes of bytes that are gone.
     pub(crate) fn aside_files(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.folder().join(ASIDE)) else { return Vec::new() };

@@ -273,6 +273,10 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         let hint = format!("`piton init {}` makes it a workspace of its own", escape_path(&left_out.folder));
         checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);
     }
+    if status.history_lost {
+        let hint = "`piton verify` names it, and the file to delete when you have seen it";
+        checks.note(WHAT, "some of what was captured is gone or incomplete", hint);
+    }
     for worktree in &status.unprotected {
         let found = format!("{}: a worktree that only sessions in it capture", escape_path(worktree));
         checks.note(WHAT, found, "it is captured from the first event on that is about it");

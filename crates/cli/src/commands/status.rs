@@ -107,6 +107,10 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
         );
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
+    if status.history_lost {
+        let text = "some of what was captured is gone or incomplete; `piton verify` names it";
+        writeln!(out, "{} {text}", paint.warn("warning:"))?;
+    }
     match &status.last {
         Some(last) => {
             let age = words::age(last.created_at, look.now);
