@@ -243,3 +243,25 @@ fn an_ignore_file_that_cannot_be_read_is_named() {
     assert!(works, "{lines:#?}");
     assert_has(&lines, "note rules: ", "/ws/.gitignore cannot be read: it is no regular file");
 }
+
+/// It used to say that capture works.
+#[test]
+fn hooks_that_are_narrowed_rushed_or_turned_off_by_a_variable_are_named() {
+    let scene = Scene::set_up();
+    let path = scene.path("home/.claude/settings.json");
+    let whole = fs::read_to_string(&path).unwrap();
+    let check = |text: String, beginning: &str, rest: &str| {
+        assert_ne!(text, whole);
+        fs::write(&path, text).unwrap();
+        let (works, lines) = scene.doctor(&[]);
+        assert_has(&lines, beginning, rest);
+        assert_eq!(works, beginning.starts_with("note"), "{lines:#?}");
+    };
+    let from = whole.find("^(?!").unwrap();
+    let to = from + whole[from..].find('"').unwrap();
+    check(whole.replace(&whole[from..to], "Edit"), "problem hooks:", "only for tools that match `Edit`");
+    check(whole.replace("\"timeout\": 30", "\"timeout\": 0.001"), "note hooks:", "gives the hook of");
+    let with = |variable: &str| whole.replacen('{', &format!("{{\"env\": {{{variable}}},"), 1);
+    check(with("\"PITON_HOOK\": \"off\""), "problem hooks:", "so nothing is captured");
+    check(with("\"PITON_CAPTURE_AUTOMATIC\": \"false\""), "note hooks:", "PITON_CAPTURE_AUTOMATIC=false");
+}

@@ -31,6 +31,8 @@ pub const EVENTS: [&str; 9] = [
 
 /// Seconds after which Claude Code stops a hook; far more than piton's own budget, which is to end first.
 const TIMEOUT: u32 = 30;
+/// The seconds that a capture may take where no setting says otherwise.
+const USUAL_SECONDS: f64 = 10.0;
 
 /// What may stand after `piton hook claude-code` in a hook of piton's: what this piton writes, and earlier forms of it.
 const TAILS: [&str; 6] = [SILENT, "", "|| true", "|| :", "2>/dev/null", "2>/dev/null || true"];
@@ -108,16 +110,18 @@ impl HookCommand {
 const MARK: &str = ".";
 
 /// What of piton is in a settings file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Installed {
     /// Piton's hooks, in the order of the file.
     pub hooks: Vec<InstalledHook>,
     /// Whether `disableAllHooks` turns them off, with all others.
     pub disabled: bool,
+    /// Variables of piton's that the file gives to every hook.
+    pub variables: Vec<(String, String)>,
 }
 
 /// One of piton's hooks in a settings file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InstalledHook {
     /// The event that runs it.
     pub event: String,
@@ -125,6 +129,23 @@ pub struct InstalledHook {
     pub text: String,
     /// The same, understood.
     pub command: HookCommand,
+    /// Which tools run it, as it stands there; none where all do.
+    pub matcher: Option<String>,
+    /// The seconds that the agent gives it.
+    pub timeout: Option<f64>,
+}
+
+impl InstalledHook {
+    /// Whether tools that may change files do not run it, because its matcher is another than piton's.
+    pub fn is_narrowed(&self) -> bool {
+        let is_all = |text: &str| matches!(text, "" | "*" | ".*") || Some(text) == matcher(&self.event).as_deref();
+        matcher(&self.event).is_some() && self.matcher.as_deref().is_some_and(|text| !is_all(text))
+    }
+
+    /// Whether the agent may end it before it has captured.
+    pub fn is_rushed(&self) -> bool {
+        self.timeout.is_some_and(|seconds| seconds < USUAL_SECONDS)
+    }
 }
 
 impl Installed {
@@ -178,10 +199,19 @@ pub fn installed(text: &str) -> Result<Installed, BadSettings> {
         return Ok(Installed::default());
     }
     let root = Settings::read(body)?;
-    let hooks =
-        root.ours().into_iter().map(|ours| InstalledHook { event: ours.event, text: ours.text, command: ours.command });
+    let hooks = root.ours().into_iter().map(|ours| InstalledHook {
+        event: ours.event,
+        text: ours.text,
+        command: ours.command,
+        matcher: ours.matches,
+        timeout: ours.timeout,
+    });
     let disabled = root.object.get_boolean("disableAllHooks").is_some_and(|flag| flag.value);
-    Ok(Installed { hooks: hooks.collect(), disabled })
+    let set = root.object.get_object("env").map(|env| &env.properties[..]).unwrap_or_default();
+    let variables = set.iter().filter_map(|one| Some((one.name.as_str().to_owned(), one.value.as_string_lit()?)));
+    let variables = variables.filter(|(name, _)| name.starts_with("PITON_"));
+    let variables = variables.map(|(name, value)| (name, value.value.clone().into_owned())).collect();
+    Ok(Installed { hooks: hooks.collect(), disabled, variables })
 }
 
 /// A byte order mark and the rest.
@@ -260,6 +290,9 @@ struct Ours {
     place: Range<usize>,
     /// The matcher of its group, where the group is its alone.
     matcher: Option<Range<usize>>,
+    /// The same as it stands there, also where the group is not its alone.
+    matches: Option<String>,
+    timeout: Option<f64>,
     /// What holds it, and its number there: the hooks of its group if there are others, the groups of its event, the
     /// events, the settings.
     held: Vec<(Container, usize)>,
@@ -309,13 +342,17 @@ impl<'a> Settings<'a> {
                     if entries.elements.len() > 1 {
                         held.insert(0, (Container::from(entries), in_group));
                     }
-                    let matcher = group.get_string("matcher").filter(|_| !shared);
+                    let matcher = group.get_string("matcher");
+                    let entry = entries.elements[in_group].as_object();
+                    let timeout = entry.and_then(|entry| entry.get_number("timeout")?.value.parse().ok());
                     found.push(Ours {
+                        matches: matcher.map(|matcher| matcher.value.clone().into_owned()),
+                        timeout,
                         event: event.name.as_str().to_owned(),
                         text,
                         command,
                         place,
-                        matcher: matcher.map(range),
+                        matcher: matcher.filter(|_| !shared).map(range),
                         held,
                     });
                 }

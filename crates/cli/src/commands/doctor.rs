@@ -143,8 +143,27 @@ fn check_hooks(checks: &mut Checks, folder: &Path) -> Option<InstalledHook> {
         if found.disabled {
             checks.problem(WHAT, format!("`disableAllHooks` in {file} turns all hooks off"), "set it to false");
         }
+        for (name, value) in &found.variables {
+            let what = format!("{file} sets {name}={} for every hook", escape(value));
+            match name == hook::VARIABLE && value == "off" {
+                true => checks.problem(WHAT, format!("{what}, so nothing is captured"), "take it out"),
+                false => checks.note(WHAT, what, "what it says holds in hooks, and not for this command"),
+            }
+        }
         if found.hooks.is_empty() {
             continue;
+        }
+        for hook in &found.hooks {
+            if hook.is_narrowed() {
+                let tools = escape(hook.matcher.as_deref().unwrap_or_default());
+                let what = format!("{file} reports {} only for tools that match `{tools}`", hook.event);
+                checks.problem(WHAT, what, "`piton setup` makes it report all that may change files");
+            }
+            if hook.is_rushed() {
+                let seconds = hook.timeout.unwrap_or_default();
+                let what = format!("{file} gives the hook of {} {seconds} s", hook.event);
+                checks.note(WHAT, what, "Claude Code ends one that takes longer, and then nothing is captured");
+            }
         }
         places_with += 1;
         let missing = found.missing();
