@@ -12,7 +12,7 @@ use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationOutcome, PathView};
 use piton_engine::{OperationError, RedoOptions, RewindOptions};
 use piton_host::fail;
-use piton_testkit::{World, snapshot};
+use piton_testkit::{Agent, World, as_ordinary_user, snapshot};
 
 /// A checkpoint, and an agent's work since: a rewind replaces `dir/g` and `f`, creates `gone` and deletes `new`.
 fn after_the_agent() -> (World, String) {
@@ -275,6 +275,72 @@ fn a_change_elsewhere_does_not_make_a_plan_stale_and_stays() {
     for (path, content) in [("f", "1"), ("dir/g", "1"), ("same", "3"), ("dir/another", "3"), ("elsewhere/log", "3")] {
         assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");
     }
+    // Nobody saw them in the plan, so nobody would know that the workspace is not as at the target.
+    assert_eq!(names(&outcome.came_since), ["dir/another", "elsewhere/log", "same"]);
+    assert!(outcome.deleted_new.is_empty());
+}
+
+#[test]
+fn a_deleted_file_that_no_checkpoint_and_no_plan_showed_is_named() {
+    let (world, id) = after_the_agent();
+    world.capture();
+    let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+    drop(plan);
+    world.write("late", "3").write("dir/late", "3");
+    let outcome = world.rewind(&id);
+    assert_eq!(names(&outcome.deleted), ["dir/late", "late", "new/a"]);
+    assert_eq!(names(&outcome.deleted_new), ["dir/late", "late"]);
+    assert_eq!(before(&world, &outcome, "late"), Some(b"3".to_vec()));
+    // What a plan showed is not told again.
+    world.write("late", "4");
+    let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+    let outcome = world.open().carry_out(plan).unwrap();
+    assert_eq!((names(&outcome.deleted), names(&outcome.deleted_new)), (vec!["late"], vec![]));
+}
+
+#[test]
+fn your_own_file_that_comes_between_plan_and_yes_counts_as_carried_over() {
+    let world = World::new();
+    world.write("f", "1");
+    let agent = Agent::new(&world, "s");
+    agent.edits("first", &["f"], |w| {
+        w.write("f", "2");
+    });
+    let keep = RewindOptions { keep_mine: true, ..RewindOptions::default() };
+    let plan = world.open().plan_rewind("t1", &keep).unwrap();
+    world.write("mine", "m");
+    world.open().carry_out(plan).unwrap();
+    assert_eq!(world.snapshot().bytes("mine"), Some(&b"m"[..]));
+    agent.edits("second", &["f"], |w| {
+        w.write("f", "3");
+    });
+    let outcome = world.open().rewind_now("t1", &keep).unwrap();
+    assert!(outcome.verified, "{outcome:?}");
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+    assert_eq!(world.snapshot().bytes("mine"), Some(&b"m"[..]), "it was carried over once, and is yours still");
+}
+
+#[test]
+fn a_file_that_comes_between_plan_and_yes_is_not_deleted_with_what_the_plan_made_readable() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("d/f", "1").write("other", "1");
+        let id = world.capture();
+        world.write("d/f", "2").write("d/new", "2").write("other", "2").mode("d", 0o000);
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        world.write("late", "3");
+        match world.open().carry_out(plan) {
+            Err(OperationError::Stale { path }) => assert_eq!(path.display(), "late"),
+            done => panic!("{done:?}"),
+        }
+        assert_eq!(world.snapshot().bytes("late"), Some(&b"3"[..]));
+        // What is in the folder itself could not be shown, so it is named afterwards.
+        world.remove("late");
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        let outcome = world.open().carry_out(plan).unwrap();
+        assert_eq!(names(&outcome.deleted_new), ["d/new"]);
+        assert_eq!(world.snapshot().bytes("d/f"), Some(&b"1"[..]));
+    });
 }
 
 #[test]
