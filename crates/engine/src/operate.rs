@@ -14,6 +14,7 @@ use piton_host::fail::point;
 use piton_host::{Lock, Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
 use piton_model::conversation::ConversationMove;
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
+use piton_model::edit::NewTrees;
 use piton_model::git::{GitEnd, GitMove};
 use piton_model::inverse::Conflict;
 use piton_model::ownership::ChangedPath;
@@ -24,6 +25,7 @@ use piton_model::{
 };
 use piton_store::{PATIENCE, Purpose, ReopenedNote, Store, StoreError};
 
+use crate::bits::result_with_bits;
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
 use crate::conversation::{NoConversation, Talk};
@@ -820,16 +822,34 @@ impl Workspace {
             }
             point("operate:cleared").map_err(random_error)?;
             self.keep_leftovers(lock, &begun.operation.id, &cleared.left, &left_outside)?;
-            self.note_done(lock, begun, cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone()))?;
+            let before = cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
+            let result = result_with_bits(&self.store, root, &begun.operation, &inside.bits_not_taken)?;
+            self.note_done(lock, begun, (result.0, &result.1), before)?;
             cleared.left.append(&mut left_outside);
             Ok(cleared)
         };
         recorded().map_err(OperationError::Unrecorded)
     }
 
-    fn note_done(&self, lock: &Lock, begun: &Begun, before: Option<CheckpointId>) -> Result<(), StoreError> {
+    /// Records the end, with `result` for what is there now; `new` has the trees of it that are not stored.
+    fn note_done(
+        &self,
+        lock: &Lock,
+        begun: &Begun,
+        (result, new): (RootState, &NewTrees),
+        before: Option<CheckpointId>,
+    ) -> Result<(), StoreError> {
         let after = CheckpointId::from_random(clock::random().map_err(random_error)?);
+        let changes = if result == begun.operation.result {
+            begun.since
+        } else {
+            let layered = Layered { over: new, under: &self.store };
+            self.counts_since(&layered, &begun.operation.follows, &result)?
+        };
         let mut writer = self.store.write(lock)?.allowing(Purpose::End);
+        for tree in new.values() {
+            writer.tree(tree)?;
+        }
         if let Some(branch) = begun.operation.conversation.as_ref().and_then(|change| change.branch.clone()) {
             writer.record(Record::Session(branch))?;
         }
@@ -839,8 +859,8 @@ impl Workspace {
             line: self.record.line,
             created_at: self.environment.clock.now(),
             cause: Cause::Operation,
-            root: begun.operation.result,
-            changes: begun.since,
+            root: result,
+            changes,
             skipped: begun.skipped,
             unsettled: Vec::new(),
             operation: Some(begun.operation.id.clone()),
@@ -896,13 +916,14 @@ impl Workspace {
         lock: &Lock,
         operation: Operation,
         before: Checkpoint,
+        result: (RootState, &NewTrees),
         rescued: Option<CheckpointId>,
     ) -> Result<(), StoreError> {
         let since = self.counts_since(&self.store, &operation.follows, &operation.result)?;
         let skipped =
             diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
         let begun = Begun { operation, before, changes: Vec::new(), since, skipped, unplanned: Vec::new() };
-        self.note_done(lock, &begun, rescued)
+        self.note_done(lock, &begun, result, rescued)
     }
 
     /// What the capture at the beginning found and the plan, which was shown before that, does not know of: it stays.

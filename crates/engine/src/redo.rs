@@ -73,7 +73,11 @@ impl Workspace {
 
     pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
         let row = self.operation_meant(options.operation.as_deref())?;
-        let operation = self.store.operation(&row)?;
+        let mut operation = self.store.operation(&row)?;
+        // What it came to, where that is not what was planned: bits that the system did not take.
+        if let Some(after) = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten() {
+            operation.result = after.checkpoint.root;
+        }
         // The row's: where the check found something else than the capture had read, it is the corrected one.
         let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
         let RedoOptions { settle, outside, interrupted, .. } = *options;
