@@ -262,6 +262,16 @@ impl Draft {
         self.outside.conflicts.iter().filter(|conflict| !conflict.decided)
     }
 
+    /// Paths that stay as they are now and that another try may change. What is damaged in the store stays so.
+    fn may_go_on_with(&self) -> Vec<WorkspacePath> {
+        let undone = self.plan.undone.iter().filter(|undone| undone.reason != SkipReason::Damaged);
+        let mut paths: Vec<_> = self.open_conflicts().map(|conflict| conflict.path.clone()).collect();
+        paths.extend(undone.map(|undone| undone.path.clone()));
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
     /// Whether a change is taken back by this: where its path stays as it is, it is not.
     fn takes_back(&self, path: &WorkspacePath, decision: Option<Decision>) -> bool {
         let stays = |conflict: &Conflict| !conflict.decided || decision == Some(Decision::Ours);
@@ -301,11 +311,12 @@ impl Request {
                 kept: kept.as_deref().map(with_fresh),
                 left: stays.collect(),
             },
-            OperationKind::Redo { of, gone, .. } => {
+            OperationKind::Redo { of, gone, only, .. } => {
                 let mut gone = with_fresh(gone);
                 gone.iter_mut().for_each(|at| at.paths.retain(|p| draft.takes_back(p, self.settle.conflicts)));
                 gone.retain(|at| !at.paths.is_empty());
-                OperationKind::Redo { of: of.clone(), gone, left: stays.collect() }
+                let (of, only) = (of.clone(), only.clone());
+                OperationKind::Redo { of, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
             }
             OperationKind::Branch => OperationKind::Branch,
             OperationKind::Recover { of } => OperationKind::Recover { of: of.clone() },
