@@ -162,7 +162,11 @@ pub fn leftover(left: &LeftoverView) -> String {
 
 /// `src/a.rs (unreadable)`.
 pub fn not_done(one: &SkippedView) -> String {
-    let way_out = if one.reason == SkipReason::Worktree { "; run piton in it" } else { "" };
+    let way_out = match one.reason {
+        SkipReason::Worktree => "; run piton in it",
+        SkipReason::GitFolder => "; not captured, so only git brings it back",
+        _ => "",
+    };
     format!("{} ({}{way_out})", escape_view(&one.path), skipped::word(one.reason))
 }
 

@@ -103,7 +103,8 @@ impl From<&(WorkspacePath, SkipReason)> for SkippedView {
 impl SkippedView {
     /// A repository's own data, by the folder that it is in. It has no path of a workspace's own.
     pub(crate) fn git_of(folder: &WorkspacePath) -> Self {
-        let path = PathView { path: format!("{}/.git", folder.display()), path_b64: None };
+        let path = if folder.is_root() { ".git".to_owned() } else { format!("{}/.git", folder.display()) };
+        let path = PathView { path, path_b64: None };
         Self { path, reason: SkipReason::GitFolder }
     }
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::model::SkipReason;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{RedoOptions, Workspace};
 
@@ -75,7 +74,7 @@ pub fn take_back(
         console.advise("`piton ops` lists what stands; `piton redo --op ID` takes another one back");
     }
     if let (Some(operation), false) = (&outcome.operation, console.is_json()) {
-        if is_open || outcome.not_done.iter().any(|one| one.reason != SkipReason::Damaged) {
+        if is_open || outcome.not_done.iter().any(|one| !one.reason.is_for_good()) {
             console.say("`piton redo` goes on with what was left");
         }
         console.say(format!("`piton undo --op {}` takes this redo back", operation.id.short()));
