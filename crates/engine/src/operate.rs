@@ -768,7 +768,8 @@ impl Workspace {
         applier.close_folders(false)?;
         // Once the end is noted nobody looks again.
         applier.sync_swapped()?;
-        Ok(cleared.left)
+        let staged = cleared.lost.into_iter().filter(|number| applier.steps[*number].after.is_some());
+        Ok(cleared.left.into_iter().chain(staged.map(|number| Left::lost(applier, number))).collect())
     }
 
     /// Swaps files elsewhere back and removes what was staged for them. Returns what could not be removed.
@@ -825,6 +826,8 @@ impl Workspace {
             let before = cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
             let result = result_with_bits(&self.store, root, &begun.operation, &inside.bits_not_taken)?;
             self.note_done(lock, begun, (result.0, &result.1), before)?;
+            let lost: Vec<usize> = std::mem::take(&mut cleared.lost);
+            cleared.left.extend(lost.into_iter().map(|number| Left::lost(&applier, number)));
             cleared.left.append(&mut left_outside);
             Ok(cleared)
         };

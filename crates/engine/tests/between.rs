@@ -363,3 +363,69 @@ fn a_redo_keeps_the_bits_that_somebody_gave_a_folder_since() {
         world.rewind(&id);
     }
 }
+
+/// Paths in a folder, at any depth, whose name is one of piton's own.
+fn own_names(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with(".piton-") {
+            found.push(entry.path());
+        } else if entry.file_type().unwrap().is_dir() {
+            found.extend(own_names(&entry.path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_folder_that_is_renamed_in_the_middle_of_a_rewind_keeps_nothing_of_pitons_own() {
+    let points = [(1, "apply:swap"), (3, "apply:swap"), (4, "apply:swap"), (1, "operate:check"), (1, "apply:clear")];
+    for point in points {
+        let (world, id) = after_the_agent();
+        world.write("other/h", "2");
+        let (folder, moved) = (world.path("dir"), world.path("other/moved"));
+        let result = rewind(&world, &id, point, move || {
+            std::fs::create_dir_all(moved.parent().unwrap()).unwrap();
+            std::fs::rename(folder, moved).unwrap();
+        });
+        // Whatever came of it, the next command ends it.
+        drop(world.open());
+        let told = format!("{point:?}: {result:?}");
+        assert_eq!(own_names(&world.ws()), [PathBuf::new(); 0], "{told}");
+        let moved = world.snapshot().bytes("other/moved/g").map(<[u8]>::to_vec);
+        if moved.as_deref() != Some(b"2") {
+            let before = world.open().operations().unwrap().operations[0].before.to_string();
+            world.rewind(&before);
+            assert_eq!(world.snapshot().bytes("dir/g"), Some(&b"2"[..]), "{told}");
+        }
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn a_folder_that_is_renamed_and_made_anew_in_the_middle_of_a_rewind_keeps_nothing_of_pitons_own() {
+    let (world, id) = after_the_agent();
+    let (folder, moved) = (world.path("dir"), world.path("moved"));
+    let outcome = rewind(&world, &id, CHECK, move || {
+        std::fs::rename(&folder, moved).unwrap();
+        std::fs::create_dir(folder).unwrap();
+    });
+    assert_eq!(names(&outcome.unwrap().changed_again), ["dir/g"]);
+    assert_eq!(own_names(&world.ws()), [PathBuf::new(); 0]);
+    assert_eq!(world.snapshot().bytes("moved/g"), Some(&b"1"[..]));
+}
+
+/// Where nobody can look for it, it is named.
+#[test]
+fn a_folder_that_leaves_the_workspace_in_the_middle_of_a_rewind_is_named_with_what_is_in_it() {
+    let (world, id) = after_the_agent();
+    let (folder, away) = (world.path("dir"), world.base().join("away"));
+    let there = away.clone();
+    let outcome = rewind(&world, &id, CHECK, move || std::fs::rename(folder, there).unwrap()).unwrap();
+    assert!(!outcome.verified);
+    let [own] = &own_names(&away)[..] else { panic!("{outcome:?}") };
+    let [left] = &outcome.leftovers[..] else { panic!("{outcome:?}") };
+    assert_eq!(left.path.path, format!("dir/{}", own.file_name().unwrap().to_string_lossy()));
+    assert!(left.why.contains("moved or removed"), "{left:?}");
+    assert!(world.open().status().unwrap().files.iter().all(|file| !file.path.path.contains(".piton-")));
+}
