@@ -249,6 +249,9 @@ pub struct Shown {
     pub gaps: Vec<GapView>,
     /// The repository's state then, where there is one.
     pub git: Option<GitState>,
+    /// Folders whose listing is damaged in the store: what changed in them is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<PathView>,
 }
 
 /// One path's difference, without its content.
@@ -330,6 +333,9 @@ pub struct Diff {
     /// What one side has and the other left out, so that nobody knows whether it differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<SkippedView>,
+    /// Folders that differ and whose listing is damaged in the store: nobody knows in what they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<PathView>,
 }
 
 /// One path's difference with its content.
