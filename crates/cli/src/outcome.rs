@@ -116,6 +116,9 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     let before = outcome.operation.as_ref().map(|operation| operation.before.short().to_owned());
     let place = before.map(|id| format!("; kept in {}", paint.id(id))).unwrap_or_default();
     list(out, &format!("written by another program in the last moment{place}"), &escaped(&outcome.rescued))?;
+    list(out, "came or changed after the plan was shown, and left as they are", &escaped(&outcome.came_since))?;
+    let heading = format!("deleted, though neither a plan nor an earlier checkpoint showed them{place}");
+    list(out, &heading, &escaped(&outcome.deleted_new))?;
     let left: Vec<_> = outcome.leftovers.iter().map(leftover).collect();
     list(out, "done, but its own copies of what came out could not all be removed", &left)?;
     let left = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
@@ -159,7 +162,11 @@ pub fn leftover(left: &LeftoverView) -> String {
 
 /// `src/a.rs (unreadable)`.
 pub fn not_done(one: &SkippedView) -> String {
-    let way_out = if one.reason == SkipReason::Worktree { "; run piton in it" } else { "" };
+    let way_out = match one.reason {
+        SkipReason::Worktree => "; run piton in it",
+        SkipReason::GitFolder => "; not captured, so only git brings it back",
+        _ => "",
+    };
     format!("{} ({}{way_out})", escape_view(&one.path), skipped::word(one.reason))
 }
 

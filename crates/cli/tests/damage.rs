@@ -29,6 +29,32 @@ fn what_is_damaged_is_named_and_partial_does_the_rest_and_ends_in_1() {
     assert_eq!((&scene.read("a")[..], &scene.read("b")[..]), ("2", "first content of b"));
 }
 
+#[test]
+fn a_damaged_folder_is_named_by_show_and_diff_which_tell_all_the_rest_and_end_in_1() {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("good", "1").write("bad/distinct-name", "1");
+    scene.ok(&["checkpoint", "before"]);
+    scene.world.write("good", "2").write("bad/distinct-name", "2");
+    scene.ok(&["checkpoint", "after"]);
+    let pack = scene.world.open().store_folder().join("packs/000001.pack");
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let at = bytes.windows(13).position(|window| window == b"distinct-name").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&pack, bytes).unwrap();
+    for args in [&["show", "after"][..], &["diff", "before", "after", "--stat"], &["diff", "before"]] {
+        let done = scene.run(args);
+        let said = both(&done);
+        assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("good") && said.contains("cannot be told: bad"), "{args:?}: {said}");
+    }
+    let done = scene.run(&["diff", "before", "after", "--json"]);
+    let diff: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((done.status.code(), &diff["unreadable"][0]["path"]), (Some(1), &"bad".into()));
+    // The newest checkpoint is whole.
+    scene.ok(&["status"]);
+    scene.ok(&["diff"]);
+}
+
 fn pages(view: &std::path::Path) -> usize {
     let db = rusqlite::Connection::open(view).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();

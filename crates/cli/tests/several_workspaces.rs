@@ -180,7 +180,8 @@ fn a_worktree_that_a_tool_removes_is_a_gap_once_and_comes_back() {
     let way = format!("`piton rewind t2 --workspace {folder}` brings back what was there before it");
     assert!(code == Some(1) && said.contains(&way), "{said}");
     let (code, said) = piton(&scene, &ws, &["rewind", "t2", "--all-workspaces", "--yes"]);
-    assert!(code == Some(0) && said.contains("rewound"), "{said}");
+    assert!(code == Some(1) && said.contains("rewound"), "{said}");
+    assert!(said.contains("not restored: .git"), "its files are back, and it is no worktree yet: {said}");
     assert_eq!(text(worktree.join("new")), "precious\n");
 }
 

@@ -338,6 +338,26 @@ mod conflicts {
     }
 
     #[test]
+    fn what_a_redo_in_part_left_is_what_the_next_one_goes_on_with() {
+        let scene = a_conflict();
+        scene.told(&["undo", "--conflict", "theirs", "--yes"]);
+        scene.world.write("a.txt", "mine again\n");
+        let done = scene.run(&["redo", "--partial", "--yes"]);
+        let told = both(&done);
+        assert_eq!(done.status.code(), Some(1), "{told}");
+        assert!(told.contains("`piton redo` goes on with what was left"), "{told}");
+        let refused = scene.run(&["redo", "--partial", "--yes"]);
+        let told = both(&refused);
+        assert!(
+            told.contains("nothing was done: everything is in conflict") && told.contains("`piton redo --op ID`"),
+            "{told}"
+        );
+        scene.told(&["redo", "--conflict", "theirs", "--yes"]);
+        assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), ("mine\n", "two\n"));
+        assert!(both(&scene.run(&["redo", "--yes"])).contains("no rewind or undo to take back"));
+    }
+
+    #[test]
     fn each_decision_does_what_it_says() {
         for (which, expected) in [("ours", "mine\n"), ("theirs", "one\n")] {
             let scene = a_conflict();

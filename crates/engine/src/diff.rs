@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use piton_host::{Index, Root};
 use piton_model::diff::{self, Counts};
 use piton_model::inverse::Contents;
-use piton_model::plan::RootState;
+use piton_model::plan::{Layered, RootState};
 use piton_model::text::{self, Side, TextDiff};
-use piton_model::{Entry, ObjectId, Target, WorkspacePath};
+use piton_model::{Entry, ObjectId, SkipReason, Target, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::CaptureError;
 use crate::draft::{NowAndThen, Plan};
 use crate::sink::{FreshTrees, HashingSink, Trees};
+use crate::sound::Readable;
 use crate::target::TargetError;
 use crate::view::{Diff, FileDiff};
 use crate::workspace::{Standing, Workspace};
@@ -80,9 +81,16 @@ impl Workspace {
         let to = self.side(options.to.as_deref().unwrap_or("@"), &mut now)?;
         let (fresh, contents) = now.map(|n| (n.fresh, n.contents)).unwrap_or_default();
         let trees = Trees { fresh: &fresh, store: &self.store };
-        Self::check_paths(&trees, [&from.root.tree, &to.root.tree], &options.paths)?;
-        let mut changes = diff::root_changes(&trees, Some(&from.root), Some(&to.root))?;
-        changes.retain(|c| !c.implied && c.path.is_in_scope(&options.paths));
+        let roots = [from.root, to.root];
+        let compared = |readable: &Readable| compare_roots(&trees, readable, &options.paths);
+        let mut readable = Readable::whole(&roots);
+        let (changes, mut not_compared) = match compared(&readable) {
+            Err(error) if error.is_damage() => {
+                readable = Readable::find(&trees, &roots)?;
+                compared(&readable)?
+            }
+            compared => compared?,
+        };
         let mut files = Vec::with_capacity(changes.len());
         for change in &changes {
             let mut file = empty_diff(change);
@@ -99,30 +107,23 @@ impl Workspace {
             }
             files.push(file);
         }
-        let mut not_compared: Vec<_> = diff::left_out(&trees, &from.root.tree, &to.root.tree)?
-            .into_iter()
-            .map(|one| (one.path, one.reason))
-            .collect();
         for row in [&from.row, &to.row].into_iter().flatten() {
             not_compared.extend(self.over_budget_at(&row.checkpoint)?);
-        }
-        // What is asked for by its path and left out on both sides is not equal either: nobody knows.
-        for path in options.paths.iter().filter(|path| !path.is_root()) {
-            if let Some(Entry::Skipped { reason }) = diff::lookup(&trees, &to.root.tree, path)?
-                && not_compared.iter().all(|(other, _)| !path.is_within(other))
-            {
-                not_compared.push((path.clone(), reason));
-            }
         }
         not_compared.retain(|(path, _)| path.is_in_scope(&options.paths));
         not_compared.sort();
         not_compared.dedup_by(|a, b| a.0 == b.0);
+        let is_asked_for = |path: &WorkspacePath| {
+            path.is_in_scope(&options.paths) || options.paths.iter().any(|asked| asked.is_within(path))
+        };
+        let unreadable = readable.differing_folders();
         Ok(Diff {
             from: from.row.as_ref().map(Into::into),
             to: to.row.as_ref().map(Into::into),
             changes: Counts::of(&changes),
             files,
             not_compared: not_compared.iter().map(Into::into).collect(),
+            unreadable: unreadable.iter().filter(|path| is_asked_for(path)).map(Into::into).collect(),
         })
     }
 
@@ -150,7 +151,14 @@ impl Workspace {
             }
             files.push(file);
         }
-        Ok(Diff { from: None, to: None, changes: Counts::of(changes), files, not_compared: Vec::new() })
+        Ok(Diff {
+            from: None,
+            to: None,
+            changes: Counts::of(changes),
+            files,
+            not_compared: Vec::new(),
+            unreadable: Vec::new(),
+        })
     }
 
     /// Reads the workspace as it is now, without storing anything.
@@ -178,6 +186,42 @@ impl Workspace {
         let row = self.resolve(target)?;
         Ok(SideOf { root: row.checkpoint.root, row: Some(row) })
     }
+}
+
+impl DiffError {
+    fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(StoreError::Damaged(_) | StoreError::Missing(_))
+                | Self::Target(TargetError::Store(StoreError::Damaged(_) | StoreError::Missing(_)))
+        )
+    }
+}
+
+/// What differs at some paths, and what is there and cannot be compared, because it was not captured.
+fn compare_roots(
+    trees: &Trees<'_>,
+    readable: &Readable,
+    paths: &[WorkspacePath],
+) -> Result<(Vec<diff::Change>, Vec<(WorkspacePath, SkipReason)>), DiffError> {
+    let [from, to] = [readable.roots[0], readable.roots[1]];
+    let trees = Layered { over: &readable.new, under: trees };
+    Workspace::check_paths(&trees, [&from.tree, &to.tree], paths)?;
+    let mut changes = diff::root_changes(&trees, Some(&from), Some(&to))?;
+    changes.retain(|c| !c.implied && c.path.is_in_scope(paths));
+    let left_out = diff::left_out(&trees, &from.tree, &to.tree)?;
+    let mut not_compared: Vec<_> = left_out.into_iter().map(|one| (one.path, one.reason)).collect();
+    // What is asked for by its path and left out on both sides is not equal either: nobody knows.
+    for path in paths.iter().filter(|path| !path.is_root()) {
+        if let Some(Entry::Skipped { reason }) = diff::lookup(&trees, &to.tree, path)?
+            && not_compared.iter().all(|(other, _)| !path.is_within(other))
+        {
+            not_compared.push((path.clone(), reason));
+        }
+    }
+    // That is told by itself.
+    not_compared.retain(|(_, reason)| *reason != SkipReason::Damaged);
+    Ok((changes, not_compared))
 }
 
 fn empty_diff(change: &diff::Change) -> FileDiff {

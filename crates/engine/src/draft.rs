@@ -263,6 +263,16 @@ impl Draft {
         self.outside.conflicts.iter().filter(|conflict| !conflict.decided)
     }
 
+    /// Paths that stay as they are now and that another try may change.
+    fn may_go_on_with(&self) -> Vec<WorkspacePath> {
+        let undone = self.plan.undone.iter().filter(|undone| !undone.reason.is_for_good());
+        let mut paths: Vec<_> = self.open_conflicts().map(|conflict| conflict.path.clone()).collect();
+        paths.extend(undone.map(|undone| undone.path.clone()));
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
     /// Whether a change is taken back by this: where its path stays as it is, it is not.
     fn takes_back(&self, path: &WorkspacePath, decision: Option<Decision>) -> bool {
         let stays = |conflict: &Conflict| !conflict.decided || decision == Some(Decision::Ours);
@@ -302,11 +312,12 @@ impl Request {
                 kept: kept.as_deref().map(with_fresh),
                 left: stays.collect(),
             },
-            OperationKind::Redo { of, gone, .. } => {
+            OperationKind::Redo { of, gone, only, .. } => {
                 let mut gone = with_fresh(gone);
                 gone.iter_mut().for_each(|at| at.paths.retain(|p| draft.takes_back(p, self.settle.conflicts)));
                 gone.retain(|at| !at.paths.is_empty());
-                OperationKind::Redo { of: of.clone(), gone, left: stays.collect() }
+                let (of, only) = (of.clone(), only.clone());
+                OperationKind::Redo { of, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
             }
             OperationKind::Branch => OperationKind::Branch,
             OperationKind::Recover { of } => OperationKind::Recover { of: of.clone() },
@@ -419,8 +430,33 @@ impl Workspace {
     /// The steps of a request.
     pub(crate) fn draft(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
         let mut draft = self.draft_inside(request, seen).map_err(|error| self.name_damaged(error, request, seen))?;
+        if self.lost_repository(request, seen, &draft)? {
+            draft.plan.undone.push(Undone { path: WorkspacePath::root(), reason: SkipReason::GitFolder, known: None });
+        }
         draft.outside = self.draft_outside(&request.outside, request.settle)?;
         Ok(draft)
+    }
+
+    /// Whether the workspace's own repository went with everything else that comes back: its data was not captured.
+    fn lost_repository(&self, request: &Request, seen: &Seen<'_>, draft: &Draft) -> Result<bool, StoreError> {
+        let now = seen.trees.tree(&seen.now.tree)?;
+        let is_empty = now.entries().is_empty() && !now.has_git;
+        // With only some paths nobody asked for the rest; and where nothing comes back, nothing is said to.
+        if !is_empty || !request.paths.is_empty() || draft.plan.steps.is_empty() {
+            return Ok(false);
+        }
+        let mut then: Vec<CheckpointRow> = request.aim.target().cloned().into_iter().collect();
+        if let OperationKind::Undo { changes } = &request.kind {
+            // Before each of the changes that are taken back; those that no checkpoint has came after the last one.
+            then.extend(self.store.head(self.record.line)?);
+            for at in changes {
+                let found = self.store.checkpoint(&at.checkpoint)?;
+                let parent = found.and_then(|row| row.checkpoint.parent);
+                then.extend(parent.map(|id| self.store.checkpoint(&id)).transpose()?.flatten());
+            }
+        }
+        // What is damaged is named by itself.
+        Ok(then.iter().any(|row| self.store.tree(&row.checkpoint.root.tree).is_ok_and(|tree| tree.has_git)))
     }
 
     /// An object that is damaged, told by the paths that need it.
@@ -737,7 +773,7 @@ pub(crate) fn not_done<'a>(undone: impl Iterator<Item = &'a Undone>) -> Vec<Skip
     paths.sort();
     paths.dedup_by(|a, b| a.0 == b.0);
     let view = |one: &(WorkspacePath, SkipReason)| match one {
-        (folder, SkipReason::GitFolder) if !folder.is_root() => SkippedView::git_of(folder),
+        (folder, SkipReason::GitFolder) => SkippedView::git_of(folder),
         one => one.into(),
     };
     paths.iter().map(view).collect()

@@ -27,6 +27,8 @@ pub(crate) struct Cleared {
     pub rescued: Vec<WorkspacePath>,
     pub checkpoint: Option<Checkpoint>,
     pub left: Vec<Left>,
+    /// Steps whose folder is neither at its path nor anywhere else in the workspace.
+    pub lost: Vec<usize>,
 }
 
 /// Something that stays at a step's own name.
@@ -65,27 +67,66 @@ impl Workspace {
         applier: &Applier<'_>,
         before: &Checkpoint,
     ) -> Result<Cleared, ApplyError<StoreError>> {
+        let numbers: Vec<usize> = (0..applier.steps.len()).collect();
+        self.clear_some(lock, applier, before, &numbers)
+    }
+
+    fn clear_some(
+        &self,
+        lock: &Lock,
+        applier: &Applier<'_>,
+        before: &Checkpoint,
+        numbers: &[usize],
+    ) -> Result<Cleared, ApplyError<StoreError>> {
         let mut unknown = Vec::new();
         let mut unsound = Vec::new();
-        let mut read = Vec::new();
-        for number in 0..applier.steps.len() {
+        let mut gone = Vec::new();
+        let mut read: Vec<Option<Signatures>> = applier.steps.iter().map(|_| None).collect();
+        for number in numbers.iter().copied() {
             let (own, signatures) = self.own_at(applier, number)?;
-            read.push(match own {
-                Own::Nothing => None,
-                Own::Unknown => {
-                    unknown.push(number);
-                    None
-                }
+            match own {
+                Own::Nothing if applier.is_folder_gone(number) => gone.push(number),
+                Own::Nothing => {}
+                Own::Unknown => unknown.push(number),
                 Own::Known { is_sound } => {
                     if !is_sound {
                         unsound.push(number);
                     }
-                    Some(signatures)
+                    read[number] = Some(signatures);
                 }
-            });
+            }
         }
         self.store_again(lock, applier, &unsound)?;
-        self.clear_read(lock, applier, before, read, (unknown, Extent::Rest))
+        let mut cleared = self.clear_read(lock, applier, before, read, (unknown, Extent::Rest))?;
+        self.clear_moved(lock, applier, before, &gone, &mut cleared)?;
+        Ok(cleared)
+    }
+
+    /// The same for steps whose folder somebody moved while the operation went on: wherever in the workspace it is now.
+    fn clear_moved(
+        &self,
+        lock: &Lock,
+        applier: &Applier<'_>,
+        before: &Checkpoint,
+        gone: &[usize],
+        cleared: &mut Cleared,
+    ) -> Result<(), ApplyError<StoreError>> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let found = applier.find_moved(gone);
+        let mut steps = applier.steps.to_vec();
+        found.iter().for_each(|(number, path)| steps[*number].path = path.clone());
+        let numbers: Vec<usize> = found.iter().map(|(number, _)| *number).collect();
+        let moved = Applier { steps: &steps, folders: &[], ..*applier };
+        let base = cleared.checkpoint.clone();
+        let more = self.clear_some(lock, &moved, base.as_ref().unwrap_or(before), &numbers)?;
+        cleared.rescued.extend(more.rescued);
+        cleared.checkpoint = more.checkpoint.or(base);
+        cleared.left.extend(more.left);
+        cleared.lost.extend(gone.iter().filter(|number| !numbers.contains(number)));
+        cleared.lost.extend(more.lost);
+        Ok(())
     }
 
     /// Removes what was read at the steps' own names. What somebody wrote since, or nobody knew, is stored first.
@@ -98,6 +139,7 @@ impl Workspace {
         (mut unknown, mut extent): (Vec<usize>, Extent),
     ) -> Result<Cleared, ApplyError<StoreError>> {
         let mut cleared = Cleared::default();
+        let mut gone = Vec::new();
         for round in 0.. {
             unknown.iter().for_each(|number| read[*number] = None);
             if !unknown.is_empty() {
@@ -119,6 +161,7 @@ impl Workspace {
             for (number, removal) in applier.clear_all(&read)? {
                 match removal {
                     Removal::Gone => {}
+                    Removal::FolderGone => gone.push(number),
                     Removal::Refused { path, source } => {
                         cleared.left.push(Left::refused(applier, number, &path, &source))
                     }
@@ -135,6 +178,7 @@ impl Workspace {
             read.iter_mut().for_each(|read| *read = None);
             extent = Extent::Rest;
         }
+        self.clear_moved(lock, applier, before, &gone, &mut cleared)?;
         cleared.rescued.sort();
         cleared.rescued.dedup();
         Ok(cleared)
@@ -423,7 +467,7 @@ pub(crate) fn clear_read_outside(
     read: &[Option<Signatures>],
 ) -> Result<Vec<Left>, ApplyError<StoreError>> {
     let left = |(number, removal)| match removal {
-        Removal::Gone => None,
+        Removal::Gone | Removal::FolderGone => None,
         Removal::Refused { path, source } => Some(Left::refused(outer, number, &path, &source)),
         Removal::Unread => Some(Left::unread(outer, number, "somebody changed it since".to_owned())),
     };
@@ -458,6 +502,12 @@ impl Left {
     /// A path outside the workspace is told from the file system's root.
     fn show_outside(&mut self) {
         self.view.path.path.insert(0, '/');
+    }
+
+    /// What went with a folder that nobody finds.
+    pub(crate) fn lost(applier: &Applier<'_>, step: usize) -> Self {
+        let why = "its folder was moved or removed meanwhile; wherever it is, this can be deleted";
+        Self::unread(applier, step, why.to_owned())
     }
 
     fn unread(applier: &Applier<'_>, step: usize, why: String) -> Self {

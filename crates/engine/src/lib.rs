@@ -22,6 +22,7 @@ mod ahead;
 mod annotate;
 mod archive;
 mod aside;
+mod bits;
 mod blame;
 mod branches;
 mod capture;

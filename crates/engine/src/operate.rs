@@ -14,6 +14,7 @@ use piton_host::fail::point;
 use piton_host::{Lock, Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
 use piton_model::conversation::ConversationMove;
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
+use piton_model::edit::NewTrees;
 use piton_model::git::{GitEnd, GitMove};
 use piton_model::inverse::Conflict;
 use piton_model::ownership::ChangedPath;
@@ -24,6 +25,7 @@ use piton_model::{
 };
 use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, ReopenedNote, Store, StoreError};
 
+use crate::bits::result_with_bits;
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::chosen::ChosenError;
 use crate::conversation::{NoConversation, Talk};
@@ -358,6 +360,8 @@ impl Workspace {
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
             rescued: Vec::new(),
+            came_since: Vec::new(),
+            deleted_new: Vec::new(),
             leftovers: Vec::new(),
             verified: draft.plan.undone.is_empty(),
             other_workspaces: self.other_workspaces_of(&request),
@@ -450,6 +454,11 @@ impl Workspace {
         }
         outcome.verified = outcome.changed_again.is_empty() && outcome.not_done.is_empty();
         outcome.rescued = cleared.rescued.iter().map(Into::into).collect();
+        // Of an undo or a redo everything stays that was done since.
+        if matches!(begun.operation.kind, OperationKind::Rewind { .. }) {
+            outcome.came_since = came_since(&begun.unplanned, &draft);
+        }
+        outcome.deleted_new = deleted_new(&begun, shown.map(|(_, draft, _)| &draft.plan));
         outcome.leftovers = cleared.left.into_iter().map(|left| left.view).collect();
         Ok(outcome)
     }
@@ -499,9 +508,17 @@ impl Workspace {
             return Ok((request.clone(), draft.clone()));
         }
         // What can be read by now may have to be put back as a whole, not only its bits.
-        let known = draft.known.clone();
-        let draft = Draft { known, ..self.draft(request, seen)? };
-        Ok((request.clone(), draft))
+        let again = Draft { known: draft.known.clone(), ..self.draft(request, seen)? };
+        let shown = step_paths(&draft.plan);
+        let is_made_readable = |path: &WorkspacePath| {
+            reopened.ways().iter().any(|way| path.is_within(&way.path) || way.path.is_within(path))
+        };
+        // What came elsewhere since was not shown, and must not go with it.
+        let is_new = |path: &&WorkspacePath| !shown.contains(path) && !is_made_readable(path);
+        match again.plan.steps.iter().map(|step| &step.path).find(is_new) {
+            Some(path) => Err(OperationError::Stale { path: path.clone() }),
+            None => Ok((request.clone(), again)),
+        }
     }
 
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
@@ -595,7 +612,7 @@ impl Workspace {
         };
         let operation = Operation {
             id,
-            kind: request.kind_of(draft, &before.id, unplanned),
+            kind: request.kind_of(draft, &before.id, unplanned.clone()),
             began_at: self.environment.clock.now(),
             about: request.about.clone(),
             before: before.id.clone(),
@@ -622,7 +639,7 @@ impl Workspace {
         } else {
             self.counts_since(&layered, &operation.follows, &result)?
         };
-        Ok((Begun { operation, before, changes, since, skipped }, gone_to))
+        Ok((Begun { operation, before, changes, since, skipped, unplanned }, gone_to))
     }
 
     /// Stages, swaps and checks; on any failure everything is put back.
@@ -775,7 +792,8 @@ impl Workspace {
         applier.close_folders(false)?;
         // Once the end is noted nobody looks again.
         applier.sync_swapped()?;
-        Ok(cleared.left)
+        let staged = cleared.lost.into_iter().filter(|number| applier.steps[*number].after.is_some());
+        Ok(cleared.left.into_iter().chain(staged.map(|number| Left::lost(applier, number))).collect())
     }
 
     /// Swaps files elsewhere back and removes what was staged for them. Returns what could not be removed.
@@ -839,16 +857,36 @@ impl Workspace {
             }
             point("operate:cleared").map_err(random_error)?;
             self.keep_leftovers(lock, &begun.operation.id, &cleared.left, &left_outside)?;
-            self.note_done(lock, begun, cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone()))?;
+            let before = cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
+            let result = result_with_bits(&self.store, root, &begun.operation, &inside.bits_not_taken)?;
+            self.note_done(lock, begun, (result.0, &result.1), before)?;
+            let lost: Vec<usize> = std::mem::take(&mut cleared.lost);
+            cleared.left.extend(lost.into_iter().map(|number| Left::lost(&applier, number)));
             cleared.left.append(&mut left_outside);
             Ok(cleared)
         };
         recorded().map_err(OperationError::Unrecorded)
     }
 
-    fn note_done(&self, lock: &Lock, begun: &Begun, before: Option<CheckpointId>) -> Result<(), StoreError> {
+    /// Records the end, with `result` for what is there now; `new` has the trees of it that are not stored.
+    fn note_done(
+        &self,
+        lock: &Lock,
+        begun: &Begun,
+        (result, new): (RootState, &NewTrees),
+        before: Option<CheckpointId>,
+    ) -> Result<(), StoreError> {
         let after = CheckpointId::from_random(clock::random().map_err(random_error)?);
+        let changes = if result == begun.operation.result {
+            begun.since
+        } else {
+            let layered = Layered { over: new, under: &self.store };
+            self.counts_since(&layered, &begun.operation.follows, &result)?
+        };
         let mut writer = self.store.write(lock)?.allowing(Purpose::End);
+        for tree in new.values() {
+            writer.tree(tree)?;
+        }
         if let Some(branch) = begun.operation.conversation.as_ref().and_then(|change| change.branch.clone()) {
             writer.record(Record::Session(branch))?;
         }
@@ -858,8 +896,8 @@ impl Workspace {
             line: self.record.line,
             created_at: self.environment.clock.now(),
             cause: Cause::Operation,
-            root: begun.operation.result,
-            changes: begun.since,
+            root: result,
+            changes,
             skipped: begun.skipped,
             unsettled: Vec::new(),
             operation: Some(begun.operation.id.clone()),
@@ -916,13 +954,14 @@ impl Workspace {
         lock: &Lock,
         operation: Operation,
         before: Checkpoint,
+        result: (RootState, &NewTrees),
         rescued: Option<CheckpointId>,
     ) -> Result<(), StoreError> {
         let since = self.counts_since(&self.store, &operation.follows, &operation.result)?;
         let skipped =
             diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
-        let begun = Begun { operation, before, changes: Vec::new(), since, skipped };
-        self.note_done(lock, &begun, rescued)
+        let begun = Begun { operation, before, changes: Vec::new(), since, skipped, unplanned: Vec::new() };
+        self.note_done(lock, &begun, result, rescued)
     }
 
     /// What the capture at the beginning found and the plan, which was shown before that, does not know of: it stays.
@@ -933,15 +972,13 @@ impl Workspace {
         plan: &plan::Plan,
         before: &Checkpoint,
     ) -> Result<Vec<WorkspacePath>, StoreError> {
-        let Aim::State(target) = &request.aim else { return Ok(Vec::new()) };
+        let (Aim::State(target) | Aim::StateWith { target, .. }) = &request.aim else { return Ok(Vec::new()) };
         let mut unplanned = Vec::new();
-        let steps: HashSet<&WorkspacePath> = plan.steps.iter().map(|step| &step.path).collect();
+        let steps = step_paths(plan);
         for ChangedPath { path, .. } in before.owned.iter().flat_map(|owned| &owned.paths) {
-            let above = std::iter::successors(Some(path.clone()), |path| path.split().map(|(above, _)| above));
-            let is_planned = above.into_iter().any(|path| steps.contains(&path));
-            let scope = &request.paths;
-            if !is_planned
-                && path.is_in_scope(scope)
+            if !is_within_any(path, &steps)
+                && !request.fresh.contains(path)
+                && path.is_in_scope(&request.paths)
                 && folder_at(trees, before.root, path)? != folder_at(trees, target.checkpoint.root, path)?
             {
                 unplanned.push(path.clone());
@@ -973,12 +1010,40 @@ struct Begun {
     /// How its result differs from the checkpoint that it follows.
     since: Counts,
     skipped: u64,
+    /// What came after the plan was shown, and stays.
+    unplanned: Vec<WorkspacePath>,
 }
 
 impl Begun {
     fn applier<'a>(&'a self, root: &'a Root) -> Applier<'a> {
         Applier { root, operation: &self.operation.id, steps: &self.operation.steps, folders: &self.operation.folders }
     }
+}
+
+fn step_paths(plan: &plan::Plan) -> HashSet<&WorkspacePath> {
+    plan.steps.iter().map(|step| &step.path).collect()
+}
+
+/// Whether a path or a folder above it is one of some paths.
+fn is_within_any(path: &WorkspacePath, paths: &HashSet<&WorkspacePath>) -> bool {
+    let above = std::iter::successors(Some(path.clone()), |path| path.split().map(|(above, _)| above));
+    above.into_iter().any(|path| paths.contains(&path))
+}
+
+/// What came after a plan was shown, without what the plan left alone and says so.
+fn came_since(unplanned: &[WorkspacePath], draft: &Draft) -> Vec<PathView> {
+    let conflicts = draft.conflicts.iter().map(|conflict| &conflict.path);
+    let told: HashSet<_> = draft.plan.kept.iter().map(|(path, _)| path).chain(conflicts).collect();
+    unplanned.iter().filter(|path| !is_within_any(path, &told)).map(Into::into).collect()
+}
+
+/// Of what an operation deletes, what nobody was shown: neither an earlier checkpoint nor a plan has it.
+fn deleted_new(begun: &Begun, shown: Option<&plan::Plan>) -> Vec<PathView> {
+    let planned = shown.map(step_paths).unwrap_or_default();
+    let found: HashSet<_> = begun.before.owned.iter().flat_map(|owned| &owned.paths).map(|one| &one.path).collect();
+    let is_deleted = |change: &&Change| !change.implied && change.kind() == ChangeKind::Deleted;
+    let deleted = begun.changes.iter().filter(is_deleted).map(|change| &change.path);
+    deleted.filter(|path| found.contains(path) && !is_within_any(path, &planned)).map(Into::into).collect()
 }
 
 /// What an operation had made readable and a redo of it closes again, as far as nobody gave it other bits since. No

@@ -19,6 +19,7 @@ use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath};
 use piton_store::{CheckpointRow, Progress, Purpose, StoreError};
 
+use crate::bits::result_with_bits;
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
 use crate::leftovers::{Found, Left, found_at};
@@ -244,12 +245,13 @@ impl Workspace {
             Some(Ok(false)) => Some("it does not read back as it was put".to_owned()),
             Some(Ok(true)) | None => None,
         };
-        applier.close_folders(finished).map_err(refused)?;
+        let not_taken = applier.close_folders(finished).map_err(refused)?;
         applier.sync_swapped().map_err(refused)?;
         point("recover:swapped").map_err(io_error)?;
 
         let mut left_alone = if finished {
-            self.finish_recovered(lock, operation.clone(), before.checkpoint.clone(), rescued)?;
+            let (result, new) = result_with_bits(&self.store, root, &operation, &not_taken)?;
+            self.finish_recovered(lock, operation.clone(), before.checkpoint.clone(), (result, &new), rescued)?;
             edited(&operation, &sides)
         } else {
             self.merge_back(lock, root, &operation, &before)?

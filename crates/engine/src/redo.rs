@@ -1,5 +1,7 @@
 //! Redoing: take back an operation. Only what it changed; where somebody changed that again since, the two are merged.
 
+use std::collections::HashSet;
+
 use piton_model::diff;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
@@ -34,6 +36,8 @@ pub(crate) struct RedoAsked {
     pub operation: Operation,
     /// The state before it.
     pub before: CheckpointRow,
+    /// Only these paths, which an earlier redo of it left; all when empty.
+    pub only: Vec<WorkspacePath>,
     pub settle: Settle,
     pub outside: bool,
     pub interrupted: bool,
@@ -72,22 +76,31 @@ impl Workspace {
     }
 
     pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
-        let row = self.operation_meant(options.operation.as_deref())?;
-        let operation = self.store.operation(&row)?;
+        let (row, only) = self.operation_meant(options.operation.as_deref())?;
+        let mut operation = self.store.operation(&row)?;
+        // What it came to, where that is not what was planned: bits that the system did not take.
+        if let Some(after) = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten() {
+            operation.result = after.checkpoint.root;
+        }
         // The row's: where the check found something else than the capture had read, it is the corrected one.
         let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
         let RedoOptions { settle, outside, interrupted, .. } = *options;
-        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, settle, outside, interrupted })))
+        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
     }
 
     pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let RedoAsked { operation, before, settle, .. } = asked;
+        let RedoAsked { operation, before, only, settle, .. } = asked;
+        let is_rest = !only.is_empty();
         let conversation = match &operation.conversation {
-            Some(change) => self.talk_back(&change.went)?,
-            None => None,
+            // It went back with the first part.
+            Some(change) if !is_rest => self.talk_back(&change.went)?,
+            _ => None,
         };
         let mut away = Away::default();
-        let aim = if seen.now == operation.result {
+        let aim = if is_rest {
+            let changes = self.inverse_of_operation(operation, before, only)?;
+            Aim::Without { changes, target: Some(before.clone()) }
+        } else if seen.now == operation.result {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
         } else if let Some((left, back)) = self.line_left(operation)? {
@@ -95,10 +108,11 @@ impl Workspace {
             away = left;
             Aim::StateWith { target: before.clone(), carried }
         } else {
-            Aim::Without { changes: self.inverse_of_operation(operation, before)?, target: Some(before.clone()) }
+            Aim::Without { changes: self.inverse_of_operation(operation, before, &[])?, target: Some(before.clone()) }
         };
         // It went with the rest, so it comes back with the rest; but not over what somebody did in the repository since.
-        let (git, git_stays) = match operation.git.as_ref().map(|change| self.plan_git_back(change)) {
+        let git = operation.git.as_ref().filter(|_| !is_rest);
+        let (git, git_stays) = match git.map(|change| self.plan_git_back(change)) {
             Some(Ok(plan)) => (Some(plan), None),
             Some(Err(refusal)) => (None, Some(refusal.to_string())),
             None => (None, None),
@@ -108,8 +122,15 @@ impl Workspace {
             Some(about) => format!("the {kind} of {about}"),
             None => format!("the {kind} {}", operation.id.short()),
         };
+        let about = if is_rest { format!("what was left of {about}") } else { about };
         Ok(Request {
-            kind: OperationKind::Redo { of: operation.id.clone(), gone: away.gone, left: Vec::new() },
+            kind: OperationKind::Redo {
+                of: operation.id.clone(),
+                gone: away.gone,
+                left: Vec::new(),
+                only: only.clone(),
+                open: Vec::new(),
+            },
             about: Some(about),
             aim,
             paths: Vec::new(),
@@ -117,10 +138,15 @@ impl Workspace {
             git_stays,
             conversation,
             conversation_stays: None,
-            outside: OutsideChanges::of_operation(operation),
+            // What was said of those when the first part was done is not said again.
+            outside: if is_rest && !asked.outside {
+                OutsideChanges::default()
+            } else {
+                OutsideChanges::of_operation(operation)
+            },
             touches_outside: asked.outside,
             fresh: away.fresh,
-            returns: Some(Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
+            returns: (!is_rest).then(|| Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: *settle,
             left_out: Vec::new(),
             remarks: away.remarks,
@@ -183,10 +209,16 @@ impl Workspace {
         Ok((away, self.carried_of(&carried, seen)?))
     }
 
-    /// What an operation changed, turned round.
-    fn inverse_of_operation(&self, operation: &Operation, before: &CheckpointRow) -> Result<Inverse, StoreError> {
+    /// What an operation changed at some paths, or everywhere, turned round.
+    fn inverse_of_operation(
+        &self,
+        operation: &Operation,
+        before: &CheckpointRow,
+        only: &[WorkspacePath],
+    ) -> Result<Inverse, StoreError> {
         let mut changes = Inverse::default();
-        for change in diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))? {
+        let all = diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))?;
+        for change in all.into_iter().filter(|change| change.path.is_in_scope(only)) {
             if change.after.is_none() {
                 self.note_folders(&self.store, &mut changes, before.checkpoint.root, &change.path)?;
             }
@@ -195,25 +227,53 @@ impl Workspace {
         Ok(changes)
     }
 
-    /// The operation that is meant: by the beginning of its id, else the last rewind or undo that still stands.
-    fn operation_meant(&self, wanted: Option<&str>) -> Result<OperationRow, OperationError> {
+    /// The operation that is meant: by the beginning of its id, else the last rewind or undo that still stands, in whole or in
+    /// part; with the paths of it that a redo left, where there was one.
+    fn operation_meant(&self, wanted: Option<&str>) -> Result<(OperationRow, Vec<WorkspacePath>), OperationError> {
         let rows = self.store.operations()?;
         let standing = standing(&rows);
-        let mut all = rows.into_iter().zip(standing);
         let Some(wanted) = wanted else {
-            let last = all.find(|(row, stands)| *stands && is_first_hand(row));
-            return last.map(|(row, _)| row).ok_or(OperationError::NothingToRedo);
+            let mut taken_back = HashSet::new();
+            for (row, _) in rows.iter().zip(&standing).filter(|(_, stands)| **stands) {
+                if is_first_hand(row) {
+                    return Ok((row.clone(), Vec::new()));
+                }
+                // Of several that took back the same one, the last says what is left.
+                if let Some(of) = row.target.as_deref().filter(|of| row.kind == "redo" && taken_back.insert(*of))
+                    && let Some(of) = rows.iter().find(|row| row.id.as_str() == of).filter(|row| is_first_hand(row))
+                    && let Some(left) = self.left_by_redo(row)
+                {
+                    return Ok((of.clone(), left));
+                }
+            }
+            return Err(OperationError::NothingToRedo);
         };
-        let mut found: Vec<_> = all.filter(|(row, _)| row.id.as_str().starts_with(wanted)).collect();
+        let mut found: Vec<_> =
+            rows.iter().zip(&standing).filter(|(row, _)| row.id.as_str().starts_with(wanted)).collect();
         match (found.pop(), found.is_empty()) {
-            (Some((row, true)), true) => Ok(row),
-            (Some((row, false)), true) => Err(OperationError::NotStanding(row.id)),
+            (Some((row, true)), true) => Ok((row.clone(), Vec::new())),
+            (Some((row, false)), true) => {
+                let is_redo = |(by, stands): &(&OperationRow, &bool)| {
+                    **stands && by.kind == "redo" && by.target.as_deref() == Some(row.id.as_str())
+                };
+                let last = rows.iter().zip(&standing).find(is_redo);
+                let left = last.and_then(|(by, _)| self.left_by_redo(by));
+                left.map(|left| (row.clone(), left)).ok_or_else(|| OperationError::NotStanding(row.id.clone()))
+            }
             (Some((last, _)), false) => {
                 let ids = found.iter().map(|(row, _)| row.id.to_string()).chain([last.id.to_string()]);
                 let candidates = ids.collect();
                 Err(TargetError::Ambiguous { prefix: wanted.to_owned(), candidates }.into())
             }
             (None, _) => Err(TargetError::UnknownOperation(wanted.to_owned()).into()),
+        }
+    }
+
+    /// What a redo left to go on with. A damaged record says nothing.
+    fn left_by_redo(&self, row: &OperationRow) -> Option<Vec<WorkspacePath>> {
+        match self.store.operation(row).ok()?.kind {
+            OperationKind::Redo { open, .. } => Some(open).filter(|open| !open.is_empty()),
+            _ => None,
         }
     }
 }

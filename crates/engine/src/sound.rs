@@ -256,6 +256,82 @@ impl Workspace {
     }
 }
 
+/// Roots of which every folder whose listing cannot be read is taken for skipped.
+pub(crate) struct Readable {
+    pub roots: Vec<RootState>,
+    pub new: NewTrees,
+    /// The folders, by the number of their root.
+    pub lost: Vec<(usize, WorkspacePath, ObjectId)>,
+}
+
+impl Readable {
+    /// Roots as they are.
+    pub(crate) fn whole(roots: &[RootState]) -> Self {
+        Self { roots: roots.to_vec(), new: NewTrees::new(), lost: Vec::new() }
+    }
+
+    /// Reads every listing, so only where one was found damaged.
+    pub(crate) fn find<S: TreeSource<Error = StoreError>>(trees: &S, roots: &[RootState]) -> Result<Self, StoreError> {
+        let mut readable = Self::whole(roots);
+        let mut clean = HashSet::new();
+        for number in 0..roots.len() {
+            let tree = readable.folder(trees, (number, &WorkspacePath::root()), roots[number].tree, &mut clean)?;
+            readable.roots[number].tree = tree.ok_or(StoreError::Damaged(roots[number].tree))?;
+        }
+        Ok(readable)
+    }
+
+    /// None where the listing itself is damaged. `clean` has those with nothing damaged beneath.
+    fn folder<S: TreeSource<Error = StoreError>>(
+        &mut self,
+        trees: &S,
+        (root, path): (usize, &WorkspacePath),
+        id: ObjectId,
+        clean: &mut HashSet<ObjectId>,
+    ) -> Result<Option<ObjectId>, StoreError> {
+        if clean.contains(&id) {
+            return Ok(Some(id));
+        }
+        let Some(listing) = unless_damaged(trees.tree(&id))? else {
+            self.lost.push((root, path.clone(), id));
+            return Ok(None);
+        };
+        let mut readable = Tree::clone(&listing);
+        for (name, entry) in listing.entries() {
+            let Entry::Folder { mode, tree, .. } = entry else { continue };
+            let instead = match self.folder(trees, (root, &path.join(name)), *tree, clean)? {
+                Some(id) if id == *tree => continue,
+                Some(tree) => Entry::Folder { mode: *mode, tree, holds_skipped: true },
+                None => Entry::Skipped { reason: SkipReason::Damaged },
+            };
+            readable.set(name.clone(), Some(instead));
+        }
+        if readable == *listing {
+            clean.insert(id);
+            return Ok(Some(id));
+        }
+        Ok(Some(keep(Arc::new(readable), &mut self.new)))
+    }
+
+    /// The folders, each once.
+    pub(crate) fn lost_folders(&self) -> Vec<WorkspacePath> {
+        let mut paths: Vec<_> = self.lost.iter().map(|(_, path, _)| path.clone()).collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// The same without those that all roots have alike: whatever is in them, it is the same.
+    pub(crate) fn differing_folders(&self) -> Vec<WorkspacePath> {
+        let mut paths = self.lost_folders();
+        paths.retain(|path| {
+            let ids: Vec<_> = self.lost.iter().filter(|(_, lost, _)| lost == path).map(|(.., id)| id).collect();
+            ids.len() < self.roots.len() || ids.iter().any(|id| *id != ids[0])
+        });
+        paths
+    }
+}
+
 /// None where what was asked for is damaged, or its bytes cannot be had.
 fn unless_damaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::ownership::Owner;
+use piton_model::plan::{Layered, RootState};
 use piton_model::session::Gap;
 use piton_model::{Checkpoint, ObjectId, SkipReason, WorkspacePath};
 use piton_store::StoreError;
@@ -11,6 +12,7 @@ use piton_store::StoreError;
 use crate::capture::CaptureError;
 use crate::diff::DiffError;
 use crate::sink::Trees;
+use crate::sound::Readable;
 use crate::target::TargetError;
 use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SkippedView, Status};
 use crate::workspace::{Standing, Workspace};
@@ -32,12 +34,26 @@ impl Workspace {
     /// One checkpoint: what changed in it and what it left out.
     pub fn show(&self, target: &str) -> Result<Shown, TargetError> {
         let row = self.resolve(target)?;
-        let tree = row.checkpoint.root.tree;
         let parent = match &row.checkpoint.parent {
             Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root),
             None => None,
         };
-        let changes = diff::root_changes(&self.store, parent.as_ref(), Some(&row.checkpoint.root))?;
+        let roots: Vec<RootState> = [row.checkpoint.root].into_iter().chain(parent).collect();
+        let look = |readable: &Readable| {
+            let trees = Layered { over: &readable.new, under: &self.store };
+            let changes = diff::root_changes(&trees, readable.roots.get(1), readable.roots.first())?;
+            let mut skipped = diff::skipped(&trees, &readable.roots[0].tree)?;
+            skipped.retain(|(_, reason)| *reason != SkipReason::Damaged);
+            Ok((changes, with_repositories(&trees, &readable.roots[0].tree, &skipped)))
+        };
+        let mut readable = Readable::whole(&roots);
+        let (changes, skipped) = match look(&readable) {
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                readable = Readable::find(&self.store, &roots)?;
+                look(&readable)?
+            }
+            found => found?,
+        };
         let mut owners: HashMap<WorkspacePath, Owner> =
             self.store.changes_of(row.seq)?.into_iter().map(|change| (change.path, change.owner)).collect();
         let gaps = match &row.checkpoint.place {
@@ -49,7 +65,7 @@ impl Workspace {
             git: self.git_at(&row)?,
             checkpoint: CheckpointDetail {
                 checkpoint: (&row).into(),
-                skipped: with_repositories(&self.store, &tree, &diff::skipped(&self.store, &tree)?),
+                skipped,
                 unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
             },
             files: changes
@@ -58,6 +74,7 @@ impl Workspace {
                 .map(|c| OwnedFile { change: c.into(), owner: owners.remove(&c.path) })
                 .collect(),
             gaps: gaps.iter().map(|(_, gap)| gap).filter(|gap| is_near(gap)).map(Into::into).collect(),
+            unreadable: readable.lost_folders().iter().map(Into::into).collect(),
         })
     }
 

@@ -104,7 +104,8 @@ impl From<&(WorkspacePath, SkipReason)> for SkippedView {
 impl SkippedView {
     /// A repository's own data, by the folder that it is in. It has no path of a workspace's own.
     pub(crate) fn git_of(folder: &WorkspacePath) -> Self {
-        let path = PathView { path: format!("{}/.git", folder.display()), path_b64: None };
+        let path = if folder.is_root() { ".git".to_owned() } else { format!("{}/.git", folder.display()) };
+        let path = PathView { path, path_b64: None };
         Self { path, reason: SkipReason::GitFolder }
     }
 }
@@ -256,6 +257,9 @@ pub struct Shown {
     pub gaps: Vec<GapView>,
     /// The repository's state then, where there is one.
     pub git: Option<GitState>,
+    /// Folders whose listing is damaged in the store: what changed in them is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<PathView>,
 }
 
 /// One path's difference, without its content.
@@ -337,6 +341,9 @@ pub struct Diff {
     /// What one side has and the other left out, so that nobody knows whether it differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<SkippedView>,
+    /// Folders that differ and whose listing is damaged in the store: nobody knows in what they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<PathView>,
 }
 
 /// One path's difference with its content.

@@ -12,7 +12,7 @@ use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationOutcome, PathView};
 use piton_engine::{OperationError, RedoOptions, RewindOptions};
 use piton_host::fail;
-use piton_testkit::{World, snapshot};
+use piton_testkit::{Agent, World, as_ordinary_user, snapshot};
 
 /// A checkpoint, and an agent's work since: a rewind replaces `dir/g` and `f`, creates `gone` and deletes `new`.
 fn after_the_agent() -> (World, String) {
@@ -275,6 +275,72 @@ fn a_change_elsewhere_does_not_make_a_plan_stale_and_stays() {
     for (path, content) in [("f", "1"), ("dir/g", "1"), ("same", "3"), ("dir/another", "3"), ("elsewhere/log", "3")] {
         assert_eq!(now.bytes(path), Some(content.as_bytes()), "{path}");
     }
+    // Nobody saw them in the plan, so nobody would know that the workspace is not as at the target.
+    assert_eq!(names(&outcome.came_since), ["dir/another", "elsewhere/log", "same"]);
+    assert!(outcome.deleted_new.is_empty());
+}
+
+#[test]
+fn a_deleted_file_that_no_checkpoint_and_no_plan_showed_is_named() {
+    let (world, id) = after_the_agent();
+    world.capture();
+    let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+    drop(plan);
+    world.write("late", "3").write("dir/late", "3");
+    let outcome = world.rewind(&id);
+    assert_eq!(names(&outcome.deleted), ["dir/late", "late", "new/a"]);
+    assert_eq!(names(&outcome.deleted_new), ["dir/late", "late"]);
+    assert_eq!(before(&world, &outcome, "late"), Some(b"3".to_vec()));
+    // What a plan showed is not told again.
+    world.write("late", "4");
+    let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+    let outcome = world.open().carry_out(plan).unwrap();
+    assert_eq!((names(&outcome.deleted), names(&outcome.deleted_new)), (vec!["late"], vec![]));
+}
+
+#[test]
+fn your_own_file_that_comes_between_plan_and_yes_counts_as_carried_over() {
+    let world = World::new();
+    world.write("f", "1");
+    let agent = Agent::new(&world, "s");
+    agent.edits("first", &["f"], |w| {
+        w.write("f", "2");
+    });
+    let keep = RewindOptions { keep_mine: true, ..RewindOptions::default() };
+    let plan = world.open().plan_rewind("t1", &keep).unwrap();
+    world.write("mine", "m");
+    world.open().carry_out(plan).unwrap();
+    assert_eq!(world.snapshot().bytes("mine"), Some(&b"m"[..]));
+    agent.edits("second", &["f"], |w| {
+        w.write("f", "3");
+    });
+    let outcome = world.open().rewind_now("t1", &keep).unwrap();
+    assert!(outcome.verified, "{outcome:?}");
+    assert_eq!(world.snapshot().bytes("f"), Some(&b"1"[..]));
+    assert_eq!(world.snapshot().bytes("mine"), Some(&b"m"[..]), "it was carried over once, and is yours still");
+}
+
+#[test]
+fn a_file_that_comes_between_plan_and_yes_is_not_deleted_with_what_the_plan_made_readable() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        world.write("d/f", "1").write("other", "1");
+        let id = world.capture();
+        world.write("d/f", "2").write("d/new", "2").write("other", "2").mode("d", 0o000);
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        world.write("late", "3");
+        match world.open().carry_out(plan) {
+            Err(OperationError::Stale { path }) => assert_eq!(path.display(), "late"),
+            done => panic!("{done:?}"),
+        }
+        assert_eq!(world.snapshot().bytes("late"), Some(&b"3"[..]));
+        // What is in the folder itself could not be shown, so it is named afterwards.
+        world.remove("late");
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        let outcome = world.open().carry_out(plan).unwrap();
+        assert_eq!(names(&outcome.deleted_new), ["d/new"]);
+        assert_eq!(world.snapshot().bytes("d/f"), Some(&b"1"[..]));
+    });
 }
 
 #[test]
@@ -296,4 +362,70 @@ fn a_redo_keeps_the_bits_that_somebody_gave_a_folder_since() {
         assert_eq!(std::fs::metadata(world.path("dir")).unwrap().mode() & 0o777, 0o700);
         world.rewind(&id);
     }
+}
+
+/// Paths in a folder, at any depth, whose name is one of piton's own.
+fn own_names(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with(".piton-") {
+            found.push(entry.path());
+        } else if entry.file_type().unwrap().is_dir() {
+            found.extend(own_names(&entry.path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_folder_that_is_renamed_in_the_middle_of_a_rewind_keeps_nothing_of_pitons_own() {
+    let points = [(1, "apply:swap"), (3, "apply:swap"), (4, "apply:swap"), (1, "operate:check"), (1, "apply:clear")];
+    for point in points {
+        let (world, id) = after_the_agent();
+        world.write("other/h", "2");
+        let (folder, moved) = (world.path("dir"), world.path("other/moved"));
+        let result = rewind(&world, &id, point, move || {
+            std::fs::create_dir_all(moved.parent().unwrap()).unwrap();
+            std::fs::rename(folder, moved).unwrap();
+        });
+        // Whatever came of it, the next command ends it.
+        drop(world.open());
+        let told = format!("{point:?}: {result:?}");
+        assert_eq!(own_names(&world.ws()), [PathBuf::new(); 0], "{told}");
+        let moved = world.snapshot().bytes("other/moved/g").map(<[u8]>::to_vec);
+        if moved.as_deref() != Some(b"2") {
+            let before = world.open().operations().unwrap().operations[0].before.to_string();
+            world.rewind(&before);
+            assert_eq!(world.snapshot().bytes("dir/g"), Some(&b"2"[..]), "{told}");
+        }
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn a_folder_that_is_renamed_and_made_anew_in_the_middle_of_a_rewind_keeps_nothing_of_pitons_own() {
+    let (world, id) = after_the_agent();
+    let (folder, moved) = (world.path("dir"), world.path("moved"));
+    let outcome = rewind(&world, &id, CHECK, move || {
+        std::fs::rename(&folder, moved).unwrap();
+        std::fs::create_dir(folder).unwrap();
+    });
+    assert_eq!(names(&outcome.unwrap().changed_again), ["dir/g"]);
+    assert_eq!(own_names(&world.ws()), [PathBuf::new(); 0]);
+    assert_eq!(world.snapshot().bytes("moved/g"), Some(&b"1"[..]));
+}
+
+/// Where nobody can look for it, it is named.
+#[test]
+fn a_folder_that_leaves_the_workspace_in_the_middle_of_a_rewind_is_named_with_what_is_in_it() {
+    let (world, id) = after_the_agent();
+    let (folder, away) = (world.path("dir"), world.base().join("away"));
+    let there = away.clone();
+    let outcome = rewind(&world, &id, CHECK, move || std::fs::rename(folder, there).unwrap()).unwrap();
+    assert!(!outcome.verified);
+    let [own] = &own_names(&away)[..] else { panic!("{outcome:?}") };
+    let [left] = &outcome.leftovers[..] else { panic!("{outcome:?}") };
+    assert_eq!(left.path.path, format!("dir/{}", own.file_name().unwrap().to_string_lossy()));
+    assert!(left.why.contains("moved or removed"), "{left:?}");
+    assert!(world.open().status().unwrap().files.iter().all(|file| !file.path.path.contains(".piton-")));
 }

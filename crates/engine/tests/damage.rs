@@ -6,8 +6,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use piton_engine::model::WorkspacePath;
 use piton_engine::view::DamageView;
-use piton_engine::{CaptureOptions, Choice, OperationError, RedoOptions, RewindOptions, UndoOptions, What};
+use piton_engine::{
+    CaptureOptions, Choice, DiffOptions, OperationError, RedoOptions, RewindOptions, UndoOptions, What,
+};
 use piton_testkit::{Agent, World, as_ordinary_user, git};
 use rusqlite::Connection;
 
@@ -824,4 +827,42 @@ fn what_was_gone_and_was_put_back_is_no_longer_named() {
     std::fs::write(&pack, &whole).unwrap();
     world.open().verify(true).unwrap();
     world.assert_sound();
+}
+
+/// One folder's listing is damaged: everything else is shown, and the folder is named.
+#[test]
+fn a_checkpoint_with_a_damaged_folder_is_shown_and_compared_but_for_that_folder() {
+    let world = World::new();
+    world.write("good/deep/f", "1").write("bad/x", "old").write("top", "1").write("b", "b");
+    let first = world.capture();
+    world.write("good/deep/f", "2").write("bad/x", "new").write("top", "2");
+    let listing = listing_of(&world, "x", "new");
+    let second = world.capture();
+    world.write("top", "3").write("bad/x", "newer");
+    let third = world.capture();
+    flip_object(&world, &format!("SELECT offset FROM all_objects WHERE hex(id) = '{listing}'"));
+    let workspace = world.open();
+
+    for id in [&second, &third] {
+        let shown = workspace.show(id).unwrap();
+        assert_eq!(shown.unreadable.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["bad"], "{id}");
+        assert!(shown.files.iter().any(|file| file.change.path.path == "top"), "{shown:?}");
+        assert!(shown.checkpoint.skipped.is_empty(), "it was captured");
+    }
+    let compare = |from: &str, to: &str, paths: &[&str]| {
+        let paths = paths.iter().map(|path| WorkspacePath::new(*path).unwrap()).collect();
+        let options = DiffOptions { from: Some(from.into()), to: Some(to.into()), paths, ..DiffOptions::default() };
+        let diff = workspace.diff(&options).unwrap();
+        let files: Vec<_> = diff.files.iter().map(|file| file.change.path.path.clone()).collect();
+        let unreadable: Vec<_> = diff.unreadable.iter().map(|path| path.path.clone()).collect();
+        assert!(diff.not_compared.is_empty(), "{diff:?}");
+        (files.join(" "), unreadable.join(" "))
+    };
+    let is = |files: &str, unreadable: &str| (files.to_owned(), unreadable.to_owned());
+    assert_eq!(compare(&first, &second, &[]), is("good/deep/f top", "bad"));
+    assert_eq!(compare(&second, &third, &[]), is("top", "bad"));
+    assert_eq!(compare(&second, "@", &[]), is("top", "bad"));
+    assert_eq!(compare(&first, &second, &["bad/x"]), is("", "bad"));
+    assert_eq!(compare(&first, &second, &["good"]), is("good/deep/f", ""));
+    assert_eq!(compare(&first, &third, &[]), is("bad/x good/deep/f top", ""), "neither side needs it");
 }

@@ -462,6 +462,8 @@ fn bits_of_a_folder_that_the_system_does_not_take_are_not_called_restored() {
             assert!(!outcome.verified);
             assert_eq!(outcome.restored.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["d/f"]);
             assert_eq!(world.snapshot().bytes("d/f"), Some(&b"1"[..]));
+            // The result is what is there: nobody changed the bits since.
+            assert_eq!(world.captured().checkpoint.checkpoint.changes, Counts::default());
         }
     });
 }
@@ -471,16 +473,26 @@ fn bits_of_a_folder_that_the_system_does_not_take_are_not_called_restored() {
 fn a_rewind_works_where_bits_cannot_be_set_and_names_what_got_others() {
     let world = World::new();
     world.write("f", "1").write("tool", "1").mode("tool", 0o755).write("shared", "1").mode("shared", 0o666);
-    world.write("dir/f", "1");
+    world.write("dir/f", "1").write("open/sub/f", "1").mode("open/sub/f", 0o666).mode("open/sub", 0o777);
     let id = world.capture();
     let before = world.snapshot();
-    world.write("f", "2").write("tool", "2").write("shared", "2").remove("dir");
+    world.write("f", "2").write("tool", "2").write("shared", "2").remove("dir").remove("open");
+    let edited = world.snapshot();
     let outcome = refusing(&[Call::SetMode], || world.rewind(&id));
     assert!(outcome.changed_again.is_empty(), "{outcome:?}");
-    assert_eq!(not_done(&outcome), [("shared", SkipReason::Refused)]);
+    assert_eq!(not_done(&outcome), [("open", SkipReason::Refused), ("shared", SkipReason::Refused)]);
     assert_eq!(world.snapshot().bytes("shared"), Some(&b"1"[..]));
+    // The result holds the bits that are there: nobody changed them since.
+    assert_eq!(world.captured().checkpoint.checkpoint.changes, Counts::default());
+    // So nothing was done since, and taking it back meets no change of anybody's.
+    let outcome = refusing(&[Call::SetMode], || world.redo());
+    assert!(outcome.conflicts.is_empty(), "{outcome:?}");
     world.mode("shared", 0o666);
+    world.assert_is(&edited);
+    refusing(&[Call::SetMode], || world.rewind(&id));
+    world.mode("shared", 0o666).mode("open/sub", 0o777).mode("open/sub/f", 0o666);
     world.assert_is(&before);
+    world.assert_sound();
 }
 
 #[test]

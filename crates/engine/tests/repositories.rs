@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use piton_engine::{OperationError, RewindOptions};
-use piton_testkit::{Snapshot, World, git, snapshot};
+use piton_engine::{OperationError, RewindOptions, UndoOptions};
+use piton_testkit::{Agent, Snapshot, World, git, snapshot};
 
 /// A repository with one of each: a nested repository, a submodule, a worktree.
 fn repositories() -> World {
@@ -132,4 +132,54 @@ fn the_own_data_of_a_repository_inside_is_listed_and_never_said_to_be_back() {
     let left: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
     assert_eq!((left, outcome.verified), (vec!["vendor/o/.git"], false));
     assert_eq!(std::fs::read_to_string(world.path("vendor/o/l")).unwrap(), "local");
+}
+
+fn not_done(outcome: &[piton_engine::view::SkippedView]) -> Vec<&str> {
+    outcome.iter().map(|one| &one.path.path[..]).collect()
+}
+
+/// The whole project went, its repository with it: the files come back, and nobody may believe that their history does.
+#[test]
+fn the_repository_of_a_project_that_is_made_anew_is_named_as_not_back() {
+    for is_repository in [true, false] {
+        let world = World::new();
+        world.write("src/f", "1");
+        if is_repository {
+            git(&world.ws(), &["init", "-q"]);
+        }
+        let expected = if is_repository { vec![".git"] } else { vec![] };
+        let id = world.capture();
+        std::fs::remove_dir_all(world.ws()).unwrap();
+        let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap();
+        assert_eq!(not_done(&plan.view().not_done), expected);
+        let outcome = world.open().carry_out(plan).unwrap();
+        assert_eq!((not_done(&outcome.not_done), outcome.verified), (expected, !is_repository));
+        assert_eq!(std::fs::read_to_string(world.path("src/f")).unwrap(), "1");
+        // Once it is there without one, a rewind leaves that alone as ever.
+        world.write("src/f", "2");
+        assert!(world.rewind(&id).verified);
+    }
+}
+
+#[test]
+fn an_undo_of_a_tool_that_deleted_the_project_names_the_repository_that_is_not_back() {
+    type Act = fn(&World);
+    let acts: [Act; 2] = [
+        |world| std::fs::remove_dir_all(world.ws()).unwrap(),
+        |world| {
+            world.remove("src").remove(".git");
+        },
+    ];
+    for act in acts {
+        let world = World::new();
+        world.write("src/f", "1");
+        git(&world.ws(), &["init", "-q"]);
+        let agent = Agent::new(&world, "s");
+        agent.runs("clean up", "rm -rf", act);
+        let plan = world.open().plan_undo(&UndoOptions::default()).unwrap();
+        assert_eq!(not_done(&plan.view().not_done), [".git"]);
+        let outcome = world.open().carry_out(plan).unwrap();
+        assert_eq!((not_done(&outcome.not_done), outcome.verified), (vec![".git"], false));
+        assert_eq!(std::fs::read_to_string(world.path("src/f")).unwrap(), "1");
+    }
 }

@@ -481,3 +481,99 @@ fn what_a_turn_made_beside_a_folder_that_must_stay_is_taken_back() {
     assert_eq!((not_done, outcome.verified), (vec!["web"], false));
     assert!(!world.path("y").exists() && world.path("web/node_modules/m").exists());
 }
+
+fn redo_with(world: &World, conflicts: Option<Decision>, partial: bool) -> Result<OperationOutcome, OperationError> {
+    world.open().redo_now(&RedoOptions { settle: Settle { conflicts, partial }, ..RedoOptions::default() })
+}
+
+#[test]
+fn a_redo_goes_on_with_what_a_partial_one_left() {
+    let world = World::new();
+    world.write("a", "1\n").write("b", "1\n");
+    let first = world.capture();
+    world.write("b", "other\n");
+    world.rewind(&first);
+    world.write("a", "2\n").write("b", "2\n");
+    world.capture();
+    let rewound = world.rewind(&first).operation.unwrap().id;
+    world.write("a", "mine\n");
+    let outcome = redo_with(&world, None, true).unwrap();
+    let taken = outcome.operation.unwrap().id;
+    assert_eq!((text(&world, "a"), text(&world, "b")), ("mine\n".into(), "2\n".into()));
+
+    // What was done since to what came back already is in nobody's way.
+    world.write("b", "since\n");
+    let error = redo_with(&world, None, false).unwrap_err();
+    assert!(matches!(&error, OperationError::Conflict(all) if all[0].path.display() == "a"), "{error}");
+    let by_id = RedoOptions { operation: Some(rewound.to_string()), ..RedoOptions::default() };
+    assert!(matches!(world.open().redo_now(&by_id), Err(OperationError::Conflict(_))));
+    let outcome = redo_with(&world, Some(Decision::Theirs), false).unwrap();
+    assert!(outcome.verified);
+    assert_eq!((text(&world, "a"), text(&world, "b")), ("2\n".into(), "since\n".into()));
+
+    // Now it is taken back whole, and the one before it is next.
+    assert!(matches!(world.open().redo_now(&by_id), Err(OperationError::NotStanding(_))));
+    world.write("b", "1\n");
+    world.redo();
+    assert_eq!(text(&world, "b"), "other\n");
+    assert!(matches!(redo_with(&world, None, false), Err(OperationError::NothingToRedo)));
+    // The redo in part can be taken back by itself, and then there is nothing left of it to go on with.
+    let by_id = RedoOptions { operation: Some(taken.to_string()), ..RedoOptions::default() };
+    assert!(world.open().plan_redo(&by_id).is_ok());
+    world.assert_sound();
+}
+
+#[test]
+fn a_conflict_that_a_partial_redo_left_is_decided_for_what_is_there_now() {
+    let world = World::new();
+    world.write("a", "1\n").write("b", "1\n");
+    let first = world.capture();
+    world.write("a", "2\n").write("b", "2\n");
+    world.rewind(&first);
+    world.write("a", "mine\n");
+    redo_with(&world, None, true).unwrap();
+    let outcome = redo_with(&world, Some(Decision::Ours), false).unwrap();
+    assert!(outcome.already, "it counts as taken back: {outcome:?}");
+    assert_eq!(text(&world, "a"), "mine\n");
+    assert!(matches!(redo_with(&world, None, false), Err(OperationError::NothingToRedo)));
+}
+
+#[test]
+fn a_redo_goes_on_with_a_path_that_could_not_be_restored() {
+    let world = World::new();
+    world.write("a", "1\n").write("b", "1\n");
+    let first = world.capture();
+    world.write("a", "2\n").write("b", "2\n");
+    world.rewind(&first);
+    world.remove("a");
+    assert!(std::process::Command::new("mkfifo").arg(world.path("a")).status().unwrap().success());
+    let outcome = redo_with(&world, None, false).unwrap();
+    assert_eq!(outcome.not_done[0].path.path, "a");
+    assert_eq!(text(&world, "b"), "2\n");
+    world.remove("a").write("a", "1\n").write("b", "since\n");
+    assert!(redo_with(&world, None, false).unwrap().verified);
+    assert_eq!((text(&world, "a"), text(&world, "b")), ("2\n".into(), "since\n".into()));
+    assert!(matches!(redo_with(&world, None, false), Err(OperationError::NothingToRedo)));
+}
+
+/// What came back with the first part and was taken out again since does not come back with the second.
+#[test]
+fn the_rest_of_a_redo_leaves_what_was_undone_in_between() {
+    let world = World::new();
+    world.write("a", "1\n").write("b", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("first", &["a"], |w| done(w.write("a", "2\n")));
+    agent.edits("second", &["b"], |w| done(w.write("b", "2\n")));
+    let rewound = world.rewind("t1").operation.unwrap().id;
+    world.write("a", "mine\n");
+    redo_with(&world, None, true).unwrap();
+    undo(&world, "t2");
+    let settle = Settle { conflicts: Some(Decision::Theirs), partial: false };
+    let rest = RedoOptions { operation: Some(rewound.to_string()), settle, ..RedoOptions::default() };
+    world.open().redo_now(&rest).unwrap();
+    assert_eq!((text(&world, "a"), text(&world, "b")), ("2\n".into(), "1\n".into()));
+    let error = undo_error(&world, &words("t2"));
+    assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
+    undo(&world, "t1");
+    assert_eq!(text(&world, "a"), "1\n");
+}

@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use piton_model::path::is_git;
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
@@ -429,6 +430,38 @@ impl<'a> Applier<'a> {
         Ok(removed.into_iter().enumerate().filter(|(_, removal)| !matches!(removal, Removal::Gone)).collect())
     }
 
+    /// Whether the folder of a step is not at its path any more.
+    pub fn is_folder_gone(&self, number: usize) -> bool {
+        self.root.parent(&self.steps[number].path).is_err_and(|error| is_absent(&error))
+    }
+
+    /// Looks everywhere in the root for the own names of steps whose folders somebody moved; with the path that each of the
+    /// steps has there.
+    pub fn find_moved(&self, numbers: &[usize]) -> Vec<(usize, WorkspacePath)> {
+        let mut found = Vec::new();
+        let mut todo = vec![Vec::new()];
+        let mut space = Vec::new();
+        while let (Some(folder), true) = (todo.pop(), found.len() < numbers.len()) {
+            let Ok(fd) = self.root.open_beneath(&folder, OFlags::RDONLY | OFlags::DIRECTORY) else { continue };
+            // What cannot be listed cannot be looked through.
+            let _ = sys::list(&fd, &mut space, |name, kind| {
+                let name = name.to_bytes();
+                let own = staged_step(name).map(|(_, number)| number);
+                let own = own.filter(|number| numbers.contains(number) && self.staged_name(*number) == name);
+                match own.and_then(|number| Some((number, self.steps[number].path.split()?.1))) {
+                    Some((number, step)) => {
+                        found.extend(WorkspacePath::new(join(&folder, step.as_bytes())).map(|path| (number, path)));
+                    }
+                    None if matches!(kind, FileType::Directory | FileType::Unknown) && !is_git(name) => {
+                        todo.push(join(&folder, name));
+                    }
+                    None => {}
+                }
+            });
+        }
+        found
+    }
+
     /// Lets the user read what stands at a step's own name, as far as only the bits of the user's own files are in the way:
     /// it is about to go, so that they do not matter any more.
     pub fn make_readable(&self, number: usize) {
@@ -440,8 +473,15 @@ impl<'a> Applier<'a> {
     fn clear<E>(&self, parents: &mut Parents<'_>, number: usize, read: &Signatures) -> Result<Removal, ApplyError<E>> {
         let path = &self.steps[number].path;
         match parents.of(path) {
-            Ok((parent, _)) => Ok(remove(parent, &self.staged_name(number), Some(read))),
-            Err(error) if is_absent(&error) => Ok(Removal::Gone),
+            Ok((parent, _)) => {
+                let name = self.staged_name(number);
+                // It was put there, so this is another folder.
+                match statat(parent, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => Ok(Removal::FolderGone),
+                    _ => Ok(remove(parent, &name, Some(read))),
+                }
+            }
+            Err(error) if is_absent(&error) => Ok(Removal::FolderGone),
             Err(error) => Err(error).map_err(at(path)),
         }
     }

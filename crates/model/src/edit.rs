@@ -82,6 +82,35 @@ pub fn keep(tree: Arc<Tree>, new: &mut NewTrees) -> ObjectId {
     id
 }
 
+/// An entry with the permission bits of another one, as far as the two have the same files and folders. Trees that this makes
+/// are added to `new`.
+pub fn with_bits_of<S: TreeSource>(
+    source: &S,
+    entry: &Entry,
+    other: &Entry,
+    new: &mut NewTrees,
+) -> Result<Entry, S::Error> {
+    Ok(match (entry, other) {
+        (Entry::File { size, blob, .. }, Entry::File { mode, .. }) => {
+            Entry::File { mode: *mode, size: *size, blob: *blob }
+        }
+        (Entry::Folder { tree, holds_skipped, .. }, Entry::Folder { mode, tree: other, .. }) => {
+            let (own, other) = (source.tree(tree)?, source.tree(other)?);
+            let mut entries = Vec::with_capacity(own.entries().len());
+            for (name, entry) in own.entries() {
+                let entry = match other.get(name.as_bytes()) {
+                    Some(other) => with_bits_of(source, entry, other, new)?,
+                    None => entry.clone(),
+                };
+                entries.push((name.clone(), entry));
+            }
+            let tree = keep(Arc::new(Tree::new(own.has_git, entries)), new);
+            Entry::Folder { mode: *mode, tree, holds_skipped: *holds_skipped }
+        }
+        (entry, _) => entry.clone(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

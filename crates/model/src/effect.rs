@@ -69,7 +69,7 @@ impl Effects {
                         }
                     }
                 }
-                OperationKind::Redo { of, gone, left } => {
+                OperationKind::Redo { of, gone, left, only, .. } => {
                     let Some(of) = places.get(of) else { continue };
                     let gone = index(gone);
                     for (number, (_, change)) in changes.iter().enumerate() {
@@ -77,7 +77,7 @@ impl Effects {
                             effects.set(number, done.seq, false);
                         }
                         let is_borne_on = effects.since[number].iter().any(|(seq, _)| seq == of);
-                        if is_borne_on && !is_left(left, change) {
+                        if is_borne_on && change.path.is_in_scope(only) && !is_left(left, change) {
                             let before = effects.at(number, of - 1);
                             effects.set(number, done.seq, before);
                         }
@@ -133,7 +133,7 @@ mod tests {
     ///
     /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` only the path `b`; `<a^b` keeps the
     /// change b; `-ab` undoes the changes a and b; `+2` takes back the second operation, `+2-a` and with it
-    /// the change a.
+    /// the change a, `+2!b` all but the path `b`, `+2:b` only that.
     fn check(history: &str, expected: &str) {
         let id = |name: &str| CheckpointId::from_random([name.as_bytes()[0]; 8]);
         let operation = |n: usize| OperationId::from_random([n as u8; 8]);
@@ -156,8 +156,13 @@ mod tests {
                 }
                 "-" => OperationKind::Undo { changes: named(rest) },
                 "+" => {
+                    let (rest, only) = rest.split_once(':').unwrap_or((rest, ""));
+                    let (rest, left) = rest.split_once('!').unwrap_or((rest, ""));
                     let (of, gone) = rest.split_once('-').unwrap_or((rest, ""));
-                    OperationKind::Redo { of: operation(of.parse().unwrap()), gone: named(gone), left: Vec::new() }
+                    let paths = |names: &str| names.split_terminator(',').map(path).collect::<Vec<_>>();
+                    let (left, only) = (paths(left), paths(only));
+                    let (of, gone) = (operation(of.parse().unwrap()), named(gone));
+                    OperationKind::Redo { of, gone, open: left.clone(), left, only }
                 }
                 name => {
                     changes.push((seq, ChangeRef { checkpoint: id(name), path: path(name) }));
@@ -211,6 +216,10 @@ mod tests {
             ("a b c <a +1 +2", "a"),
             ("a b c <a +1 d +2", "ad"),
             ("a b c <a +1 d +2 +3", "abcd"),
+            // Taken back in part, and then the rest: what was undone in between stays undone.
+            ("a b c <a +1!b", "ac"),
+            ("a b c <a +1!b +1:b", "abc"),
+            ("a b c <a +1!b -c +1:b", "ab"),
             // Undone again after it came back, or twice at once.
             ("a b c -b +1 -b", "ac"),
             ("a b c -b +1 -b +3", "abc"),

@@ -336,6 +336,12 @@ pub enum OperationKind {
         /// Paths that stayed as they were all the same.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<WorkspacePath>,
+        /// Only these paths, which an earlier redo of the same operation left; all when empty.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        only: Vec<WorkspacePath>,
+        /// Of those that stayed, the ones that another redo can go on with: in conflict, or not to be changed at the time.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        open: Vec<WorkspacePath>,
     },
     /// Makes a branch of a conversation, and goes to it or not; files stay as they are.
     Branch,

@@ -110,6 +110,11 @@ impl SkipReason {
         Self::Damaged,
     ];
 
+    /// Whether no later try can bring back what is left out for this: nobody has it.
+    pub fn is_for_good(self) -> bool {
+        matches!(self, Self::Damaged | Self::GitFolder)
+    }
+
     /// Whether the thing could be read if the rules were set aside: an operation that is about to replace it does so.
     pub fn is_by_rule(self) -> bool {
         matches!(self, Self::Ignored | Self::Excluded | Self::TooLarge)

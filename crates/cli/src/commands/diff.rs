@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::ExitCode;
 
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{Diff, FileDiff};
@@ -65,7 +66,7 @@ Examples:
   piton diff before-refactor > work.patch && git apply -R work.patch
   piton diff --name-only -z | xargs -0 ls -l";
 
-pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
     let workspace = surroundings.open(console)?;
     let asked = Asked::read(args, &workspace, &surroundings.here, console)?;
@@ -93,12 +94,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if !diff.not_compared.is_empty() {
         let what = skipped::lines(&diff.not_compared, console.talk.lines(5)).join("; ");
         console.say(format!("{} not compared, because not captured: {what}", console.talk.paint.warn("note:")));
-    } else if diff.files.is_empty() {
+    } else if diff.files.is_empty() && diff.unreadable.is_empty() {
         let paint = console.talk.paint;
         let side = |side: &Option<_>| side.as_ref().map_or("now".to_owned(), |checkpoint| label(checkpoint, paint));
         console.advise(format!("no differences between {} and {}", side(&diff.from), side(&diff.to)));
     }
-    Ok(())
+    Ok(skipped::say_unreadable(console, &diff.unreadable))
 }
 
 /// The words, sorted into targets and paths.

@@ -21,7 +21,7 @@ use crate::words::plural;
 ///
 /// Only what it changed becomes what it was before; what was done since stays, in the same files too. Run it again to
 /// take back the one before that. Where taking back does not go together with what was done since, nothing is done and the
-/// places are shown.
+/// places are shown; what `--partial` leaves, the next redo goes on with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -69,10 +69,14 @@ pub fn take_back(
     let of = taken_back(workspace, &outcome, &names)?;
     console.print(&outcome, |out, look| write(out, look, &outcome, &of))?;
     outcome::say_remarks(console, &outcome, &names);
-    if outcome.operation.is_none() && outcome.git_stays.is_some() {
+    let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
+    if outcome.operation.is_none() && (outcome.git_stays.is_some() || is_open || !outcome.not_done.is_empty()) {
         console.advise("`piton ops` lists what stands; `piton redo --op ID` takes another one back");
     }
     if let (Some(operation), false) = (&outcome.operation, console.is_json()) {
+        if is_open || outcome.not_done.iter().any(|one| !one.reason.is_for_good()) {
+            console.say("`piton redo` goes on with what was left");
+        }
         console.say(format!("`piton undo --op {}` takes this redo back", operation.id.short()));
         if let more @ 1.. = workspace.operations_standing()? {
             console.say(format!("`piton redo` can take back {} more", plural(more as u64, "operation")));

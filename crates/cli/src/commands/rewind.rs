@@ -292,6 +292,8 @@ pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, targe
         match (&also.outcome, &also.error) {
             (Some(outcome), _) if outcome.operation.is_some() => {
                 writeln!(out, "rewound {place} too: {}", outcome::summary(outcome, look))?;
+                let mut left = outcome.not_done.iter();
+                left.try_for_each(|one| writeln!(out, "  not restored: {}", outcome::not_done(one)))?;
             }
             (Some(outcome), _) => {
                 writeln!(out, "{place}: {}", outcome::nothing(outcome, "the files are as they were"))?

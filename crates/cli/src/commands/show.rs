@@ -1,6 +1,7 @@
 //! `piton show`: one checkpoint, what changed in it and what it left out.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use piton_engine::model::Cause;
 use piton_engine::model::git::GitState;
@@ -33,7 +34,7 @@ Examples:
   piton show t3.end                 how turn 3 left the files
   piton show kmzq | less";
 
-pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
     let shown = workspace.show(&args.target)?;
     let sessions = if console.is_json() { Vec::new() } else { workspace.sessions()?.sessions };
@@ -41,7 +42,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         (Some(_), false) => Titles::of_all(&workspace, &Names::of(&sessions))?,
         _ => Titles::default(),
     };
-    console.print(&shown, |out, look| write(out, look, &shown, &titles, &sessions))
+    console.print(&shown, |out, look| write(out, look, &shown, &titles, &sessions))?;
+    Ok(skipped::say_unreadable(console, &shown.unreadable))
 }
 
 fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessions: &[SessionView]) -> io::Result<()> {

@@ -253,6 +253,12 @@ pub struct OperationOutcome {
     pub changed_again: Vec<PathView>,
     /// Written by another program between the capture and the swap: kept in the checkpoint `operation.before`.
     pub rescued: Vec<PathView>,
+    /// Came, or changed, after the plan of this rewind was shown: they stay, and are not as at the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub came_since: Vec<PathView>,
+    /// Of the deleted paths, those that no plan showed and no earlier checkpoint has: kept in `operation.before`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted_new: Vec<PathView>,
     /// What the operation put beside files and could not remove at its end. The next operation or capture tries again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<LeftoverView>,

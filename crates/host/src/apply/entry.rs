@@ -180,6 +180,8 @@ fn resemble(new: &File, old: &File) {
 pub enum Removal {
     /// Nothing stands there any more.
     Gone,
+    /// The folder that it stands in is not at its path any more.
+    FolderGone,
     /// Something in it is not as it was read, or was never read: that stays, with the folders that it is in.
     Unread,
     /// The system keeps some of it.

@@ -130,7 +130,7 @@ pub(super) fn settle(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: 
     // piton's own.
     match remove(parent, staged, None) {
         Removal::Refused { source, .. } => return Err(source),
-        Removal::Gone | Removal::Unread => {}
+        Removal::Gone | Removal::FolderGone | Removal::Unread => {}
     }
     Ok(move_out(parent, aside, parent, staged)?)
 }
