@@ -53,6 +53,9 @@ struct SideOf {
     root: RootState,
 }
 
+/// Paths that cannot be compared, and why they were not captured.
+type NotCompared = Vec<(WorkspacePath, SkipReason)>;
+
 /// The bytes before and after.
 type BothSides = (Vec<u8>, Vec<u8>);
 
@@ -203,7 +206,7 @@ fn compare_roots(
     trees: &Trees<'_>,
     readable: &Readable,
     paths: &[WorkspacePath],
-) -> Result<(Vec<diff::Change>, Vec<(WorkspacePath, SkipReason)>), DiffError> {
+) -> Result<(Vec<diff::Change>, NotCompared), DiffError> {
     let [from, to] = [readable.roots[0], readable.roots[1]];
     let trees = Layered { over: &readable.new, under: trees };
     Workspace::check_paths(&trees, [&from.tree, &to.tree], paths)?;

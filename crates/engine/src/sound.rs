@@ -274,9 +274,9 @@ impl Readable {
     pub(crate) fn find<S: TreeSource<Error = StoreError>>(trees: &S, roots: &[RootState]) -> Result<Self, StoreError> {
         let mut readable = Self::whole(roots);
         let mut clean = HashSet::new();
-        for number in 0..roots.len() {
-            let tree = readable.folder(trees, (number, &WorkspacePath::root()), roots[number].tree, &mut clean)?;
-            readable.roots[number].tree = tree.ok_or(StoreError::Damaged(roots[number].tree))?;
+        for (number, root) in roots.iter().enumerate() {
+            let tree = readable.folder(trees, (number, &WorkspacePath::root()), root.tree, &mut clean)?;
+            readable.roots[number].tree = tree.ok_or(StoreError::Damaged(root.tree))?;
         }
         Ok(readable)
     }

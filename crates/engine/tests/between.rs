@@ -391,7 +391,7 @@ fn a_folder_that_is_renamed_in_the_middle_of_a_rewind_keeps_nothing_of_pitons_ow
         // Whatever came of it, the next command ends it.
         drop(world.open());
         let told = format!("{point:?}: {result:?}");
-        assert_eq!(own_names(&world.ws()), [PathBuf::new(); 0], "{told}");
+        assert_eq!(own_names(&world.ws()), Vec::<PathBuf>::new(), "{told}");
         let moved = world.snapshot().bytes("other/moved/g").map(<[u8]>::to_vec);
         if moved.as_deref() != Some(b"2") {
             let before = world.open().operations().unwrap().operations[0].before.to_string();
@@ -411,7 +411,7 @@ fn a_folder_that_is_renamed_and_made_anew_in_the_middle_of_a_rewind_keeps_nothin
         std::fs::create_dir(folder).unwrap();
     });
     assert_eq!(names(&outcome.unwrap().changed_again), ["dir/g"]);
-    assert_eq!(own_names(&world.ws()), [PathBuf::new(); 0]);
+    assert_eq!(own_names(&world.ws()), Vec::<PathBuf>::new());
     assert_eq!(world.snapshot().bytes("moved/g"), Some(&b"1"[..]));
 }
 
