@@ -98,7 +98,7 @@ impl Failure {
     pub fn of_operation(error: OperationError, command: &str) -> Self {
         let hints = match &error {
             OperationError::Stale { .. } => vec![format!("run `{command}` again to see the new plan")],
-            OperationError::OtherFolder(_) => {
+            OperationError::OtherFolder { .. } => {
                 vec![format!("`{command} --preview` shows what would change; `--across` goes on all the same")]
             }
             OperationError::Conflict(conflicts) => in_conflict(conflicts, command),
@@ -546,7 +546,7 @@ impl From<OperationError> for Failure {
         let text = error.to_string();
         match error {
             OperationError::Target(error) => error.into(),
-            OperationError::Stale { .. } | OperationError::OtherFolder(_) => Self::user(text),
+            OperationError::Stale { .. } | OperationError::OtherFolder { .. } => Self::user(text),
             OperationError::Conflict(_) | OperationError::Running(_) => Self::user(text),
             OperationError::Git(error) => error.into(),
             OperationError::Conversation(NoConversation::Within { .. }) => {

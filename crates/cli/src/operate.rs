@@ -1,6 +1,5 @@
 //! How the commands that change files go: plan, show, ask, do. Rewind, undo and redo differ only in what they plan.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use piton_engine::model::inverse::Conflict;
@@ -144,12 +143,17 @@ impl Act {
         matches!(self, Self::Rewind { options, .. } if options.across)
     }
 
-    /// The failure of it. A redo cannot insist on another folder; a rewind to the same state can.
+    /// The failure of it. An undo or a redo cannot insist on another folder; a rewind to a state of it can.
     pub fn failed(&self, error: OperationError, command: &str) -> Failure {
         match (self, error) {
-            (Self::Undo(_) | Self::Redo(_), error @ OperationError::OtherFolder(_)) => Failure::from(error).hint(
-                "`piton log` lists the checkpoints; `piton rewind TARGET --across` goes to one of another folder",
-            ),
+            (Self::Undo(_) | Self::Redo(_), OperationError::OtherFolder { path, state }) => {
+                let what = if matches!(self, Self::Redo(_)) { "what this would" } else { "what was there last" };
+                let hint =
+                    state.as_ref().map(|id| format!("`piton rewind {} --across` brings back {what}", id.short()));
+                let failure = Failure::from(OperationError::OtherFolder { path, state });
+                let failure = hint.into_iter().fold(failure, Failure::hint);
+                failure.hint("`piton log` lists the checkpoints of the folder that was here")
+            }
             (_, error) => Failure::of_operation(error, command),
         }
     }
@@ -246,7 +250,8 @@ fn go(
         return Ok(None);
     }
     if !view.is_empty() {
-        may_go_on(console, workspace.path(), view, act, way, &around)?;
+        let other_folder = || workspace.other_folder_of(&plan);
+        may_go_on(console, other_folder, view, act, way, &around)?;
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(stopped)
@@ -280,7 +285,7 @@ fn has_been_interrupted(
 /// another folder: nobody is asked about those.
 fn may_go_on(
     console: &mut Console,
-    root: &Path,
+    other_folder: impl FnOnce() -> OperationError,
     plan: &PlanView,
     act: &Act,
     way: &Way,
@@ -291,6 +296,10 @@ fn may_go_on(
     let is_refused = !around.partial && plan.open_conflicts().next().is_some();
     if how == How::Ask || is_refused || !plan.others.is_empty() {
         console.say_with(|out, look| plan::write(out, look, plan, around));
+    }
+    // Whatever is decided about conflicts, it would be refused.
+    if plan.other_folder && !act.goes_across() {
+        return Err(act.failed(other_folder(), command));
     }
     if is_refused {
         let conflicts = plan.open_conflicts().filter_map(|conflict| {
@@ -306,9 +315,6 @@ fn may_go_on(
         return Err(Failure::user(text)
             .hint("without `--outside` everything in the workspace is done")
             .hint("`--conflict` decides, and `--partial` leaves it as it is"));
-    }
-    if plan.other_folder && !act.goes_across() {
-        return Err(act.failed(OperationError::OtherFolder(root.to_owned()), command));
     }
     if how == How::Careful {
         if plan.others.is_empty() {

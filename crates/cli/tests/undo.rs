@@ -634,3 +634,31 @@ mod hints {
         assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "one\n");
     }
 }
+
+/// Another folder stands where the workspace was: what is suggested can be typed as it is, and works.
+#[test]
+fn an_undo_or_redo_in_another_folder_names_a_command_that_works() {
+    // A redo would bring back the second turn; an undo is about what was there last.
+    for (args, expected) in [(&["redo", "--yes"][..], "3\n"), (&["undo", "--yes"], "2\n"), (&["undo"], "2\n")] {
+        let scene = Scene::new(PITON);
+        scene.world.write("a", "1\n");
+        let agent = Agent::new(&scene.world, "s");
+        for content in ["2\n", "3\n"] {
+            agent.edits("edit", &["a"], |w| {
+                w.write("a", content);
+            });
+        }
+        scene.told(&["undo", "--yes"]);
+        std::fs::remove_dir_all(scene.world.ws()).unwrap();
+        scene.world.write("other", "x\n");
+        let refused = match args.contains(&"--yes") {
+            true => both(&scene.run(args)),
+            false => scene.at_a_terminal(args, "").0,
+        };
+        let (_, rest) = refused.split_once("hint: `piton ").unwrap_or_else(|| panic!("{refused}"));
+        let command: Vec<&str> = rest.split('`').next().unwrap().split(' ').collect();
+        assert!(command[0] == "rewind" && command.contains(&"--across"), "{refused}");
+        scene.told(&[&command[..], &["--yes"]].concat());
+        assert_eq!(scene.read("a"), expected, "{args:?}: {refused}");
+    }
+}

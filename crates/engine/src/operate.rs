@@ -103,8 +103,13 @@ pub enum OperationError {
     #[error(transparent)]
     Chosen(#[from] ChosenError),
     /// The folder at this path is not the one that the target was captured in.
-    #[error("{} is another folder than the one that checkpoint was captured in; nothing was changed", .0.display())]
-    OtherFolder(PathBuf),
+    #[error("{} is another folder than the one that checkpoint was captured in; nothing was changed", path.display())]
+    OtherFolder {
+        /// The workspace's.
+        path: PathBuf,
+        /// What would come back, or, of an undo, what was captured last in the folder that was there.
+        state: Option<CheckpointId>,
+    },
     /// The system refused, and everything was put back.
     #[error("{reason}; everything is as it was before{}", but_left(.leftovers))]
     RolledBack {
@@ -239,6 +244,17 @@ impl Workspace {
         self.operate(&ask, Some((request, draft, forced)))
     }
 
+    /// Why a plan for another folder is refused.
+    pub fn other_folder_of(&self, plan: &Plan) -> OperationError {
+        self.other_folder(&plan.ask)
+    }
+
+    fn other_folder(&self, ask: &Ask) -> OperationError {
+        let last = || self.store.head(self.record.line).ok().flatten();
+        let state = ask.target().cloned().or_else(last).map(|row| row.checkpoint.id);
+        OperationError::OtherFolder { path: self.path.clone(), state }
+    }
+
     /// Carries out a plan that was shown, or with no plan makes one under the lock. Where the system refuses some of it and
     /// that shall not keep the rest, it is put back, and done once more without that.
     pub(crate) fn operate(
@@ -271,7 +287,7 @@ impl Workspace {
         // They tell whose a change is; what cannot be recorded of them does not stand in the way.
         let _ = self.record_events_aside(&lock, &ObserveOptions::default());
         if self.is_other_folder(ask) && !ask.goes_across() {
-            return Err(OperationError::OtherFolder(self.path.clone()));
+            return Err(self.other_folder(ask));
         }
         let interrupted = match &shown {
             // Known to write nothing: no agent is in its way.

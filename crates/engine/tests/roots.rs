@@ -237,14 +237,14 @@ fn another_clone_at_the_same_path_begins_a_new_line_and_a_rewind_across_it_asks_
     // Before anything was captured of it, nothing of it may go.
     let plan = world.open().plan_rewind(&old, &RewindOptions::default()).unwrap();
     assert!(plan.view().other_folder);
-    assert!(matches!(world.open().carry_out(plan), Err(OperationError::OtherFolder(_))));
+    assert!(matches!(world.open().carry_out(plan), Err(OperationError::OtherFolder { .. })));
     world.assert_is(&clone);
     assert_eq!(world.open().status().unwrap().folder, FolderState::Other);
 
     let first = world.captured().checkpoint.checkpoint;
     assert_eq!((first.line, &first.parent), (2, &None));
     assert_eq!(world.open().resolve("start").unwrap().checkpoint.id, first.id);
-    assert!(matches!(rewind(&mut world.open(), &old), Err(OperationError::OtherFolder(_))));
+    assert!(matches!(rewind(&mut world.open(), &old), Err(OperationError::OtherFolder { .. })));
     world.assert_is(&clone);
 
     let outcome = world.open().rewind_now(&old, &across()).unwrap();
@@ -340,7 +340,7 @@ fn a_disk_that_is_not_mounted_any_more_is_never_captured_as_empty() {
     // Nor do files get into the folder below, unless somebody says so.
     let plan = workspace.plan_rewind(&id, &RewindOptions::default()).unwrap();
     assert!(plan.view().other_folder);
-    assert!(matches!(rewind(&mut workspace, &id), Err(OperationError::OtherFolder(_))));
+    assert!(matches!(rewind(&mut workspace, &id), Err(OperationError::OtherFolder { .. })));
     assert!(workspace.rewind_now(&id, &across()).unwrap().verified);
     assert_eq!(std::fs::read(disk.path().join("f")).unwrap(), b"1");
     std::fs::remove_file(disk.path().join("f")).unwrap();
@@ -358,9 +358,9 @@ fn a_disk_that_is_mounted_over_the_workspace_for_a_while_does_not_mix_with_it() 
     world.write("f", "on the disk");
     let on = world.captured().checkpoint.checkpoint;
     assert_eq!(on.line, 2);
-    assert!(matches!(rewind(&mut world.open(), &under), Err(OperationError::OtherFolder(_))));
+    assert!(matches!(rewind(&mut world.open(), &under), Err(OperationError::OtherFolder { .. })));
     drop(disk);
-    assert!(matches!(rewind(&mut world.open(), on.id.as_str()), Err(OperationError::OtherFolder(_))));
+    assert!(matches!(rewind(&mut world.open(), on.id.as_str()), Err(OperationError::OtherFolder { .. })));
     assert_eq!(world.snapshot().bytes("f"), Some(&b"under the disk"[..]));
 }
 
@@ -480,7 +480,7 @@ fn a_refused_rewind_does_not_take_the_folder_that_stands_there_for_the_workspace
     std::fs::rename(world.ws(), away(&world)).unwrap();
     std::fs::create_dir(world.ws()).unwrap();
     let mut workspace = world.open();
-    assert!(matches!(workspace.carry_out(plan), Err(OperationError::OtherFolder(_))));
+    assert!(matches!(workspace.carry_out(plan), Err(OperationError::OtherFolder { .. })));
     // Nor one that is gone, and the plan does not hold for nothing.
     std::fs::remove_dir(world.ws()).unwrap();
     let plan = {
