@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
-use piton_host::{Index, Root, canonical, identity_at, left_out};
+use piton_host::{Index, Root, canonical, canonical_folder, identity_at, left_out};
 use piton_model::diff::lookup;
 use piton_model::{Entry, SkipReason, WorkspacePath};
 use piton_store::{Store, StoreError};
@@ -61,7 +61,7 @@ impl Engine {
     /// # Errors
     /// Where the folder's path cannot be followed.
     pub fn located(&self, folder: &Path) -> Result<Located, OpenError> {
-        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        let path = canonical_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         let known = self.known_around(&path);
         let inside_known = path.ancestors().take_while(|folder| Some(*folder) != known.as_deref());
         let worktree = inside_known.into_iter().find(|folder| self.is_own_worktree(folder));
@@ -90,9 +90,12 @@ impl Engine {
     /// # Errors
     /// Where the folder's path cannot be followed.
     pub fn event_place(&self, cwd: &Path, session: &[PathBuf]) -> Result<EventPlace, OpenError> {
-        let is_there = |folder: &&PathBuf| folder.is_dir();
+        // A symlink in a workspace's place is not the workspace, and neither is its store.
+        let is_there = |folder: &&PathBuf| {
+            identity_at(folder).is_some() && self.known_at(folder).is_ok_and(|known| known.path == **folder)
+        };
         let located = self.located(cwd)?;
-        let path = canonical(cwd).map_err(|source| OpenError::Folder { path: cwd.to_owned(), source })?;
+        let path = canonical_folder(cwd).map_err(|source| OpenError::Folder { path: cwd.to_owned(), source })?;
         if !path.is_dir() {
             // A folder that is gone, perhaps with all of its workspace, is no place to begin anything.
             let is_around = |root: &&PathBuf| path.starts_with(root);
