@@ -146,7 +146,9 @@ impl Surroundings {
         }
         // What cannot be told is no reason to fail.
         let around = self.engine.earlier_turns(folder).ok().flatten().map(|around| earlier_turns(&around));
-        around.or_else(|| Some(turns_at_former_place(&self.engine.former_place(folder).ok()??)))
+        let former = || Some(turns_at_former_place(&self.engine.former_place(folder).ok()??));
+        let possible = || Some(turns_at_possible_place(&self.engine.possible_former_place(folder)?));
+        around.or_else(former).or_else(possible)
     }
 
     /// The same, for checking the store: nothing is ended first, since the store may be too damaged for that.
@@ -224,6 +226,14 @@ fn turns_at_former_place(place: &Path) -> String {
     format!(
         "this folder was captured at {place} before another folder took that place; its turns of that time are in the \
          store of {place}: `piton log --workspace {place}`"
+    )
+}
+
+fn turns_at_possible_place(place: &Path) -> String {
+    let place = escape_path(place);
+    format!(
+        "a folder that was captured at {place} is gone, and may be this one: its file system does not tell; \
+         `piton log --workspace {place}` shows its turns"
     )
 }
 

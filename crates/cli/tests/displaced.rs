@@ -225,3 +225,31 @@ fn a_worktree_in_a_folder_that_becomes_a_file_has_its_gap_and_the_end_of_its_ses
     let (code, said) = piton(&scene, &app, &["undo", "--yes", "--workspace", "trees/w1"]);
     assert!(code == Some(0) && text(app.join("trees/w1/work")) == "work\n", "{said}");
 }
+
+/// Overlayfs uses a folder's number again at once and moves births; other filesystems tell none.
+#[test]
+fn a_folder_that_got_the_number_of_a_removed_one_does_not_get_its_store() {
+    use std::os::unix::fs::MetadataExt;
+    for identity in [json!({ "born": 7, "is_layered": true }), json!({ "born": null })] {
+        let (scene, app) = project();
+        assert_eq!(piton(&scene, &app, &["checkpoint", "good"]).0, Some(0));
+        std::fs::remove_dir_all(&app).unwrap();
+        let other = app.with_file_name("other");
+        std::fs::create_dir(&other).unwrap();
+        let found = std::fs::metadata(&other).unwrap();
+        let store = std::fs::read_dir(scene.world.base().join("home/workspaces")).unwrap().next().unwrap().unwrap();
+        let note = store.path().join("workspace.json");
+        let mut noted: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+        let root = noted["root"].as_object_mut().unwrap();
+        root.extend([("device".into(), found.dev().into()), ("inode".into(), found.ino().into())]);
+        root.extend(identity.as_object().unwrap().clone());
+        std::fs::write(&note, noted.to_string()).unwrap();
+        let (code, said) = piton(&scene, &other, &["log"]);
+        assert!(
+            code == Some(1) && said.contains("is not a workspace yet") && said.contains("may be this one"),
+            "{said}"
+        );
+        let (_, log) = piton(&scene, &other, &["log", "--workspace", &app.display().to_string()]);
+        assert!(log.contains("good"), "{log}");
+    }
+}

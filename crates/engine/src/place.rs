@@ -11,7 +11,7 @@ use piton_host::git::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees
 use piton_host::{Index, Root, canonical, canonical_folder, identity_at, left_out};
 use piton_model::diff::lookup;
 use piton_model::{Entry, SkipReason, WorkspacePath};
-use piton_store::{Store, StoreError};
+use piton_store::{Known, Store, StoreError};
 
 use crate::view::SessionView;
 use crate::workspace::{Engine, OpenError, Workspace, rules_for};
@@ -186,11 +186,21 @@ impl Engine {
         let Some(there) = identity_at(folder) else { return Ok(None) };
         for known in self.home.all().into_iter().filter(|known| known.line > 1 && known.path != folder) {
             let lines = self.home.open(&known.id)?.lines()?;
-            if lines.iter().any(|(line, root)| *line != known.line && root.is_same(&there)) {
+            if lines.iter().any(|(line, root)| *line != known.line && root.is_same_moved(&there)) {
                 return Ok(Some(known.path));
             }
         }
         Ok(None)
+    }
+
+    /// Where a folder with the number of this one was captured that is gone. Where a filesystem tells no births, or they
+    /// move, nobody knows whether that folder moved here or only its number was used again.
+    pub fn possible_former_place(&self, folder: &Path) -> Option<PathBuf> {
+        let there = identity_at(folder)?;
+        let is_gone = |known: &Known| identity_at(&known.path).is_none_or(|there| !known.root.is_same(&there));
+        let all = self.home.all().into_iter().filter(|known| known.path != folder);
+        let mut alike = all.filter(|known| known.root.is_same(&there) && !known.root.is_same_moved(&there));
+        alike.find(is_gone).map(|known| known.path)
     }
 
     /// Refuses roots that are hardly one project, or that belong to git.

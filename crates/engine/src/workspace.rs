@@ -494,7 +494,7 @@ impl Workspace {
         for known in self.home.all() {
             let Ok(inner) = known.path.strip_prefix(from) else { continue };
             let place = self.path.join(inner);
-            if known.id != self.record.id && identity_at(&place).is_some_and(|there| there.is_same(&known.root)) {
+            if known.id != self.record.id && identity_at(&place).is_some_and(|there| there.is_same_moved(&known.root)) {
                 self.engine().follow_to(&place);
             }
         }

@@ -73,7 +73,7 @@ impl Known {
         let parent = self.path.parent()?;
         let device = identity_at(parent)?.device;
         // No rename leads from one device to another: what looks the same there is a copy of the whole disk.
-        let is_it = |there: RootIdentity| there.device == device && self.root.is_same(&there);
+        let is_it = |there: RootIdentity| there.device == device && self.root.is_same_moved(&there);
         let entries = std::fs::read_dir(parent).ok()?.take(LOOKED_AT).filter_map(Result::ok);
         let mut folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         folders.find(|entry| identity_at(&entry.path()).is_some_and(is_it)).map(|entry| entry.path())
@@ -85,7 +85,11 @@ impl Known {
 /// a copy of a whole disk, in which everything else is the same.
 fn is_it(recorded: &RootIdentity, folder: &RootIdentity, at_its_place: impl FnOnce() -> Option<RootIdentity>) -> bool {
     recorded.is_same(folder)
-        && at_its_place().is_none_or(|there| !there.is_same(recorded) || there.device == folder.device)
+        && match at_its_place().filter(|there| there.is_same(recorded)) {
+            // Both are there now, so that one number is one folder.
+            Some(there) => (there.device, there.inode) == (folder.device, folder.inode),
+            None => recorded.is_same_moved(folder),
+        }
 }
 
 /// A workspace that is noted for a session.
@@ -147,7 +151,8 @@ impl Home {
     pub fn place_of(&self, known: &Known) -> Option<PathBuf> {
         let stands = canonical(&known.path).ok().and_then(|path| Some((identity_at(&path)?, path)));
         match stands {
-            Some((there, path)) if known.root.is_same(&there) => return Some(path),
+            Some((there, path)) if path == known.path && known.root.is_same(&there) => return Some(path),
+            Some((there, path)) if known.root.is_same_moved(&there) => return Some(path),
             Some((_, path)) if path == known.path && self.of(&path).is_some_and(|of| of.id == known.id) => {
                 return Some(path);
             }
@@ -181,7 +186,7 @@ impl Home {
         // The folder that the name is in may be reached by a link of its own.
         let in_folder = || Some(canonical(place.parent()?).ok()?.join(place.file_name()?));
         let known = self.at(&place).or_else(|| self.at(&in_folder().filter(|place| *place != path)?))?;
-        let is_moved = identity_at(&path).is_some_and(|there| known.root.is_same(&there));
+        let is_moved = identity_at(&path).is_some_and(|there| known.root.is_same_moved(&there));
         (!is_moved).then_some(known)
     }
 
@@ -469,6 +474,18 @@ mod tests {
             (on(1, 6), None, false),
         ] {
             assert_eq!(is_it(&recorded, &folder, || at_its_place), expected, "{folder:?} {at_its_place:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_elsewhere_is_another_folder_where_births_move_or_are_not_told() {
+        let layered = |born| RootIdentity { device: 1, inode: 5, born, is_layered: true };
+        for (recorded, folder) in [(layered(Some(7)), layered(Some(8))), (layered(None), layered(None))] {
+            let other = RootIdentity { inode: 6, ..folder };
+            assert!(!is_it(&recorded, &folder, || None));
+            assert!(!is_it(&recorded, &folder, || Some(other)));
+            // Two paths to one folder.
+            assert!(is_it(&recorded, &folder, || Some(folder)));
         }
     }
 }
