@@ -360,8 +360,7 @@ impl Engine {
         self.home.note_told(session, what)
     }
 
-    /// The workspaces, other than the first, of the files that a tool names: those that are known, and the worktrees
-    /// inside of one that is.
+    /// The workspaces of the files that a tool names: those that are known, and the worktrees inside of one that is.
     fn workspaces_named(&self, report: &Report, first: &Path) -> Vec<PathBuf> {
         let (Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. }) = &report.event else {
             return Vec::new();
@@ -369,15 +368,22 @@ impl Engine {
         let mut found = Vec::new();
         for path in call.paths.iter().flat_map(|path| written_by_name(path)) {
             let Some(parent) = path.parent().map(Path::to_owned) else { continue };
-            // Most names lie where the agent works.
+            // Most names lie where the agent works, and only the folders on the way there may be known by themselves.
             let around = match parent.starts_with(first) {
-                true => Some(first.to_owned()),
+                true => Some(self.known_inside(first, &parent).unwrap_or_else(|| first.to_owned())),
                 false => self.home.around(&parent).map(|known| known.path),
             };
             let Some(around) = around else { continue };
             found.push(self.worktree_inside(&around, &parent).unwrap_or(around));
         }
         found
+    }
+
+    /// The innermost known workspace around a folder in a workspace, where that is another one.
+    fn known_inside(&self, root: &Path, folder: &Path) -> Option<PathBuf> {
+        let inside = folder.ancestors().take_while(|folder| *folder != root);
+        let mut known = inside.filter_map(|folder| self.home.at(folder));
+        known.find(|known| !known.is_refused || known.path == folder).map(|known| known.path)
     }
 }
 
