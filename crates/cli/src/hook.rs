@@ -247,7 +247,8 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         outcome += &unprotected::remark(left_out);
     }
     outcome += &remarks(&mistakes);
-    let mut warnings: Vec<String> = once(unprotected::warning(&place)).into_iter().collect();
+    let unprotected = unprotected::warning(&place, observed.gap.is_none());
+    let mut warnings: Vec<String> = once(unprotected).into_iter().collect();
     if let Event::Prompt { .. } | Event::SessionStarted { .. } = &report.event {
         // Where not even a gap could be recorded in another workspace, the user hears of it in the same way.
         let failed = others.iter().filter_map(|(path, other)| Some((path, other.as_ref().err()?)));

@@ -253,3 +253,16 @@ fn a_folder_that_got_the_number_of_a_removed_one_does_not_get_its_store() {
         assert!(log.contains("good"), "{log}");
     }
 }
+
+#[test]
+fn no_workspace_is_said_to_be_captured_that_is_not() {
+    let (scene, app) = project();
+    let folder = app.parent().unwrap();
+    turn(&scene, &app, 1, &["true"]);
+    let seen = turn(&scene, folder, 2, &["true"]);
+    assert!(seen.contains("p is not captured") && seen.contains("only") && seen.contains("p/app is;"), "{seen}");
+    std::fs::remove_dir_all(&app).unwrap();
+    let seen = turn(&scene, folder, 3, &["true"]);
+    let neither = format!("and neither is {0}: `piton status --workspace {0}` tells why", app.display());
+    assert!(seen.matches(&neither).count() == 1 && !seen.contains("only"), "once: {seen}");
+}
