@@ -31,7 +31,8 @@ pub struct Global {
     /// The workspace's folder [default: the one around the current folder]
     ///
     /// Without it, the workspace is the known one around the current folder, else the root of the git repository
-    /// around it, else the current folder itself.
+    /// around it, else the current folder itself. A workspace whose folder is gone, and whose path another one has by now,
+    /// is named by the beginning of its id.
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Everywhere")]
     pub workspace: Option<PathBuf>,
     /// Print one JSON document

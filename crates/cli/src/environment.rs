@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use piton_agents::claude_code;
+use piton_engine::model::WorkspaceId;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::{Initialized, Recovered, UnreadStore};
 use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
@@ -69,9 +70,17 @@ impl Surroundings {
     /// The folder of the workspace that is meant.
     pub fn folder(&self) -> Result<PathBuf, Failure> {
         match &self.chosen {
-            Some(folder) => Ok(self.here.join(folder)),
+            Some(folder) => Ok(self.workspace_called(folder)),
             None => Ok(self.engine.locate(&self.here)?),
         }
+    }
+
+    /// A folder as it was given: a path, or the beginning of a workspace's id where nothing has that name.
+    fn workspace_called(&self, given: &Path) -> PathBuf {
+        let path = self.here.join(given);
+        let is_path = path.symlink_metadata().is_ok() || self.engine.workspaces().contains(&path);
+        let store = given.to_str().filter(|_| !is_path).and_then(|id| self.engine.store_called(id));
+        store.unwrap_or(path)
     }
 
     /// Opens the workspace that is meant, and says what an earlier crash made necessary.
@@ -114,17 +123,32 @@ impl Surroundings {
 
     /// Says that a folder's store has not always been there, and which one has what was before.
     pub fn say_earlier_turns(&self, console: &mut Console, workspace: &Workspace) {
-        if let Some(earlier) = self.earlier_turns(workspace.path()) {
+        if let Some(earlier) = self.earlier_turns(workspace.path(), Some(workspace.id())) {
             let note = console.talk.paint.warn("note:");
             console.advise(format!("{note} {earlier}"));
         }
     }
 
-    /// Which store has the turns from before a folder had its own.
-    fn earlier_turns(&self, folder: &Path) -> Option<String> {
+    /// Adds which other store may have what was not found in a workspace's own.
+    pub fn hint_earlier_turns(&self, failure: Failure, workspace: &Workspace) -> Failure {
+        match self.earlier_turns(workspace.path(), Some(workspace.id())) {
+            Some(earlier) => failure.hint(earlier),
+            None => failure,
+        }
+    }
+
+    /// Which store has the turns from before a folder had its own, which is given where it has one.
+    fn earlier_turns(&self, folder: &Path, own: Option<&WorkspaceId>) -> Option<String> {
+        let mut hidden = self.engine.hidden_at(folder);
+        hidden.retain(|id| Some(id) != own);
+        if !hidden.is_empty() {
+            return Some(turns_of_hidden(&hidden));
+        }
         // What cannot be told is no reason to fail.
         let around = self.engine.earlier_turns(folder).ok().flatten().map(|around| earlier_turns(&around));
-        around.or_else(|| Some(turns_at_former_place(&self.engine.former_place(folder).ok()??)))
+        let former = || Some(turns_at_former_place(&self.engine.former_place(folder).ok()??));
+        let possible = || Some(turns_at_possible_place(&self.engine.possible_former_place(folder)?));
+        around.or_else(former).or_else(possible)
     }
 
     /// The same, for checking the store: nothing is ended first, since the store may be too damaged for that.
@@ -170,7 +194,7 @@ impl Surroundings {
         if let Some(refusal) = self.engine.refusal(path) {
             return refusal.into();
         }
-        if let Some(earlier) = self.earlier_turns(path) {
+        if let Some(earlier) = self.earlier_turns(path, None) {
             return Failure::from(error).hint(earlier);
         }
         let around = self.engine.locate(folder).ok().filter(|around| self.engine.workspaces().contains(around));
@@ -189,11 +213,27 @@ fn earlier_turns(around: &Path) -> String {
     )
 }
 
+fn turns_of_hidden(hidden: &[WorkspaceId]) -> String {
+    let logs: Vec<_> = hidden.iter().map(|id| format!("`piton log --workspace {}`", id.short())).collect();
+    format!(
+        "another folder was captured at this path before, and is gone; its checkpoints are in its own store: {}",
+        logs.join(", ")
+    )
+}
+
 fn turns_at_former_place(place: &Path) -> String {
     let place = escape_path(place);
     format!(
         "this folder was captured at {place} before another folder took that place; its turns of that time are in the \
          store of {place}: `piton log --workspace {place}`"
+    )
+}
+
+fn turns_at_possible_place(place: &Path) -> String {
+    let place = escape_path(place);
+    format!(
+        "a folder that was captured at {place} is gone, and may be this one: its file system does not tell; \
+         `piton log --workspace {place}` shows its turns"
     )
 }
 

@@ -196,6 +196,9 @@ impl From<CaptureError> for Failure {
             CaptureError::Missing(_) => {
                 Self::user(text).hint("`piton rewind TARGET` brings it back; `piton log` lists targets")
             }
+            CaptureError::Displaced { path, .. } => {
+                Self::user(text).hint(format!("move {} away, and `piton rewind TARGET` brings it back", quoted(&path)))
+            }
             CaptureError::EmptyOther(_) => Self::user(text)
                 .hint("if a disk is not mounted there, mount it and run the command again")
                 .hint("`piton rewind TARGET` puts the captured files there; `piton log` lists targets"),

@@ -248,7 +248,8 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         outcome += &unprotected::remark(left_out);
     }
     outcome += &remarks(&mistakes);
-    let mut warnings: Vec<String> = once(unprotected::warning(&place)).into_iter().collect();
+    let unprotected = unprotected::warning(&place, observed.gap.is_none());
+    let mut warnings: Vec<String> = once(unprotected).into_iter().collect();
     warnings.extend(observed.recovered.iter().map(|one| recovered::line(one, None)));
     for (path, other) in &others {
         let ended = other.as_ref().map_or(&[][..], |other| &other.recovered);

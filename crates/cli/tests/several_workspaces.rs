@@ -325,3 +325,28 @@ fn of_a_turn_that_nobody_saw_it_is_said_that_nothing_is_known() {
     let (code, said) = piton(&scene, &ws, &["rewind", "t2", "--across", "--yes"]);
     assert!(code == Some(0) && text(ws.join("work")) == "mine\n", "{said}");
 }
+
+#[test]
+fn a_known_workspace_inside_the_one_that_the_agent_works_in_hears_of_files_that_a_tool_names_in_it() {
+    let scene = Scene::new(PITON);
+    let ws = scene.world.ws();
+    repository(&ws);
+    std::fs::write(ws.join(".gitignore"), "lib\n").unwrap();
+    let lib = ws.join("lib");
+    repository(&lib);
+    // It was known before the folder around it.
+    turn(&scene, "before", &lib, 1, "true");
+    let call = json!({ "turn": "p1", "tool": "write_file", "call": "c1", "paths": [lib.join("src/a")] });
+    report(&scene, "s", &ws, "prompt", json!({ "turn": "p1", "text": "edit the library" }));
+    report(&scene, "s", &ws, "before-tool", call.clone());
+    std::fs::write(lib.join("src/a"), "agent\n").unwrap();
+    report(&scene, "s", &ws, "after-tool", call);
+    // A name in no inner workspace concerns the outer one alone.
+    let call = json!({ "turn": "p1", "tool": "write_file", "call": "c2", "paths": [ws.join("src/a")] });
+    report(&scene, "other", &ws, "before-tool", call);
+    report(&scene, "s", &ws, "turn-ended", json!({ "turn": "p1" }));
+    let (_, log) = piton(&scene, &lib, &["log", "--steps"]);
+    assert!(log.contains("edit the library") && log.contains("write_file") && !log.contains("other"), "{log}");
+    let (code, said) = piton(&scene, &lib, &["undo", "--session", "s", "--yes"]);
+    assert!(code == Some(0) && text(lib.join("src/a")) == "a\n", "{said}");
+}

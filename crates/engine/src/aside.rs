@@ -6,7 +6,7 @@ use std::time::Duration;
 use piton_host::{Lock, process};
 use piton_model::event::Report;
 use piton_model::session::{Gap, Process};
-use piton_model::{Place, Record, SessionId};
+use piton_model::{Place, Record, SessionId, WorkspaceId};
 use piton_store::{EventAside, Purpose, StoreError};
 
 use crate::observe::{ObserveOptions, cause_of};
@@ -27,9 +27,19 @@ impl Engine {
     /// # Errors
     /// Where the workspace is not known, or its store's folder cannot be written.
     pub fn set_event_aside(&self, folder: &Path, report: &Report, reason: &str, along: bool) -> Result<(), OpenError> {
-        let known = self.known_at(folder)?;
+        Ok(self.set_event_aside_in(&self.known_at(folder)?.id, report, reason, along)?)
+    }
+
+    /// The same, for whoever knows which workspace it is.
+    pub(crate) fn set_event_aside_in(
+        &self,
+        workspace: &WorkspaceId,
+        report: &Report,
+        reason: &str,
+        along: bool,
+    ) -> Result<(), StoreError> {
         match event_aside(&self.environment, report, reason, process::reporter()) {
-            Some(event) => Ok(self.home.set_event_aside(&known.id, &EventAside { along, ..event })?),
+            Some(event) => self.home.set_event_aside(workspace, &EventAside { along, ..event }),
             None => Ok(()),
         }
     }
@@ -149,9 +159,10 @@ impl Workspace {
             return Ok(gap);
         };
         let engine = self.engine();
-        let is_other = |path: &PathBuf| *path != self.path;
-        let others: Vec<PathBuf> = engine.workspaces_of(&gap.place.session).into_iter().filter(is_other).collect();
-        let elsewhere = engine.elsewhere(self, &others, report, Some(gap.at));
+        let mut others = self.home.workspaces_of(&gap.place.session);
+        others.retain(|(id, _)| *id != self.record.id);
+        let (ids, others): (Vec<_>, Vec<PathBuf>) = others.into_iter().unzip();
+        let elsewhere = engine.elsewhere(self, &ids, report, Some(gap.at));
         let options = ObserveOptions { elsewhere, along: event.along, also: &others, ..options.again() };
         let asked = event.asked.unwrap_or(gap.at.0.saturating_mul(1_000_000));
         let mut context = self.context(report, &options, asked)?;

@@ -27,7 +27,7 @@ use crate::recover::RecoverError;
 use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::timeline::taken_in;
 use crate::view::{Captured, CheckpointDetail};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{InItsPlace, Standing, Workspace};
 
 /// What to capture and what to call it.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +63,14 @@ pub enum CaptureError {
     /// The workspace's folder is gone.
     #[error("{} is gone; nothing was captured", .0.display())]
     Missing(PathBuf),
+    /// The workspace's folder is gone, and something else stands in its place.
+    #[error("{} is gone, and {} stands in its place; nothing was captured", path.display(), by.word())]
+    Displaced {
+        /// Where it was.
+        path: PathBuf,
+        /// What is there.
+        by: InItsPlace,
+    },
     /// Another folder is at its path, and it is empty: an unmounted disk looks like that.
     #[error("{} is another folder than the one captured before, and it is empty; nothing was captured", .0.display())]
     EmptyOther(PathBuf),
@@ -331,7 +339,10 @@ impl Workspace {
                 }
                 Ok(root)
             }
-            Standing::Missing => Err(CaptureError::Missing(self.path.clone())),
+            Standing::Missing => Err(match self.in_its_place() {
+                Some(by) => CaptureError::Displaced { path: self.path.clone(), by },
+                None => CaptureError::Missing(self.path.clone()),
+            }),
             Standing::Other(root) => {
                 if root.is_empty().map_err(|e| self.folder_error(e))? {
                     return Err(CaptureError::EmptyOther(self.path.clone()));

@@ -19,7 +19,7 @@ impl Workspace {
             // A store that cannot be read now has nothing to say; its own commands tell why.
             let other = self.engine().open_as_it_is(&path).ok()?;
             let mut turns = other.effective_turns(session).ok()?;
-            if !path.is_dir() {
+            if other.is_missing() {
                 // The turn in which all of it went changed it most of all.
                 let gaps = other.store.gaps(Some(session.session())).ok()?;
                 turns.extend(gaps.last().map(|(_, gap)| gap.place.turn));

@@ -97,7 +97,9 @@ pub use target::TargetError;
 pub use timeline::LogOptions;
 pub use turns::{ChangesOptions, TimelineOptions};
 pub use undo::UndoOptions;
-pub use workspace::{DEFAULT_BUDGET, Engine, Environment, InitOptions, MINIMUM_BUDGET, OpenError, Workspace};
+pub use workspace::{
+    DEFAULT_BUDGET, Engine, Environment, InItsPlace, InitOptions, MINIMUM_BUDGET, OpenError, Workspace,
+};
 
 pub use piton_host::bounded::{open_in as open_bounded_in, read as read_bounded};
 pub use piton_host::git::{GitError, PlaceError, UserConfig, WriteError};

@@ -222,7 +222,7 @@ impl Workspace {
                     reason: reason.clone(),
                     at: self.environment.clock.now(),
                     lost: context.has_missed,
-                    gone: matches!(error, CaptureError::Missing(_)),
+                    gone: matches!(error, CaptureError::Missing(_) | CaptureError::Displaced { .. }),
                 };
                 let noted = self.store.write(&lock).and_then(|writer| {
                     let mut writer = writer.allowing(Purpose::Note);

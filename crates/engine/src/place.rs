@@ -8,10 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
-use piton_host::{Index, Root, canonical, identity_at, left_out};
+use piton_host::{Index, Root, canonical, canonical_folder, identity_at, left_out};
 use piton_model::diff::lookup;
 use piton_model::{Entry, SkipReason, WorkspacePath};
-use piton_store::{Store, StoreError};
+use piton_store::{Known, Store, StoreError};
 
 use crate::view::SessionView;
 use crate::workspace::{Engine, OpenError, Workspace, rules_for};
@@ -61,7 +61,7 @@ impl Engine {
     /// # Errors
     /// Where the folder's path cannot be followed.
     pub fn located(&self, folder: &Path) -> Result<Located, OpenError> {
-        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        let path = canonical_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         let known = self.known_around(&path);
         let inside_known = path.ancestors().take_while(|folder| Some(*folder) != known.as_deref());
         let worktree = inside_known.into_iter().find(|folder| self.is_own_worktree(folder));
@@ -90,9 +90,12 @@ impl Engine {
     /// # Errors
     /// Where the folder's path cannot be followed.
     pub fn event_place(&self, cwd: &Path, session: &[PathBuf]) -> Result<EventPlace, OpenError> {
-        let is_there = |folder: &&PathBuf| folder.is_dir();
+        // A symlink in a workspace's place is not the workspace, and neither is its store.
+        let is_there = |folder: &&PathBuf| {
+            identity_at(folder).is_some() && self.known_at(folder).is_ok_and(|known| known.path == **folder)
+        };
         let located = self.located(cwd)?;
-        let path = canonical(cwd).map_err(|source| OpenError::Folder { path: cwd.to_owned(), source })?;
+        let path = canonical_folder(cwd).map_err(|source| OpenError::Folder { path: cwd.to_owned(), source })?;
         if !path.is_dir() {
             // A folder that is gone, perhaps with all of its workspace, is no place to begin anything.
             let is_around = |root: &&PathBuf| path.starts_with(root);
@@ -183,11 +186,21 @@ impl Engine {
         let Some(there) = identity_at(folder) else { return Ok(None) };
         for known in self.home.all().into_iter().filter(|known| known.line > 1 && known.path != folder) {
             let lines = self.home.open(&known.id)?.lines()?;
-            if lines.iter().any(|(line, root)| *line != known.line && root.is_same(&there)) {
+            if lines.iter().any(|(line, root)| *line != known.line && root.is_same_moved(&there)) {
                 return Ok(Some(known.path));
             }
         }
         Ok(None)
+    }
+
+    /// Where a folder with the number of this one was captured that is gone. Where a filesystem tells no births, or they
+    /// move, nobody knows whether that folder moved here or only its number was used again.
+    pub fn possible_former_place(&self, folder: &Path) -> Option<PathBuf> {
+        let there = identity_at(folder)?;
+        let is_gone = |known: &Known| identity_at(&known.path).is_none_or(|there| !known.root.is_same(&there));
+        let all = self.home.all().into_iter().filter(|known| known.path != folder);
+        let mut alike = all.filter(|known| known.root.is_same(&there) && !known.root.is_same_moved(&there));
+        alike.find(is_gone).map(|known| known.path)
     }
 
     /// Refuses roots that are hardly one project, or that belong to git.

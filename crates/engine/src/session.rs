@@ -36,8 +36,9 @@ pub type ObservedElsewhere = (PathBuf, Result<Observed, ObserveError>);
 
 /// A workspace that an event is taken to, other than the one that the agent works in.
 struct OtherWorkspace {
+    /// Where it is, or was last.
     path: PathBuf,
-    /// Which one it was when the session worked in it; another may have taken its place since.
+    /// Which one, where the session has worked in it: whatever stands at its path by now, that one hears of the event.
     id: Option<WorkspaceId>,
     /// Only captured along.
     along: bool,
@@ -78,10 +79,15 @@ impl Engine {
         };
         let opened = self.open_first(report, &place);
         let path = opened.as_ref().map_or(&place.root, |workspace| &workspace.path).clone();
-        let mut seen_ids: HashSet<WorkspaceId> = opened.iter().map(|first| first.record.id.clone()).collect();
-        // The one that the agent works in may have been noted where it was before it moved.
-        let noted_others: Vec<&NotedWorkspace> = noted.iter().filter(|one| !seen_ids.contains(&one.id)).collect();
-        let others = self.other_workspaces_of_event(report, &noted_others, &path);
+        // One that could not be opened has the event aside.
+        let first_id = match &opened {
+            Ok(first) => Some(first.record.id.clone()),
+            Err(_) => self.known_at(&place.root).ok().map(|known| known.id),
+        };
+        let mut seen_ids: HashSet<WorkspaceId> = first_id.into_iter().collect();
+        let noted_others = noted.iter().filter(|one| !seen_ids.contains(&one.id));
+        let others = self.other_workspaces_of_event(report, noted_others, &path);
+        let session_ids: Vec<WorkspaceId> = noted.iter().map(|one| one.id.clone()).collect();
         let there: Vec<PathBuf> =
             others.iter().filter(|other| !other.is_gone).map(|other| other.path.clone()).collect();
         let note = |workspace: &WorkspaceId, along: bool| {
@@ -101,7 +107,7 @@ impl Engine {
         let mut known: Option<Elsewhere> = None;
         tell(&path, false, &mut others.iter());
         let first = opened.and_then(|first| {
-            let elsewhere = self.elsewhere(&first, &there, report, None);
+            let elsewhere = self.elsewhere(&first, &session_ids, report, None);
             let in_first = ObserveOptions { elsewhere, also: &there, ..options.again() };
             let id = first.record.id.clone();
             let observed = self.observe_in(first, report, &in_first);
@@ -121,13 +127,19 @@ impl Engine {
         others.extend(worktrees.map(found));
         // Those that are gone come last: one of the worktrees that are found may be it, at another path.
         while let Some(other) = others.pop_front().or_else(|| gone.pop_front()) {
-            let is_seen = other.id.as_ref().is_some_and(|id| seen_ids.contains(id));
-            if !seen.insert(other.path.clone()) || is_seen {
+            // Two that the session worked in may have had one path, of which one is gone.
+            let is_seen = match &other.id {
+                Some(id) => seen_ids.contains(id),
+                None => seen.contains(&other.path),
+            };
+            if is_seen {
                 continue;
             }
-            tell(&other.path, other.along, &mut others.iter().filter(|other| !seen.contains(&other.path)));
+            seen.insert(other.path.clone());
+            tell(&self.name_of(&other), other.along, &mut others.iter().filter(|other| !seen.contains(&other.path)));
             let there = ObserveOptions { elsewhere: known.clone(), along: other.along, also: &also, ..options.again() };
-            let Some(result) = self.observe_other(&other, report, &session, there).transpose() else { continue };
+            let result = self.observe_other(&other, report, &session, &session_ids, &seen_ids, there).transpose();
+            let Some(result) = result else { continue };
             let result = result.and_then(|(workspace, observed)| {
                 seen_ids.insert(workspace.record.id.clone());
                 note(&workspace.record.id, observed.along)?;
@@ -136,7 +148,7 @@ impl Engine {
             });
             // A worktree may hold another one.
             others.extend(result.iter().flat_map(|observed| observed.worktrees.iter().map(found)));
-            rest.push((other.path, result));
+            rest.push((self.name_of(&other), result));
         }
         (first, rest)
     }
@@ -163,32 +175,46 @@ impl Engine {
     }
 
     /// The other workspaces that an event is taken to: those of the session, and of the files that the tool names.
-    fn other_workspaces_of_event(
+    fn other_workspaces_of_event<'n>(
         &self,
         report: &Report,
-        noted: &[&NotedWorkspace],
+        noted: impl Iterator<Item = &'n NotedWorkspace>,
         first: &Path,
     ) -> Vec<OtherWorkspace> {
-        let named = self.workspaces_named(report, first).into_iter().map(|path| (path, None, false));
         let mut others: Vec<OtherWorkspace> = Vec::new();
-        let all = noted.iter().map(|one| (one.path.clone(), Some(one.id.clone()), one.along)).chain(named);
-        for (path, id, along) in all.filter(|(path, ..)| path != first) {
-            match others.iter_mut().find(|other| other.path == path) {
+        for NotedWorkspace { id, along, .. } in noted {
+            // Where it was noted may be the place of another by now, or become that when another is opened.
+            let Some(known) = self.home.known(id) else { continue };
+            let place = self.home.place_of(&known);
+            let is_gone = place.is_none();
+            let path = place.unwrap_or(known.path);
+            others.push(OtherWorkspace { path, id: Some(id.clone()), along: *along, is_gone });
+        }
+        for path in self.workspaces_named(report, first).into_iter().filter(|path| path != first) {
+            match others.iter_mut().find(|other| other.path == path && !other.is_gone) {
                 // Where the session works in it, it is not only captured along.
-                Some(other) => other.along &= along,
-                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, id, along }),
+                Some(other) => other.along = false,
+                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, id: None, along: false }),
             }
         }
         others
     }
 
+    /// What another workspace is opened by, for whoever has nothing but a path.
+    fn name_of(&self, other: &OtherWorkspace) -> PathBuf {
+        let known = other.id.as_ref().filter(|_| other.is_gone).and_then(|id| self.home.known(id));
+        known.map_or_else(|| other.path.clone(), |known| self.home.name_of(&known))
+    }
+
     /// Observes in another workspace than the one that the agent works in, by that one's own settings. None where the event
-    /// does not concern it.
+    /// does not concern it, or it is one of those that have it already.
     fn observe_other(
         &self,
         other: &OtherWorkspace,
         report: &Report,
         session: &SessionId,
+        session_ids: &[WorkspaceId],
+        seen_ids: &HashSet<WorkspaceId>,
         mut options: ObserveOptions<'_>,
     ) -> Result<Option<(Workspace, Observed)>, ObserveError> {
         let mut engine = self.clone();
@@ -199,25 +225,30 @@ impl Engine {
             engine.environment = own.environment;
             options.automatic = own.automatic;
         }
-        let is_another = |workspace: &Workspace| other.id.as_ref().is_some_and(|id| *id != workspace.record.id);
+        let opened = match &other.id {
+            Some(id) => engine.open_known(id, other.path.clone()),
+            None if other.is_gone => engine.open(&other.path),
+            None => engine.open_or_init(&other.path),
+        };
+        let workspace = opened.map_err(ObserveError::from).inspect_err(|error| match &other.id {
+            Some(id) => drop(self.set_event_aside_in(id, report, &error.to_string(), other.along)),
+            None => self.set_aside_unopened(&other.path, report, error, other.along),
+        })?;
+        if seen_ids.contains(&workspace.record.id) {
+            return Ok(None);
+        }
+        let ask = || self.elsewhere(&workspace, session_ids, report, None);
+        options.elsewhere = options.elsewhere.take().or_else(ask);
         if !other.is_gone {
-            let opened = engine.open_or_init(&other.path).map_err(ObserveError::from);
-            let opened =
-                opened.inspect_err(|error| self.set_aside_unopened(&other.path, report, error, other.along))?;
-            // Its folder went elsewhere, and what stands in its place is nothing that the session knows of.
-            if is_another(&opened) {
-                return Ok(None);
-            }
-            let ask = || self.elsewhere(&opened, options.also, report, None);
-            options.elsewhere = options.elsewhere.take().or_else(ask);
-            return engine.observe_in(opened, report, &options).map(Some);
+            return engine.observe_in(workspace, report, &options).map(Some);
         }
         // It went while a tool of the session was at work, which is a gap and the tool's doing; after that, nothing more
         // happens there than that what is open ends.
-        let workspace = engine.open(&other.path)?;
         let is_at_work = workspace.store.open_steps()?.iter().any(|row| row.step.at.session == *session);
         let is_open = workspace.store.last_turn(session)?.is_some_and(|row| row.ending.is_none());
-        if !is_at_work && !is_open {
+        let is_end = matches!(report.event, Event::SessionEnded { .. });
+        let ends = is_end && workspace.store.session(session)?.is_some_and(|row| row.ended_at.is_none());
+        if !is_at_work && !is_open && !ends {
             return Ok(None);
         }
         options.automatic &= is_at_work;
@@ -239,13 +270,13 @@ impl Engine {
             times += 1;
             match workspace.observe(report, options) {
                 Err(CaptureError::Store(StoreError::Replaced)) if times < TIMES => {
-                    let path = workspace.path().to_owned();
-                    workspace = self.open(&path)?;
+                    workspace = self.open_known(&workspace.record.id, workspace.path)?;
                 }
                 result => {
                     // Of all others the workspace has set aside what it could not record.
                     if let Err(error @ CaptureError::Store(StoreError::Replaced)) = &result {
-                        let _ = self.set_event_aside(workspace.path(), report, &error.to_string(), options.along);
+                        let id = &workspace.record.id;
+                        let _ = self.set_event_aside_in(id, report, &error.to_string(), options.along);
                     }
                     return Ok((workspace, result?));
                 }
@@ -263,13 +294,14 @@ impl Engine {
     pub(crate) fn elsewhere(
         &self,
         here: &Workspace,
-        others: &[PathBuf],
+        others: &[WorkspaceId],
         report: &Report,
         came: Option<Timestamp>,
     ) -> Option<Elsewhere> {
         let session = &SessionId::of(&report.agent, &report.session);
-        let others = others.iter().filter(|path| **path != here.path);
-        let others: Vec<Workspace> = others.filter_map(|path| self.open(path).ok()).collect();
+        let others = others.iter().filter(|id| **id != here.record.id);
+        // Also of a folder that is gone: the store has the numbers.
+        let others: Vec<Workspace> = others.filter_map(|id| self.load(id, PathBuf::new()).ok()).collect();
         if others.is_empty() {
             return None;
         }
@@ -296,6 +328,13 @@ impl Engine {
         let number = turn.as_ref().map_or(last_turn, |turn| turn.number);
         let steps = |workspace: &Workspace| workspace.store.last_step_number(session, number).ok();
         let last_step = others.iter().filter_map(steps).max().unwrap_or(0);
+        // The end of a call has the number that its beginning got.
+        let call = match &report.event {
+            Event::AfterTool(call) | Event::ToolFailed { call, .. } => call.id.as_deref(),
+            _ => None,
+        };
+        let step = |workspace: &Workspace| workspace.store.step_called(session, call?).ok()?;
+        let step = others.iter().find_map(step).filter(|row| row.step.at.turn == number).map(|row| row.step.at.step);
         // Where this store is as far, it knows better itself; one that is damaged is made anew to say so.
         let last_here = match here.store.last_turn(session) {
             Err(error) if error.is_damaged_database() => {
@@ -305,7 +344,7 @@ impl Engine {
         };
         let last_here = last_here.ok().flatten().map_or(0, |row| row.turn.number);
         let turn = turn.filter(|turn| turn.number > last_here);
-        Some(Elsewhere { turn, step: None, last_turn, last_step })
+        Some(Elsewhere { turn, step, last_turn, last_step })
     }
 
     /// The workspaces that a session works in.
@@ -321,8 +360,7 @@ impl Engine {
         self.home.note_told(session, what)
     }
 
-    /// The workspaces, other than the first, of the files that a tool names: those that are known, and the worktrees
-    /// inside of one that is.
+    /// The workspaces of the files that a tool names: those that are known, and the worktrees inside of one that is.
     fn workspaces_named(&self, report: &Report, first: &Path) -> Vec<PathBuf> {
         let (Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. }) = &report.event else {
             return Vec::new();
@@ -330,15 +368,22 @@ impl Engine {
         let mut found = Vec::new();
         for path in call.paths.iter().flat_map(|path| written_by_name(path)) {
             let Some(parent) = path.parent().map(Path::to_owned) else { continue };
-            // Most names lie where the agent works.
+            // Most names lie where the agent works, and only the folders on the way there may be known by themselves.
             let around = match parent.starts_with(first) {
-                true => Some(first.to_owned()),
+                true => Some(self.known_inside(first, &parent).unwrap_or_else(|| first.to_owned())),
                 false => self.home.around(&parent).map(|known| known.path),
             };
             let Some(around) = around else { continue };
             found.push(self.worktree_inside(&around, &parent).unwrap_or(around));
         }
         found
+    }
+
+    /// The innermost known workspace around a folder in a workspace, where that is another one.
+    fn known_inside(&self, root: &Path, folder: &Path) -> Option<PathBuf> {
+        let inside = folder.ancestors().take_while(|folder| *folder != root);
+        let mut known = inside.filter_map(|folder| self.home.at(folder));
+        known.find(|known| !known.is_refused || known.path == folder).map(|known| known.path)
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use piton_host::git::{UserConfig, WorktreeLink};
 use piton_host::{
-    Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, clock, identity_at, probe,
+    Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, canonical_folder, clock,
+    identity_at, probe,
 };
 use piton_model::{Record, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
@@ -154,6 +155,25 @@ pub(crate) enum Standing {
     Missing,
 }
 
+/// What took the place of a workspace's folder that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InItsPlace {
+    /// A symlink at its path, or on the way there.
+    Symlink,
+    /// A folder that is another workspace.
+    Workspace,
+}
+
+impl InItsPlace {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Symlink => "a symlink",
+            Self::Workspace => "another workspace",
+        }
+    }
+}
+
 impl Engine {
     /// An engine whose stores are under a home, which need not exist yet.
     pub fn new(home: PathBuf, environment: Environment) -> Self {
@@ -163,9 +183,13 @@ impl Engine {
 
     /// Opens the workspace at exactly this folder (as [`Engine::locate`] gives it), ending first what a crash cut off.
     pub fn open(&self, folder: &Path) -> Result<Workspace, OpenError> {
-        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
-        let known = self.known_or_refused(&path)?;
-        let mut workspace = self.load(&known.id, path)?;
+        let known = self.known_at(folder)?;
+        self.open_known(&known.id, known.path)
+    }
+
+    /// Opens a workspace by its id at the path that its folder has now, or had last.
+    pub(crate) fn open_known(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
+        let mut workspace = self.load(id, path)?;
         workspace.follow_move()?;
         match workspace.recover_pending() {
             // Whoever only reads need not wait for it; whoever writes tries again, and is told.
@@ -183,11 +207,39 @@ impl Engine {
         self.load(&known.id, known.path)
     }
 
-    /// The known workspace at a path, with the path that it has now.
+    /// The known workspace at a path, with the path that it has now. Its store's folder means it as well: no other folder
+    /// can take that.
     pub(crate) fn known_at(&self, folder: &Path) -> Result<Known, OpenError> {
-        let path = canonical(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+        if let Some(known) = self.home.of_store(folder).or_else(|| self.home.replaced_by_link(folder)) {
+            return Ok(self.where_it_is(known));
+        }
+        let path = canonical_folder(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
         let known = self.known_or_refused(&path)?;
-        Ok(Known { path, ..known })
+        match identity_at(&path) {
+            Some(_) => Ok(Known { path, ..known }),
+            None => Ok(self.where_it_is(known)),
+        }
+    }
+
+    /// A workspace with the path that its folder has now, or had last.
+    pub(crate) fn where_it_is(&self, known: Known) -> Known {
+        let path = self.home.place_of(&known).unwrap_or_else(|| known.path.clone());
+        Known { path, ..known }
+    }
+
+    /// The store's folder of the one workspace whose id begins like this, which [`Engine::open`] takes for its path.
+    pub fn store_called(&self, beginning: &str) -> Option<PathBuf> {
+        /// Fewer letters are more likely a folder's name.
+        const FEWEST: usize = 4;
+        match &self.home.stores_called(beginning)[..] {
+            [store] if beginning.len() >= FEWEST => Some(store.clone()),
+            _ => None,
+        }
+    }
+
+    /// Workspaces that were captured at a path where another one is now, and whose folders are gone.
+    pub fn hidden_at(&self, folder: &Path) -> Vec<WorkspaceId> {
+        self.home.hidden_at(folder).into_iter().map(|known| known.id).collect()
     }
 
     /// Opens a workspace, making it known where it is not.
@@ -280,7 +332,7 @@ impl Engine {
         let _ = followed();
     }
 
-    fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
+    pub(crate) fn load(&self, id: &WorkspaceId, path: PathBuf) -> Result<Workspace, OpenError> {
         let store = self.home.open(id)?;
         let record = match store.workspace() {
             // Without the record nothing else can be done, so it is not left to a repair that somebody asks for.
@@ -352,10 +404,28 @@ impl Workspace {
     pub(crate) fn standing(&self) -> io::Result<Standing> {
         match Root::open(&self.path) {
             Ok(root) if root.identity().is_same(&self.record.root) => Ok(Standing::Same(root)),
+            Ok(_) if self.in_its_place().is_some() => Ok(Standing::Missing),
             Ok(root) => Ok(Standing::Other(root)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Standing::Missing),
+            // A folder above it, or its own name, may be a file's by now.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(Standing::Missing)
+            }
             Err(error) => Err(error),
         }
+    }
+
+    /// What stands at the workspace's path and is none of its business: it is neither captured nor written here.
+    pub(crate) fn in_its_place(&self) -> Option<InItsPlace> {
+        match canonical(&self.path) {
+            Ok(path) if path != self.path => Some(InItsPlace::Symlink),
+            Ok(path) if self.home.of(&path).is_some_and(|of| of.id != self.record.id) => Some(InItsPlace::Workspace),
+            _ => None,
+        }
+    }
+
+    /// Whether its folder is not there any more.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.standing(), Ok(Standing::Missing))
     }
 
     pub(crate) fn rules(&self) -> RuleOptions {
@@ -424,7 +494,7 @@ impl Workspace {
         for known in self.home.all() {
             let Ok(inner) = known.path.strip_prefix(from) else { continue };
             let place = self.path.join(inner);
-            if known.id != self.record.id && identity_at(&place).is_some_and(|there| there.is_same(&known.root)) {
+            if known.id != self.record.id && identity_at(&place).is_some_and(|there| there.is_same_moved(&known.root)) {
                 self.engine().follow_to(&place);
             }
         }

@@ -209,6 +209,30 @@ fn the_store_follows_a_workspace_that_moved() {
 }
 
 #[test]
+fn what_a_symlink_in_the_workspaces_place_leads_to_is_neither_captured_nor_written() {
+    let world = World::new();
+    world.write("f", "1");
+    // Open all the while, as an agent that embeds piton has it.
+    let mut workspace = world.open();
+    let first = capture(&mut workspace).unwrap();
+    std::fs::rename(world.ws(), away(&world)).unwrap();
+    std::fs::remove_dir_all(away(&world)).unwrap();
+    let elsewhere = world.base().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("e"), "e").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.ws()).unwrap();
+    let error = capture(&mut workspace).unwrap_err().to_string();
+    assert!(error.contains("is gone, and a symlink stands in its place"), "{error}");
+    let error = rewind(&mut workspace, &first).unwrap_err().to_string();
+    assert!(error.contains("something else stands in its place"), "{error}");
+    assert!(!elsewhere.join("f").exists() && elsewhere.join("e").exists());
+    assert!(world.engine.open(&elsewhere).is_err(), "no store is made for it");
+    std::fs::remove_file(world.ws()).unwrap();
+    assert!(rewind(&mut workspace, &first).unwrap());
+    assert_eq!(std::fs::read(world.path("f")).unwrap(), b"1");
+}
+
+#[test]
 fn a_copy_is_a_workspace_of_its_own() {
     let world = World::new();
     world.write("f", "1");

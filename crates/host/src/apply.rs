@@ -633,9 +633,17 @@ impl Drop for MadeRoot {
     }
 }
 
-/// Makes a folder for a root that is not there, with all above it.
+/// Makes a folder for a root that is not there, with all above it. What stands there is never taken for it: a symlink, or
+/// another workspace's folder.
 pub fn make_root(path: &std::path::Path, mode: u16) -> io::Result<MadeRoot> {
-    std::fs::create_dir_all(path)?;
+    let around = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    around.and_then(|()| std::fs::create_dir(path)).map_err(|error| match error.kind() {
+        // A file above it stands in the way too.
+        kind @ (io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) => {
+            io::Error::new(kind, "something else stands in its place; move that away and run the command again")
+        }
+        _ => error,
+    })?;
     let made = MadeRoot(Some(path.to_owned()));
     rustix::fs::chmod(path, Mode::from_raw_mode(u32::from(mode)))?;
     Ok(made)
@@ -650,6 +658,16 @@ pub fn canonical(path: &std::path::Path) -> io::Result<PathBuf> {
             _ => Err(error),
         },
         result => result,
+    }
+}
+
+/// The same of a folder, which may be gone with one above it that is a file by now.
+pub fn canonical_folder(path: &std::path::Path) -> io::Result<PathBuf> {
+    match (canonical(path), path.parent(), path.file_name()) {
+        (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotADirectory => {
+            Ok(canonical_folder(parent)?.join(name))
+        }
+        (result, ..) => result,
     }
 }
 

@@ -27,7 +27,7 @@ pub mod sys;
 pub mod trash;
 mod walk;
 
-pub use apply::{STAGED, canonical, staged_by, staged_step, written_by_name};
+pub use apply::{STAGED, canonical, canonical_folder, staged_by, staged_step, written_by_name};
 pub use clock::{Clock, SystemClock};
 pub use index::Index;
 pub use lock::Lock;

@@ -173,6 +173,12 @@ impl RootIdentity {
                 None => self.device == other.device,
             }
     }
+
+    /// Whether two identities are of one folder that is at another path by now. There only an equal birth tells: the number
+    /// of a folder that is gone may be any other folder's.
+    pub fn is_same_moved(&self, other: &Self) -> bool {
+        self.inode == other.inode && self.born.is_some() && self.born == other.born
+    }
 }
 
 /// A moment to return to.
@@ -405,6 +411,24 @@ mod tests {
         assert!(!root.is_same(&RootIdentity { inode: 5, ..root }));
         let old = RootIdentity { born: None, ..root };
         assert!(!old.is_same(&RootIdentity { device: 9, ..root }));
+    }
+
+    #[test]
+    fn at_another_path_only_an_equal_birth_tells_a_folder_from_one_that_got_its_number() {
+        let now = RootIdentity { device: 1, inode: 2, born: Some(4), is_layered: true };
+        for (device, inode, born, expected) in [
+            (1, 2, Some(4), true),
+            (9, 2, Some(4), true),
+            (1, 2, Some(3), false),
+            (1, 2, None, false),
+            (1, 5, Some(4), false),
+        ] {
+            let recorded = RootIdentity { device, inode, born, ..now };
+            assert_eq!(now.is_same_moved(&recorded), expected, "{recorded:?}");
+            assert_eq!(recorded.is_same_moved(&now), expected, "{recorded:?}");
+        }
+        let without_birth = RootIdentity { born: None, ..now };
+        assert!(!without_birth.is_same_moved(&without_birth));
     }
 
     #[test]

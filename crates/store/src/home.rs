@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::{Lock, identity_at, own};
+use piton_host::{Lock, canonical, identity_at, own};
 use piton_model::{OperationId, RootIdentity, SessionId, Workspace, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,7 @@ impl Known {
         let parent = self.path.parent()?;
         let device = identity_at(parent)?.device;
         // No rename leads from one device to another: what looks the same there is a copy of the whole disk.
-        let is_it = |there: RootIdentity| there.device == device && self.root.is_same(&there);
+        let is_it = |there: RootIdentity| there.device == device && self.root.is_same_moved(&there);
         let entries = std::fs::read_dir(parent).ok()?.take(LOOKED_AT).filter_map(Result::ok);
         let mut folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         folders.find(|entry| identity_at(&entry.path()).is_some_and(is_it)).map(|entry| entry.path())
@@ -85,7 +85,11 @@ impl Known {
 /// a copy of a whole disk, in which everything else is the same.
 fn is_it(recorded: &RootIdentity, folder: &RootIdentity, at_its_place: impl FnOnce() -> Option<RootIdentity>) -> bool {
     recorded.is_same(folder)
-        && at_its_place().is_none_or(|there| !there.is_same(recorded) || there.device == folder.device)
+        && match at_its_place().filter(|there| there.is_same(recorded)) {
+            // Both are there now, so that one number is one folder.
+            Some(there) => (there.device, there.inode) == (folder.device, folder.inode),
+            None => recorded.is_same_moved(folder),
+        }
 }
 
 /// A workspace that is noted for a session.
@@ -93,7 +97,7 @@ fn is_it(recorded: &RootIdentity, folder: &RootIdentity, at_its_place: impl FnOn
 pub struct NotedWorkspace {
     /// Its id.
     pub id: WorkspaceId,
-    /// Where it is.
+    /// What it is opened by ([`Home::name_of`]).
     pub path: PathBuf,
     /// Only captured along with one that the session works in.
     pub along: bool,
@@ -140,6 +144,61 @@ impl Home {
     /// The workspace that was last seen at exactly this canonical path.
     pub fn at(&self, path: &Path) -> Option<Known> {
         self.known(&self.pointed(path)?).filter(|known| known.path == path)
+    }
+
+    /// Where a workspace's folder is now: at its recorded path, at another one, or nowhere. What stands at its path is it
+    /// too where nobody knows that from elsewhere; a symlink there is not.
+    pub fn place_of(&self, known: &Known) -> Option<PathBuf> {
+        let stands = canonical(&known.path).ok().and_then(|path| Some((identity_at(&path)?, path)));
+        match stands {
+            Some((there, path)) if path == known.path && known.root.is_same(&there) => return Some(path),
+            Some((there, path)) if known.root.is_same_moved(&there) => return Some(path),
+            Some((_, path)) if path == known.path && self.of(&path).is_some_and(|of| of.id == known.id) => {
+                return Some(path);
+            }
+            _ => {}
+        }
+        let is_there = |place: &PathBuf| identity_at(place).is_some_and(|there| known.is_it(&there));
+        let at_another = || self.all().into_iter().map(|other| other.path).find(is_there);
+        known.renamed().or_else(at_another)
+    }
+
+    /// What a workspace is opened by: its path, or its store's folder where its own is gone and another workspace is at
+    /// that path.
+    pub fn name_of(&self, known: &Known) -> PathBuf {
+        let is_there = || identity_at(&known.path).is_some_and(|there| known.root.is_same(&there));
+        match is_there() || self.of(&known.path).is_none_or(|of| of.id == known.id) {
+            true => known.path.clone(),
+            false => self.folder(&known.id),
+        }
+    }
+
+    /// The workspace whose store has this folder.
+    pub fn of_store(&self, folder: &Path) -> Option<Known> {
+        let is_store = folder.parent()? == self.path.join("workspaces");
+        self.known(&folder.file_name().filter(|_| is_store)?.to_str()?.parse().ok()?)
+    }
+
+    /// The workspace that was last seen at a path where a symlink leads elsewhere now.
+    pub fn replaced_by_link(&self, folder: &Path) -> Option<Known> {
+        let place = std::path::absolute(folder).ok()?;
+        let path = canonical(&place).ok().filter(|path| *path != place)?;
+        // The folder that the name is in may be reached by a link of its own.
+        let in_folder = || Some(canonical(place.parent()?).ok()?.join(place.file_name()?));
+        let known = self.at(&place).or_else(|| self.at(&in_folder().filter(|place| *place != path)?))?;
+        let is_moved = identity_at(&path).is_some_and(|there| known.root.is_same_moved(&there));
+        (!is_moved).then_some(known)
+    }
+
+    /// The stores of the workspaces whose ids begin like this.
+    pub fn stores_called(&self, beginning: &str) -> Vec<PathBuf> {
+        self.ids().iter().filter(|id| id.as_str().starts_with(beginning)).map(|id| self.folder(id)).collect()
+    }
+
+    /// The workspaces that were last seen at a canonical path and are not the one that is found there.
+    pub fn hidden_at(&self, path: &Path) -> Vec<Known> {
+        let found = self.of(path).map(|known| known.id);
+        self.all().into_iter().filter(|known| known.path == path && Some(&known.id) != found.as_ref()).collect()
     }
 
     /// The id that is noted for a canonical path.
@@ -292,7 +351,7 @@ impl Home {
         replace(&file, &serde_json::to_vec(note).map_err(crate::database::to_sql)?)
     }
 
-    /// The workspaces that a session works in, with where they are.
+    /// The workspaces that a session works in, with what they are opened by ([`Home::name_of`]).
     pub fn workspaces_of(&self, session: &SessionId) -> Vec<(WorkspaceId, PathBuf)> {
         let all = self.all_workspaces_of(session).into_iter().filter(|noted| !noted.along);
         all.map(|noted| (noted.id, noted.path)).collect()
@@ -315,7 +374,7 @@ impl Home {
                 None => all.push((id, along)),
             }
         }
-        let noted = |(id, along)| self.known(&id).map(|known| NotedWorkspace { id, path: known.path, along });
+        let noted = |(id, along)| self.known(&id).map(|known| NotedWorkspace { id, path: self.name_of(&known), along });
         all.into_iter().filter_map(noted).collect()
     }
 
@@ -376,7 +435,8 @@ impl Home {
         self.path.join("sessions").join(session.as_str())
     }
 
-    fn known(&self, id: &WorkspaceId) -> Option<Known> {
+    /// What is known of a workspace.
+    pub fn known(&self, id: &WorkspaceId) -> Option<Known> {
         let Note { workspace, is_refused } = match self.noted(id) {
             Some(note) => note,
             // Lost or torn: the store itself knows.
@@ -449,6 +509,18 @@ mod tests {
             (on(1, 6), None, false),
         ] {
             assert_eq!(is_it(&recorded, &folder, || at_its_place), expected, "{folder:?} {at_its_place:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_elsewhere_is_another_folder_where_births_move_or_are_not_told() {
+        let layered = |born| RootIdentity { device: 1, inode: 5, born, is_layered: true };
+        for (recorded, folder) in [(layered(Some(7)), layered(Some(8))), (layered(None), layered(None))] {
+            let other = RootIdentity { inode: 6, ..folder };
+            assert!(!is_it(&recorded, &folder, || None));
+            assert!(!is_it(&recorded, &folder, || Some(other)));
+            // Two paths to one folder.
+            assert!(is_it(&recorded, &folder, || Some(folder)));
         }
     }
 }

@@ -145,6 +145,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         if args.all_workspaces {
             show_others(plan, &args.elsewhere(), console);
         }
+    });
+    let done = done.map_err(|failure| match workspace.resolve(&args.target) {
+        Ok(_) => failure,
+        Err(_) => surroundings.hint_earlier_turns(failure, &workspace),
     })?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
     let target = match args.scope {
@@ -247,7 +251,7 @@ fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
         // Moved, or removed on purpose, unless a tool did it since: to make it anew is an act of its own.
         let is_taken = || other.was_taken_since(&target.id).map_err(|error| error.to_string());
-        if !path.is_dir() && !options.across && !is_taken()? {
+        if other.is_missing() && !options.across && !is_taken()? {
             let there = quoted(path);
             return Err(format!("its folder is gone; `piton rewind TARGET --workspace {there}` makes it anew"));
         }

@@ -12,8 +12,9 @@ pub fn remark(left_out: &LeftOut) -> String {
     format!("; not captured: {} ({})", escape_path(&left_out.folder), why(left_out))
 }
 
-/// What to tell the user, given where an event was captured; none where all that the agent works on is.
-pub fn warning(place: &EventPlace) -> Option<String> {
+/// What to tell the user, given where an event was to be captured and whether it was; none where all that the agent works on
+/// is.
+pub fn warning(place: &EventPlace, is_captured: bool) -> Option<String> {
     let left_out = place.left_out.as_ref()?;
     let folder = escape_path(&left_out.folder);
     let way_out = match left_out.reason.is_none_or(|reason| reason.is_by_rule()) {
@@ -21,7 +22,12 @@ pub fn warning(place: &EventPlace) -> Option<String> {
         false => String::new(),
     };
     let (root, why) = (escape_path(&place.root), why(left_out));
-    Some(format!("piton: warning: {folder} is not captured ({why}), only {root} is{way_out}"))
+    // Without the reason, which may be another each time, and this is told once.
+    let rest = match is_captured {
+        true => format!("only {root} is"),
+        false => format!("and neither is {root}: `piton status --workspace {}` tells why", quoted(&place.root)),
+    };
+    Some(format!("piton: warning: {folder} is not captured ({why}), {rest}{way_out}"))
 }
 
 /// What to tell the user of an event that was not captured at all because of where the agent works.
