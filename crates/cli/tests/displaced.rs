@@ -94,6 +94,8 @@ fn a_project_that_a_copy_of_it_replaces_has_its_gap_and_stays_within_reach() {
     let (_, log) = piton(&scene, &app, &["log", "--workspace", &id]);
     assert!(log.contains("prompt 4") && log.contains("is gone") && log.contains("good"), "{log}");
     assert!(!log.contains("another folder was captured at this path"), "of itself nothing is said: {log}");
+    let (code, said) = piton(&scene, &app, &["init", "--workspace", &id]);
+    assert!(code == Some(1) && stores(&scene) == 2, "no workspace is made of a store: {said}");
     // Its folder is another's now, and nothing is written there.
     let (code, said) = piton(&scene, &app, &["rewind", "good", "--yes", "--interrupted", "--workspace", &id]);
     assert!(code == Some(1) && said.contains("something else stands in its place"), "{said}");

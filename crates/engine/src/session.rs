@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use piton_host::written_by_name;
+use piton_host::{identity_at, written_by_name};
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::{SessionId, Timestamp, Turn, WorkspaceId};
 use piton_store::{NotedWorkspace, StoreError};
@@ -185,7 +185,8 @@ impl Engine {
         for NotedWorkspace { id, along, .. } in noted {
             // Where it was noted may be the place of another by now, or become that when another is opened.
             let Some(known) = self.home.known(id) else { continue };
-            let place = self.home.place_of(&known);
+            // Where nothing is at its path it is searched for only if the event concerns it: most of those were removed.
+            let place = identity_at(&known.path).and_then(|_| self.home.place_of(&known));
             let is_gone = place.is_none();
             let path = place.unwrap_or(known.path);
             others.push(OtherWorkspace { path, id: Some(id.clone()), along: *along, is_gone });
@@ -250,6 +251,12 @@ impl Engine {
         let ends = is_end && workspace.store.session(session)?.is_some_and(|row| row.ended_at.is_none());
         if !is_at_work && !is_open && !ends {
             return Ok(None);
+        }
+        // It may only have another name by now.
+        let known = self.home.known(&workspace.record.id);
+        if let Some(place) = known.and_then(|known| self.home.place_of(&known)) {
+            let moved = engine.open_known(&workspace.record.id, place)?;
+            return engine.observe_in(moved, report, &options).map(Some);
         }
         options.automatic &= is_at_work;
         options.along &= !is_at_work;

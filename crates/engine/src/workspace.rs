@@ -256,7 +256,14 @@ impl Engine {
     /// Makes a folder known, or changes the settings of one that is. Captures nothing.
     pub fn init(&self, folder: &Path, options: InitOptions) -> Result<view::Initialized, OpenError> {
         let failed = |source| OpenError::Folder { path: folder.to_owned(), source };
-        let path = canonical(folder).map_err(failed)?;
+        let path = match self.home.of_store(folder) {
+            // A store means its workspace here too, and is none itself.
+            Some(known) => {
+                let gone = || OpenError::Folder { path: known.path.clone(), source: io::ErrorKind::NotFound.into() };
+                self.home.place_of(&known).ok_or_else(gone)?
+            }
+            None => canonical(folder).map_err(failed)?,
+        };
         let root = Root::open(&path).map_err(failed)?;
         if !options.force {
             self.refuse(&path)?;
