@@ -197,8 +197,11 @@ impl Home {
 
     /// The workspaces that were last seen at a canonical path and are not the one that is found there.
     pub fn hidden_at(&self, path: &Path) -> Vec<Known> {
-        let found = self.of(path).map(|known| known.id);
-        self.all().into_iter().filter(|known| known.path == path && Some(&known.id) != found.as_ref()).collect()
+        let (found, there) = (self.of(path).map(|known| known.id), identity_at(path));
+        // One that is being made known at this moment is of the folder that stands there.
+        let is_there = |known: &Known| there.is_some_and(|there| known.root.is_same(&there));
+        let is_hidden = |known: &Known| known.path == path && Some(&known.id) != found.as_ref() && !is_there(known);
+        self.all().into_iter().filter(is_hidden).collect()
     }
 
     /// The id that is noted for a canonical path.
