@@ -208,6 +208,8 @@ pub(crate) struct Remarks {
     pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Changes of others since the target, as far as the plan touches them.
     pub others: Vec<ChangedFile>,
+    /// The same of files elsewhere.
+    pub others_outside: Vec<(WorkspacePath, ChangedFile)>,
     pub carried: Vec<ChangedFile>,
     pub commands: Vec<CommandView>,
     /// Other workspaces that an undo's turns changed too.
@@ -383,7 +385,7 @@ impl Workspace {
             merged: draft.merged.iter().map(PathView::from).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
-            others: touched(&request.remarks.others, changes),
+            others: touched(&request.remarks, draft, changes),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
@@ -748,9 +750,11 @@ pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
     changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
 }
 
-/// Of some files, those that a plan changes.
-fn touched(files: &[ChangedFile], changes: &[Change]) -> Vec<ChangedFile> {
+/// Of what others changed, what a plan changes.
+fn touched(remarks: &Remarks, draft: &Draft, changes: &[Change]) -> Vec<ChangedFile> {
     let paths: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
     let is_touched = |file: &&ChangedFile| file.path.exact().is_some_and(|path| paths.contains(&path));
-    files.iter().filter(is_touched).cloned().collect()
+    let outside: HashSet<&WorkspacePath> = draft.outside.steps.iter().map(|step| &step.path).collect();
+    let elsewhere = remarks.others_outside.iter().filter(|(path, _)| outside.contains(path)).map(|(_, file)| file);
+    remarks.others.iter().filter(is_touched).chain(elsewhere).cloned().collect()
 }
