@@ -85,7 +85,8 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
     }
     conflicts::write(out, look, &plan.conflicts, around.whole)?;
     if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
-        writeln!(out, "{}", conflicts::WAYS)?;
+        let can_be_decided = plan.open_conflicts().any(|conflict| conflict.why.can_be_decided());
+        writeln!(out, "{}", if can_be_decided { conflicts::WAYS } else { conflicts::ONLY_PARTIAL })?;
     }
     let shown = if around.whole { usize::MAX } else { look.lines(ON_A_TERMINAL / 4) };
     let with_owner = |file: &ChangedFile| around.names.evidence(&file.owner, &[]);

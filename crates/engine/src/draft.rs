@@ -476,7 +476,7 @@ impl Workspace {
                     plan.kept.sort();
                     plan.kept.dedup();
                 }
-                return Ok(Draft { conflicts: over_skipped(&plan).collect(), plan, ..Draft::default() });
+                return Ok(Draft { conflicts: not_to_be_touched(&plan).collect(), plan, ..Draft::default() });
             }
             Aim::StateWith { target, carried } => {
                 let target = target.checkpoint.root;
@@ -515,7 +515,7 @@ impl Workspace {
         let layered = Layered { over: &drafted.new_trees, under: trees };
         let mut plan = plan::plan(&layered, now, drafted.root, scope)?;
         plan.undone.extend(damaged_there);
-        let conflicts = drafted.conflicts.into_iter().chain(over_skipped(&plan)).collect();
+        let conflicts = drafted.conflicts.into_iter().chain(not_to_be_touched(&plan)).collect();
         plan.new_trees.extend(drafted.new_trees);
         // What is carried over to an earlier moment and was not captured then simply stays.
         if let Aim::Without { changes, .. } = &request.aim {
@@ -699,10 +699,14 @@ pub(crate) fn folder_at<S: TreeSource<Error = StoreError>>(
     diff::lookup(trees, &root.tree, path)
 }
 
-/// The conflicts of a plan with what is not captured.
-fn over_skipped(plan: &plan::Plan) -> impl Iterator<Item = Conflict> {
-    let conflict =
-        |path: &WorkspacePath| Conflict { path: path.clone(), why: Why::Skipped, clashes: Vec::new(), decided: false };
+/// The conflicts of a plan with what is not captured, or not asked for.
+fn not_to_be_touched(plan: &plan::Plan) -> impl Iterator<Item = Conflict> {
+    let conflict = |(path, why): &(WorkspacePath, Why)| Conflict {
+        path: path.clone(),
+        why: *why,
+        clashes: Vec::new(),
+        decided: false,
+    };
     plan.conflicts.iter().map(conflict)
 }
 
