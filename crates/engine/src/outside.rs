@@ -203,6 +203,18 @@ pub(crate) struct OutsideDraft {
     pub files: Vec<OutsideView>,
 }
 
+impl OutsideDraft {
+    /// Takes out what the system did not let an earlier try change: it stays as it is, and is told.
+    pub(crate) fn leave_refused(&mut self, refused: &[WorkspacePath]) {
+        self.steps.retain(|step| !refused.contains(&step.path));
+        let refused: Vec<String> = refused.iter().map(shown).collect();
+        for file in self.files.iter_mut().filter(|file| refused.contains(&file.path)) {
+            file.act = OutsideAct::Unknown;
+            file.why = Some(SkipReason::Refused.describe().to_owned());
+        }
+    }
+}
+
 impl Workspace {
     /// Drafts what taking changes of files elsewhere back leaves, given what is there now.
     pub(crate) fn draft_outside(

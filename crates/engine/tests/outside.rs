@@ -9,7 +9,9 @@ use piton_engine::view::{OperationOutcome, OutsideAct};
 use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What};
 use piton_host::fail;
 use piton_host::sys::{Call, refusing};
-use piton_testkit::{Agent, World, snapshot};
+use piton_testkit::{Agent, World, as_ordinary_user, is_root, snapshot};
+
+const NOBODY: u32 = 65_534;
 
 /// A world with a folder beside the workspace, and a turn that changes files in both.
 fn changed() -> World {
@@ -464,4 +466,43 @@ fn what_two_sessions_wrote_at_the_same_time_is_not_told_apart() {
     assert_eq!(read(&world, "f").as_deref(), Some("of both\n"));
     world.open().rewind_now(&t1, &RewindOptions { unsure: true, ..rewind_with(true, true) }).unwrap();
     assert_eq!(read(&world, "f"), None);
+}
+
+#[test]
+fn what_the_system_refuses_does_not_keep_the_rest_from_being_done_in_part() {
+    use std::os::unix::fs::PermissionsExt;
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |_| {});
+    if is_root() {
+        for path in [base.path().to_owned(), world.ws()] {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    as_ordinary_user(|| {
+        let closed = elsewhere(&world, "");
+        std::fs::create_dir(&closed).unwrap();
+        let open = world.base().join("open");
+        std::fs::write(elsewhere(&world, "f"), "before\n").unwrap();
+        world.write("inside", "before\n");
+        let named = [elsewhere(&world, "f"), open.clone()].map(|path| path.display().to_string());
+        Agent::new(&world, "s").edits("go", &["inside", &named[0], &named[1]], |w| {
+            w.write("inside", "after\n");
+            std::fs::write(elsewhere(w, "f"), "after\n").unwrap();
+            std::fs::write(&open, "after\n").unwrap();
+        });
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
+        let error = world.open().rewind_now("t1", &rewind_with(false, false)).unwrap_err();
+        assert!(matches!(error, OperationError::RolledBack { .. }), "{error}");
+        let settle = Settle { partial: true, ..Settle::default() };
+        let outcome = world.open().rewind_now("t1", &RewindOptions { settle, ..rewind_with(false, false) }).unwrap();
+        assert!(acts(&outcome).contains(&("f".to_owned(), OutsideAct::Unknown)), "{outcome:?}");
+        assert_eq!(world.snapshot().bytes("inside"), Some(&b"before\n"[..]));
+        assert_eq!((read(&world, "f").as_deref(), open.exists()), (Some("after\n"), false));
+        assert!(outcome.leftovers.is_empty());
+        // When nothing is in its way any more, the rest of it can be had.
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+        world.open().rewind_now("t1", &rewind_with(false, false)).unwrap();
+        assert_eq!(read(&world, "f").as_deref(), Some("before\n"));
+        world.assert_sound();
+    });
 }
