@@ -134,7 +134,8 @@ impl Failure {
             Self::Declined => ("it was not confirmed; nothing was changed", &[][..]),
             Self::ClosedPipe => return ExitCode::SUCCESS,
         };
-        let document = Document { error: Body { message, hints } };
+        let hints: Vec<String> = hints.iter().map(|hint| console.meant(hint)).collect();
+        let document = Document { error: Body { message, hints: &hints } };
         let _ = console.print(&document, |_, _| Ok(())).and_then(|()| console.flush());
         self.code()
     }

@@ -44,6 +44,8 @@ pub struct Around {
     pub whole: bool,
     /// Whether files in conflict are left as they are, so that the rest is done.
     pub partial: bool,
+    /// Whether the session's other workspaces go back too, which are shown by themselves.
+    pub all_workspaces: bool,
     /// The contents of what would change, where they are asked for.
     pub diff: Option<Diff>,
 }
@@ -116,7 +118,9 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
             writeln!(out, "  {line}")?;
         }
     }
-    write_other_workspaces(out, look, &plan.kind, &plan.other_workspaces)?;
+    if !around.all_workspaces {
+        write_other_workspaces(out, look, &plan.kind, &plan.other_workspaces)?;
+    }
     around.diff.iter().flat_map(|diff| &diff.files).try_for_each(|file| patch::write(out, look, file))
 }
 

@@ -45,10 +45,13 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let GoArgs { outside, interrupted, .. } = args.go;
     let settle = args.settle.settle();
     let options = RedoOptions { operation: args.operation.clone(), settle, outside, interrupted };
-    let command = match &args.operation {
+    let mut command = match &args.operation {
         Some(id) => format!("piton redo --op {id}"),
         None => "piton redo".to_owned(),
     };
+    if outside {
+        command.push_str(" --outside");
+    }
     take_back(console, &mut workspace, options, &args.go.way(command))
 }
 
@@ -72,8 +75,8 @@ pub fn take_back(
     if outcome.operation.is_none() && outcome.git_stays.is_some() {
         console.advise("`piton ops` lists what stands; `piton redo --op ID` takes another one back");
     }
-    if let (Some(operation), false) = (&outcome.operation, console.is_json()) {
-        console.say(format!("`piton undo --op {}` takes this redo back", operation.id.short()));
+    if outcome.operation.is_some() && !console.is_json() {
+        console.say(format!("`{}` takes this redo back", outcome::way_back(&outcome)));
         if let more @ 1.. = workspace.operations_standing()? {
             console.say(format!("`piton redo` can take back {} more", plural(more as u64, "operation")));
         }

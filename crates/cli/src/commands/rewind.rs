@@ -122,6 +122,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         ))
         .hint("`--scope both` takes files and conversation back"));
     }
+    args.paths.refuse_outside(args.go.outside)?;
     let paths = args.paths.resolve(workspace.path(), &surroundings.here)?;
     let options = RewindOptions {
         paths,
@@ -137,6 +138,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         interrupted: args.go.interrupted,
     };
     let mut way = args.go.way(args.typed());
+    way.all_workspaces = args.all_workspaces;
     if args.careful {
         way.how = How::Careful;
     }
@@ -165,7 +167,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     if !console.is_json() {
         outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions));
         if outcome.operation.is_some() {
-            console.say("`piton redo` takes it back");
+            console.say(format!("`{}` takes it back", outcome::way_back(&outcome)));
         }
         let done = |also: &&Also| also.outcome.as_ref().is_some_and(|outcome| outcome.operation.is_some());
         for also in outcome.also.iter().filter(done) {
@@ -231,7 +233,10 @@ fn show_others(plan: &PlanView, options: &RewindOptions, console: &mut Console) 
         console.say_with(|out, look| {
             writeln!(out, "{}", look.paint.bold(format!("In {}:", escape_path(path))))?;
             match &there {
-                Ok(there) => plan::write(out, look, there.view(), &Around::default())?,
+                Ok(there) => {
+                    let around = Around { all_workspaces: true, ..Around::default() };
+                    plan::write(out, look, there.view(), &around)?
+                }
                 Err(error) => writeln!(out, "  nothing is done there: {}", escape(error))?,
             }
             writeln!(out)

@@ -87,6 +87,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
     surroundings.say_earlier_turns(console, &workspace);
+    args.paths.refuse_outside(args.go.outside)?;
     let settle = args.settle.settle();
     if let Some(operation) = &args.operation {
         let GoArgs { outside, interrupted, .. } = args.go;
@@ -162,6 +163,9 @@ impl Args {
         if let Some(operation) = &self.operation {
             flag("--op", &[operation]);
         }
+        if self.go.outside {
+            flag("--outside", &[]);
+        }
         // A word with a NUL in it is none that anybody typed.
         shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "))
     }
@@ -184,7 +188,7 @@ fn tell(console: &mut Console, workspace: &Workspace, outcome: &OperationOutcome
     let names = Names::of(&workspace.sessions()?.sessions);
     outcome::say_remarks(console, outcome, &names);
     if outcome.operation.is_some() {
-        console.say("`piton redo` takes it back");
+        console.say(format!("`{}` takes it back", outcome::way_back(outcome)));
     }
     Ok(())
 }
