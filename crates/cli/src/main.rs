@@ -26,6 +26,7 @@ mod plan;
 mod progress;
 mod settings;
 mod settle;
+mod signals;
 mod skipped;
 mod summarizer;
 mod table;

@@ -16,6 +16,7 @@ use crate::escape::{escape, escape_view};
 use crate::owners::Names;
 use crate::plan::{self, Around};
 use crate::progress::with_progress;
+use crate::signals::Signals;
 use crate::titles::Titles;
 use crate::waiting;
 use crate::words::plural;
@@ -186,12 +187,13 @@ pub fn carry_out(
     workspace: &mut Workspace,
     act: &Act,
     way: &Way,
+    signals: &Signals,
     mut beside: impl FnMut(&mut Console, &PlanView),
 ) -> Result<Option<OperationOutcome>, Failure> {
     let until = way.wait.map(|at_most| Instant::now() + at_most);
     loop {
         if let (Some(until), Some(at_most)) = (until, way.wait) {
-            waiting::until_idle(console, workspace, act, way, (until, at_most))?;
+            waiting::until_idle(console, workspace, act, way, signals, (until, at_most))?;
         }
         match go(console, workspace, act, way, &mut beside) {
             Ok(done) => return Ok(done),

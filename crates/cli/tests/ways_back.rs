@@ -4,8 +4,10 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use piton_testkit::{Agent, Scene, both};
 
@@ -123,6 +125,143 @@ mod workspace {
         }
         // Without a choice nothing is added.
         assert!(!both(&run(&["rewind", "nothing", "--yes"])).contains("--workspace"));
+    }
+}
+
+mod signals {
+    use super::*;
+
+    /// A command that waits at a point of its work.
+    struct Waiting {
+        child: Child,
+        file: PathBuf,
+    }
+
+    fn scene() -> Scene {
+        let scene = Scene::new(PITON);
+        let write = |content: &str| {
+            for n in 0..20 {
+                scene.world.write(format!("f{n}"), content);
+            }
+        };
+        write("one\n");
+        scene.ok(&["checkpoint", "one"]);
+        write("two\n");
+        scene
+    }
+
+    fn waiting(scene: &Scene, mut command: Command, point: &str) -> Waiting {
+        let file = scene.world.base().join("go-on");
+        let _ = std::fs::remove_file(&file);
+        let reached = file.with_extension("reached");
+        let _ = std::fs::remove_file(&reached);
+        command.env("PITON_FAIL", format!("wait={point}={}", file.display()));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = Instant::now();
+        while !reached.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{point} is never reached");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Waiting { child, file }
+    }
+
+    impl Waiting {
+        /// Sends it, and lets it arrive.
+        fn send(&self, signal: &str) {
+            let sent = Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]).status();
+            assert!(sent.unwrap().success());
+            std::thread::sleep(Duration::from_millis(300));
+        }
+
+        fn end(self) -> Output {
+            std::fs::write(&self.file, "").unwrap();
+            self.child.wait_with_output().unwrap()
+        }
+    }
+
+    #[test]
+    fn one_that_comes_while_files_change_waits_until_it_is_done_and_is_told() {
+        for signal in ["INT", "TERM", "HUP"] {
+            for point in ["operate:begun", "apply:swap", "operate:clearing"] {
+                let scene = scene();
+                let waiting = waiting(&scene, scene.piton(&["rewind", "one", "--yes"]), point);
+                waiting.send(signal);
+                let done = waiting.end();
+                let told = both(&done);
+                assert_eq!(done.status.code(), Some(0), "{signal} at {point}: {told}");
+                assert!(told.contains("rewound to") && told.contains("verified"), "{told}");
+                let late = format!("SIG{signal} came too late to stop it; it is done, and `piton redo` takes it back");
+                assert!(told.contains(&late), "{told}");
+                assert!((0..20).all(|n| scene.read(&format!("f{n}")) == "one\n"), "{told}");
+                let left = std::fs::read_dir(scene.world.ws()).unwrap().count();
+                assert_eq!(left, 20, "nothing of piton's own is left");
+            }
+        }
+    }
+
+    #[test]
+    fn an_undo_and_a_redo_wait_too() {
+        let scene = Scene::new(PITON);
+        scene.world.write("a", "one\n");
+        Agent::new(&scene.world, "s").edits("go", &["a"], |world| {
+            world.write("a", "two\n");
+        });
+        for (words, now) in [(["undo", "--yes"], "one\n"), (["redo", "--yes"], "two\n")] {
+            let waiting = waiting(&scene, scene.piton(&words), "apply:swap");
+            waiting.send("TERM");
+            let done = waiting.end();
+            let told = both(&done);
+            assert_eq!(done.status.code(), Some(0), "{told}");
+            let back = commands(&told).pop().unwrap();
+            assert!(told.contains(&format!("SIGTERM came too late to stop it; it is done, and `{back}`")), "{told}");
+            assert_eq!(scene.read("a"), now);
+        }
+    }
+
+    #[test]
+    fn one_that_comes_before_ends_the_command() {
+        for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+            let scene = scene();
+            let mut waiting = waiting(&scene, scene.piton(&["rewind", "one", "--yes"]), "capture:scanned");
+            waiting.send(signal);
+            let ended = waiting.child.try_wait().unwrap().expect("it does not wait");
+            assert_eq!(ended.signal(), Some(number), "{signal}");
+            assert_eq!(scene.read("f0"), "two\n");
+            assert!(!scene.told(&["status"]).contains("cut off"));
+        }
+    }
+
+    #[test]
+    fn a_second_interrupt_ends_it_at_once_and_the_next_command_ends_the_operation() {
+        let scene = scene();
+        let mut waiting = waiting(&scene, scene.piton(&["rewind", "one", "--yes"]), "apply:swap");
+        waiting.send("INT");
+        assert!(waiting.child.try_wait().unwrap().is_none(), "one is not enough");
+        waiting.send("INT");
+        let ended = waiting.child.try_wait().unwrap().expect("two are");
+        assert_eq!(ended.signal(), Some(2));
+        scene.told(&["status"]);
+        let first = scene.read("f0");
+        assert!((0..20).all(|n| scene.read(&format!("f{n}")) == first));
+    }
+
+    #[test]
+    fn one_that_is_ignored_stays_so() {
+        let scene = scene();
+        let mut ignoring = scene.piton(&[]);
+        let piton = ignoring.get_program().to_owned();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(piton).args(["rewind", "one", "--yes"]);
+        shell.env_clear().current_dir(scene.world.ws()).stdin(Stdio::null());
+        for (name, value) in ignoring.env_clear().get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        shell.env("HOME", scene.world.base()).env("PITON_HOME", scene.world.base().join("home"));
+        let waiting = waiting(&scene, shell, "capture:scanned");
+        waiting.send("HUP");
+        let done = waiting.end();
+        assert_eq!(done.status.code(), Some(0), "{}", both(&done));
+        assert_eq!(scene.read("f0"), "one\n");
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use piton_host::apply::{Applier, ApplyError, Content, MadeRoot, Refusals, Reopened, Swapped, make_root, mode_of};
 use piton_host::fail::point;
@@ -394,6 +395,7 @@ impl Workspace {
         let noted =
             Noted { is_shown: shown.is_some(), bits: &bits, change: change.as_ref(), is_root_made: made.is_some() };
         let progress = self.store.progress_note(&lock)?;
+        self.progress.may_stop.store(false, SeqCst);
         let begun = self.begin(&root, &request, &draft, taken, &noted);
         let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
         if let Some(change) = change {

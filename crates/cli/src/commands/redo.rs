@@ -14,6 +14,7 @@ use crate::operate::{self, Act, GoArgs, Way};
 use crate::outcome;
 use crate::owners::Names;
 use crate::settle::SettleArgs;
+use crate::signals::Signals;
 use crate::titles::Titles;
 use crate::words::plural;
 
@@ -62,7 +63,8 @@ pub fn take_back(
     options: RedoOptions,
     way: &Way,
 ) -> Result<ExitCode, Failure> {
-    let done = operate::carry_out(console, workspace, &Act::Redo(options), way, |_, _| {})?;
+    let signals = Signals::watch(workspace);
+    let done = operate::carry_out(console, workspace, &Act::Redo(options), way, &signals, |_, _| {})?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
     if outcome.operation.is_none() {
         // Nothing was taken back that could be taken back elsewhere too.
@@ -81,6 +83,7 @@ pub fn take_back(
             console.say(format!("`piton redo` can take back {} more", plural(more as u64, "operation")));
         }
     }
+    signals.tell(console, &outcome::way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 

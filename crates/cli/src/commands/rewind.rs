@@ -20,6 +20,7 @@ use crate::owners::Names;
 use crate::paths::PathArgs;
 use crate::plan::{self, Around};
 use crate::settle::SettleArgs;
+use crate::signals::Signals;
 use crate::words::label;
 
 /// Go back to a checkpoint: the files, and the conversation with the agent
@@ -143,7 +144,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         way.how = How::Careful;
     }
     let act = Act::Rewind { target: args.target.clone(), options };
-    let done = operate::carry_out(console, &mut workspace, &act, &way, |console, plan| {
+    let signals = Signals::watch(&workspace);
+    let done = operate::carry_out(console, &mut workspace, &act, &way, &signals, |console, plan| {
         if args.all_workspaces {
             show_others(plan, &args.elsewhere(), console);
         }
@@ -174,6 +176,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
             console.say(format!("`{}` takes it back there", redo_there(&also.workspace)));
         }
     }
+    signals.tell(console, &outcome::way_back(&outcome));
     conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")?;
     Ok(outcome::exit_code(&outcome))
 }

@@ -17,6 +17,7 @@ use crate::outcome;
 use crate::owners::Names;
 use crate::paths::PathArgs;
 use crate::settle::SettleArgs;
+use crate::signals::Signals;
 
 /// Take back chosen changes and keep all others
 ///
@@ -123,7 +124,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
             .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"));
     }
     let way = args.go.way(args.typed());
-    let done = operate::carry_out(console, &mut workspace, &act, &way, |_, _| {});
+    let signals = Signals::watch(&workspace);
+    let done = operate::carry_out(console, &mut workspace, &act, &way, &signals, |_, _| {});
     let done = done.map_err(|failure| match surroundings.own_workspace_hint(&workspace) {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -131,6 +133,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
     console.print(&outcome, |out, look| write(out, look, &outcome))?;
     tell(console, &workspace, &outcome)?;
+    signals.tell(console, &outcome::way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 
