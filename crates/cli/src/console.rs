@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::args::Color;
 use crate::error::Failure;
 use crate::escape::escape_json;
+use crate::hints;
 use crate::paint::Paint;
 
 /// How a stream wants its text.
@@ -44,6 +45,8 @@ pub struct Console {
     pub look: Look,
     /// How stderr wants its text.
     pub talk: Look,
+    /// The workspace that was chosen by `--workspace`, as a word of a shell: commands that are named name it too.
+    pub workspace: Option<String>,
 }
 
 /// The width of what is no terminal.
@@ -66,7 +69,7 @@ impl Console {
             width: width(rustix::termios::tcgetwinsize(&stderr)),
             now,
         };
-        Self { json, stdout: BufWriter::new(stdout), look, talk }
+        Self { json, stdout: BufWriter::new(stdout), look, talk, workspace: None }
     }
 
     /// Whether one JSON document is wanted.
@@ -93,7 +96,12 @@ impl Console {
     pub fn say(&mut self, text: impl AsRef<str>) {
         // What is printed already comes first where both streams are one terminal.
         let _ = self.stdout.flush();
-        let _ = writeln!(io::stderr(), "{}", text.as_ref());
+        let _ = writeln!(io::stderr(), "{}", self.meant(text.as_ref()));
+    }
+
+    /// A text of piton's own, with the workspace in each command that it names.
+    pub fn meant(&self, text: &str) -> String {
+        hints::about(text, self.workspace.as_deref())
     }
 
     /// Says something that only a person at this command would want to read, not a program that reads JSON.

@@ -134,7 +134,8 @@ impl Failure {
             Self::Declined => ("it was not confirmed; nothing was changed", &[][..]),
             Self::ClosedPipe => return ExitCode::SUCCESS,
         };
-        let document = Document { error: Body { message, hints } };
+        let hints: Vec<String> = hints.iter().map(|hint| console.meant(hint)).collect();
+        let document = Document { error: Body { message, hints: &hints } };
         let _ = console.print(&document, |_, _| Ok(())).and_then(|()| console.flush());
         self.code()
     }
@@ -683,10 +684,24 @@ impl Failure {
 }
 
 /// The ways out of conflicts. What is not captured cannot be decided about.
+/// More ways out than this are not read.
+const MOST_WAYS: usize = 3;
+
 fn in_conflict(conflicts: &[Conflict], command: &str) -> Vec<String> {
     let partial = format!("`{command} --partial` leaves files in conflict as they are, and does the rest");
-    if conflicts.iter().all(|conflict| conflict.why == Why::Skipped) {
-        return vec!["move what is there out of the workspace".to_owned(), partial];
+    if !conflicts.iter().any(|conflict| conflict.why.can_be_decided()) {
+        let ways = conflicts.iter().map(|conflict| match conflict.why {
+            Why::InTheWay => {
+                let path = quoted(conflict.path.as_path());
+                format!("`--path {path}` asks for the whole of it, and puts the folder in the place of what is there")
+            }
+            _ => "move what is there out of the workspace".to_owned(),
+        });
+        let mut ways: Vec<String> = ways.collect();
+        ways.dedup();
+        ways.truncate(MOST_WAYS);
+        ways.push(partial);
+        return ways;
     }
     let decide = format!("`{command} --conflict theirs` brings back what was there before");
     let others = "`--conflict ours` keeps what is there now; `--conflict markers` writes both, where it is text";

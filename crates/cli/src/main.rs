@@ -14,6 +14,7 @@ mod error;
 mod escape;
 mod files;
 mod gitconfig;
+mod hints;
 mod hook;
 mod operate;
 mod outcome;
@@ -25,6 +26,7 @@ mod plan;
 mod progress;
 mod settings;
 mod settle;
+mod signals;
 mod skipped;
 mod summarizer;
 mod table;
@@ -40,6 +42,7 @@ use std::sync::Arc;
 
 use console::Console;
 use error::Failure;
+use escape::quoted;
 
 fn main() -> ExitCode {
     // With a handler, a write beyond the limit on a file's size is an error like any other instead of the end.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Err(refused) => return refused.show(),
     };
     let mut console = Console::new(cli.global.json, cli.global.color);
+    console.workspace = cli.global.workspace.as_deref().map(quoted);
     let ran = catch_unwind(AssertUnwindSafe(|| commands::run(cli, &mut console)));
     ran.unwrap_or_else(|_| Err(Failure::bug("piton stopped in the middle of its work")))
         .and_then(|code| console.flush().map(|()| code))

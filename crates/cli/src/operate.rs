@@ -15,6 +15,7 @@ use crate::escape::{escape, escape_view};
 use crate::owners::Names;
 use crate::plan::{self, Around};
 use crate::progress::with_progress;
+use crate::signals::Signals;
 use crate::titles::Titles;
 use crate::waiting;
 use crate::words::plural;
@@ -59,7 +60,7 @@ impl GoArgs {
             (false, false) => How::Ask,
         };
         let wait = self.wait.then(|| self.wait_at_most.unwrap_or(waiting::AT_MOST));
-        Way { how, diff: self.diff, wait, command }
+        Way { how, diff: self.diff, wait, all_workspaces: false, command }
     }
 }
 
@@ -72,6 +73,8 @@ pub struct Way {
     pub diff: bool,
     /// How long to wait at most for an agent that is at work; not at all where none.
     pub wait: Option<Duration>,
+    /// The session's other workspaces go back too.
+    pub all_workspaces: bool,
     /// What was typed, for hints.
     pub command: String,
 }
@@ -188,12 +191,13 @@ pub fn carry_out(
     workspace: &mut Workspace,
     act: &Act,
     way: &Way,
+    signals: &Signals,
     mut beside: impl FnMut(&mut Console, &PlanView),
 ) -> Result<Option<OperationOutcome>, Failure> {
     let until = way.wait.map(|at_most| Instant::now() + at_most);
     loop {
         if let (Some(until), Some(at_most)) = (until, way.wait) {
-            waiting::until_idle(console, workspace, act, way, (until, at_most))?;
+            waiting::until_idle(console, workspace, act, way, signals, (until, at_most))?;
         }
         match go(console, workspace, act, way, &mut beside) {
             Ok(done) => return Ok(done),
@@ -243,7 +247,8 @@ fn go(
     let view = plan.view();
     beside(console, view);
     let diff = if way.diff { Some(workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from)?) } else { None };
-    let around = around(workspace, console, how == How::Preview, act.settle().partial, diff)?;
+    let mut around = around(workspace, console, how == How::Preview, act.settle().partial, diff)?;
+    around.all_workspaces = way.all_workspaces;
     if how == How::Preview {
         let shown = Shown { plan: view, diff: around.diff.as_ref() };
         console.print(&shown, |out, look| plan::write(out, look, view, &around))?;
@@ -320,10 +325,11 @@ fn may_go_on(
         if plan.others.is_empty() {
             return Ok(());
         }
+        let redo = if outside(plan).is_empty() { "piton redo" } else { "piton redo --outside" };
         return Err(Failure::user(format!("this would overwrite {}; nothing was changed", taken(plan)))
             .hint(format!("`{command} --keep-mine` carries your own edits over"))
             .hint(format!("`{command} --only-session` carries those of other sessions over too"))
-            .hint(format!("`{command} --yes` overwrites them; `piton redo` takes that back")));
+            .hint(format!("`{command} --yes` overwrites them; `{redo}` takes that back")));
     }
     // With every file in conflict there is nothing to agree to.
     if plan.conversation.is_none()
@@ -349,7 +355,7 @@ fn around(
         return Ok(Around { diff, ..Around::default() });
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    Ok(Around { titles: Titles::of_all(workspace, &names)?, names, whole, partial, diff })
+    Ok(Around { titles: Titles::of_all(workspace, &names)?, names, whole, partial, diff, all_workspaces: false })
 }
 
 /// Refuses to guess where nobody can be asked.

@@ -86,8 +86,14 @@ fn is_left(file: &OutsideView) -> bool {
     matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict)
 }
 
-/// What else there is to know of it.
-pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, names: &Names) -> io::Result<()> {
+/// What else there is to know of it. `way_outside` says how to have files outside the workspace put back too.
+fn write_remarks(
+    out: &mut dyn Write,
+    look: &Look,
+    outcome: &OperationOutcome,
+    names: &Names,
+    way_outside: &str,
+) -> io::Result<()> {
     let paint = look.paint;
     if let Some(conversation) = &outcome.conversation {
         conversation::write_outcome(out, look, conversation, names)?;
@@ -135,14 +141,7 @@ pub fn write_remarks(out: &mut dyn Write, look: &Look, outcome: &OperationOutcom
     if !outcome.unsure.is_empty() {
         writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
     }
-    // It is done, so that the same again would be another act.
-    let way = match &outcome.operation {
-        Some(done) if done.kind == "redo" => {
-            format!("`piton undo --op {}`, then `piton redo --outside`,", done.id.short())
-        }
-        _ => "`piton redo`, then the same with `--outside`,".to_owned(),
-    };
-    write_outside(out, look, &outcome.outside, outcome.touched_outside, &way)?;
+    write_outside(out, look, &outcome.outside, outcome.touched_outside, way_outside)?;
     if outcome.operation.is_some() && !outcome.commands.is_empty() {
         let ran = plural(outcome.commands.len() as u64, "command");
         writeln!(out, "{} not undone: what {ran} did beside files", paint.warn("note:"))?;
@@ -194,7 +193,25 @@ pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
 
 /// Says all of it, to a person.
 pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Names) {
-    if !console.is_json() {
-        console.say_with(|out, look| write_remarks(out, look, outcome, names));
+    if console.is_json() {
+        return;
     }
+    // It is done, so that the same again would be another act.
+    let way = match &outcome.operation {
+        Some(done) if done.kind == "redo" => {
+            format!("`piton undo --op {}`, then `piton redo --outside`,", done.id.short())
+        }
+        _ => "`piton redo`, then the same with `--outside`,".to_owned(),
+    };
+    let way = console.meant(&way);
+    console.say_with(|out, look| write_remarks(out, look, outcome, names, &way));
+}
+
+/// The command that takes back what was done, files outside the workspace too where it touched any.
+pub fn way_back(outcome: &OperationOutcome) -> String {
+    let redo = match &outcome.operation {
+        Some(done) if done.kind == "redo" => format!("piton undo --op {}", done.id.short()),
+        _ => "piton redo".to_owned(),
+    };
+    if outcome.touched_outside { format!("{redo} --outside") } else { redo }
 }

@@ -28,6 +28,15 @@ impl PathArgs {
         let encoded = self.paths_b64.iter().map(|text| from_base64(text));
         plain.chain(encoded).collect()
     }
+
+    /// Refuses `--outside` with some paths: they are in the workspace, and the rest is not meant.
+    pub fn refuse_outside(&self, is_outside: bool) -> Result<(), Failure> {
+        if !is_outside || (self.paths.is_empty() && self.paths_b64.is_empty()) {
+            return Ok(());
+        }
+        Err(Failure::user("`--path` means files of the workspace, and `--outside` those that are not in it")
+            .hint("without `--path` everything goes back, and with `--outside` the files outside too"))
+    }
 }
 
 /// The path in the workspace at `root` that is meant by a path typed in the folder `here`.

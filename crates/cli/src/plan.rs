@@ -44,6 +44,8 @@ pub struct Around {
     pub whole: bool,
     /// Whether files in conflict are left as they are, so that the rest is done.
     pub partial: bool,
+    /// Whether the session's other workspaces go back too, which are shown by themselves.
+    pub all_workspaces: bool,
     /// The contents of what would change, where they are asked for.
     pub diff: Option<Diff>,
 }
@@ -85,7 +87,8 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
     }
     conflicts::write(out, look, &plan.conflicts, around.whole)?;
     if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
-        writeln!(out, "{}", conflicts::WAYS)?;
+        let can_be_decided = plan.open_conflicts().any(|conflict| conflict.why.can_be_decided());
+        writeln!(out, "{}", if can_be_decided { conflicts::WAYS } else { conflicts::ONLY_PARTIAL })?;
     }
     let shown = if around.whole { usize::MAX } else { look.lines(ON_A_TERMINAL / 4) };
     let with_owner = |file: &ChangedFile| around.names.evidence(&file.owner, &[]);
@@ -115,7 +118,9 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
             writeln!(out, "  {line}")?;
         }
     }
-    write_other_workspaces(out, look, &plan.kind, &plan.other_workspaces)?;
+    if !around.all_workspaces {
+        write_other_workspaces(out, look, &plan.kind, &plan.other_workspaces)?;
+    }
     around.diff.iter().flat_map(|diff| &diff.files).try_for_each(|file| patch::write(out, look, file))
 }
 

@@ -1,18 +1,16 @@
 //! Waiting for an agent that is at work. Nothing is held meanwhile: whoever stops waiting has changed nothing.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use piton_engine::view::RunningView;
 use piton_engine::{OperationError, Workspace};
-use signal_hook::consts::SIGINT;
 
 use crate::console::Console;
 use crate::error::Failure;
 use crate::escape::escape;
 use crate::operate::{Act, Way};
+use crate::signals::Signals;
 
 /// Nobody who waits for longer than this remembers for what.
 pub const AT_MOST: Duration = Duration::from_secs(30 * 60);
@@ -48,6 +46,7 @@ pub fn until_idle(
     workspace: &Workspace,
     act: &Act,
     way: &Way,
+    signals: &Signals,
     (until, at_most): (Instant, Duration),
 ) -> Result<(), Failure> {
     let at_work = || -> Result<Vec<RunningView>, Failure> {
@@ -58,12 +57,16 @@ pub fn until_idle(
     let mut running = at_work()?;
     let Some(first) = running.first() else { return Ok(()) };
     console.say(format!("waiting: {}; Ctrl-C stops, and nothing is changed", escape(&first.describe())));
-    let stop = Stop::listen().map_err(|error| Failure::user(format!("cannot wait: {error}")))?;
+    let held = signals.hold();
     let bar = console.talk.terminal.then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()));
-    while !running.is_empty() {
-        if stop.is_asked() {
+    loop {
+        // Also when there is nothing more to wait for: whoever typed it meant the waiting.
+        if held.is_interrupted() {
             bar.inspect(|bar| bar.finish_and_clear());
             return Err(Failure::user("the waiting was stopped; nothing was changed"));
+        }
+        if running.is_empty() {
+            break;
         }
         if Instant::now() >= until {
             bar.inspect(|bar| bar.finish_and_clear());
@@ -85,31 +88,6 @@ pub fn until_idle(
     }
     bar.inspect(|bar| bar.finish_and_clear());
     Ok(())
-}
-
-/// Hears of Ctrl-C as long as it lives; afterwards Ctrl-C does what it always does.
-struct Stop {
-    is_asked: Arc<AtomicBool>,
-    is_over: Arc<AtomicBool>,
-}
-
-impl Stop {
-    fn listen() -> std::io::Result<Self> {
-        let stop = Self { is_asked: Arc::default(), is_over: Arc::default() };
-        signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&stop.is_over))?;
-        signal_hook::flag::register(SIGINT, Arc::clone(&stop.is_asked))?;
-        Ok(stop)
-    }
-
-    fn is_asked(&self) -> bool {
-        self.is_asked.load(Relaxed)
-    }
-}
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.is_over.store(true, Relaxed);
-    }
 }
 
 #[cfg(test)]

@@ -115,7 +115,9 @@ mod words {
         assert_eq!(plan["merged"], json!([{ "path": "a.txt" }]));
         let refused = scene.fails(&["undo", "--since", "yesterday", "--preview"]);
         assert!(refused.contains("is no age"), "{refused}");
-        scene.told(&["undo", "all", "--path", "my notes.md", "--yes"]);
+        let told = scene.told(&["undo", "all", "--path", "my notes.md", "--yes"]);
+        assert!(told.contains("undid all changes of the session in my notes.md: 1 deleted"), "{told}");
+        assert!(scene.ok(&["ops"]).contains("all changes of the session in my notes.md"));
         assert!(!scene.world.path("my notes.md").exists() && scene.world.path("built.txt").exists());
     }
 

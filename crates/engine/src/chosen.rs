@@ -166,6 +166,9 @@ fn shown(places: &[PathBuf]) -> String {
     places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
+/// More paths than this are counted in the words for a choice.
+const MOST_NAMED: usize = 3;
+
 /// What was chosen.
 pub(crate) struct Chosen {
     /// The changes, newest first.
@@ -627,6 +630,14 @@ impl Workspace {
             (What::Places(_) | What::All, _) if choice.whose == Some(Whose::You) => "your own changes".to_owned(),
             (What::Places(_) | What::All, _) => "all changes of the session".to_owned(),
         };
+        match &choice.paths[..] {
+            [] => {}
+            paths if paths.len() > MOST_NAMED => about.push_str(&format!(" in {} paths", paths.len())),
+            paths => {
+                let paths: Vec<_> = paths.iter().map(WorkspacePath::display).collect();
+                about.push_str(&format!(" in {}", paths.join(", ")));
+            }
+        }
         if let Some((from, to)) = &choice.between {
             about.push_str(&format!(" between {from} and {to}"));
         }

@@ -208,6 +208,8 @@ pub(crate) struct Remarks {
     pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Changes of others since the target, as far as the plan touches them.
     pub others: Vec<ChangedFile>,
+    /// The same of files elsewhere.
+    pub others_outside: Vec<(WorkspacePath, ChangedFile)>,
     pub carried: Vec<ChangedFile>,
     pub commands: Vec<CommandView>,
     /// Other workspaces that an undo's turns changed too.
@@ -394,7 +396,7 @@ impl Workspace {
             merged: draft.merged.iter().map(PathView::from).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
-            others: touched(&request.remarks.others, changes),
+            others: touched(&request.remarks, draft, changes),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
@@ -510,7 +512,7 @@ impl Workspace {
                     plan.kept.sort();
                     plan.kept.dedup();
                 }
-                return Ok(Draft { conflicts: over_skipped(&plan).collect(), plan, ..Draft::default() });
+                return Ok(Draft { conflicts: not_to_be_touched(&plan).collect(), plan, ..Draft::default() });
             }
             Aim::StateWith { target, carried } => {
                 let target = target.checkpoint.root;
@@ -549,7 +551,7 @@ impl Workspace {
         let layered = Layered { over: &drafted.new_trees, under: trees };
         let mut plan = plan::plan(&layered, now, drafted.root, scope)?;
         plan.undone.extend(damaged_there);
-        let conflicts = drafted.conflicts.into_iter().chain(over_skipped(&plan)).collect();
+        let conflicts = drafted.conflicts.into_iter().chain(not_to_be_touched(&plan)).collect();
         plan.new_trees.extend(drafted.new_trees);
         // What is carried over to an earlier moment and was not captured then simply stays.
         if let Aim::Without { changes, .. } = &request.aim {
@@ -733,10 +735,14 @@ pub(crate) fn folder_at<S: TreeSource<Error = StoreError>>(
     diff::lookup(trees, &root.tree, path)
 }
 
-/// The conflicts of a plan with what is not captured.
-fn over_skipped(plan: &plan::Plan) -> impl Iterator<Item = Conflict> {
-    let conflict =
-        |path: &WorkspacePath| Conflict { path: path.clone(), why: Why::Skipped, clashes: Vec::new(), decided: false };
+/// The conflicts of a plan with what is not captured, or not asked for.
+fn not_to_be_touched(plan: &plan::Plan) -> impl Iterator<Item = Conflict> {
+    let conflict = |(path, why): &(WorkspacePath, Why)| Conflict {
+        path: path.clone(),
+        why: *why,
+        clashes: Vec::new(),
+        decided: false,
+    };
     plan.conflicts.iter().map(conflict)
 }
 
@@ -784,9 +790,11 @@ pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
     changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
 }
 
-/// Of some files, those that a plan changes.
-fn touched(files: &[ChangedFile], changes: &[Change]) -> Vec<ChangedFile> {
+/// Of what others changed, what a plan changes.
+fn touched(remarks: &Remarks, draft: &Draft, changes: &[Change]) -> Vec<ChangedFile> {
     let paths: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
     let is_touched = |file: &&ChangedFile| file.path.exact().is_some_and(|path| paths.contains(&path));
-    files.iter().filter(is_touched).cloned().collect()
+    let outside: HashSet<&WorkspacePath> = draft.outside.steps.iter().map(|step| &step.path).collect();
+    let elsewhere = remarks.others_outside.iter().filter(|(path, _)| outside.contains(path)).map(|(_, file)| file);
+    remarks.others.iter().filter(is_touched).chain(elsewhere).cloned().collect()
 }

@@ -154,7 +154,12 @@ impl Workspace {
             writer.tree(tree)?;
         }
         writer.commit(true, false)?;
-        let after = Entry::Folder { mode: result.mode, tree: result.tree, holds_skipped: false };
+        // A folder that somebody made for it keeps the bits that they gave it.
+        let mode = match &before {
+            Some(Entry::Folder { mode, .. }) => *mode,
+            _ => result.mode,
+        };
+        let after = Entry::Folder { mode, tree: result.tree, holds_skipped: false };
         let skipped = diff::skipped(&self.store, &target.checkpoint.root.tree)?.iter().map(Into::into).collect();
         Ok(Layout { place, step: Step { path, before, after: Some(after) }, skipped })
     }

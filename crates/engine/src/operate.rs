@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use piton_host::apply::{Applier, ApplyError, Content, MadeRoot, Refusals, Reopened, Swapped, make_root, mode_of};
 use piton_host::fail::point;
@@ -262,13 +263,17 @@ impl Workspace {
         ask: &Ask,
         shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
     ) -> Result<OperationOutcome, OperationError> {
-        let mut left: Vec<WorkspacePath> = Vec::new();
+        let (mut left, mut left_outside): (Vec<WorkspacePath>, Vec<WorkspacePath>) = (Vec::new(), Vec::new());
         loop {
-            match self.operate_without(ask, shown.as_ref(), &left) {
+            let of_others = Refusals::new(ask.is_partial());
+            match self.operate_without(ask, shown.as_ref(), (&left, &left_outside), &of_others) {
                 Err(OperationError::RolledBack { refused, .. })
-                    if ask.is_partial() && refused.iter().any(|path| !left.contains(path)) =>
+                    if ask.is_partial()
+                        && (refused.iter().any(|path| !left.contains(path))
+                            || of_others.paths().iter().any(|path| !left_outside.contains(path))) =>
                 {
                     left.extend(refused);
+                    left_outside.extend(of_others.paths());
                 }
                 result => return result,
             }
@@ -279,7 +284,8 @@ impl Workspace {
         &mut self,
         ask: &Ask,
         shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
-        left: &[WorkspacePath],
+        (left, left_outside): (&[WorkspacePath], &[WorkspacePath]),
+        refused_outside: &Refusals,
     ) -> Result<OperationOutcome, OperationError> {
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
@@ -346,6 +352,7 @@ impl Workspace {
         }
         let mut draft = draft;
         draft.leave_refused(left);
+        draft.outside.leave_refused(left_outside);
         if !request.touches_outside {
             draft.outside.steps.clear();
         } else if !request.settle.partial {
@@ -408,6 +415,7 @@ impl Workspace {
         let noted =
             Noted { is_shown: shown.is_some(), bits: &bits, change: change.as_ref(), is_root_made: made.is_some() };
         let progress = self.store.progress_note(&lock)?;
+        self.progress.may_stop.store(false, SeqCst);
         let begun = self.begin(&root, &request, &draft, taken, &noted);
         let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
         if let Some(change) = change {
@@ -428,7 +436,7 @@ impl Workspace {
         // From here on the operation puts the bits back where it is rolled back.
         reopened.keep();
         drop(note);
-        let checked = self.apply(&lock, &root, &begun, &progress, ask.is_partial())?;
+        let checked = self.apply(&lock, &root, &begun, &progress, ask.is_partial(), refused_outside)?;
         let bits_not_taken = checked.inside.bits_not_taken.clone();
         let refused_outside = checked.outside.bits_not_taken.iter().map(PathView::outside);
         let refused_outside = refused_outside.map(|path| SkippedView { path, reason: SkipReason::Refused });
@@ -666,6 +674,7 @@ impl Workspace {
         begun: &Begun,
         progress: &ProgressNote,
         is_partial: bool,
+        refused_outside: &Refusals,
     ) -> Result<CheckedAll, OperationError> {
         let refusals = Refusals::new(is_partial);
         let applier = begun.applier(root);
@@ -674,7 +683,7 @@ impl Workspace {
         let (swapped, swapped_outside) = (Swapped::default(), Swapped::default());
         let git = begun.operation.git.as_ref();
         let result = self
-            .stage_and_swap(lock, &applier, outer.as_ref(), (&swapped, &swapped_outside), &refusals)
+            .stage_and_swap(lock, &applier, outer.as_ref(), (&swapped, &swapped_outside), (&refusals, refused_outside))
             .and_then(|checked| git.map_or(Ok(()), |change| self.move_git(change, GitEnd::After)).map(|()| checked));
         result.map_err(|error| {
             refusals.note(&error);
@@ -756,19 +765,18 @@ impl Workspace {
         applier: &Applier<'_>,
         outer: Option<&Applier<'_>>,
         (swapped, swapped_outside): (&Swapped, &Swapped),
-        refusals: &Refusals,
+        (refusals, refused_outside): (&Refusals, &Refusals),
     ) -> Result<CheckedAll, ApplyError<StoreError>> {
         applier.open_folders()?;
         let not_taken = self.store.read_steadily(|| applier.stage(&FromStore(&self.store), refusals))?;
-        let of_others = Refusals::default();
         let not_taken_outside = match outer {
-            Some(outer) => outer.stage(&FromStore(&self.store), &of_others).map_err(outside)?,
+            Some(outer) => outer.stage(&FromStore(&self.store), refused_outside).map_err(outside)?,
             None => Vec::new(),
         };
         let mut checked = applier.while_syncing(|| {
             applier.swap(swapped, refusals)?;
             if let Some(outer) = outer {
-                outer.swap(swapped_outside, &of_others).map_err(outside)?;
+                outer.swap(swapped_outside, refused_outside).map_err(outside)?;
             }
             self.store.read_steadily(|| check(&self.store, applier))
         })?;
@@ -960,7 +968,7 @@ impl Workspace {
     ) -> Result<(), OperationError> {
         let progress = self.store.progress_note(lock)?;
         let (begun, _) = self.begin(root, request, draft, taken, &Noted::default())?;
-        let checked = self.apply(lock, root, &begun, &progress, false)?;
+        let checked = self.apply(lock, root, &begun, &progress, false, &Refusals::default())?;
         self.end(lock, root, &begun, &progress, checked).map(drop)
     }
 

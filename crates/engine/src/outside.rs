@@ -14,15 +14,20 @@ use piton_host::{Root, canonical, outside};
 use piton_model::diff::lookup;
 use piton_model::edit::{NewTrees, keep};
 use piton_model::inverse::{self, Conflict, Contents, Inverse, Link, Why};
+use piton_model::outside::{By, Transition, in_effect};
 use piton_model::plan::{Layered, RootState};
 use piton_model::session::{Outside, OutsideFile};
-use piton_model::{Entry, EntryName, ObjectId, Operation, SkipReason, Step, Tree, WorkspacePath};
+use piton_model::{
+    ChangeKind, Entry, EntryName, Evidence, ObjectId, Operation, OperationKind, Owner, SessionId, SkipReason, Step,
+    Tree, WorkspacePath,
+};
 use piton_store::{StepRow, Store, StoreError};
 
 use crate::draft::Settle;
+use crate::lineage::Lineage;
 use crate::observe::LARGEST_OUTSIDE;
 use crate::operate::OperationError;
-use crate::view::{OutsideAct, OutsideView};
+use crate::view::{ChangedFile, OutsideAct, OutsideView, PathView};
 use crate::workspace::Workspace;
 
 /// What steps did to files elsewhere, newest first.
@@ -32,9 +37,6 @@ pub(crate) struct OutsideChanges {
     /// Files that are left alone, and why.
     pub unknown: Vec<(String, &'static str)>,
 }
-
-/// What steps and operations did to files elsewhere: when, where, and from what to what.
-type Transition = (u64, WorkspacePath, Link);
 
 impl OutsideChanges {
     /// Of some steps, given oldest first.
@@ -80,40 +82,115 @@ impl OutsideChanges {
         })
     }
 
-    /// All the way back to a moment: of each file what was there before the first that touched it since, whatever was
-    /// done and taken back in between.
-    pub(crate) fn since(steps: &[StepRow], operations: &[(u64, Operation)]) -> Self {
-        let each = |row: &StepRow| {
-            let one = Self::of(std::slice::from_ref(row));
-            (one.links.into_iter().map(|(path, link)| (row.seq, path, link)).collect::<Vec<_>>(), one.unknown)
-        };
-        let mut all = Self::default();
-        let mut transitions: Vec<Transition> = Vec::new();
-        for row in steps {
-            let (links, unknown) = each(row);
-            transitions.extend(links);
-            all.unknown.extend(unknown);
-        }
-        for (seq, operation) in operations {
-            let turned = |step: &Step| {
-                (*seq, step.path.clone(), Link { after: step.after.clone(), before: step.before.clone() })
-            };
-            transitions.extend(operation.outside.iter().map(turned));
-        }
-        transitions.sort_by_key(|(seq, ..)| *seq);
-        let mut whole: BTreeMap<WorkspacePath, Link> = BTreeMap::new();
-        for (_, path, link) in transitions {
-            whole.entry(path).and_modify(|all| all.after = link.after.clone()).or_insert(link);
-        }
-        all.links.extend(whole.into_iter().filter(|(_, link)| link.after != link.before));
-        all
-    }
-
     /// Of an operation that is taken back.
     pub(crate) fn of_operation(operation: &Operation) -> Self {
         let link = |step: &Step| (step.path.clone(), Link { after: step.after.clone(), before: step.before.clone() });
         Self { links: operation.outside.iter().map(link).collect(), unknown: Vec::new() }
     }
+}
+
+/// What was done to files elsewhere since a moment, by whose it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutsideSince {
+    /// What goes back.
+    pub taken: OutsideChanges,
+    /// Of that, what is not the conversation's own.
+    pub others: Vec<(WorkspacePath, ChangedFile)>,
+    /// What other sessions did and keep.
+    pub carried: Vec<ChangedFile>,
+}
+
+/// Whose changes of files elsewhere go back.
+pub(crate) struct Taking<'a> {
+    /// The conversation that goes back; none where everything is the user's own.
+    pub conversation: Option<&'a Lineage>,
+    /// What other sessions did stays.
+    pub only_session: bool,
+    /// What cannot be told apart goes back too.
+    pub unsure: bool,
+}
+
+impl OutsideSince {
+    /// What steps and operations did after a place in the order; both are given oldest first, operations with the place
+    /// that a rewind went back to.
+    pub(crate) fn of(
+        steps: &[StepRow],
+        operations: &[(u64, Operation, Option<u64>)],
+        since: u64,
+        taking: &Taking<'_>,
+    ) -> Self {
+        let mut all = Self::default();
+        let is_own = |row: &StepRow| taking.conversation.is_none_or(|one| one.holds_step(&row.step.at));
+        let is_taken = |row: &StepRow| is_own(row) || !taking.only_session;
+        let mut files: BTreeMap<WorkspacePath, Vec<(Transition<'_>, Option<&StepRow>)>> = BTreeMap::new();
+        for row in steps {
+            let OutsideChanges { links, unknown } = OutsideChanges::of(std::slice::from_ref(row));
+            if is_taken(row) {
+                all.taken.unknown.extend(unknown);
+            }
+            for (path, link) in links {
+                let by = By::Step(&row.step.at.session);
+                files.entry(path).or_default().push((Transition { seq: row.seq, link, by }, Some(row)));
+            }
+        }
+        for (seq, operation, to) in operations {
+            let id = &operation.id;
+            let by = match (&operation.kind, to) {
+                (OperationKind::Rewind { kept, .. }, Some(to)) => By::Rewind { id, to: *to, carries: kept.is_some() },
+                (OperationKind::Redo { of, .. }, _) => By::Redo { id, of },
+                _ => By::Undo(id),
+            };
+            for step in &operation.outside {
+                let link = Link { after: step.after.clone(), before: step.before.clone() };
+                files.entry(step.path.clone()).or_default().push((Transition { seq: *seq, link, by }, None));
+            }
+        }
+        for (path, mut done) in files {
+            done.sort_by_key(|(transition, _)| transition.seq);
+            let (transitions, rows): (Vec<Transition<'_>>, Vec<Option<&StepRow>>) = done.into_iter().unzip();
+            let standing = in_effect(&transitions, since);
+            let by_step = || standing.iter().filter_map(|number| Some((&transitions[*number].link, rows[*number]?)));
+            let overlaps = |own: &StepRow| by_step().any(|(_, other)| !is_taken(other) && is_at_once(own, other));
+            if !taking.unsure && by_step().any(|(_, row)| is_taken(row) && overlaps(row)) {
+                all.taken.unknown.push((shown(&path), "another session wrote to it at the same time"));
+                continue;
+            }
+            let is_one = |row: &StepRow| by_step().any(|(_, other)| is_taken(other) && is_at_once(row, other));
+            for number in standing.iter().rev() {
+                match rows[*number] {
+                    Some(row) if !is_taken(row) && !is_one(row) => {}
+                    _ => all.taken.links.push((path.clone(), transitions[*number].link.clone())),
+                }
+            }
+            // Of each session its newest change.
+            let mut named: Vec<&SessionId> = Vec::new();
+            let others: Vec<_> = by_step().filter(|(_, row)| !is_own(row)).collect();
+            for (link, row) in others.into_iter().rev() {
+                if named.contains(&&row.step.at.session) {
+                    continue;
+                }
+                named.push(&row.step.at.session);
+                let kind = match (&link.before, &link.after) {
+                    (None, _) => ChangeKind::Created,
+                    (_, None) => ChangeKind::Deleted,
+                    _ => ChangeKind::Modified,
+                };
+                let owner = Owner::Step { step: row.step.at.clone(), evidence: Evidence::Named };
+                let file = ChangedFile { path: PathView::outside(&path), kind, owner };
+                match is_taken(row) || is_one(row) {
+                    true => all.others.push((path.clone(), file)),
+                    false => all.carried.push(file),
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Whether two steps ran at the same time, so that what each found and left may be the other's.
+fn is_at_once(one: &StepRow, other: &StepRow) -> bool {
+    let is_over_by = |one: &StepRow, other: &StepRow| one.closed.is_some_and(|end| end <= other.step.opened);
+    one.seq != other.seq && !is_over_by(one, other) && !is_over_by(other, one)
 }
 
 /// What taking those changes back comes to.
@@ -124,6 +201,18 @@ pub(crate) struct OutsideDraft {
     pub blobs: Vec<Vec<u8>>,
     pub conflicts: Vec<Conflict>,
     pub files: Vec<OutsideView>,
+}
+
+impl OutsideDraft {
+    /// Takes out what the system did not let an earlier try change: it stays as it is, and is told.
+    pub(crate) fn leave_refused(&mut self, refused: &[WorkspacePath]) {
+        self.steps.retain(|step| !refused.contains(&step.path));
+        let refused: Vec<String> = refused.iter().map(shown).collect();
+        for file in self.files.iter_mut().filter(|file| refused.contains(&file.path)) {
+            file.act = OutsideAct::Unknown;
+            file.why = Some(SkipReason::Refused.describe().to_owned());
+        }
+    }
 }
 
 impl Workspace {

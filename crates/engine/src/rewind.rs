@@ -13,7 +13,7 @@ use crate::conversation::{BranchAsked, NoConversation, Point, Talk, Terms};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::lineage::Lineage;
 use crate::operate::OperationError;
-use crate::outside::OutsideChanges;
+use crate::outside::{OutsideSince, Taking};
 use crate::undo::by_checkpoint;
 use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
 use crate::workspace::Workspace;
@@ -130,9 +130,11 @@ impl Workspace {
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
         let outside = if options.paths.is_empty() {
-            OutsideChanges::since(&steps, &self.operations_outside(target.seq)?)
+            let RewindOptions { only_session, unsure, .. } = *options;
+            let taking = Taking { conversation: conversation_of.as_ref(), only_session, unsure };
+            OutsideSince::of(&steps, &self.operations_outside(target.seq)?, target.seq, &taking)
         } else {
-            OutsideChanges::default()
+            OutsideSince::default()
         };
         let mut remarks = Remarks { commands: commands(&steps), ..Remarks::default() };
         let carries = options.keep_mine || options.only_session;
@@ -143,8 +145,17 @@ impl Workspace {
         };
         let mut kept = None;
         let mut fresh = Vec::new();
+        let is_kept = |change: &&ChosenChange| carries && is_carried(&change.owner, conversation_of.as_ref(), options);
+        // Who says `--unsure` with what is kept has said whose the rest is.
+        let is_meant = |owner: &Owner| carries && options.unsure && matches!(owner, Owner::Unsure { .. });
+        let is_others = |change: &&ChosenChange| {
+            conversation_of.is_some()
+                && !matches!(change.owner, Owner::Operation { .. })
+                && !is_meant(&change.owner)
+                && !change.owner.turn().is_some_and(|(of, turn)| is_in(conversation_of.as_ref(), of, turn))
+        };
+        remarks.others = files(since.iter().filter(|change| is_others(change) && !is_kept(change)));
         let aim = if carries {
-            let is_kept = |change: &&ChosenChange| is_carried(&change.owner, conversation_of.as_ref(), options);
             let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
             remarks.carried = files(&carried);
             kept = Some(by_checkpoint(&carried));
@@ -152,13 +163,12 @@ impl Workspace {
             carried.reverse();
             Aim::StateWith { target: target.clone(), carried: self.carried_of(&carried, seen)? }
         } else {
-            let is_others = |change: &&ChosenChange| {
-                !matches!(change.owner, Owner::Operation { .. })
-                    && !change.owner.turn().is_some_and(|(of, turn)| is_in(conversation_of.as_ref(), of, turn))
-            };
-            remarks.others = files(since.iter().filter(is_others));
             Aim::State(target.clone())
         };
+        if options.outside {
+            remarks.carried.extend(outside.carried);
+            remarks.others_outside = outside.others;
+        }
         let is_whole = options.paths.is_empty() && !carries;
         Ok(Request {
             kind: OperationKind::Rewind {
@@ -174,7 +184,7 @@ impl Workspace {
             git_stays: None,
             conversation,
             conversation_stays,
-            outside,
+            outside: outside.taken,
             touches_outside: options.outside,
             fresh,
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
@@ -185,13 +195,20 @@ impl Workspace {
     }
 
     /// The operations that changed files outside the workspace after a record, oldest first. The record of an operation
-    /// names all its files: it is read only where that is needed.
-    fn operations_outside(&self, seq: u64) -> Result<Vec<(u64, Operation)>, StoreError> {
+    /// names all its files: it is read only where that is needed. With each the place that a rewind went back to.
+    fn operations_outside(&self, seq: u64) -> Result<Vec<(u64, Operation, Option<u64>)>, StoreError> {
         let mut rows = self.store.operations()?;
         rows.retain(|row| row.seq > seq && row.outside && row.state == OperationState::Done);
         // What a damaged record did cannot be told; the files themselves still tell what can be put back.
-        let operations = rows.iter().rev().filter_map(|row| Some((row.seq, self.store.operation(row).ok()?)));
-        Ok(operations.collect())
+        let mut operations = Vec::new();
+        for (seq, operation) in rows.iter().rev().filter_map(|row| Some((row.seq, self.store.operation(row).ok()?))) {
+            let to = match &operation.kind {
+                OperationKind::Rewind { target, .. } => self.store.checkpoint(target)?.map(|row| row.seq),
+                _ => None,
+            };
+            operations.push((seq, operation, to));
+        }
+        Ok(operations)
     }
 
     /// The conversation that a rewind to a checkpoint is about: the one that the target names; else where the user is, if

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use piton_agents::claude_code::transcript::project_folder;
@@ -137,6 +138,11 @@ fn an_empty_folder_is_taken_and_one_that_holds_something_or_is_in_the_way_is_not
     let forked = world.open().fork("t3", &into(&at("empty"))).unwrap();
     assert!(forked.worktree.unwrap().verified);
     assert_eq!(std::fs::read_to_string(at("empty/a.txt")).unwrap(), "line\nline\n");
+    // A private one stays private.
+    std::fs::create_dir(at("private")).unwrap();
+    std::fs::set_permissions(at("private"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(world.open().fork("t3", &into(&at("private"))).unwrap().worktree.unwrap().verified);
+    assert_eq!(std::fs::metadata(at("private")).unwrap().permissions().mode() & 0o777, 0o700);
     let files = std::fs::read_dir(claude.folder()).unwrap().count();
     std::fs::create_dir(at("full")).unwrap();
     std::fs::write(at("full/mine"), "mine").unwrap();

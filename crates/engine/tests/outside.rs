@@ -9,7 +9,9 @@ use piton_engine::view::{OperationOutcome, OutsideAct};
 use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What};
 use piton_host::fail;
 use piton_host::sys::{Call, refusing};
-use piton_testkit::{Agent, World, snapshot};
+use piton_testkit::{Agent, World, as_ordinary_user, is_root, snapshot};
+
+const NOBODY: u32 = 65_534;
 
 /// A world with a folder beside the workspace, and a turn that changes files in both.
 fn changed() -> World {
@@ -320,4 +322,187 @@ fn a_file_that_a_symlink_of_the_workspace_leads_to_is_one_of_them() {
     assert_eq!(acts(&outcome), [("config".to_owned(), OutsideAct::Restore)]);
     assert_eq!(read(&world, "config").as_deref(), Some("before\n"));
     assert!(std::fs::symlink_metadata(world.path("config")).unwrap().is_symlink());
+}
+
+/// A turn of a session that writes one file elsewhere.
+fn writes(agent: &Agent<'_>, name: &str, content: &str) {
+    let path = elsewhere(agent.world, name);
+    agent.edits("go", &[&path.display().to_string()], |_| std::fs::write(&path, content).unwrap());
+}
+
+fn appends(world: &World, name: &str, line: &str) {
+    let content = read(world, name).unwrap_or_default() + line;
+    std::fs::write(elsewhere(world, name), content).unwrap();
+}
+
+fn rewind_with(keep_mine: bool, only_session: bool) -> RewindOptions {
+    RewindOptions { outside: true, keep_mine, only_session, ..RewindOptions::default() }
+}
+
+fn redo_outside() -> RedoOptions {
+    RedoOptions { outside: true, ..RedoOptions::default() }
+}
+
+#[test]
+fn a_rewind_of_one_session_leaves_what_another_one_wrote_and_names_it() {
+    let world = World::new();
+    std::fs::create_dir(elsewhere(&world, "")).unwrap();
+    std::fs::write(elsewhere(&world, "both"), "1\n2\n3\n4\n5\n").unwrap();
+    let (mine, other) = (Agent::new(&world, "a"), Agent::new(&world, "b"));
+    writes(&mine, "of-a", "a");
+    writes(&mine, "both", "A\n2\n3\n4\n5\n");
+    writes(&other, "of-b", "b");
+    writes(&other, "both", "A\n2\n3\n4\nB\n");
+    let t1 = format!("{}:t1", mine.id());
+    let plan = world.open().plan_rewind(&t1, &rewind_with(true, true)).unwrap();
+    let named = |files: &[piton_engine::view::ChangedFile]| {
+        files.iter().map(|file| file.path.path.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&plan.view().carried), ["both", "of-b"], "{:?}", plan.view());
+    world.open().carry_out(plan).unwrap();
+    let now = || ["of-a", "of-b", "both"].map(|name| read(&world, name));
+    assert_eq!(now(), [None, Some("b".into()), Some("1\n2\n3\n4\nB\n".into())]);
+    world.open().redo_now(&redo_outside()).unwrap();
+
+    // Without a word on whose, everything goes, and what is not this session's is named.
+    let plan = world.open().plan_rewind(&t1, &RewindOptions::default()).unwrap();
+    assert!(plan.view().others.is_empty(), "nothing outside is touched: {:?}", plan.view());
+    let plan = world.open().plan_rewind(&t1, &rewind_with(false, false)).unwrap();
+    assert_eq!(named(&plan.view().others), ["both", "of-b"]);
+    let plan_mine = world.open().plan_rewind(&t1, &rewind_with(true, false)).unwrap();
+    assert_eq!(named(&plan_mine.view().others), ["both", "of-b"], "another session is not the user");
+    world.open().carry_out(plan).unwrap();
+    assert_eq!(now(), [None, None, Some("1\n2\n3\n4\n5\n".into())]);
+    // What was taken back is not brought back by going there again.
+    let outcome = world.open().rewind_now(&t1, &rewind_with(true, true)).unwrap();
+    assert!(outcome.operation.is_none(), "{outcome:?}");
+    world.assert_sound();
+}
+
+#[test]
+fn what_the_user_wrote_between_two_turns_survives_every_rewind() {
+    for options in [rewind_with(false, false), rewind_with(true, false), rewind_with(true, true)] {
+        let world = World::new();
+        std::fs::create_dir(elsewhere(&world, "")).unwrap();
+        std::fs::write(elsewhere(&world, "f"), "1\n2\n3\n4\n5\n6\n").unwrap();
+        let agent = Agent::new(&world, "s");
+        writes(&agent, "f", "A\n2\n3\n4\n5\n6\n");
+        appends(&world, "f", "mine\n");
+        writes(&agent, "f", "A\n2\nB\n4\n5\n6\nmine\n");
+        // Again after it was taken back: what an operation put there is nobody's own work.
+        for _ in 0..2 {
+            let outcome = world.open().rewind_now("t1", &options).unwrap();
+            assert_eq!(acts(&outcome), [("f".to_owned(), OutsideAct::Merge)]);
+            assert_eq!(read(&world, "f").unwrap(), "1\n2\n3\n4\n5\n6\nmine\n");
+            world.open().redo_now(&redo_outside()).unwrap();
+            assert_eq!(read(&world, "f").unwrap(), "A\n2\nB\n4\n5\n6\nmine\n");
+        }
+        world.open().rewind_now("t1", &options).unwrap();
+        // Nothing of the agent's is left in it, whatever the user does to it now.
+        std::fs::write(elsewhere(&world, "f"), "my own\n2\n3\n4\n5\n6\nmine\n").unwrap();
+        let outcome = world.open().rewind_now("t1", &options).unwrap();
+        assert!(outcome.operation.is_none() && outcome.outside.is_empty(), "{outcome:?}");
+        // And what the agent does next goes alone.
+        writes(&agent, "f", "my own\n2\n3\nC\n5\n6\nmine\n");
+        world.open().rewind_now("t1", &options).unwrap();
+        assert_eq!(read(&world, "f").unwrap(), "my own\n2\n3\n4\n5\n6\nmine\n");
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn a_file_that_the_user_made_anew_between_two_turns_is_a_conflict_and_stays() {
+    let world = World::new();
+    works_elsewhere(&world, &[("notes", "the agent's draft\n")]);
+    let agent = Agent::new(&world, "s");
+    std::fs::remove_file(elsewhere(&world, "notes")).unwrap();
+    let mine = "a day's work\n".repeat(3);
+    std::fs::write(elsewhere(&world, "notes"), &mine).unwrap();
+    writes(&agent, "notes", &format!("{mine}one line by the agent\n"));
+    for options in [rewind_with(false, false), rewind_with(true, false), rewind_with(true, true)] {
+        let error = world.open().rewind_now("t1", &options).unwrap_err();
+        assert!(matches!(error, OperationError::ConflictOutside(_)), "{error}");
+        let settle = Settle { partial: true, ..Settle::default() };
+        let outcome = world.open().rewind_now("t1", &RewindOptions { settle, ..options }).unwrap();
+        assert_eq!(acts(&outcome), [("notes".to_owned(), OutsideAct::Conflict)]);
+        assert_eq!(read(&world, "notes").unwrap(), format!("{mine}one line by the agent\n"));
+    }
+    // Back to between the two there is nothing that does not go together.
+    world.open().rewind_now("t2", &rewind_with(true, false)).unwrap();
+    assert_eq!(read(&world, "notes").unwrap(), mine);
+}
+
+#[test]
+fn a_rewind_takes_back_an_undo_of_what_stood_at_its_target() {
+    let world = World::new();
+    works_elsewhere(&world, &[("f", "1\n")]);
+    let agent = Agent::new(&world, "s");
+    writes(&agent, "f", "1\n2\n");
+    world.open().undo_now(&asked(Some(What::All))).unwrap();
+    assert_eq!(read(&world, "f"), None);
+    world.open().rewind_now("t2", &rewind_with(false, false)).unwrap();
+    assert_eq!(read(&world, "f").as_deref(), Some("1\n"));
+}
+
+#[test]
+fn what_two_sessions_wrote_at_the_same_time_is_not_told_apart() {
+    let world = World::new();
+    std::fs::create_dir(elsewhere(&world, "")).unwrap();
+    let (mine, other) = (Agent::new(&world, "a"), Agent::new(&world, "b"));
+    let path = elsewhere(&world, "f");
+    let named = path.display().to_string();
+    mine.prompt("go");
+    other.prompt("go");
+    mine.before("x", "Edit", &[&named]);
+    other.before("y", "Edit", &[&named]);
+    std::fs::write(&path, "of both\n").unwrap();
+    other.after("y");
+    mine.after("x");
+    mine.end_turn();
+    other.end_turn();
+    let t1 = format!("{}:t1", mine.id());
+    let outcome = world.open().rewind_now(&t1, &rewind_with(true, true)).unwrap();
+    assert_eq!(acts(&outcome), [("f".to_owned(), OutsideAct::Unknown)]);
+    assert_eq!(read(&world, "f").as_deref(), Some("of both\n"));
+    world.open().rewind_now(&t1, &RewindOptions { unsure: true, ..rewind_with(true, true) }).unwrap();
+    assert_eq!(read(&world, "f"), None);
+}
+
+#[test]
+fn what_the_system_refuses_does_not_keep_the_rest_from_being_done_in_part() {
+    use std::os::unix::fs::PermissionsExt;
+    let base = tempfile::tempdir().unwrap();
+    let world = World::at(base.path(), |_| {});
+    if is_root() {
+        for path in [base.path().to_owned(), world.ws()] {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    as_ordinary_user(|| {
+        let closed = elsewhere(&world, "");
+        std::fs::create_dir(&closed).unwrap();
+        let open = world.base().join("open");
+        std::fs::write(elsewhere(&world, "f"), "before\n").unwrap();
+        world.write("inside", "before\n");
+        let named = [elsewhere(&world, "f"), open.clone()].map(|path| path.display().to_string());
+        Agent::new(&world, "s").edits("go", &["inside", &named[0], &named[1]], |w| {
+            w.write("inside", "after\n");
+            std::fs::write(elsewhere(w, "f"), "after\n").unwrap();
+            std::fs::write(&open, "after\n").unwrap();
+        });
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
+        let error = world.open().rewind_now("t1", &rewind_with(false, false)).unwrap_err();
+        assert!(matches!(error, OperationError::RolledBack { .. }), "{error}");
+        let settle = Settle { partial: true, ..Settle::default() };
+        let outcome = world.open().rewind_now("t1", &RewindOptions { settle, ..rewind_with(false, false) }).unwrap();
+        assert!(acts(&outcome).contains(&("f".to_owned(), OutsideAct::Unknown)), "{outcome:?}");
+        assert_eq!(world.snapshot().bytes("inside"), Some(&b"before\n"[..]));
+        assert_eq!((read(&world, "f").as_deref(), open.exists()), (Some("after\n"), false));
+        assert!(outcome.leftovers.is_empty());
+        // When nothing is in its way any more, the rest of it can be had.
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+        world.open().rewind_now("t1", &rewind_with(false, false)).unwrap();
+        assert_eq!(read(&world, "f").as_deref(), Some("before\n"));
+        world.assert_sound();
+    });
 }

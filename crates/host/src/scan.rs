@@ -8,8 +8,8 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use piton_model::plan::RootState;
@@ -67,8 +67,8 @@ impl Limit {
     pub const NONE: Self = Self { files: u64::MAX, bytes: u64::MAX };
 }
 
-/// How far a scan is; read it from another thread.
-#[derive(Debug, Default)]
+/// How far the work is; read it from another thread.
+#[derive(Debug)]
 pub struct Progress {
     /// Files to read, as far as they are known.
     pub files: AtomicU64,
@@ -78,6 +78,20 @@ pub struct Progress {
     pub bytes: AtomicU64,
     /// Bytes that were read.
     pub bytes_read: AtomicU64,
+    /// Whether no operation has begun to change files: until then a process that is stopped leaves nothing to be ended.
+    pub may_stop: Arc<AtomicBool>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            files: AtomicU64::default(),
+            files_read: AtomicU64::default(),
+            bytes: AtomicU64::default(),
+            bytes_read: AtomicU64::default(),
+            may_stop: Arc::new(AtomicBool::new(true)),
+        }
+    }
 }
 
 /// What a scan found.

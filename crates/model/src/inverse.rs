@@ -152,9 +152,16 @@ pub enum Why {
     Holds,
     /// It holds things that are not captured, and a file would have to take its place.
     Skipped,
+    /// It is no folder, and only paths in the folder that stood there are asked for.
+    InTheWay,
 }
 
 impl Why {
+    /// Whether a [`Decision`] can settle it.
+    pub fn can_be_decided(self) -> bool {
+        !matches!(self, Self::Skipped | Self::InTheWay)
+    }
+
     /// The words a person reads.
     pub fn describe(self) -> &'static str {
         match self {
@@ -167,6 +174,7 @@ impl Why {
             Self::NoRoom => "something else stands at its old place now",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
+            Self::InTheWay => "stands where a folder of that moment must be, and is not asked for itself",
         }
     }
 }

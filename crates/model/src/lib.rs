@@ -16,6 +16,7 @@ pub mod id;
 pub mod inverse;
 pub mod merge;
 mod notebook;
+pub mod outside;
 pub mod ownership;
 pub mod path;
 pub mod plan;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::diff::{TreeSource, lookup, pairs};
 use crate::edit::{Edit, NewTrees, edit, keep};
 use crate::id::ObjectId;
+use crate::inverse::Why;
 use crate::path::WorkspacePath;
 use crate::tree::{Entry, SkipReason, Tree};
 
@@ -91,8 +92,8 @@ pub struct Plan {
     pub undone: Vec<Undone>,
     /// Paths where a rule left out what is there now: capture them and plan again.
     pub unknown: Vec<WorkspacePath>,
-    /// Paths that cannot become what the target has without touching something unknown.
-    pub conflicts: Vec<WorkspacePath>,
+    /// Paths that cannot become what the target has without touching something unknown, or what nobody asked for.
+    pub conflicts: Vec<(WorkspacePath, Why)>,
     /// Trees that the steps name and no checkpoint has.
     pub new_trees: NewTrees,
     /// The roots that it leads from and to, where nothing of the way is left out.
@@ -295,9 +296,11 @@ impl<S: TreeSource> Planner<'_, S> {
             }
             (Some(Entry::Folder { holds_skipped: true, .. }), Some(_)) => {
                 self.is_exact = false;
-                self.plan.conflicts.push(path);
+                self.plan.conflicts.push((path, Why::Skipped));
             }
-            (Some(_), Some(Entry::Folder { .. })) if reach == Reach::Above => self.plan.conflicts.push(path),
+            (Some(_), Some(Entry::Folder { .. })) if reach == Reach::Above => {
+                self.plan.conflicts.push((path, Why::InTheWay));
+            }
             (Some(_), _) if reach == Reach::Above => {}
             (have, want) => {
                 let after = match want {
@@ -417,7 +420,10 @@ mod tests {
         found.extend(plan.folders.iter().map(|f| format!("m {}", f.path.display())));
         found.extend(plan.kept.iter().map(|(p, _)| format!("k {}", p.display())));
         found.extend(plan.unknown.iter().map(|p| format!("? {}", p.display())));
-        found.extend(plan.conflicts.iter().map(|p| format!("! {}", p.display())));
+        found.extend(plan.conflicts.iter().map(|(p, why)| match why {
+            Why::InTheWay => format!("! {} in the way", p.display()),
+            _ => format!("! {}", p.display()),
+        }));
         assert_eq!(found, expected);
         // Computed step by step, whatever the plan says of itself.
         let computed = Plan { exact: None, ..plan.clone() }.result(&forest.0, now).unwrap();
@@ -543,6 +549,6 @@ mod tests {
         check(&now, &target, &["a"], &["= a/x", "= a/y"]);
         check(&[], &target, &["a/x"], &["+ a"]);
         check(&now, &[], &["a/x"], &["- a/x"]);
-        check(&[("a", file("1"))], &target, &["a/x"], &["! a"]);
+        check(&[("a", file("1"))], &target, &["a/x"], &["! a in the way"]);
     }
 }

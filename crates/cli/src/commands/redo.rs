@@ -14,6 +14,7 @@ use crate::operate::{self, Act, GoArgs, Way};
 use crate::outcome;
 use crate::owners::Names;
 use crate::settle::SettleArgs;
+use crate::signals::Signals;
 use crate::titles::Titles;
 use crate::words::plural;
 
@@ -45,10 +46,13 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let GoArgs { outside, interrupted, .. } = args.go;
     let settle = args.settle.settle();
     let options = RedoOptions { operation: args.operation.clone(), settle, outside, interrupted };
-    let command = match &args.operation {
+    let mut command = match &args.operation {
         Some(id) => format!("piton redo --op {id}"),
         None => "piton redo".to_owned(),
     };
+    if outside {
+        command.push_str(" --outside");
+    }
     take_back(console, &mut workspace, options, &args.go.way(command))
 }
 
@@ -59,7 +63,8 @@ pub fn take_back(
     options: RedoOptions,
     way: &Way,
 ) -> Result<ExitCode, Failure> {
-    let done = operate::carry_out(console, workspace, &Act::Redo(options), way, |_, _| {})?;
+    let signals = Signals::watch(workspace);
+    let done = operate::carry_out(console, workspace, &Act::Redo(options), way, &signals, |_, _| {})?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
     if outcome.operation.is_none() {
         // Nothing was taken back that could be taken back elsewhere too.
@@ -73,15 +78,16 @@ pub fn take_back(
     if outcome.operation.is_none() && (outcome.git_stays.is_some() || is_open || !outcome.not_done.is_empty()) {
         console.advise("`piton ops` lists what stands; `piton redo --op ID` takes another one back");
     }
-    if let (Some(operation), false) = (&outcome.operation, console.is_json()) {
+    if outcome.operation.is_some() && !console.is_json() {
         if is_open || outcome.not_done.iter().any(|one| !one.reason.is_for_good()) {
             console.say("`piton redo` goes on with what was left");
         }
-        console.say(format!("`piton undo --op {}` takes this redo back", operation.id.short()));
+        console.say(format!("`{}` takes this redo back", outcome::way_back(&outcome)));
         if let more @ 1.. = workspace.operations_standing()? {
             console.say(format!("`piton redo` can take back {} more", plural(more as u64, "operation")));
         }
     }
+    signals.tell(console, &outcome::way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 

@@ -20,6 +20,7 @@ use crate::owners::Names;
 use crate::paths::PathArgs;
 use crate::plan::{self, Around};
 use crate::settle::SettleArgs;
+use crate::signals::Signals;
 use crate::words::label;
 
 /// Go back to a checkpoint: the files, and the conversation with the agent
@@ -122,6 +123,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         ))
         .hint("`--scope both` takes files and conversation back"));
     }
+    args.paths.refuse_outside(args.go.outside)?;
     let paths = args.paths.resolve(workspace.path(), &surroundings.here)?;
     let options = RewindOptions {
         paths,
@@ -137,11 +139,13 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         interrupted: args.go.interrupted,
     };
     let mut way = args.go.way(args.typed());
+    way.all_workspaces = args.all_workspaces;
     if args.careful {
         way.how = How::Careful;
     }
     let act = Act::Rewind { target: args.target.clone(), options };
-    let done = operate::carry_out(console, &mut workspace, &act, &way, |console, plan| {
+    let signals = Signals::watch(&workspace);
+    let done = operate::carry_out(console, &mut workspace, &act, &way, &signals, |console, plan| {
         if args.all_workspaces {
             show_others(plan, &args.elsewhere(), console);
         }
@@ -169,13 +173,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     if !console.is_json() {
         outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions));
         if outcome.operation.is_some() {
-            console.say("`piton redo` takes it back");
+            console.say(format!("`{}` takes it back", outcome::way_back(&outcome)));
         }
         let done = |also: &&Also| also.outcome.as_ref().is_some_and(|outcome| outcome.operation.is_some());
         for also in outcome.also.iter().filter(done) {
             console.say(format!("`{}` takes it back there", redo_there(&also.workspace)));
         }
     }
+    signals.tell(console, &outcome::way_back(&outcome));
     conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")?;
     Ok(outcome::exit_code(&outcome))
 }
@@ -235,7 +240,10 @@ fn show_others(plan: &PlanView, options: &RewindOptions, console: &mut Console) 
         console.say_with(|out, look| {
             writeln!(out, "{}", look.paint.bold(format!("In {}:", escape_path(path))))?;
             match &there {
-                Ok(there) => plan::write(out, look, there.view(), &Around::default())?,
+                Ok(there) => {
+                    let around = Around { all_workspaces: true, ..Around::default() };
+                    plan::write(out, look, there.view(), &around)?
+                }
                 Err(error) => writeln!(out, "  nothing is done there: {}", escape(error))?,
             }
             writeln!(out)

@@ -17,6 +17,7 @@ use crate::outcome;
 use crate::owners::Names;
 use crate::paths::PathArgs;
 use crate::settle::SettleArgs;
+use crate::signals::Signals;
 
 /// Take back chosen changes and keep all others
 ///
@@ -87,6 +88,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
     surroundings.say_earlier_turns(console, &workspace);
+    args.paths.refuse_outside(args.go.outside)?;
     let settle = args.settle.settle();
     if let Some(operation) = &args.operation {
         let GoArgs { outside, interrupted, .. } = args.go;
@@ -122,7 +124,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
             .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"));
     }
     let way = args.go.way(args.typed());
-    let done = operate::carry_out(console, &mut workspace, &act, &way, |_, _| {});
+    let signals = Signals::watch(&workspace);
+    let done = operate::carry_out(console, &mut workspace, &act, &way, &signals, |_, _| {});
     let done = done.map_err(|failure| match surroundings.own_workspace_hint(&workspace) {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -130,6 +133,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
     console.print(&outcome, |out, look| write(out, look, &outcome))?;
     tell(console, &workspace, &outcome)?;
+    signals.tell(console, &outcome::way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 
@@ -162,6 +166,9 @@ impl Args {
         if let Some(operation) = &self.operation {
             flag("--op", &[operation]);
         }
+        if self.go.outside {
+            flag("--outside", &[]);
+        }
         // A word with a NUL in it is none that anybody typed.
         shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "))
     }
@@ -184,7 +191,7 @@ fn tell(console: &mut Console, workspace: &Workspace, outcome: &OperationOutcome
     let names = Names::of(&workspace.sessions()?.sessions);
     outcome::say_remarks(console, outcome, &names);
     if outcome.operation.is_some() {
-        console.say("`piton redo` takes it back");
+        console.say(format!("`{}` takes it back", outcome::way_back(outcome)));
     }
     Ok(())
 }

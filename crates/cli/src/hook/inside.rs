@@ -15,7 +15,7 @@ use piton_engine::Engine;
 use piton_engine::model::{SessionId, Target};
 
 use super::{Outcome, VARIABLE};
-use crate::escape::escape;
+use crate::escape::{escape, quoted};
 
 /// How long an answer may take. Claude Code ends a hook of piton's after 30 seconds.
 pub const AT_MOST: Duration = Duration::from_secs(25);
@@ -107,7 +107,7 @@ pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &
         let _ = engine.open(root).map(|mut workspace| workspace.prompted(&session, report.prompt_id.as_deref()));
     }
     let text = match run(verb, &arguments, cwd, root, until) {
-        Ok(text) => as_typed(&text, &session),
+        Ok(text) => as_typed(&text, &session, root),
         Err(error) => format!("piton: the command cannot be run: {error}"),
     };
     (Reply::Answer(text), format!("answered {verb}"))
@@ -157,14 +157,15 @@ fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) 
 
 /// What an answer tells to type is typed in here, where a turn is one of this session. Contents and paths are set in from the
 /// line's beginning, and stay as they are.
-fn as_typed(printed: &str, session: &SessionId) -> String {
+fn as_typed(printed: &str, session: &SessionId, root: &Path) -> String {
+    let here = format!(" --workspace {}", quoted(root));
     let line = |line: &str| {
         if line.starts_with(' ') {
             return line.to_owned();
         }
         let mut line = line.replace(&format!(" --session {session}"), "").replace(&format!("{session}:t"), "t");
         // In here it goes without saying.
-        line = line.replace(" --scope code", "");
+        line = line.replace(" --scope code", "").replace(&here, "");
         for (verb, _) in COMMANDS {
             line = line.replace(&format!("`piton {verb}"), &format!("`/piton {verb}"));
         }
@@ -252,9 +253,10 @@ mod tests {
     #[test]
     fn an_answer_tells_what_can_be_typed_in_here_and_leaves_contents_alone() {
         let session = SessionId::of("claude-code", "s1");
-        let printed =
-            format!("hint: `piton undo {session}:t3 --partial`\n  now │ `piton redo`\n`piton redo` takes it back");
+        let printed = format!(
+            "hint: `piton undo {session}:t3 --partial`\n  now │ `piton redo`\n`piton redo --workspace '/a b'` takes it back"
+        );
         let expected = "hint: `/piton undo t3 --partial`\n  now │ `piton redo`\n`/piton redo` takes it back";
-        assert_eq!(as_typed(&printed, &session), expected);
+        assert_eq!(as_typed(&printed, &session, Path::new("/a b")), expected);
     }
 }

@@ -10,6 +10,11 @@ use crate::console::Look;
 use crate::escape::escape_view;
 use crate::files::write_rest;
 
+/// How to go on where no decision settles any of them.
+pub const ONLY_PARTIAL: &str = "\
+Nothing is done while a conflict is open:
+  --partial           leaves these files as they are, and does the rest";
+
 /// How to go on.
 pub const WAYS: &str = "\
 Nothing is done while a conflict is open:

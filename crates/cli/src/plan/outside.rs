@@ -24,7 +24,11 @@ pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched
             OutsideAct::Conflict => ("!", "conflict"),
             OutsideAct::Unknown => ("?", "unknown"),
         };
-        let why = file.why.as_deref().map(|why| paint.dim(format!(" ({})", escape(why)))).unwrap_or_default();
+        let why = match file.act {
+            OutsideAct::Merge => Some("other edits in it stay"),
+            _ => file.why.as_deref(),
+        };
+        let why = why.map(|why| paint.dim(format!(" ({})", escape(why)))).unwrap_or_default();
         let line = format!("{sign} {word:<8} {}", escape(&file.path));
         let painted = match sign {
             "~" | "±" => paint.warn(line),
