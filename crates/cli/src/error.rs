@@ -168,6 +168,7 @@ impl From<OpenError> for Failure {
             OpenError::Refused { .. } => {
                 Self::user(text).hint("go to the project's own folder, or insist with `piton init --force`")
             }
+            OpenError::Own { .. } => Self::user(text).hint("go to the folder that you work in"),
             OpenError::Git { .. } => Self::user(text).hint("go to a working tree of the repository"),
             OpenError::Budget(_) => Self::user(text).hint("give more, such as `--budget 5G`"),
             OpenError::Store(error) => error.into(),

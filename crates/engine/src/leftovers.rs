@@ -308,7 +308,7 @@ impl Workspace {
             return Ok(steps.to_vec());
         }
         let mut read: Vec<Option<Signatures>> = applier.steps.iter().map(|_| None).collect();
-        let mut stays = Vec::new();
+        let (mut stays, mut untold) = (Vec::new(), Vec::new());
         for number in steps.iter().copied().filter(|number| *number < applier.steps.len()) {
             let step = &applier.steps[number];
             let sink = HashingSink::default();
@@ -316,14 +316,25 @@ impl Workspace {
             let Ok((Some(left), mut signatures)) = found.unwrap_or_else(|never| match never {}) else { continue };
             let fresh = sink.finish().0;
             let trees = Trees { fresh: &fresh, store: &self.store };
-            let was = match of.outside {
-                true => step.before.clone(),
-                false => diff::lookup(&self.store, &before.checkpoint.root.tree, &step.path)?,
+            let is_known = || -> Result<bool, StoreError> {
+                let was = match of.outside {
+                    true => step.before.clone(),
+                    false => diff::lookup(&self.store, &before.checkpoint.root.tree, &step.path)?,
+                };
+                let mut is_known = false;
+                for whole in [&was, &step.after].into_iter().flatten() {
+                    is_known |= is_part(&trees, &left, whole)?;
+                }
+                Ok(is_known)
             };
-            let mut is_known = false;
-            for whole in [&was, &step.after].into_iter().flatten() {
-                is_known |= is_part(&trees, &left, whole)?;
-            }
+            let is_known = match is_known() {
+                // Not known to be stored, so it stays, and stands in nobody's way.
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                    untold.push(number);
+                    continue;
+                }
+                is_known => is_known?,
+            };
             if is_known {
                 // The filesystem's own, of which nobody knows whether it is stored: it goes by itself.
                 signatures.forget(is_kept_open);
@@ -334,10 +345,14 @@ impl Workspace {
         let refused = match applier.clear_all::<StoreError>(&read) {
             Ok(kept) => kept.into_iter().filter(|(_, removal)| matches!(removal, Removal::Refused { .. })),
             // A folder that cannot be opened now.
-            Err(_) => return Ok(stays),
+            Err(_) => {
+                stays.append(&mut untold);
+                return Ok(stays);
+            }
         };
         let refused: Vec<usize> = refused.map(|(number, _)| number).collect();
         stays.retain(|number| refused.contains(number));
+        stays.append(&mut untold);
         Ok(stays)
     }
 

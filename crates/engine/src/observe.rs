@@ -402,7 +402,7 @@ impl Workspace {
             }
             // It comes once more, or was recorded before its process was ended.
             (Event::AfterTool(_) | Event::ToolFailed { .. }, Some(row))
-                if said_its_end(row) || (context.aside.is_some() && row.ending.is_some()) => {}
+                if is_repeated(&report.event, row) || (context.aside.is_some() && row.ending.is_some()) => {}
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
                 // Heard of for the first time, or gone to the background while it ran.
                 if context.is_new_step || (call.background && !row.step.background) {
@@ -654,8 +654,11 @@ impl Workspace {
         let of_turn = self.store.steps(session, Some(turn))?;
         let mine = || of_turn.iter().chain(&open).filter(|row| row.step.at.session == *session);
         let known = match &call.id {
-            // Some programs use an id again.
-            Some(id) => self.store.step_called(session, id)?.filter(|row| !begins || !said_its_end(row)),
+            // Some programs use an id again, in a later turn or in the same one.
+            Some(id) => {
+                let is_it = |row: &StepRow| !begins || (row.step.at.turn == turn && !said_its_end(row));
+                self.store.step_called(session, id)?.filter(is_it)
+            }
             None if begins => None,
             // Without an id, the newest open call of the same tool that does the same.
             None => mine()
@@ -800,7 +803,7 @@ impl Context {
     /// The window of the step that ends: open until the event, whatever was thought of it before. An event that comes once
     /// more ends nothing: what was done since is not the tool's.
     fn ending(&self, event: &Event, since: u64) -> Option<Window> {
-        let row = self.step.as_ref().filter(|row| !said_its_end(row))?;
+        let row = self.step.as_ref().filter(|row| !is_repeated(event, row))?;
         if !matches!(event, Event::AfterTool(_) | Event::ToolFailed { .. }) {
             return None;
         }
@@ -818,6 +821,12 @@ fn is_for_user(event: &Event) -> bool {
 /// Whether a step's own after event was heard, which comes only once; every other ending is only thought to be one.
 fn said_its_end(row: &StepRow) -> bool {
     matches!(row.ending, Some(Ending::Done | Ending::Failed))
+}
+
+/// Whether an event says once more how a step ended.
+fn is_repeated(event: &Event, row: &StepRow) -> bool {
+    let is_interrupted = matches!(event, Event::ToolFailed { interrupted: true, .. });
+    said_its_end(row) || (is_interrupted && row.ending == Some(Ending::Interrupted))
 }
 
 /// What an event's capture is called; none where nothing is captured.

@@ -215,8 +215,15 @@ impl Engine {
         Err(OpenError::Refused { path: path.to_owned(), what })
     }
 
+    /// Refuses piton's own folder, and what lies in it: a rewind there would put back the stores of other workspaces.
+    pub(crate) fn refuse_own(&self, path: &Path) -> Result<(), OpenError> {
+        let is_in = canonical(self.home.path()).is_ok_and(|home| path.starts_with(home));
+        if is_in { Err(OpenError::Own { path: path.to_owned() }) } else { Ok(()) }
+    }
+
     /// Refuses folders that hold a repository's own data, and what lies in them: it is never written.
     pub(crate) fn refuse_git(&self, path: &Path) -> Result<(), OpenError> {
+        self.refuse_own(path)?;
         let mut is_work_tree = false;
         for folder in path.ancestors() {
             // Some keep their worktrees in there.

@@ -16,7 +16,9 @@ use piton_model::git::GitEnd;
 use piton_model::merge::merge_entry;
 use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, FolderMode, Layered, RootState};
-use piton_model::{Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath};
+use piton_model::{
+    CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath,
+};
 use piton_store::{CheckpointRow, Progress, Purpose, StoreError};
 
 use crate::bits::result_with_bits;
@@ -117,20 +119,7 @@ impl Workspace {
             let (operation, before) = match (self.store.operation(&row), before) {
                 (Ok(operation), Some(before)) => (operation, before),
                 (Err(StoreError::DamagedRecord { .. }), _) | (_, None) => {
-                    // Nothing can be told of it any more, so it is said aloud and does not stand in the way for ever.
-                    let why = "its record is damaged".to_owned();
-                    self.note_end(lock, &row.id, Outcome::RolledBack { why })?;
-                    self.recovered.push(Recovered {
-                        operation: row.id,
-                        before: row.before,
-                        finished: false,
-                        left_alone: Vec::new(),
-                        left_outside: Vec::new(),
-                        moved: Vec::new(),
-                        git_stays: None,
-                        damaged: true,
-                        leftovers: Vec::new(),
-                    });
+                    self.give_up(lock, row.id, row.before, "its record is damaged")?;
                     continue;
                 }
                 (Err(error), _) => return Err(error.into()),
@@ -140,9 +129,36 @@ impl Workspace {
             if !root.identity().is_same(&operation.root) {
                 continue;
             }
-            let recovered = self.recover(lock, &root, before, operation)?;
-            self.recovered.push(recovered);
+            match self.recover(lock, &root, before, operation) {
+                Err(RecoverError::Store(StoreError::Damaged(_) | StoreError::Missing(_))) => {
+                    self.give_up(lock, row.id, row.before, "what is needed to end it is damaged")?;
+                }
+                recovered => self.recovered.push(recovered?),
+            }
         }
+        Ok(())
+    }
+
+    /// Ends an operation of which too much is damaged: that is said aloud, and does not stand in the way for ever.
+    fn give_up(
+        &mut self,
+        lock: &Lock,
+        operation: OperationId,
+        before: CheckpointId,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        self.note_end(lock, &operation, Outcome::RolledBack { why: why.to_owned() })?;
+        self.recovered.push(Recovered {
+            operation,
+            before,
+            finished: false,
+            left_alone: Vec::new(),
+            left_outside: Vec::new(),
+            moved: Vec::new(),
+            git_stays: None,
+            damaged: true,
+            leftovers: Vec::new(),
+        });
         Ok(())
     }
 
@@ -362,7 +378,8 @@ impl Workspace {
         let parent = self.store.head(self.record.line)?;
         let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
         let mut checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about).map_err(waits)?;
-        checkpoint.owned = with_operation(checkpoint.owned, operation);
+        checkpoint.owned =
+            with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
         // Nothing new to keep: a crash in the middle of a recovery must not add a checkpoint each time.
         if parent.is_some_and(|p| p.checkpoint.root == checkpoint.root) {
             return Ok(());
@@ -382,7 +399,8 @@ impl Workspace {
         }
         let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
         let mut checkpoint = self.checkpoint(&scan, &fresh, head.as_ref(), about)?;
-        checkpoint.owned = with_operation(checkpoint.owned, operation);
+        checkpoint.owned =
+            with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
         writer.record(piton_model::Record::Checkpoint(checkpoint))?;
         writer.commit(true, false)?;
         Ok(())
@@ -406,6 +424,12 @@ impl Workspace {
         operation: &Operation,
         before: &CheckpointRow,
     ) -> Result<Vec<WorkspacePath>, RecoverError> {
+        // As it is after the swaps back, so that nobody is taken for the one who did them.
+        let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
+        let attention = Attention { forced: &forced, ..Attention::default() };
+        let waits = |error: CaptureError| waits_for(error, &operation.id);
+        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        self.note_put_back(taken, operation).map_err(waits)?;
         let mut damaged = Vec::new();
         loop {
             match self.merge_back_without(lock, root, operation, before, &damaged)? {
@@ -440,7 +464,14 @@ impl Workspace {
             }
             let here = lookup(&trees, &now.tree, &step.path)?;
             let (was, put) = (step.before.as_ref(), step.after.as_ref());
-            let wanted = merge_entry(&trees, put, here.as_ref(), was, &mut new)?;
+            let wanted = match merge_entry(&trees, put, here.as_ref(), was, &mut new) {
+                // What stood there cannot be told from what somebody did in there: it stays.
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                    left_alone.push(step.path.clone());
+                    continue;
+                }
+                wanted => wanted?,
+            };
             let is_damaged = damaged.iter().any(|path| path.is_within(&step.path));
             if wanted != step.before || is_damaged {
                 left_alone.push(step.path.clone());
@@ -451,7 +482,7 @@ impl Workspace {
         }
         let ended = Outcome::RolledBack { why: "it was cut off".to_owned() };
         if edits.is_empty() {
-            self.note_put_back(taken, operation).map_err(|error| waits_for(error, &operation.id))?;
+            drop(taken);
             self.note_end(lock, &operation.id, ended)?;
             return Ok(MergedBack::Done { left_alone });
         }
@@ -506,9 +537,13 @@ enum MergedBack {
     Damaged { paths: Vec<WorkspacePath> },
 }
 
-/// Whose changes are that were found in the middle of an operation: those of its own paths are its.
-fn with_operation(owned: Vec<Owned>, operation: &Operation) -> Vec<Owned> {
-    let is_its = |changed: &ChangedPath| operation.steps.iter().any(|step| changed.path.is_within(&step.path));
+/// Whose changes are that were found in the middle of an operation: its own are those that put one of its ends in place.
+fn with_operation(trees: &Trees<'_>, now: &ObjectId, owned: Vec<Owned>, operation: &Operation) -> Vec<Owned> {
+    let is_its = |changed: &ChangedPath| {
+        let step = operation.steps.iter().find(|step| changed.path.is_within(&step.path));
+        // Where a listing is damaged nobody can tell, and an edit that counts as piton's is still in the checkpoint.
+        step.is_some_and(|step| is_at_an_end(trees, now, step, &changed.path).unwrap_or(true))
+    };
     let mut its = Vec::new();
     let mut others = Vec::new();
     for Owned { owner, settles, paths } in owned {
@@ -522,6 +557,23 @@ fn with_operation(owned: Vec<Owned>, operation: &Operation) -> Vec<Owned> {
         others.push(Owned::of(Owner::Operation { operation: operation.id.clone() }, its));
     }
     others
+}
+
+/// Whether what stands at a path of a step is what was there before the operation, or what it puts there.
+fn is_at_an_end(trees: &Trees<'_>, now: &ObjectId, step: &Step, path: &WorkspacePath) -> Result<bool, StoreError> {
+    let here = lookup(trees, now, path)?;
+    let inner = path.names().skip(step.path.names().count()).collect::<Vec<_>>().join(&b'/');
+    for end in [&step.before, &step.after] {
+        let there = match (end, WorkspacePath::new(inner.clone())) {
+            (end, _) if inner.is_empty() => end.clone(),
+            (Some(Entry::Folder { tree, .. }), Ok(inner)) => lookup(trees, tree, &inner)?,
+            _ => None,
+        };
+        if there == here {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn waits_for(source: CaptureError, operation: &OperationId) -> RecoverError {

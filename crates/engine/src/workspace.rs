@@ -123,6 +123,12 @@ pub enum OpenError {
         /// Which.
         path: PathBuf,
     },
+    /// Piton's own folder, or one in it.
+    #[error("{} is piton's own folder, which is no workspace", path.display())]
+    Own {
+        /// Which.
+        path: PathBuf,
+    },
     /// A budget that nothing fits in.
     #[error("a budget of {0} bytes is too small; {MINIMUM_BUDGET} is the least")]
     Budget(u64),
@@ -265,6 +271,7 @@ impl Engine {
             None => canonical(folder).map_err(failed)?,
         };
         let root = Root::open(&path).map_err(failed)?;
+        self.refuse_own(&path)?;
         if !options.force {
             self.refuse(&path)?;
             self.refuse_git(&path)?;

@@ -313,6 +313,66 @@ fn a_file_that_is_made_again_after_a_crash_decides_nothing_about_the_rest() {
     assert!(in_place > 0, "no step at which only the end was not recorded");
 }
 
+/// What recovery put back used to count as the user's, and an edit in a folder that it found as piton's own. A recovery that
+/// died in the middle used to leave its own files behind for good.
+#[test]
+fn after_a_recovery_that_was_cut_off_too_everybody_has_their_own_and_nothing_of_pitons_is_left() {
+    let make = || {
+        let world = World::new();
+        world.write("d/x", "x").write("d/y", "y").write("f1", "1").write("f2", "1");
+        let id = world.capture();
+        world.remove("d").write("f1", "2").write("f2", "2").write("n/x", "n");
+        world.capture();
+        (world, id)
+    };
+    let swapped = |world: &World| world.snapshot().bytes("d/x").is_some() && !is_bare(world);
+    let last = {
+        let mut last = 0;
+        at_every_step(
+            make,
+            |world, id| drop(world.rewind(id)),
+            |world, _, step, _| {
+                if swapped(world) {
+                    last = step;
+                }
+            },
+        );
+        last
+    };
+    // Somewhere before the last step at which the folder is back and its end is not noted.
+    for first in [last / 2, last * 3 / 4, last - 4] {
+        for second in 1.. {
+            let (world, id) = make();
+            assert!(fail::with(first, || world.rewind(&id)).is_none());
+            if !swapped(&world) {
+                break;
+            }
+            world.write("d/x", "mine");
+            let is_whole = fail::with(second, || drop(world.open())).is_some();
+            drop(world.open());
+            assert!(is_bare(&world), "died at step {first}, then at {second}");
+            assert_eq!(world.snapshot().bytes("d/x"), Some(&b"mine"[..]), "died at step {first}, then at {second}");
+            assert_nothing_pending(&world);
+            let workspace = world.open();
+            let log = workspace.log(Default::default()).unwrap();
+            let yours: Vec<String> = log
+                .checkpoints
+                .iter()
+                .flat_map(|checkpoint| workspace.show(checkpoint.id.as_str()).unwrap().files)
+                .filter(|file| {
+                    file.owner == Some(piton_model::ownership::Owner::You) && file.change.path.path.starts_with('f')
+                })
+                .map(|file| file.change.path.path)
+                .collect();
+            // Once by the captures above.
+            assert!(yours.len() <= 2, "died at step {first}, then at {second}: {yours:?}");
+            if is_whole {
+                break;
+            }
+        }
+    }
+}
+
 /// An undo that died before it touched anything used to be called done when the user edited its file, and the agent's change
 /// could not be undone any more.
 #[test]

@@ -482,6 +482,55 @@ fn recovery_keeps_the_last_good_copy_and_a_damaged_one_does_not_wedge_it() {
     }
 }
 
+/// Every command used to fail for good.
+#[test]
+fn a_damaged_listing_wedges_no_recovery() {
+    let make = || {
+        let world = World::new();
+        world.write("d/x", "x").write("d/deep/y", "y").write("f", "1");
+        let id = world.capture();
+        world.remove("d").write("f", "2").write("n/deep/x", "n");
+        world.capture();
+        (world, id)
+    };
+    let mut swapped = 0;
+    for step in (1..).step_by(3) {
+        let (world, id) = make();
+        if piton_host::fail::with(step, || world.rewind(&id)).is_some() {
+            break;
+        }
+        let is_swapped = world.snapshot().has("d/x");
+        if !is_swapped {
+            continue;
+        }
+        swapped += 1;
+        drop(world);
+        let objects: Vec<i64> = {
+            let (world, _) = make();
+            let db = database(&world);
+            let mut query = db.prepare("SELECT offset FROM all_objects ORDER BY offset").unwrap();
+            query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        for offset in objects {
+            let (world, id) = make();
+            assert!(piton_host::fail::with(step, || world.rewind(&id)).is_none());
+            world.write("d/x", "mine");
+            let pack = unopened(&world).join("packs/000001.pack");
+            let mut bytes = std::fs::read(&pack).unwrap();
+            bytes[offset as usize + 60] ^= 1;
+            std::fs::write(&pack, bytes).unwrap();
+            let workspace = world.open();
+            assert!(workspace.unended().is_none(), "step {step}, byte {offset}: {:?}", workspace.unended());
+            drop(workspace);
+            world.write("later", "later");
+            world.capture();
+            assert!(world.open().status().unwrap().pending.is_empty(), "step {step}, byte {offset}");
+            assert_eq!(world.snapshot().bytes("d/x"), Some(&b"mine"[..]));
+        }
+    }
+    assert!(swapped > 0);
+}
+
 /// `verify` used to look only for what checkpoints' trees hold, and called such a store sound.
 #[test]
 fn damaged_copies_that_no_tree_holds_are_named_with_what_needs_them() {

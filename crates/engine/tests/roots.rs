@@ -665,3 +665,18 @@ fn a_workspace_that_was_only_ever_refused_stands_for_no_folder_in_it() {
     assert!(capture(&mut world.open()).is_err());
     assert_eq!(world.engine.locate(&world.path("plain")).unwrap(), world.ws());
 }
+
+/// A rewind there used to put back the stores of other workspaces.
+#[test]
+fn pitons_own_folder_is_no_workspace() {
+    let world = World::new();
+    world.capture();
+    let home = world.base().join("home");
+    for folder in [home.clone(), home.join("workspaces")] {
+        for force in [false, true] {
+            let options = piton_engine::InitOptions { force, ..Default::default() };
+            let refused = world.engine.init(&folder, options);
+            assert!(matches!(refused, Err(piton_engine::OpenError::Own { .. })), "{refused:?}");
+        }
+    }
+}

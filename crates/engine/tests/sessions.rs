@@ -1126,3 +1126,51 @@ fn a_call_whose_id_was_used_before_in_the_same_turn_is_a_step_of_its_own() {
     world.open().undo_now(&piton_engine::UndoOptions::default()).unwrap();
     assert!(world.snapshot().is_empty(), "{:?}", world.snapshot());
 }
+
+/// Whose a change is may be settled by a later record. A row with the settled owner used to count as damaged, and no undo of the
+/// turn was possible any more.
+#[test]
+fn a_turn_is_undone_though_another_session_captured_while_its_tool_ran() {
+    let world = World::new();
+    world.write("a", "a");
+    let (one, other) = (Agent::new(&world, "one"), Agent::new(&world, "other"));
+    one.prompt("go");
+    one.before("c1", "Bash", &[]);
+    world.write("a", "changed");
+    other.prompt("look");
+    one.after("c1");
+    one.end_turn();
+    other.end_turn();
+    let choice = Choice { session: Some(one.id().to_string()), ..Choice::default() };
+    world.open().undo_now(&piton_engine::UndoOptions { choice, ..Default::default() }).unwrap();
+    assert_eq!(world.snapshot().bytes("a"), Some(&b"a"[..]));
+}
+
+/// Interrupted twice, or under an id that a call of an earlier turn had which never ended.
+#[test]
+fn no_repeated_word_of_a_tool_takes_the_work_of_others() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("go");
+    agent.before("c1", "Bash", &[]);
+    world.write("tool", "1");
+    let failed =
+        || Event::ToolFailed { call: agent.call("c1", "Bash", &[], false), error: String::new(), interrupted: true };
+    agent.tell(failed());
+    world.write("mine", "1");
+    agent.tell(failed());
+    agent.end_turn();
+    world.open().undo_now(&Default::default()).unwrap();
+    assert!(world.snapshot().has("mine") && !world.snapshot().has("tool"));
+
+    agent.prompt("again");
+    agent.before("c2", "Bash", &[]);
+    world.write("first", "1");
+    agent.prompt("and again");
+    agent.before("c2", "Bash", &[]);
+    world.write("second", "1");
+    agent.after("c2");
+    agent.end_turn();
+    world.open().undo_now(&Default::default()).unwrap();
+    assert!(world.snapshot().has("first") && !world.snapshot().has("second"));
+}

@@ -217,7 +217,10 @@ impl Home {
         if let (Some(at), Some(there)) = (&at, &there)
             && at.root.is_same(there)
         {
-            return Some(at.clone());
+            // Where births move, another folder may have got its number; one that is known by its birth is that one.
+            let is_sure = at.root.is_same_moved(there);
+            let other = || self.all().into_iter().find(|known| known.root.is_same_moved(there));
+            return if is_sure || !there.is_layered { Some(at.clone()) } else { other().or(Some(at.clone())) };
         }
         let last = || at.or_else(|| self.all().into_iter().find(|known| known.path == path));
         let Some(there) = there else { return last() };

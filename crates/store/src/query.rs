@@ -184,13 +184,18 @@ impl Store {
     }
 
     /// Makes sure that a checkpoint's row says what its record says: whoever is about to put its files in place goes by the
-    /// packs. Where the record itself is damaged, the row is all that is left.
+    /// packs. Where the record itself is damaged, the row is all that is left. Owners are not compared: a later record may
+    /// settle whose a change is.
     ///
     /// # Errors
     /// [`StoreError::Diverged`] where they differ.
     pub fn check_checkpoint(&self, row: &CheckpointRow) -> Result<(), StoreError> {
         match self.record(row.seq) {
-            Ok(Record::Checkpoint(recorded)) if recorded == row.checkpoint => Ok(()),
+            Ok(Record::Checkpoint(recorded))
+                if row.checkpoint == (Checkpoint { owned: row.checkpoint.owned.clone(), ..recorded.clone() }) =>
+            {
+                Ok(())
+            }
             Err(StoreError::DamagedRecord { .. }) => Ok(()),
             Ok(_) => {
                 let what = format!("its row of checkpoint {} is not as it was recorded", row.checkpoint.id.short());
@@ -348,12 +353,14 @@ impl Store {
         if let Some(after) = self.checkpoint_where(result, [row.id.as_str()])? {
             return Ok(Some(Outcome::Done { after: after.checkpoint.id, before: None }));
         }
+        // What a recovery captures, its own or that of an operation before it, shows nothing.
         let later = "SELECT EXISTS (
             SELECT 1 FROM checkpoints WHERE seq > ?1 AND line = (SELECT line FROM checkpoints WHERE id = ?2)
-            AND (operation IS NULL
-                OR operation != ?3 AND operation NOT IN (SELECT id FROM operations WHERE kind = 'recover')))";
-        let params = rusqlite::params![row.seq as i64, row.before.as_str(), row.id.as_str()];
-        let is_over = self.db().query_row(later, params, |r| r.get(0))?;
+            AND (operation IS NULL OR operation IN (SELECT id FROM operations WHERE seq > ?1 AND kind != 'recover')))";
+        let params = rusqlite::params![row.seq as i64, row.before.as_str()];
+        // Since it became another folder's, captures of that one tell nothing either.
+        let is_same_folder = self.workspace()?.is_some_and(|workspace| workspace.at <= row.began_at);
+        let is_over = is_same_folder && self.db().query_row(later, params, |r| r.get(0))?;
         let why = || "the record of its end is damaged".to_owned();
         Ok(Some(()).filter(|()| is_over).map(|()| Outcome::RolledBack { why: why() }))
     }

@@ -35,6 +35,7 @@ pub fn refusal(error: &ObserveError) -> Option<String> {
     let ObserveError::Open(error) = error else { return None };
     let way_out = match error {
         OpenError::Refused { .. } => "start the agent in a project's folder, or insist with `piton init --force`",
+        OpenError::Own { .. } => "start the agent in the folder that you work in",
         OpenError::Git { .. } => "start the agent in a working tree of it",
         _ => return None,
     };
