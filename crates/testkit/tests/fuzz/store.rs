@@ -339,7 +339,10 @@ fn beside_of(name: &str, world: &World, changed: &[(&str, &[u8])]) {
             }
         }
         let store = Store::open(&folder).unwrap();
-        assert_eq!(read_all(&store), (wanted.len(), 0, "sound".to_owned()), "from the packs alone");
+        // A view whose rows cannot be read may state more than there ever was: that is noted, since nobody can tell.
+        let (now_whole, now_broken, found) = read_all(&store);
+        assert_eq!((now_whole, now_broken), (wanted.len(), 0), "from the packs alone");
+        assert!(found == "sound" || found.starts_with("Gone"), "from the packs alone: {found}");
         (whole, broken, why, wrote)
     });
 }
