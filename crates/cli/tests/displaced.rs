@@ -294,3 +294,15 @@ fn steps_begin_at_one_in_every_turn_after_a_worktree_came_and_went() {
     let steps: Vec<&str> = log.split_whitespace().filter(|word| word.starts_with('t') && word.contains('.')).collect();
     assert_eq!(steps, ["t3.1", "t2.1", "t2.2", "t1.1", "t1.2", "t1.3", "t1.4"], "{log}");
 }
+
+/// In the first turn of all, the old folder's own beginning used to be taken for the new one's.
+#[test]
+fn a_first_turn_that_replaces_the_project_is_not_said_to_have_changed_nothing() {
+    let (scene, app) = project();
+    turn(&scene, &app, 1, &["cd ..; git clone -q app copy; rm -rf app; mv copy app; echo new >app/new"]);
+    let (_, log) = piton(&scene, &app, &["log"]);
+    let way = "it began in another folder that stood here; `piton rewind t1 --across` brings that back";
+    assert!(log.contains("prompt 1  ?") && log.contains(way), "{log}");
+    let (_, said) = piton(&scene, &app, &["changes"]);
+    assert!(said.contains("nothing is known that session") && said.contains(way), "{said}");
+}
