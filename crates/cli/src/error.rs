@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-use piton_engine::model::Target;
 use piton_engine::model::inverse::{Conflict, Why};
+use piton_engine::model::{SessionId, Target};
 use piton_engine::view::Unknown;
 use piton_engine::{
     AnnotateError, ArchiveError, BlameError, BranchError, CaptureError, ChosenError, ConversationError, DiffError,
@@ -260,30 +260,41 @@ impl From<TargetError> for Failure {
     }
 }
 
+/// What stands before a turn that is another session's than the one that is meant where none is said.
+fn of_session(session: Option<&SessionId>) -> String {
+    session.map(|id| format!("{}:", id.short())).unwrap_or_default()
+}
+
 impl From<ChosenError> for Failure {
     fn from(error: ChosenError) -> Self {
         let failure = Self::user(&error);
         match error {
             ChosenError::Words(_) => undo::FORMS.into_iter().fold(failure, Self::hint),
-            ChosenError::Elsewhere { places, here, turn } => {
+            ChosenError::Elsewhere { places, here, turn, session } => {
+                let of = of_session(session.as_ref());
                 let there = places.iter().fold(failure, |failure, place| {
                     let folder = quoted(place);
                     failure.hint(match place.is_dir() {
+                        true if session.is_some() => {
+                            format!("`piton undo {of}t{turn} --workspace {folder}` takes it back there")
+                        }
                         true => format!("`piton undo --workspace {folder}` takes it back there"),
                         false => {
-                            format!("`piton rewind t{turn} --workspace {folder}` brings back what was there before it")
+                            let way = format!("piton rewind {of}t{turn} --workspace {folder}");
+                            format!("`{way}` brings back what was there before it")
                         }
                     })
                 });
                 match here {
                     Some(turn) => {
-                        there.hint(format!("`piton undo t{turn}` takes back the last one that changed files here"))
+                        there.hint(format!("`piton undo {of}t{turn}` takes back the last one that changed files here"))
                     }
                     None => there,
                 }
             }
-            ChosenError::Unknown { turn, why: Unknown::OtherFolder, .. } => {
-                failure.hint(format!("`piton rewind t{turn} --across` brings back what was there before it"))
+            ChosenError::Unknown { turn, session, why: Unknown::OtherFolder, .. } => {
+                let of = of_session(session.as_ref());
+                failure.hint(format!("`piton rewind {of}t{turn} --across` brings back what was there before it"))
             }
             ChosenError::Unknown { why: Unknown::BeforeFirstCapture, .. } => {
                 failure.hint("nothing older is kept of this folder; git or a backup may have it")

@@ -277,3 +277,32 @@ fn no_workspace_is_said_to_be_captured_that_is_not() {
     let neither = format!("and neither is {0}: `piton status --workspace {0}` tells why", app.display());
     assert!(seen.matches(&neither).count() == 1 && !seen.contains("only"), "once: {seen}");
 }
+
+/// A worktree that a turn added and removed used to shift the steps of all later turns by those of that turn.
+#[test]
+fn steps_begin_at_one_in_every_turn_after_a_worktree_came_and_went() {
+    let (scene, app) = project();
+    turn(
+        &scene,
+        &app,
+        1,
+        &["git worktree add -q wt -b w", "echo 1 >wt/n", "git worktree remove --force wt", "echo 1 >s"],
+    );
+    turn(&scene, &app, 2, &["echo 2 >x", "echo 2 >y"]);
+    turn(&scene, &app, 3, &["echo 3 >x"]);
+    let (_, log) = piton(&scene, &app, &["log", "--steps"]);
+    let steps: Vec<&str> = log.split_whitespace().filter(|word| word.starts_with('t') && word.contains('.')).collect();
+    assert_eq!(steps, ["t3.1", "t2.1", "t2.2", "t1.1", "t1.2", "t1.3", "t1.4"], "{log}");
+}
+
+/// In the first turn of all, the old folder's own beginning used to be taken for the new one's.
+#[test]
+fn a_first_turn_that_replaces_the_project_is_not_said_to_have_changed_nothing() {
+    let (scene, app) = project();
+    turn(&scene, &app, 1, &["cd ..; git clone -q app copy; rm -rf app; mv copy app; echo new >app/new"]);
+    let (_, log) = piton(&scene, &app, &["log"]);
+    let way = "it began in another folder that stood here; `piton rewind t1 --across` brings that back";
+    assert!(log.contains("prompt 1  ?") && log.contains(way), "{log}");
+    let (_, said) = piton(&scene, &app, &["changes"]);
+    assert!(said.contains("nothing is known that session") && said.contains(way), "{said}");
+}

@@ -350,3 +350,46 @@ fn a_known_workspace_inside_the_one_that_the_agent_works_in_hears_of_files_that_
     let (code, said) = piton(&scene, &lib, &["undo", "--session", "s", "--yes"]);
     assert!(code == Some(0) && text(lib.join("src/a")) == "a\n", "{said}");
 }
+
+/// The hint used to say `t1`, which is a turn of the session that reported last.
+#[test]
+fn hints_about_another_sessions_turn_name_the_session() {
+    let scene = Scene::new(PITON);
+    let ws = scene.world.ws();
+    repository(&ws);
+    turn(&scene, "old", &ws, 1, "cd ..; git clone -q ws copy; rm -rf ws; mv copy ws; echo new >ws/new");
+    report(&scene, "old", &ws, "session-ended", json!({}));
+    turn(&scene, "other", &ws, 1, "echo more >more");
+    report(&scene, "other", &ws, "session-ended", json!({}));
+    let (_, log) = piton(&scene, &ws, &["log"]);
+    let target = log.split_whitespace().find(|word| word.ends_with(":t1")).unwrap_or_else(|| panic!("{log}"));
+    let (session, _) = target.split_once(':').unwrap();
+    for args in [
+        &["undo", "--preview", "--session", "old"][..],
+        &["undo", "--preview", target],
+        &["changes", "--session", "old"],
+    ] {
+        let (_, said) = piton(&scene, &ws, args);
+        let named = said.contains(&format!("`piton rewind {session}")) && said.contains(":t1 --across` brings");
+        assert!(named, "{args:?}: {said}");
+    }
+    let (_, said) = piton(&scene, &ws, &["changes", "--session", "old"]);
+    assert!(said.contains(&format!("note: what {target} changed is not known")), "{said}");
+}
+
+#[test]
+fn hints_about_another_sessions_workspaces_name_the_session() {
+    let (scene, ws, worktree) = with_a_worktree();
+    turn(&scene, "old", &ws, 1, "echo here >here");
+    turn(&scene, "old", &ws, 2, "echo there >w1/there");
+    report(&scene, "old", &ws, "session-ended", json!({}));
+    turn(&scene, "last", &ws, 1, "true");
+    let way = |end: &str| {
+        let (_, said) = piton(&scene, &ws, &["undo", "--preview", "--session", "old"]);
+        assert!(said.contains(&format!(":t2 --workspace {}` {end}", worktree.display())), "{said}");
+        assert!(said.contains(":t1` takes back the last one that changed files here"), "{said}");
+    };
+    way("takes it back there");
+    std::fs::remove_dir_all(&worktree).unwrap();
+    way("brings back what was there before it");
+}

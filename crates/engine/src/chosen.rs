@@ -133,6 +133,8 @@ pub enum ChosenError {
         about: String,
         /// Its number.
         turn: u32,
+        /// Whose it is, where the number alone means another session's.
+        session: Option<SessionId>,
         /// Why it is not known.
         why: Unknown,
     },
@@ -141,6 +143,8 @@ pub enum ChosenError {
     Elsewhere {
         /// The turn.
         turn: u32,
+        /// Whose it is, where the number alone means another session's.
+        session: Option<SessionId>,
         /// The workspaces that it changed.
         places: Vec<PathBuf>,
         /// The last one that changed files here, if any did.
@@ -283,7 +287,8 @@ impl Workspace {
                 if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
                     let changed = elsewhere.into_iter().filter(|(_, turns)| turns.contains(&turn));
                     let places = changed.map(|(path, _)| path).collect();
-                    return Err(ChosenError::Elsewhere { turn, places, here: last }.into());
+                    let session = self.unless_meant(session);
+                    return Err(ChosenError::Elsewhere { turn, session, places, here: last }.into());
                 }
                 match last.or(last_stuck) {
                     Some(turn) => What::Places(vec![(turn, None)]),
@@ -382,7 +387,13 @@ impl Workspace {
             return Ok(ChosenError::Nothing { about, undone, outside: false });
         };
         let about = self.about(&What::Places(vec![(turn, None)]), &Choice::default(), Some(session))?;
-        Ok(ChosenError::Unknown { about, turn, why })
+        Ok(ChosenError::Unknown { about, turn, session: self.unless_meant(session), why })
+    }
+
+    /// The session of a conversation, unless it is the one that is meant where none is said.
+    fn unless_meant(&self, session: &Lineage) -> Option<SessionId> {
+        let is_meant = self.session_meant(None, "undo").is_ok_and(|row| row.session.id == *session.session());
+        (!is_meant).then(|| session.session().clone())
     }
 
     /// Every change that could be meant, in order, with its number in the list of changes.

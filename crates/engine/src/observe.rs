@@ -115,8 +115,8 @@ pub struct Elsewhere {
     pub step: Option<u32>,
     /// The highest number of a turn that any of them has.
     pub last_turn: u32,
-    /// The highest number of a step of that turn.
-    pub last_step: u32,
+    /// The highest number of a step, with the turn that it is of: another turn's begin anew.
+    pub last_step: (u32, u32),
 }
 
 /// Files outside every workspace are kept up to this size.
@@ -672,7 +672,8 @@ impl Workspace {
         let is_free = |number: &u32| !of_turn.iter().any(|row| row.step.at.step == *number);
         let given = options.elsewhere.as_ref().and_then(|e| e.step).filter(is_free);
         let last = of_turn.last().map_or(0, |row| row.step.at.step);
-        let last = options.elsewhere.as_ref().map_or(last, |e| e.last_step.max(last));
+        let there = options.elsewhere.as_ref().map(|e| e.last_step).filter(|(of, _)| *of == turn);
+        let last = there.map_or(last, |(_, step)| step.max(last));
         let number = given.unwrap_or(last + 1);
         let step = Step {
             at: StepRef { session: session.clone(), turn, step: number },

@@ -334,7 +334,7 @@ impl Engine {
         };
         let number = turn.as_ref().map_or(last_turn, |turn| turn.number);
         let steps = |workspace: &Workspace| workspace.store.last_step_number(session, number).ok();
-        let last_step = others.iter().filter_map(steps).max().unwrap_or(0);
+        let last_step = (number, others.iter().filter_map(steps).max().unwrap_or(0));
         // The end of a call has the number that its beginning got.
         let call = match &report.event {
             Event::AfterTool(call) | Event::ToolFailed { call, .. } => call.id.as_deref(),
@@ -509,7 +509,7 @@ impl Workspace {
     /// What this workspace made of an event, for the others that it is taken to.
     fn as_known_elsewhere(&self, observed: &Observed) -> Option<Elsewhere> {
         let turn = self.store.turn(&observed.session, observed.turn).ok()?.map(|row| row.turn);
-        Some(Elsewhere { turn, step: observed.step, last_turn: observed.turn, last_step: 0 })
+        Some(Elsewhere { turn, step: observed.step, last_turn: observed.turn, last_step: (observed.turn, 0) })
     }
 
     /// The turn that a report names, where this store knows it.

@@ -37,27 +37,32 @@ impl Workspace {
         Ok(unknown)
     }
 
-    /// Whether a line begins in the middle of a turn, whose checkpoints are given in order.
+    /// Whether a line begins in the middle of a turn, whose checkpoints are given in order. In the first turn of all, that of
+    /// before begins there too.
     pub(crate) fn begins_amid(
         &self,
         turn: &TurnRow,
         steps: &[StepRow],
         checkpoints: &[CheckpointRow],
     ) -> Result<Option<Unknown>, StoreError> {
-        let Some(at) = checkpoints.iter().position(|row| row.checkpoint.parent.is_none()) else { return Ok(None) };
-        let (before, first) = (&checkpoints[..at], &checkpoints[at]);
-        // What was captured in the folder of before is known.
-        let has_seen = |step: &StepRow| {
-            before.iter().any(|row| match row.checkpoint.cause {
-                Cause::AfterTool => is_at(row, &step.step.at),
-                cause => cause == Cause::TurnEnd,
-            })
-        };
-        let steps: Vec<StepRow> = steps.iter().filter(|step| !has_seen(step)).cloned().collect();
-        match is_late(turn, &steps, Some(first)) {
-            true => Ok(Some(self.why_late(turn, first.checkpoint.line)?)),
-            false => Ok(None),
+        for (at, first) in checkpoints.iter().enumerate().filter(|(_, row)| row.checkpoint.parent.is_none()) {
+            let (before, line) = (&checkpoints[..at], first.checkpoint.line);
+            if before.iter().any(|row| row.checkpoint.line == line) {
+                continue;
+            }
+            // What was captured in the folder of before is known.
+            let has_seen = |step: &StepRow| {
+                before.iter().any(|row| match row.checkpoint.cause {
+                    Cause::AfterTool => is_at(row, &step.step.at),
+                    cause => cause == Cause::TurnEnd,
+                })
+            };
+            let steps: Vec<StepRow> = steps.iter().filter(|step| !has_seen(step)).cloned().collect();
+            if is_late(turn, &steps, Some(first)) {
+                return Ok(Some(self.why_late(turn, line)?));
+            }
         }
+        Ok(None)
     }
 
     /// Why a turn was under way before the first capture of a line: it began in another folder, or nobody saw it begin.

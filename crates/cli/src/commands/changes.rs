@@ -94,8 +94,9 @@ fn write(out: &mut dyn Write, look: &Look, all: &SessionChanges, names: &Names) 
         if matches!(why, Unknown::Gap { .. }) && is_listed {
             continue;
         }
-        let why = words::unknown(why, &format!("t{turn}"));
-        writeln!(out, "{} what t{turn} changed is not known: {why}", look.paint.warn("note:"))?;
+        let target = names.target(&all.session.id, *turn, None);
+        let why = words::unknown(why, &target);
+        writeln!(out, "{} what {target} changed is not known: {why}", look.paint.warn("note:"))?;
     }
     Ok(())
 }
