@@ -347,13 +347,14 @@ impl Workspace {
         };
         // With only some paths, what lies elsewhere is not meant.
         let outside = if choice.paths.is_empty() { OutsideChanges::of(&steps) } else { OutsideChanges::default() };
-        left_out.retain(|one| match &what {
+        let is_step_meant = |at: &StepRef| match &what {
             What::All => true,
-            What::Places(places) => places
-                .iter()
-                .any(|(turn, step)| one.step.turn == *turn && step.is_none_or(|step| step == one.step.step)),
+            What::Places(places) => {
+                places.iter().any(|(turn, step)| at.turn == *turn && step.is_none_or(|step| step == at.step))
+            }
             What::Last(_) | What::Numbers(_) => false,
-        });
+        };
+        left_out.retain(|one| is_step_meant(&one.step) && !one.made_by.as_ref().is_some_and(is_step_meant));
         let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
         let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
         if is_nothing && outside.is_empty() && left_out.is_empty() {

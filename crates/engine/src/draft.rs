@@ -18,6 +18,7 @@ use piton_store::{CheckpointRow, Store, StoreError};
 
 use crate::conversation::{BranchAsked, Talk};
 use crate::git_restore::GitPlan;
+use crate::left_out::is_missed;
 use crate::operate::{OperationError, are_damaged};
 use crate::outside::{OutsideChanges, OutsideDraft};
 use crate::redo::RedoAsked;
@@ -562,7 +563,7 @@ impl Workspace {
             };
             plan.undone.extend(drafted.kept.iter().map(undone));
             for one in &request.left_out {
-                if one.holds_with(diff::lookup(trees, &now.tree, &one.path)?.as_ref()) {
+                if is_missed(one, trees, &now.tree)? {
                     plan.undone.push(one.clone());
                 }
             }

@@ -3,11 +3,14 @@
 //!
 //! - A tool that writes a rule, closes a file to its owner or puts a pipe in its place takes it out of piton's sight: captured
 //!   before the tool ran, and left out of the checkpoint after it.
-//! - A tool that deletes what a rule leaves out, such as `node_modules`, deletes what nobody can bring back.
+//! - A tool that deletes what a rule leaves out, such as `node_modules`, or a nested clone with its `.git`, deletes what nobody
+//!   can bring back.
 
-use piton_model::diff;
+use std::collections::HashMap;
+
+use piton_model::diff::{self, TreeSource};
 use piton_model::plan::Undone;
-use piton_model::{Cause, SkipReason, StepRef};
+use piton_model::{Cause, Entry, ObjectId, SkipReason, StepRef};
 use piton_store::StoreError;
 
 use crate::draft::Seen;
@@ -18,6 +21,8 @@ use crate::workspace::Workspace;
 pub(crate) struct LeftOutBy {
     pub step: StepRef,
     pub what: Undone,
+    /// The step that had made what was left out and is gone: with that one taken back too, nobody misses it.
+    pub made_by: Option<StepRef>,
 }
 
 impl Workspace {
@@ -25,6 +30,7 @@ impl Workspace {
     pub(crate) fn left_out_by(&self, session: &Lineage, seen: &Seen<'_>) -> Result<Vec<LeftOutBy>, StoreError> {
         let mut found = Vec::new();
         for id in session.sessions() {
+            let mut made = HashMap::new();
             for row in self.store.checkpoints_of(id)? {
                 let (Some(place), Cause::AfterTool, Some(parent)) =
                     (&row.checkpoint.place, row.checkpoint.cause, &row.checkpoint.parent)
@@ -45,19 +51,31 @@ impl Workspace {
                 let gone = gone.into_iter().filter(|(_, reason)| is_worth_naming(*reason));
                 let gone = gone.map(|(path, reason)| Undone { path, reason, known: None });
                 for what in hidden.chain(gone) {
-                    if what.holds_with(diff::lookup(&seen.trees, &seen.now.tree, &what.path)?.as_ref()) {
-                        found.push(LeftOutBy { step: step.clone(), what });
+                    let made_by = made.remove(&what.path);
+                    if is_missed(&what, &seen.trees, &seen.now.tree)? {
+                        found.push(LeftOutBy { step: step.clone(), what, made_by });
                     }
                 }
+                let Ok(came) = diff::gone_unknown(&self.store, to, from) else { continue };
+                made.extend(came.into_iter().map(|(path, _)| (path, step.clone())));
             }
         }
         Ok(found)
     }
 }
 
+/// Whether what was put out of sight or deleted is still not there. A repository's folder may be there without its `.git`.
+pub(crate) fn is_missed<S: TreeSource>(what: &Undone, source: &S, now: &ObjectId) -> Result<bool, S::Error> {
+    let here = diff::lookup(source, now, &what.path)?;
+    match (&what.known, what.reason, &here) {
+        (None, SkipReason::GitFolder, Some(Entry::Folder { tree, .. })) => Ok(!source.tree(tree)?.has_git),
+        _ => Ok(what.holds_with(here.as_ref())),
+    }
+}
+
 /// Whether somebody may miss it: what piton or an agent keeps for itself, a socket, or a worktree with a store of its own is
 /// told of elsewhere or comes and goes.
 fn is_worth_naming(reason: SkipReason) -> bool {
-    use SkipReason::{BareRepository, Budget, Excluded, Ignored, TooLarge, Unreadable};
-    matches!(reason, Ignored | Excluded | TooLarge | Unreadable | Budget | BareRepository)
+    use SkipReason::{BareRepository, Budget, Excluded, GitFolder, Ignored, TooLarge, Unreadable};
+    matches!(reason, Ignored | Excluded | TooLarge | Unreadable | Budget | BareRepository | GitFolder)
 }

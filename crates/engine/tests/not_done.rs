@@ -10,7 +10,7 @@ use std::process::Command;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{Choice, OperationError, RewindOptions, UndoOptions, What};
 use piton_host::fail;
-use piton_testkit::{Agent, World, as_ordinary_user};
+use piton_testkit::{Agent, World, as_ordinary_user, git};
 
 fn mode(world: &World, path: &str) -> u32 {
     std::fs::symlink_metadata(world.path(path)).unwrap().permissions().mode() & 0o7777
@@ -357,4 +357,68 @@ fn a_named_folder_that_comes_back_without_what_was_ignored_in_it_is_not_called_w
     });
     let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
     assert!(!outcome.not_done.is_empty(), "{outcome:?}");
+}
+
+/// A nested clone comes back without its repository, with the commits that nobody else has.
+#[test]
+fn the_repository_of_a_nested_clone_that_a_tool_deleted_is_named_by_its_undo() {
+    let world = World::new();
+    let clone = |world: &World, folder: &str| {
+        world.write(&format!("{folder}/f"), "1");
+        git(&world.path(folder), &["init", "-q"]);
+    };
+    clone(&world, "lib");
+    clone(&world, "vendor/deep");
+    let agent = Agent::new(&world, "s");
+    agent.runs("clean up", "rm -rf lib vendor", |world| {
+        world.remove("lib").remove("vendor");
+    });
+    let plan = world.open().plan_undo(&UndoOptions::default()).unwrap();
+    let named: Vec<&str> = plan.view().not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!(named, ["lib/.git", "vendor/deep/.git"]);
+    let outcome = world.open().carry_out(plan).unwrap();
+    assert_eq!((not_done(&outcome).len(), outcome.verified), (2, false), "{outcome:?}");
+    assert_eq!((text(&world, "lib/f"), text(&world, "vendor/deep/f")), ("1".into(), "1".into()));
+    // One that somebody made again since is not missed.
+    world.redo();
+    clone(&world, "lib");
+    let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
+    assert_eq!(not_done(&outcome), ["vendor/deep/.git GitFolder"]);
+}
+
+/// Where only the repository goes and its folder stays, nothing else says so.
+#[test]
+fn a_nested_repository_that_a_tool_deleted_out_of_its_folder_is_named_by_its_undo() {
+    let world = World::new();
+    world.write("lib/f", "1");
+    git(&world.path("lib"), &["init", "-q"]);
+    let agent = Agent::new(&world, "s");
+    agent.runs("go", "rm -rf lib/.git; echo 2 >lib/f", |world| {
+        world.remove("lib/.git").write("lib/f", "2");
+    });
+    let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
+    assert_eq!((not_done(&outcome), outcome.verified), (vec!["lib/.git GitFolder".to_owned()], false));
+    assert_eq!(text(&world, "lib/f"), "1");
+}
+
+/// What the turns themselves made and deleted again was not there before them.
+#[test]
+fn what_came_and_went_in_what_is_undone_is_not_missed() {
+    let world = World::new();
+    world.write("f", "1").write(".gitignore", "build\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("first", "git clone x lib; make", |world| {
+        world.write("lib/f", "1").write("build/out", "1");
+        git(&world.path("lib"), &["init", "-q"]);
+    });
+    agent.runs("then", "rm -rf lib build; echo 2 >f", |world| {
+        world.remove("lib").remove("build").write("f", "2");
+    });
+    let both = UndoOptions {
+        choice: Choice { what: Some(What::Places(vec![(1, None), (2, None)])), ..Choice::default() },
+        ..UndoOptions::default()
+    };
+    let outcome = world.open().undo_now(&both).unwrap();
+    assert_eq!((not_done(&outcome), outcome.verified), (vec![], true), "{outcome:?}");
+    assert!(!world.path("lib").exists());
 }

@@ -250,8 +250,8 @@ pub fn left_out<S: TreeSource>(source: &S, from: &ObjectId, to: &ObjectId) -> Re
     Ok(out)
 }
 
-/// What one tree left out and the other has not at all, in path order: it went, and nobody knows what it was. Walks only
-/// folders whose ids differ.
+/// What one tree left out and the other has not at all, in path order: it went, and nobody knows what it was. Of a
+/// repository inside whose `.git` went, the folder is named. Walks only folders whose ids differ.
 pub fn gone_unknown<S: TreeSource>(
     source: &S,
     from: &ObjectId,
@@ -264,6 +264,9 @@ pub fn gone_unknown<S: TreeSource>(
             continue;
         }
         let (before, after) = (source.tree(&from)?, to.map(|to| source.tree(&to)).transpose()?.unwrap_or_default());
+        if before.has_git && !after.has_git && !path.is_root() {
+            found.push((path.clone(), crate::SkipReason::GitFolder));
+        }
         for (name, old, new) in pairs(&before, &after) {
             match (old, new) {
                 (Some(Entry::Skipped { reason }), None) => found.push((path.join(name), *reason)),
