@@ -364,7 +364,7 @@ fn a_named_folder_that_comes_back_without_what_was_ignored_in_it_is_not_called_w
 fn the_repository_of_a_nested_clone_that_a_tool_deleted_is_named_by_its_undo() {
     let world = World::new();
     let clone = |world: &World, folder: &str| {
-        world.write(&format!("{folder}/f"), "1");
+        world.write(format!("{folder}/f"), "1");
         git(&world.path(folder), &["init", "-q"]);
     };
     clone(&world, "lib");
