@@ -121,6 +121,11 @@ fn waiting_goes_on_when_the_tool_and_the_turn_have_ended() {
 
 #[test]
 fn waiting_that_is_cut_short_changes_nothing() {
+    // Bit 1 is SIGINT's: who runs the tests in the background may have it ignored, and so would the command.
+    if piton_engine::ignored_signals().unwrap_or(0) & 2 != 0 {
+        piton_testkit::not_run("waiting that is cut short", "Ctrl-C is ignored here");
+        return;
+    }
     let scene = Scene::new(PITON);
     let agent = in_a_second_turn(&scene);
     agent.before("c", "Bash", &[]);
