@@ -224,14 +224,12 @@ impl Workspace {
         let outer = Outer::of(&operation).map_err(io_error)?;
         let outer = outer.as_ref().map(Outer::applier);
         let sides_outside = outer.as_ref().map_or_else(Vec::new, |outer| self.sides_outside(outer, &operation));
-        let finished = progress == Some(Progress::Clearing)
-            || match sides.iter().chain(sides_outside.iter().flatten()).copied().collect::<Vec<_>>()[..] {
-                [] => folders_are_done(root, &operation),
-                ref all => {
-                    let is_there = |side: &Side| matches!(side, Side::After | Side::EditedAfter);
-                    all.iter().all(is_there)
-                }
-            };
+        let mut all = sides.iter().chain(sides_outside.iter().flatten()).peekable();
+        let finished = match (progress, all.peek()) {
+            (Some(Progress::Clearing), _) => true,
+            (_, Some(_)) => all.all(|side| matches!(side, Side::After | Side::EditedAfter)),
+            (_, None) => folders_are_done(root, &operation),
+        };
         if !finished {
             for (number, side) in sides.iter().enumerate() {
                 if matches!(side, Side::After | Side::Torn) {

@@ -361,8 +361,7 @@ impl Store {
         // Since it became another folder's, captures of that one tell nothing either.
         let is_same_folder = self.workspace()?.is_some_and(|workspace| workspace.at <= row.began_at);
         let is_over = is_same_folder && self.db().query_row(later, params, |r| r.get(0))?;
-        let why = || "the record of its end is damaged".to_owned();
-        Ok(Some(()).filter(|()| is_over).map(|()| Outcome::RolledBack { why: why() }))
+        Ok(is_over.then(|| Outcome::RolledBack { why: "the record of its end is damaged".to_owned() }))
     }
 
     /// Every operation, newest first.
