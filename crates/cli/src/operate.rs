@@ -309,7 +309,8 @@ fn may_go_on(
     if is_refused {
         let conflicts = plan.open_conflicts().filter_map(|conflict| {
             let path = conflict.path.exact()?;
-            Some(Conflict { path, why: conflict.why, clashes: conflict.clashes.clone(), decided: false })
+            let others = conflict.others.iter().filter_map(PathView::exact).collect();
+            Some(Conflict { others, clashes: conflict.clashes.clone(), ..Conflict::open(path, conflict.why) })
         });
         return Err(act.failed(OperationError::Conflict(conflicts.collect()), command));
     }

@@ -91,6 +91,14 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         writeln!(out, "{}", if can_be_decided { conflicts::WAYS } else { conflicts::ONLY_PARTIAL })?;
     }
     let shown = if around.whole { usize::MAX } else { look.lines(ON_A_TERMINAL / 4) };
+    if !plan.along.is_empty() {
+        writeln!(out, "Goes along, because it was moved:")?;
+        for one in plan.along.iter().take(shown) {
+            let with = paint.dim(format!("(the same file as {})", escape_view(&one.with)));
+            writeln!(out, "  {} {with}", escape_view(&one.path))?;
+        }
+        write_rest(out, look, "  ", plan.along.len().saturating_sub(shown))?;
+    }
     let with_owner = |file: &ChangedFile| around.names.evidence(&file.owner, &[]);
     write_owned(out, look, "Left alone, because it may be somebody else's:", &plan.unsure, shown, with_owner)?;
     if !plan.unsure.is_empty() {

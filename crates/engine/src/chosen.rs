@@ -15,6 +15,7 @@ use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError}
 use crate::capture::About;
 use crate::draft::Seen;
 use crate::lineage::Lineage;
+use crate::moves::Along;
 use crate::outside::OutsideChanges;
 use crate::target::TargetError;
 use crate::view::{ChangedFile, CommandView, Unknown, UnknownTurn};
@@ -177,6 +178,8 @@ const MOST_NAMED: usize = 3;
 pub(crate) struct Chosen {
     /// The changes, newest first.
     pub changes: Vec<ChosenChange>,
+    /// Of those, the ones that come along as the other half of a move.
+    pub along: Vec<Along>,
     /// Changes that may be meant and may be somebody else's.
     pub unsure: Vec<ChangedFile>,
     /// Those that cannot be taken back, and why.
@@ -234,6 +237,7 @@ impl Workspace {
             || choice.between.is_some()
             || choice.whose == Some(Whose::You);
         let mut rows = self.candidates(whose, session.as_ref(), seen)?;
+        self.settle_halves(rows.iter_mut().map(|row| &mut row.change), seen)?;
         if let (Some(What::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
             let last = rows.iter().filter_map(|row| row.number).max().unwrap_or(0);
             if let Some(number) = numbers.iter().find(|number| **number > last) {
@@ -244,6 +248,13 @@ impl Workspace {
         let range = match &choice.between {
             Some((from, to)) => Some((self.seq_of(from)?, self.seq_of(to)?)),
             None => None,
+        };
+        // Whatever is left out here may be one half of a move whose other half is meant.
+        let all: Vec<ChosenChange> = match (is_filtered, &choice.what) {
+            (true, _) | (_, Some(What::Numbers(_) | What::Last(_))) => {
+                rows.iter().map(|row| row.change.clone()).collect()
+            }
+            _ => Vec::new(),
         };
         rows.retain(|row| {
             let at = row.change.found_at.as_ref().map(|at| at.checkpoint.created_at);
@@ -334,6 +345,7 @@ impl Workspace {
                 unsure.push(row.change.file());
             }
         }
+        let along = self.add_other_halves(&mut chosen, all, seen)?;
         // What they hold is put back: by their records, not by a row of the view that may be damaged.
         let mut checked = None;
         for at in chosen.iter().filter_map(|change| change.found_at.as_ref()) {
@@ -364,7 +376,7 @@ impl Workspace {
         let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
         let commands = commands(&steps);
-        Ok(Chosen { changes: chosen, unsure, stuck: held, commands, about, outside, elsewhere, left_out })
+        Ok(Chosen { changes: chosen, along, unsure, stuck: held, commands, about, outside, elsewhere, left_out })
     }
 
     /// Why there is nothing to take back: there is nothing, or nobody knows.
@@ -502,7 +514,7 @@ impl Workspace {
     }
 
     /// The changes of checkpoints that found too many to list them one by one.
-    fn unlisted(
+    pub(crate) fn unlisted(
         &self,
         checkpoints: Vec<CheckpointRow>,
         is_wanted: impl Fn(&Owner) -> bool,

@@ -11,7 +11,8 @@ use piton_model::content::Decision;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
 use piton_model::edit::NewTrees;
 use piton_model::git::GitMove;
-use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link, Why};
+use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link};
+use piton_model::moves::Move;
 use piton_model::plan::{self, FolderMode, Layered, RootState, Undone};
 use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, Store, StoreError};
@@ -19,6 +20,7 @@ use piton_store::{CheckpointRow, Store, StoreError};
 use crate::conversation::{BranchAsked, Talk};
 use crate::git_restore::GitPlan;
 use crate::left_out::is_missed;
+use crate::moves::Along;
 use crate::operate::{OperationError, are_damaged};
 use crate::outside::{OutsideChanges, OutsideDraft};
 use crate::redo::RedoAsked;
@@ -204,6 +206,8 @@ pub struct Settle {
 /// What else is said of a plan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remarks {
+    /// What comes along with what is asked for.
+    pub along: Vec<Along>,
     pub unsure: Vec<ChangedFile>,
     /// Chosen changes that cannot be taken back, and why.
     pub stuck: Vec<(WorkspacePath, SkipReason)>,
@@ -224,6 +228,8 @@ pub(crate) struct Draft {
     /// Contents that no checkpoint has.
     pub new_blobs: Vec<Vec<u8>>,
     pub merged: Vec<WorkspacePath>,
+    /// Files that go to another path.
+    pub moves: Vec<Move>,
     pub conflicts: Vec<Conflict>,
     pub outside: OutsideDraft,
     /// What ran when it was made.
@@ -269,7 +275,7 @@ impl Draft {
     /// Paths that stay as they are now and that another try may change.
     fn may_go_on_with(&self) -> Vec<WorkspacePath> {
         let undone = self.plan.undone.iter().filter(|undone| !undone.reason.is_for_good());
-        let mut paths: Vec<_> = self.open_conflicts().map(|conflict| conflict.path.clone()).collect();
+        let mut paths: Vec<_> = self.open_conflicts().flat_map(Conflict::paths).cloned().collect();
         paths.extend(undone.map(|undone| undone.path.clone()));
         paths.sort();
         paths.dedup();
@@ -279,7 +285,7 @@ impl Draft {
     /// Whether a change is taken back by this: where its path stays as it is, it is not.
     fn takes_back(&self, path: &WorkspacePath, decision: Option<Decision>) -> bool {
         let stays = |conflict: &Conflict| !conflict.decided || decision == Some(Decision::Ours);
-        let in_conflict = self.conflicts.iter().any(|c| stays(c) && path.is_within(&c.path));
+        let in_conflict = self.conflicts.iter().any(|conflict| stays(conflict) && conflict.holds(path));
         let unknown = self.plan.kept.iter().any(|(kept, _)| path.is_within(kept));
         !in_conflict && !unknown
     }
@@ -300,7 +306,7 @@ impl Request {
             changes.retain(|at| !at.paths.is_empty());
             changes
         };
-        let stays = draft.open_conflicts().map(|conflict| &conflict.path);
+        let stays = draft.open_conflicts().flat_map(Conflict::paths);
         let stays = stays.chain(draft.plan.kept.iter().map(|(path, _)| path)).cloned().chain(unplanned);
         match &self.kind {
             OperationKind::Undo { changes } => {
@@ -396,6 +402,7 @@ impl Workspace {
             not_done: Vec::new(),
             merged: draft.merged.iter().map(PathView::from).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            along: request.remarks.along.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
             others: touched(&request.remarks, draft, changes),
             carried: request.remarks.carried.clone(),
@@ -524,10 +531,7 @@ impl Workspace {
                     false => (target, NewTrees::new()),
                 };
                 let layered = Layered { over: &new, under: trees };
-                let since = diff::root_changes(&layered, Some(&target), Some(&now))?;
-                let gone = since.into_iter().filter(|change| change.after.is_none());
-                let gone: Vec<_> = gone.filter_map(|change| Some((change.path, change.before?))).collect();
-                let mut drafted = inverse::draft_carried(&layered, &contents, target, &carried, &gone, decision)?;
+                let mut drafted = inverse::draft_carried(&layered, &contents, target, &carried, decision)?;
                 if !new.is_empty() {
                     let mut damaged = damaged_in(&layered, &target.tree)?;
                     damaged.retain(|path| path.is_in_scope(&request.paths));
@@ -535,7 +539,7 @@ impl Workspace {
                     drafted.kept.extend(damaged.into_iter().map(|path| (path, SkipReason::Damaged)));
                 }
                 drafted.new_trees.extend(new);
-                self.leave_conflicts(trees, &contents, now, &mut drafted)?;
+                self.leave_conflicts(trees, &contents, now, decision, &mut drafted)?;
                 (drafted, &request.paths[..])
             }
             Aim::Without { changes, .. } => {
@@ -583,6 +587,7 @@ impl Workspace {
             plan,
             new_blobs: drafted.new_blobs.into_values().collect(),
             merged: drafted.merged,
+            moves: drafted.moves,
             conflicts,
             ..Draft::default()
         })
@@ -594,9 +599,11 @@ impl Workspace {
         trees: &Trees<'_>,
         contents: &NowAndThen<'_>,
         now: RootState,
+        decision: Option<Decision>,
         drafted: &mut Drafted,
     ) -> Result<(), StoreError> {
-        let open: Vec<_> = drafted.conflicts.iter().filter(|conflict| !conflict.decided).map(|c| &c.path).collect();
+        let stays = drafted.conflicts.iter().filter(|conflict| conflict.stays(decision));
+        let open: Vec<_> = stays.flat_map(Conflict::paths).collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -738,13 +745,7 @@ pub(crate) fn folder_at<S: TreeSource<Error = StoreError>>(
 
 /// The conflicts of a plan with what is not captured, or not asked for.
 fn not_to_be_touched(plan: &plan::Plan) -> impl Iterator<Item = Conflict> {
-    let conflict = |(path, why): &(WorkspacePath, Why)| Conflict {
-        path: path.clone(),
-        why: *why,
-        clashes: Vec::new(),
-        decided: false,
-    };
-    plan.conflicts.iter().map(conflict)
+    plan.conflicts.iter().map(|(path, why)| Conflict::open(path.clone(), *why))
 }
 
 /// Adds what a plan asks for to the forced paths; whether there was anything new.

@@ -645,6 +645,7 @@ impl Workspace {
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
             folders: with_bits(&plan.folders, noted.bits),
+            moves: self.moves_of(&changes, &draft.moves, root),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
             conversation,

@@ -241,7 +241,7 @@ impl Workspace {
                 _ => Some(Why::Deleted),
             };
             if let Some(why) = why {
-                conflicts.push(Conflict { path: path.clone(), why, clashes: Vec::new(), decided: false });
+                conflicts.push(Conflict::open(path.clone(), why));
                 continue;
             }
             // Another workspace has a timeline of its own, and its files are put back there.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use piton_model::diff;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
+use piton_model::trail::{Begin, Taken};
 use piton_model::{ChangesAt, Operation, OperationKind, SessionId, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
@@ -98,7 +99,7 @@ impl Workspace {
         };
         let mut away = Away::default();
         let aim = if is_rest {
-            let changes = self.inverse_of_operation(operation, before, only)?;
+            let changes = self.inverse_of_operation(operation, before, only, seen)?;
             Aim::Without { changes, target: Some(before.clone()) }
         } else if seen.now == operation.result {
             // Nothing was done since: there is nothing to merge with.
@@ -108,7 +109,8 @@ impl Workspace {
             away = left;
             Aim::StateWith { target: before.clone(), carried }
         } else {
-            Aim::Without { changes: self.inverse_of_operation(operation, before, &[])?, target: Some(before.clone()) }
+            let changes = self.inverse_of_operation(operation, before, &[], seen)?;
+            Aim::Without { changes, target: Some(before.clone()) }
         };
         // It went with the rest, so it comes back with the rest; but not over what somebody did in the repository since.
         let git = operation.git.as_ref().filter(|_| !is_rest);
@@ -206,7 +208,7 @@ impl Workspace {
             remarks: Remarks { carried: files(&carried), commands: commands(&steps), ..Remarks::default() },
         };
         carried.reverse();
-        Ok((away, self.carried_of(&carried, seen)?))
+        Ok((away, self.carried_of(&carried, before, seen)?))
     }
 
     /// What an operation changed at some paths, or everywhere, turned round.
@@ -215,15 +217,20 @@ impl Workspace {
         operation: &Operation,
         before: &CheckpointRow,
         only: &[WorkspacePath],
-    ) -> Result<Inverse, StoreError> {
+        seen: &Seen<'_>,
+    ) -> Result<Inverse, OperationError> {
         let mut changes = Inverse::default();
+        let mut taken = Vec::new();
+        let at = self.store.operation_row(&operation.id)?.map_or(0, |row| row.seq);
         let all = diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))?;
         for change in all.into_iter().filter(|change| change.path.is_in_scope(only)) {
             if change.after.is_none() {
                 self.note_folders(&self.store, &mut changes, before.checkpoint.root, &change.path)?;
             }
-            changes.add(change.path, Link { after: change.after, before: change.before });
+            let link = Link { after: change.after, before: change.before };
+            taken.push(Taken { at, path: change.path, link });
         }
+        self.add_followed(&mut changes, taken, Begin::Now, seen)?;
         Ok(changes)
     }
 

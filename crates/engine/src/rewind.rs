@@ -127,6 +127,7 @@ impl Workspace {
             Some(Err(why)) => (None, Some(why.clone())),
             None => (None, None),
         };
+        let (paths, along) = self.with_other_halves(target, &options.paths, seen)?;
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
         let outside = if options.paths.is_empty() {
@@ -136,12 +137,12 @@ impl Workspace {
         } else {
             OutsideSince::default()
         };
-        let mut remarks = Remarks { commands: commands(&steps), ..Remarks::default() };
+        let mut remarks = Remarks { along, commands: commands(&steps), ..Remarks::default() };
         let carries = options.keep_mine || options.only_session;
         // Without a session everything is the user's own, and going back is what was asked for.
         let since = match conversation_of {
             None if !carries => Vec::new(),
-            _ => self.changes_since(target, seen, &options.paths)?,
+            _ => self.changes_since(target, seen, &paths)?,
         };
         let mut kept = None;
         let mut fresh = Vec::new();
@@ -161,7 +162,7 @@ impl Workspace {
             kept = Some(by_checkpoint(&carried));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
             carried.reverse();
-            Aim::StateWith { target: target.clone(), carried: self.carried_of(&carried, seen)? }
+            Aim::StateWith { target: target.clone(), carried: self.carried_of(&carried, target, seen)? }
         } else {
             Aim::State(target.clone())
         };
@@ -173,13 +174,13 @@ impl Workspace {
         Ok(Request {
             kind: OperationKind::Rewind {
                 target: target.checkpoint.id.clone(),
-                paths: options.paths.clone(),
+                paths: paths.clone(),
                 kept,
                 left: Vec::new(),
             },
             about: None,
             aim,
-            paths: options.paths.clone(),
+            paths,
             git: if options.git { Some(self.plan_git(target)?) } else { None },
             git_stays: None,
             conversation,
@@ -238,6 +239,7 @@ impl Workspace {
         let from = if may_be_older { 0 } else { target.seq + 1 };
         let mut changes = self.all_changes(from)?;
         changes.extend(self.uncaptured(seen)?);
+        self.settle_halves(changes.iter_mut(), seen)?;
         changes.retain(|change| change.path.is_in_scope(paths));
         let effects = self.effects(&changes.iter().collect::<Vec<_>>())?;
         let mut number = 0..;

@@ -11,6 +11,7 @@ use piton_model::diff::{self, TreeSource};
 use piton_model::edit::{Edit, NewTrees, edit, keep};
 use piton_model::inverse::Inverse;
 use piton_model::plan::{Layered, RootState};
+use piton_model::trail::Trail;
 use piton_model::{Entry, ObjectId, SkipReason, Step, Tree, WorkspacePath};
 use piton_store::{Purpose, Store, StoreError, Writer};
 
@@ -178,6 +179,14 @@ impl Workspace {
                 lost.push((stays, Edit::Put(Some(Entry::Skipped { reason: SkipReason::Damaged }))));
             }
         }
+        for trail in carried.trails().to_vec() {
+            if self.can_follow(trees, now, &trail)? {
+                continue;
+            }
+            carried.retain_trails(|one| *one != trail);
+            let skipped = Edit::Put(Some(Entry::Skipped { reason: SkipReason::Damaged }));
+            lost.extend(trail.paths().into_iter().map(|path| (path.clone(), skipped.clone())));
+        }
         if !lost.is_empty() {
             let (tree, more) = edit(&Layered { over: &new, under: trees }, &sound.tree, &lost)?;
             sound.tree = tree;
@@ -252,7 +261,24 @@ impl Workspace {
                 damaged.push((path, SkipReason::Damaged));
             }
         }
+        for trail in changes.trails().to_vec() {
+            if !self.can_follow(trees, now, &trail)? {
+                changes.retain_trails(|one| *one != trail);
+                damaged.extend(trail.paths().into_iter().map(|path| (path.clone(), SkipReason::Damaged)));
+            }
+        }
         Ok(damaged)
+    }
+
+    /// Whether every version of a moved file that is needed can be read.
+    fn can_follow(&self, trees: &Trees<'_>, now: RootState, trail: &Trail) -> Result<bool, StoreError> {
+        let here = diff::lookup(trees, &now.tree, &trail.now)?;
+        for (_, entry) in trail.places().filter(|(_, entry)| Some(entry) != here.as_ref()) {
+            if !is_sound(&self.store, entry)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

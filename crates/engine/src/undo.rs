@@ -1,10 +1,11 @@
 //! Undoing: take back chosen changes and keep all others.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use piton_model::TreeSource;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::plan::RootState;
+use piton_model::trail::{self, Begin, Taken};
 use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
@@ -39,7 +40,7 @@ impl Workspace {
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let Chosen { changes, unsure, stuck, commands, about, outside, elsewhere, left_out } =
+        let Chosen { changes, along, unsure, stuck, commands, about, outside, elsewhere, left_out } =
             self.choose(&options.choice, options.outside, seen)?;
         let inverse = self.inverse_of(&changes, seen)?;
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
@@ -58,22 +59,29 @@ impl Workspace {
             returns: None,
             settle: options.settle,
             left_out,
-            remarks: Remarks { unsure, stuck, commands, elsewhere, ..Remarks::default() },
+            remarks: Remarks { along, unsure, stuck, commands, elsewhere, ..Remarks::default() },
         })
     }
 
     /// Some changes, given newest first, turned round: for each what it left and what was there before.
-    pub(crate) fn inverse_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, StoreError> {
-        self.links_of(changes, seen, Way::Back)
+    pub(crate) fn inverse_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, OperationError> {
+        self.links_of(changes, seen, Begin::Now)
     }
 
-    /// Some changes, given oldest first, as they were made: for each what was there before and what it left.
-    pub(crate) fn carried_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, StoreError> {
-        self.links_of(changes, seen, Way::Forth)
+    /// Some changes, given oldest first, as they were made, to be carried over to an earlier moment: for each what was there
+    /// before and what it left.
+    pub(crate) fn carried_of(
+        &self,
+        changes: &[ChosenChange],
+        then: &CheckpointRow,
+        seen: &Seen<'_>,
+    ) -> Result<Inverse, OperationError> {
+        self.links_of(changes, seen, Begin::Then(then.seq))
     }
 
-    fn links_of(&self, changes: &[ChosenChange], seen: &Seen<'_>, way: Way) -> Result<Inverse, StoreError> {
+    fn links_of(&self, changes: &[ChosenChange], seen: &Seen<'_>, begin: Begin) -> Result<Inverse, OperationError> {
         let mut inverse = Inverse::default();
+        let mut taken: Vec<Taken> = Vec::new();
         let mut roots: HashMap<CheckpointId, Option<CheckpointRow>> = HashMap::new();
         let head = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
         for chosen in changes {
@@ -91,15 +99,15 @@ impl Workspace {
                     None => continue,
                 },
             };
-            let (then, now) = match way {
-                Way::Back => (then, now),
-                Way::Forth => (now, then),
+            let (then, now) = match begin {
+                Begin::Now => (then, now),
+                Begin::Then(_) => (now, then),
             };
             let trees = &seen.trees;
             let path = &chosen.path;
             let (before, after) = (folder_at(trees, then, path)?, folder_at(trees, now, path)?);
             let (came, went) = (before.is_none(), after.is_none());
-            inverse.add(path.clone(), Link { after, before });
+            taken.push(Taken { at: chosen.seq(), path: path.clone(), link: Link { after, before } });
             if went {
                 self.note_folders(trees, &mut inverse, then, path)?;
             }
@@ -111,11 +119,39 @@ impl Workspace {
                 if !comes_or_goes {
                     break;
                 }
-                inverse.add(above.clone(), Link { after, before });
+                taken.push(Taken { at: chosen.seq(), path: above.clone(), link: Link { after, before } });
                 at = above;
             }
         }
+        self.add_followed(&mut inverse, taken, begin, seen)?;
         Ok(inverse)
+    }
+
+    /// Adds changes, in the order in which they are made, each file that was moved by its trail.
+    pub(crate) fn add_followed(
+        &self,
+        inverse: &mut Inverse,
+        taken: Vec<Taken>,
+        begin: Begin,
+        seen: &Seen<'_>,
+    ) -> Result<(), OperationError> {
+        let Some(first) = taken.iter().map(|one| one.at).min() else { return Ok(()) };
+        let since = match begin {
+            Begin::Now => first.saturating_sub(1),
+            Begin::Then(then) => first.saturating_sub(1).min(then),
+        };
+        let paths: HashSet<&WorkspacePath> = taken.iter().map(|one| &one.path).collect();
+        let moved = self.moved_since(since, |path| paths.contains(path), seen)?;
+        if begin == Begin::Now {
+            let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
+            taken.iter().filter_map(source).for_each(|source| inverse.source(source));
+        }
+        let moved = moved.moved;
+        if let Begin::Then(then) = begin {
+            inverse.moved_since(moved.since(then));
+        }
+        inverse.add_sorted(trail::follow(taken, &moved, begin));
+        Ok(())
     }
 
     /// Notes the bits of the folders around something that comes back, in case they are gone.
@@ -135,13 +171,6 @@ impl Workspace {
         }
         Ok(())
     }
-}
-
-/// Whether changes are taken back or made again.
-#[derive(Clone, Copy)]
-enum Way {
-    Back,
-    Forth,
 }
 
 /// Changes by the checkpoint that found them, newest first; those that no checkpoint has found yet are left out.

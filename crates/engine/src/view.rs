@@ -32,8 +32,8 @@ pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, 
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
 pub use operations::{
-    Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView, Operations,
-    OutsideAct, OutsideView, PlanView,
+    AlongView, Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView,
+    Operations, OutsideAct, OutsideView, PlanView,
 };
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{

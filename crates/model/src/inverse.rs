@@ -4,20 +4,25 @@
 //! it was; where somebody did, the inverse is merged in (base = what the change left, ours = now, theirs = what was there
 //! before). What cannot be merged is a conflict, and its path is left alone unless a [`Decision`] says otherwise.
 //!
+//! A file that was moved, by whomever, is followed by its [`Trail`]: its path is merged like its content, so what somebody
+//! edited goes along to where the file goes, and where it cannot go, nothing of it is touched at any of its paths.
+//!
 //! The result is a root, so that carrying it out is an operation like any other: from now to that root.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::content::{self, Clash, Decision, Labels};
 use crate::diff::{TreeSource, lookup};
-use crate::edit::{NewTrees, keep};
+use crate::edit::{Edit, NewTrees, edit, keep};
 use crate::id::ObjectId;
+use crate::moves::{Move, Place};
 use crate::path::{EntryName, WorkspacePath};
-use crate::plan::RootState;
+use crate::plan::{Layered, RootState};
 use crate::text;
+use crate::trail::{Sorted, Trail, TrailStep};
 use crate::tree::{Entry, SkipReason, Tree};
 
 /// One change of a path, to be taken back.
@@ -33,6 +38,12 @@ pub struct Link {
 #[derive(Clone, Debug, Default)]
 pub struct Inverse {
     links: BTreeMap<WorkspacePath, Vec<Link>>,
+    /// Those of files that were moved.
+    trails: Vec<Trail>,
+    /// Where changes are carried over to an earlier moment: files that were moved since then.
+    since: Vec<Move>,
+    /// Contents that came to a path while they went from another one.
+    sources: Vec<Source>,
     /// The bits of folders that are made again for what comes back in them.
     folders: BTreeMap<WorkspacePath, u16>,
 }
@@ -52,6 +63,36 @@ impl Inverse {
         }
     }
 
+    /// Adds changes that were sorted, in the order in which they are made.
+    pub fn add_sorted(&mut self, sorted: Sorted) {
+        for taken in sorted.rest {
+            self.add(taken.path, taken.link);
+        }
+        self.trails.extend(sorted.trails);
+    }
+
+    /// Says which files were moved since the moment that changes are carried over to: such a file goes back to where it was then,
+    /// or stays where it is.
+    pub fn moved_since(&mut self, moves: impl Iterator<Item = Move>) {
+        self.since.extend(moves);
+    }
+
+    /// Says that a content came to a path while it went from others: it does not go from there as long as none of those has it
+    /// again.
+    pub fn source(&mut self, source: Source) {
+        self.sources.push(source);
+    }
+
+    /// The files that were moved.
+    pub fn trails(&self) -> &[Trail] {
+        &self.trails
+    }
+
+    /// Leaves files that were moved out after all.
+    pub fn retain_trails(&mut self, keep: impl FnMut(&Trail) -> bool) {
+        self.trails.retain(keep);
+    }
+
     /// Leaves a path out after all.
     pub fn remove(&mut self, path: &WorkspacePath) {
         self.links.remove(path);
@@ -69,13 +110,16 @@ impl Inverse {
 
     /// What is known to belong at a path: what was there before the changes, or else what they left.
     pub fn known_at(&self, path: &WorkspacePath) -> Option<&Entry> {
-        let links = self.links.get(path)?;
+        let Some(links) = self.links.get(path) else {
+            let steps = self.trails.iter().filter(|trail| trail.paths().contains(path)).flat_map(|trail| &trail.steps);
+            return steps.last().and_then(|step| step.to.as_ref()).map(|(_, entry)| entry);
+        };
         links.last()?.before.as_ref().or(links.first()?.after.as_ref())
     }
 
     /// Whether there is nothing to take back.
     pub fn is_empty(&self) -> bool {
-        self.links.is_empty()
+        self.links.is_empty() && self.trails.is_empty()
     }
 
     /// What is to be taken back at a path.
@@ -83,10 +127,21 @@ impl Inverse {
         self.links.get(path).map(|links| &links[..]).unwrap_or_default()
     }
 
-    /// Every path with something to take back.
+    /// Every path with something to take back, without those of files that were moved.
     pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
         self.links.keys()
     }
+}
+
+/// A content that came to a path while it went from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Where it came to.
+    pub path: WorkspacePath,
+    /// Which.
+    pub blob: ObjectId,
+    /// Where it went from.
+    pub from: Vec<WorkspacePath>,
 }
 
 /// Where contents come from.
@@ -109,6 +164,8 @@ pub struct Drafted {
     pub new_blobs: HashMap<ObjectId, Vec<u8>>,
     /// Paths whose content is put together from now and before.
     pub merged: Vec<WorkspacePath>,
+    /// Files that go to another path.
+    pub moves: Vec<Move>,
     /// Paths that somebody changed in a way that does not go together with taking the change back.
     pub conflicts: Vec<Conflict>,
     /// Left alone because what is there is unknown.
@@ -122,12 +179,37 @@ pub struct Drafted {
 pub struct Conflict {
     /// Where.
     pub path: WorkspacePath,
+    /// The other paths of a file that was moved: they are left alone with it.
+    pub others: Vec<WorkspacePath>,
     /// Why.
     pub why: Why,
     /// The places, where contents clash.
     pub clashes: Vec<Clash>,
     /// Whether it was decided; where not, the path is left alone.
     pub decided: bool,
+}
+
+impl Conflict {
+    /// One that is open, with nothing more to say of it.
+    pub fn open(path: WorkspacePath, why: Why) -> Self {
+        Self { path, others: Vec::new(), why, clashes: Vec::new(), decided: false }
+    }
+
+    /// Every path that it is about.
+    pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
+        [&self.path].into_iter().chain(&self.others)
+    }
+
+    /// Whether everything that it is about stays as it is now: undecided, or decided so where it is about a place.
+    pub fn stays(&self, decision: Option<Decision>) -> bool {
+        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved);
+        !self.decided || (is_of_place && decision == Some(Decision::Ours))
+    }
+
+    /// Whether a path is left alone where this is.
+    pub fn holds(&self, path: &WorkspacePath) -> bool {
+        self.paths().any(|one| path.is_within(one))
+    }
 }
 
 /// Why a path is in conflict.
@@ -146,8 +228,12 @@ pub enum Why {
     Replaced,
     /// Its mode was changed since.
     Mode,
-    /// It was renamed, and something else stands at its old place now.
+    /// It was moved, and something else stands where it would have to go.
     NoRoom,
+    /// It was moved on since.
+    Moved,
+    /// It was moved there, and what happened to its old place is not taken back.
+    Half,
     /// A folder that must go holds things of others.
     Holds,
     /// It holds things that are not captured, and a file would have to take its place.
@@ -171,7 +257,9 @@ impl Why {
             Self::Deleted => "deleted since",
             Self::Replaced => "something else stands there now",
             Self::Mode => "its mode was changed since",
-            Self::NoRoom => "something else stands at its old place now",
+            Self::NoRoom => "something else stands where it would go",
+            Self::Moved => "moved on since",
+            Self::Half => "its content came from where it would not come back to",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
             Self::InTheWay => "stands where a folder of that moment must be, and is not asked for itself",
@@ -195,7 +283,6 @@ pub fn draft<S: TreeSource, C: Contents<Error = S::Error>>(
 
 /// Drafts an earlier moment with some changes carried over to it: the same merge, the other way round. The changes are
 /// given oldest first, each as what was there before it and what it made of that, and what is there now is on their side.
-/// `gone` are the files of that moment that are not there any more: what was edited after a rename goes along to them.
 ///
 /// # Errors
 /// Where a tree or a content cannot be had.
@@ -204,27 +291,8 @@ pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
     contents: &C,
     then: RootState,
     carried: &Inverse,
-    gone: &[(WorkspacePath, Entry)],
     decision: Option<Decision>,
 ) -> Result<Drafted, S::Error> {
-    let mut carried = carried.clone();
-    let mut gone: Vec<(&WorkspacePath, &Entry)> = gone.iter().map(|(path, entry)| (path, entry)).collect();
-    let paths: Vec<WorkspacePath> = carried.paths().cloned().collect();
-    for path in paths {
-        let Some([Link { after: Some(base @ Entry::File { .. }), .. }, ..]) =
-            carried.links.get(&path).map(Vec::as_slice)
-        else {
-            continue;
-        };
-        if lookup(source, &then.tree, &path)?.is_none()
-            && let Some(at) = origin_of(contents, base, &gone)?
-            && !carried.links.contains_key(gone[at].0)
-            && let Some(links) = carried.links.remove(&path)
-        {
-            carried.links.insert(gone.remove(at).0.clone(), links);
-        }
-    }
-    let carried = &carried;
     let turned = decision.map(|decision| match decision {
         Decision::Ours => Decision::Theirs,
         Decision::Theirs => Decision::Ours,
@@ -232,8 +300,11 @@ pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
     });
     let labels = Labels { ours: LABELS.theirs, base: LABELS.base, theirs: LABELS.ours };
     let mut drafted = draft_with(source, contents, then, carried, turned, &labels)?;
-    for clash in drafted.conflicts.iter_mut().flat_map(|conflict| &mut conflict.clashes) {
-        std::mem::swap(&mut clash.ours, &mut clash.theirs);
+    for conflict in &mut drafted.conflicts {
+        conflict.clashes.iter_mut().for_each(|clash| std::mem::swap(&mut clash.ours, &mut clash.theirs));
+        let leads = |one: &&Move| conflict.holds(&one.from) && !conflict.holds(&one.to);
+        let others: Vec<_> = carried.since.iter().filter(leads).map(|one| one.to.clone()).collect();
+        conflict.others.extend(others);
     }
     Ok(drafted)
 }
@@ -246,44 +317,75 @@ fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(
     decision: Option<Decision>,
     labels: &Labels<'_>,
 ) -> Result<Drafted, S::Error> {
-    let mut drafter = Drafter {
-        source,
-        contents,
-        inverse,
-        decision,
-        labels,
-        moved: BTreeMap::new(),
-        out: Drafted {
-            root: now,
-            new_trees: NewTrees::new(),
-            new_blobs: HashMap::new(),
-            merged: Vec::new(),
-            conflicts: Vec::new(),
-            kept: Vec::new(),
-            unknown: Vec::new(),
-        },
-    };
-    drafter.find_moved(now)?;
-    let items: Vec<At<'_>> =
-        inverse.links.iter().map(|(path, links)| At { names: path.names().collect(), path, links }).collect();
-    let root = WorkspacePath::root();
-    if let Some(links) = inverse.links.get(&root) {
-        let here = Some(Entry::Folder { mode: now.mode, tree: now.tree, holds_skipped: false });
-        if let Ok(Some(Entry::Folder { mode, .. })) = drafter.own(&root, here, links)? {
-            drafter.out.root.mode = mode;
+    // What turns out to have no place stays, and may be in the way of others then.
+    let mut stays = Stays::default();
+    loop {
+        let mut drafter = Drafter {
+            source,
+            contents,
+            inverse,
+            decision,
+            labels,
+            homes: inverse.trails.iter().flat_map(Trail::places).filter_map(home).collect(),
+            out: Drafted {
+                root: now,
+                new_trees: NewTrees::new(),
+                new_blobs: HashMap::new(),
+                merged: Vec::new(),
+                moves: Vec::new(),
+                conflicts: Vec::new(),
+                kept: Vec::new(),
+                unknown: Vec::new(),
+            },
+        };
+        let known = stays.len();
+        drafter.draft(now, &mut stays)?;
+        if stays.len() > known {
+            continue;
         }
+        let mut out = drafter.out;
+        out.merged.sort();
+        out.merged.dedup();
+        let open: Vec<_> = out.conflicts.iter().filter(|conflict| !conflict.decided).collect();
+        out.merged.retain(|path| !open.iter().any(|conflict| conflict.holds(path)));
+        out.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
+        return Ok(out);
     }
-    let tree = source.tree(&now.tree)?;
-    let items: Vec<&At<'_>> = items.iter().filter(|item| !item.path.is_root()).collect();
-    let tree = drafter.folder(&root, &tree, &items, 0)?;
-    let mut out = drafter.out;
-    out.root.tree = keep(Arc::new(tree), &mut out.new_trees);
-    out.merged.sort();
-    out.merged.dedup();
-    let is_open = |path: &WorkspacePath| out.conflicts.iter().any(|c| !c.decided && path.is_within(&c.path));
-    out.merged.retain(|path| !is_open(path));
-    out.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(out)
+}
+
+/// Where a content is, or was.
+fn home((path, entry): &Place) -> Option<(ObjectId, WorkspacePath)> {
+    match entry {
+        Entry::File { blob, .. } => Some((*blob, path.clone())),
+        _ => None,
+    }
+}
+
+/// What was found to have no place where it would go.
+#[derive(Default)]
+struct Stays {
+    /// Trails, by their numbers.
+    trails: BTreeSet<usize>,
+    /// Paths whose content would be nowhere, each with one that it came from.
+    ends: BTreeMap<WorkspacePath, (WorkspacePath, Why)>,
+    /// What is not captured and stands where a file would go.
+    skipped: Vec<(WorkspacePath, SkipReason)>,
+}
+
+impl Stays {
+    fn len(&self) -> usize {
+        self.trails.len() + self.ends.len()
+    }
+}
+
+/// What becomes of a file that was moved.
+struct Follows {
+    /// Its number.
+    trail: usize,
+    /// Where it is in the state that is begun with.
+    begins: Option<WorkspacePath>,
+    /// What it becomes, and where.
+    to: Option<Place>,
 }
 
 /// Links of a path, with its names.
@@ -302,12 +404,243 @@ struct Drafter<'a, S, C> {
     inverse: &'a Inverse,
     decision: Option<Decision>,
     labels: &'a Labels<'a>,
-    /// Both ends of renames whose file was edited since: what should stand there, or nothing where that is in conflict.
-    moved: BTreeMap<WorkspacePath, Result<Option<Entry>, ()>>,
+    /// Where contents of files that were moved are: at the path of the file's that had them.
+    homes: HashMap<ObjectId, WorkspacePath>,
     out: Drafted,
 }
 
 impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
+    fn draft(&mut self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
+        let inverse = self.inverse;
+        stays.skipped.iter().for_each(|(path, reason)| self.leave_skipped(path, *reason));
+        let follows = self.follow(now, stays)?;
+        // Files that go elsewhere are not in the way of what comes to their places.
+        let vacate = follows.iter().filter_map(|one| {
+            let begins = one.begins.clone()?;
+            let stays = one.to.as_ref().filter(|(path, _)| *path == begins).map(|(_, entry)| entry.clone());
+            Some((begins, Edit::Put(stays)))
+        });
+        self.edit(&vacate.collect::<Vec<_>>())?;
+
+        let items = inverse.links.iter().filter(|(path, _)| !stays.ends.contains_key(path));
+        let items: Vec<At<'_>> = items.map(|(path, links)| At { names: path.names().collect(), path, links }).collect();
+        let root = WorkspacePath::root();
+        if let Some(links) = inverse.links.get(&root) {
+            let here = Some(Entry::Folder { mode: now.mode, tree: now.tree, holds_skipped: false });
+            if let Ok(Some(Entry::Folder { mode, .. })) = self.own(&root, here, links)? {
+                self.out.root.mode = mode;
+            }
+        }
+        let tree = self.tree(&self.out.root.tree)?;
+        let items: Vec<&At<'_>> = items.iter().filter(|item| !item.path.is_root()).collect();
+        let tree = self.folder(&root, &tree, &items, 0)?;
+        self.out.root.tree = keep(Arc::new(tree), &mut self.out.new_trees);
+
+        self.place(now, follows, stays)?;
+        for (end, (other, why)) in &stays.ends {
+            let decided = self.decision == Some(Decision::Ours);
+            let conflict = Conflict { others: vec![other.clone()], decided, ..Conflict::open(end.clone(), *why) };
+            self.out.conflicts.push(conflict);
+        }
+        let layered = Layered { over: &self.out.new_trees, under: self.source };
+        for Source { path, blob, from } in &inverse.sources {
+            let holds = |tree: &ObjectId, path: &WorkspacePath| -> Result<bool, S::Error> {
+                let entry = lookup(&layered, tree, path)?;
+                Ok(matches!(entry, Some(Entry::File { blob: found, .. }) if found == *blob))
+            };
+            if !holds(&now.tree, path)? || holds(&self.out.root.tree, path)? {
+                continue;
+            }
+            let mut is_back = false;
+            let to = self.out.moves.iter().filter(|one| one.from == *path).map(|one| &one.to);
+            for other in from.iter().chain(to) {
+                is_back |= holds(&self.out.root.tree, other)?;
+            }
+            let is_decided = self.decision == Some(Decision::Theirs);
+            if !is_back && !stays.ends.contains_key(path) && inverse.links.contains_key(path) {
+                if is_decided {
+                    let conflict =
+                        Conflict { others: from.clone(), decided: true, ..Conflict::open(path.clone(), Why::Half) };
+                    self.out.conflicts.push(conflict);
+                } else if let Some(other) = from.first() {
+                    stays.ends.insert(path.clone(), (other.clone(), Why::Half));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A tree of the state that is drafted so far.
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, S::Error> {
+        Layered { over: &self.out.new_trees, under: self.source }.tree(id)
+    }
+
+    fn edit(&mut self, edits: &[(WorkspacePath, Edit)]) -> Result<(), S::Error> {
+        if !edits.is_empty() {
+            let layered = Layered { over: &self.out.new_trees, under: self.source };
+            let (tree, new) = edit(&layered, &self.out.root.tree, edits)?;
+            self.out.root.tree = tree;
+            self.out.new_trees.extend(new);
+        }
+        Ok(())
+    }
+
+    /// What becomes of the files that were moved, without those that stay as they are.
+    fn follow(&mut self, now: RootState, stays: &Stays) -> Result<Vec<Follows>, S::Error> {
+        let inverse = self.inverse;
+        let mut all = Vec::new();
+        for (number, trail) in inverse.trails.iter().enumerate() {
+            let here = match &trail.begins {
+                Some(path) => lookup(self.source, &now.tree, path)?.map(|entry| (path.clone(), entry)),
+                None => None,
+            };
+            if let Some((path, Entry::Skipped { reason })) = here {
+                self.leave_skipped(&path, reason);
+                continue;
+            }
+            // Where no file of it should be, something else may stand; whether that makes room is seen when it is placed.
+            let is_other = |(_, entry): &Place| !matches!(entry, Entry::File { .. });
+            let begins_with_none = trail.steps.first().is_some_and(|step| step.from.is_none());
+            let here = here.filter(|here| !(begins_with_none && is_other(here)));
+            if let Some((path, Entry::File { blob, .. })) = &here {
+                self.homes.entry(*blob).or_insert_with(|| path.clone());
+            }
+            let (conflicts, merged) = (self.out.conflicts.len(), self.out.merged.len());
+            let to = self.along(trail, here.clone())?;
+            let no_room = stays.trails.contains(&number);
+            if no_room && to.is_ok() {
+                let is_decided = self.decision == Some(Decision::Ours);
+                self.conflict(&trail.now, Why::NoRoom, Vec::new(), is_decided);
+            }
+            for conflict in &mut self.out.conflicts[conflicts..] {
+                conflict.others = trail.paths().into_iter().filter(|path| **path != conflict.path).cloned().collect();
+            }
+            self.out.merged.truncate(merged);
+            let Ok(to) = to else { continue };
+            if no_room || to == here {
+                continue;
+            }
+            if let Some((path, _)) = to.as_ref().filter(|to| is_put_together(trail, here.as_ref(), to)) {
+                self.out.merged.push(path.clone());
+            }
+            all.push(Follows { trail: number, begins: here.map(|(path, _)| path), to });
+        }
+        Ok(all)
+    }
+
+    /// Takes a file's steps one by one: its content and its path, each for itself.
+    fn along(&mut self, trail: &Trail, here: Option<Place>) -> Result<Result<Option<Place>, Open>, S::Error> {
+        let mut current = here;
+        for step in &trail.steps {
+            current = match self.one_step(&trail.now, current, step)? {
+                Ok(next) => next,
+                Err(Open) => return Ok(Err(Open)),
+            };
+        }
+        Ok(Ok(current))
+    }
+
+    fn one_step(
+        &mut self,
+        name: &WorkspacePath,
+        current: Option<Place>,
+        step: &TrailStep,
+    ) -> Result<Result<Option<Place>, Open>, S::Error> {
+        let (from, to) = (step.from.as_ref(), step.to.as_ref());
+        let is_move = matches!((from, to), (Some((from, _)), Some((to, _))) if from != to);
+        let (path, entry) = match current {
+            // Somebody deleted it where it went; where it was, it was deleted by the move.
+            None if is_move => return Ok(Ok(to.cloned())),
+            None => (None, None),
+            Some((path, entry @ Entry::File { .. })) => (Some(path), Some(entry)),
+            Some(other) => return Ok(self.decide(name, Why::Replaced, Some(other), to.cloned())),
+        };
+        let link = Link { after: from.map(|(_, entry)| entry.clone()), before: to.map(|(_, entry)| entry.clone()) };
+        let entry = match self.take_back(name, entry, &link)? {
+            Ok(entry) => entry,
+            Err(Open) => return Ok(Err(Open)),
+        };
+        let path = match (path, to) {
+            (None, to) => to.map(|(to, _)| to.clone()),
+            (Some(path), Some((to, _))) if is_move && path != *to => match from {
+                Some((from, _)) if *from == path => Some(to.clone()),
+                // Somebody else moved it on.
+                _ => match self.decide(name, Why::Moved, Some(path), Some(to.clone())) {
+                    Ok(path) => path,
+                    Err(Open) => return Ok(Err(Open)),
+                },
+            },
+            (path, _) => path,
+        };
+        Ok(Ok(path.zip(entry)))
+    }
+
+    /// Puts files that were moved where they go. Those for which there is no room stay, all of them.
+    fn place(&mut self, now: RootState, follows: Vec<Follows>, stays: &mut Stays) -> Result<(), S::Error> {
+        let mut taken: BTreeSet<WorkspacePath> = BTreeSet::new();
+        let mut edits: BTreeMap<WorkspacePath, Edit> = BTreeMap::new();
+        for one in follows {
+            let Some((path, entry)) = one.to else { continue };
+            if one.begins.as_ref() == Some(&path) {
+                continue;
+            }
+            let layered = Layered { over: &self.out.new_trees, under: self.source };
+            let here = lookup(&layered, &self.out.root.tree, &path)?;
+            if let Some(Entry::Skipped { reason }) = here {
+                stays.skipped.push((path, reason));
+                stays.trails.insert(one.trail);
+                continue;
+            }
+            let mut ways = Vec::new();
+            let mut is_free = here.is_none() || here.as_ref() == Some(&entry);
+            let mut at = path.clone();
+            while let Some((above, _)) = at.split().filter(|(above, _)| !above.is_root()) {
+                match lookup(&layered, &self.out.root.tree, &above)? {
+                    Some(Entry::Folder { .. }) => break,
+                    found => {
+                        is_free &= found.is_none();
+                        let mode = match lookup(self.source, &now.tree, &above)? {
+                            Some(Entry::Folder { mode, .. }) => mode,
+                            _ => self.inverse.folders.get(&above).copied().unwrap_or(0o755),
+                        };
+                        ways.push((above.clone(), mode));
+                    }
+                }
+                at = above;
+            }
+            let collides = taken.iter().any(|other| other.is_within(&path) || path.is_within(other));
+            if !is_free || collides {
+                if collides || self.decision != Some(Decision::Theirs) {
+                    stays.trails.insert(one.trail);
+                    continue;
+                }
+                let trail = &self.inverse.trails[one.trail];
+                self.conflict(&trail.now, Why::NoRoom, Vec::new(), true);
+                if let Some(conflict) = self.out.conflicts.last_mut() {
+                    conflict.others = trail.paths().into_iter().filter(|path| **path != trail.now).cloned().collect();
+                }
+            }
+            for (above, mode) in ways {
+                if !edits.contains_key(&above) {
+                    let folder = self.folder_of(mode, Tree::default());
+                    edits.insert(above, Edit::Put(Some(folder)));
+                }
+            }
+            self.out.moves.extend(one.begins.map(|from| Move { from, to: path.clone() }));
+            taken.insert(path.clone());
+            edits.insert(path, Edit::Put(Some(entry)));
+        }
+        self.edit(&edits.into_iter().collect::<Vec<_>>())
+    }
+
+    /// Leaves a path alone because what is there was not captured.
+    fn leave_skipped(&mut self, path: &WorkspacePath, reason: SkipReason) {
+        if reason.is_by_rule() {
+            self.out.unknown.push(path.clone());
+        }
+        self.out.kept.push((path.clone(), reason));
+    }
+
     fn folder(&mut self, path: &WorkspacePath, tree: &Tree, items: &[&At<'_>], depth: usize) -> Result<Tree, S::Error> {
         let mut result = tree.clone();
         let mut by_name: BTreeMap<&[u8], Vec<&At<'_>>> = BTreeMap::new();
@@ -336,15 +669,11 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         depth: usize,
     ) -> Result<Option<Entry>, S::Error> {
         if let Some(Entry::Skipped { reason }) = now {
+            self.leave_skipped(path, *reason);
             if reason.is_by_rule() {
-                self.out.unknown.push(path.clone());
                 self.out.unknown.extend(below.iter().map(|item| item.path.clone()));
             }
-            self.out.kept.push((path.clone(), *reason));
             return Ok(now.cloned());
-        }
-        if let Some(moved) = self.moved.get(path) {
-            return Ok(moved.clone().unwrap_or_else(|()| now.cloned()));
         }
         // What it holds first: whether a folder may go depends on what is left in it.
         let mut current = now.cloned();
@@ -352,7 +681,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         if !below.is_empty() {
             match now {
                 Some(Entry::Folder { mode, tree, .. }) => {
-                    let listing = self.source.tree(tree)?;
+                    let listing = self.tree(tree)?;
                     let tree = self.folder(path, &listing, below, depth)?;
                     current = Some(self.folder_of(*mode, tree));
                 }
@@ -461,7 +790,12 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                     (Some(File { .. }), File { .. }) | (Some(Symlink { .. }), Symlink { .. }) => Why::Whole,
                     _ => Why::Replaced,
                 };
-                self.decide(path, why, Some(here), was.cloned())
+                let was = match was {
+                    // What it held comes back path by path.
+                    Some(Folder { mode, .. }) => Some(self.folder_of(*mode, Tree::default())),
+                    was => was.cloned(),
+                };
+                self.decide(path, why, Some(here), was)
             }
             (None, None, was) => Ok(was.cloned()),
         })
@@ -540,131 +874,37 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
     }
 
     fn conflict(&mut self, path: &WorkspacePath, why: Why, clashes: Vec<Clash>, decided: bool) {
-        self.out.conflicts.push(Conflict { path: path.clone(), why, clashes, decided });
+        self.out.conflicts.push(Conflict { clashes, decided, ..Conflict::open(path.clone(), why) });
     }
 
     fn content(&self, path: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, S::Error> {
         match self.out.new_blobs.get(blob) {
             Some(bytes) => Ok(bytes.clone()),
-            None => self.contents.content(path, blob),
+            None => self.contents.content(self.homes.get(blob).unwrap_or(path), blob),
         }
     }
 
     fn is_empty(&self, tree: &ObjectId) -> Result<bool, S::Error> {
-        let tree = match self.out.new_trees.get(tree) {
-            Some(tree) => tree.clone(),
-            None => self.source.tree(tree)?,
-        };
+        let tree = self.tree(tree)?;
         Ok(tree.entries().is_empty() && !tree.has_git)
-    }
-
-    /// Finds files that were renamed by what is to be taken back. Where one was edited at its new place since, the edit
-    /// goes along to the old place; where the old place is taken, the file stays, or it would be nowhere.
-    fn find_moved(&mut self, now: RootState) -> Result<(), S::Error> {
-        let (mut edited, mut left_alone) = (Vec::new(), Vec::new());
-        let (mut gone, mut taken) = (Vec::new(), Vec::new());
-        for (path, links) in &self.inverse.links {
-            match &links[..] {
-                [Link { after: Some(left @ Entry::File { .. }), before: None }] => {
-                    match lookup(self.source, &now.tree, path)? {
-                        Some(here) if here == *left => left_alone.push((path, here)),
-                        Some(here @ Entry::File { .. }) => edited.push((path, left, here)),
-                        _ => {}
-                    }
-                }
-                [Link { after: None, before: Some(was @ Entry::File { .. }) }] => {
-                    match lookup(self.source, &now.tree, path)? {
-                        None if self.has_room(now, path)? => gone.push((path, was)),
-                        here if here.as_ref() != Some(was) => taken.push(was),
-                        _ => {}
-                    }
-                }
-                _ => {}
-            }
-        }
-        for (new, here) in left_alone {
-            let is_origin = |was: &&Entry| match (*was, &here) {
-                (Entry::File { blob: a, size, .. }, Entry::File { blob: b, .. }) => a == b && *size > 0,
-                _ => false,
-            };
-            if let Some(at) = taken.iter().position(is_origin) {
-                taken.remove(at);
-                let stays = self.decide(new, Why::NoRoom, Some(here), None).map_err(|Open| ());
-                self.moved.insert(new.clone(), stays);
-            }
-        }
-        for (new, left, here) in edited {
-            let Some(at) = origin_of(self.contents, left, &gone)? else { continue };
-            let (old, was) = gone.remove(at);
-            match self.merge_file(new, left, here, was)? {
-                Ok(merged) => {
-                    self.out.merged.push(old.clone());
-                    self.moved.insert(old.clone(), Ok(merged));
-                    self.moved.insert(new.clone(), Ok(None));
-                }
-                Err(Open) => {
-                    self.moved.insert(old.clone(), Err(()));
-                    self.moved.insert(new.clone(), Err(()));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether something can come back to a path: no file stands where one of the folders above it must be.
-    fn has_room(&self, now: RootState, path: &WorkspacePath) -> Result<bool, S::Error> {
-        let mut at = path.split();
-        while let Some((above, _)) = at.filter(|(above, _)| !above.is_root()) {
-            match lookup(self.source, &now.tree, &above)? {
-                Some(Entry::Folder { .. }) => return Ok(true),
-                None => at = above.split(),
-                // What stands there may itself be what is taken back.
-                Some(here) => {
-                    let links = self.inverse.links.get(&above).map_or(&[][..], Vec::as_slice);
-                    let gives_way = links.first().is_some_and(|newest| newest.after == Some(here))
-                        && links.last().is_some_and(|oldest| oldest.before.as_ref().is_some_and(Entry::is_folder));
-                    return Ok(gives_way);
-                }
-            }
-        }
-        Ok(true)
     }
 }
 
-/// Which of some files that are gone a new one was made from: the one with the same content, else one that is more alike
-/// than not.
-fn origin_of<C: Contents>(
-    contents: &C,
-    new: &Entry,
-    gone: &[(&WorkspacePath, &Entry)],
-) -> Result<Option<usize>, C::Error> {
-    /// More than this are not compared: each is read.
-    const MOST: usize = 50;
-    let Entry::File { blob, size, .. } = new else { return Ok(None) };
-    let same = gone.iter().position(|(_, was)| matches!(was, Entry::File { blob: other, .. } if other == blob));
-    if same.is_some() || gone.len() > MOST || *size > text::LARGEST as u64 {
-        return Ok(same);
-    }
-    let mut best = None;
-    for (at, (path, was)) in gone.iter().enumerate() {
-        let Entry::File { blob: other, size: length, .. } = was else { continue };
-        // A file of twice the size cannot be half alike.
-        if length / 2 > *size || size / 2 > *length {
-            continue;
-        }
-        let alike = text::alike(&contents.content(path, other)?, &contents.content(path, blob)?);
-        if alike >= 0.5 && best.is_none_or(|(_, most)| alike > most) {
-            best = Some((at, alike));
-        }
-    }
-    Ok(best.map(|(at, _)| at))
+/// Whether what a file that was moved becomes has something of now and something of before: its content is none that is known,
+/// or it goes elsewhere with what somebody made of it since.
+fn is_put_together(trail: &Trail, here: Option<&Place>, (path, entry): &Place) -> bool {
+    let Some((begins, here)) = here else { return false };
+    let is_known = entry == here || trail.places().any(|(_, known)| known == entry);
+    let left = trail.steps.first().and_then(|step| step.from.as_ref());
+    let was_edited = left.is_some_and(|(_, left)| left != here);
+    !is_known || (begins != path && was_edited)
 }
 
 /// What the sides are called in a file with markers.
 const LABELS: Labels<'static> = Labels { ours: "now", base: "what is taken back", theirs: "before" };
 
 /// Whether two entries are the same for taking back: folders are their bits, what they hold counts by itself.
-fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
+pub(crate) fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
     match (a, b) {
         (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) => a == b,
         _ => a == b,
@@ -675,7 +915,8 @@ fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
 mod tests {
     use super::*;
     use crate::diff;
-    use crate::plan::Layered;
+    use crate::moves::{Happened, pair};
+    use crate::trail::{self, Begin, Moved, Taken};
     use crate::tree::literal::{Forest, Lit, executable, file, folder, link, skipped, special};
 
     type Paths<'a> = &'a [(&'a str, Lit)];
@@ -691,37 +932,73 @@ mod tests {
         }
     }
 
-    const TEXTS: [&str; 8] = ["1", "2", "3", "mine", LONG, "1\nx\n3\n4\n5\n", "1\n2\n3\n4\ny\n", "1\nx\n3\n4\ny\n"];
+    const TEXTS: [&str; 9] =
+        ["1", "2", "3", "mine", LONG, "1\nx\n3\n4\n5\n", "1\n2\n3\n4\ny\n", "1\nx\n3\n4\ny\n", "1\nY\n3\n4\n5\n"];
     const LONG: &str = "1\n2\n3\n4\n5\n";
 
-    /// The inverse of changes, each from one tree to the next, given oldest first.
-    fn inverse(forest: &mut Forest, changes: &[(Paths<'_>, Paths<'_>)]) -> Inverse {
+    fn known() -> Known {
+        Known(TEXTS.iter().map(|t| (ObjectId::of_blob(t.as_bytes()), t.as_bytes().to_vec())).collect())
+    }
+
+    /// The inverse of changes, each from one tree to the next, given oldest first. Those of others, between them and before
+    /// what is there now, are followed where they move files.
+    fn inverse(forest: &mut Forest, changes: &[(Paths<'_>, Paths<'_>)], now: Paths<'_>) -> Inverse {
         let mut inverse = Inverse::default();
-        for (before, after) in changes.iter().rev() {
+        let mut taken = Vec::new();
+        let mut moved = Vec::new();
+        let mut last = None;
+        let mut at = 0;
+        let all = changes.iter().map(|change| (*change, true)).chain([((now, now), false)]);
+        for ((before, after), is_taken) in all {
             let (before, after) = (forest.plant(before), forest.plant(after));
+            if let Some(last) = last.replace(after) {
+                at += 1;
+                moved.push((at, moves(forest, last, before)));
+            }
+            if !is_taken {
+                continue;
+            }
+            at += 1;
+            moved.push((at, moves(forest, before, after)));
             for change in diff::changes(&forest.0, Some(&before), Some(&after)).unwrap() {
-                let mut at = change.path.clone();
-                while let Some((above, _)) = at.split().filter(|(above, _)| change.after.is_none() && !above.is_root())
+                let mut above_it = change.path.clone();
+                while let Some((above, _)) =
+                    above_it.split().filter(|(above, _)| change.after.is_none() && !above.is_root())
                 {
                     if let Some(Entry::Folder { mode, .. }) = lookup(&forest.0, &before, &above).unwrap() {
                         inverse.folder(above.clone(), mode);
                     }
-                    at = above;
+                    above_it = above;
                 }
-                inverse.add(change.path, Link { after: change.after, before: change.before });
+                taken.push(Taken { at, path: change.path, link: Link { after: change.after, before: change.before } });
             }
         }
+        taken.sort_by_key(|one| std::cmp::Reverse(one.at));
+        inverse.add_sorted(trail::follow(taken, &Moved::new(moved), Begin::Now));
         inverse
     }
 
+    fn moves(forest: &Forest, before: ObjectId, after: ObjectId) -> Vec<Move> {
+        let mut happened = Happened::default();
+        for change in diff::changes(&forest.0, Some(&before), Some(&after)).unwrap() {
+            happened.add(&change.path, change.before, change.after);
+        }
+        pair(&known(), &happened, |_| true).moves
+    }
+
     fn drafted(forest: &Forest, now: ObjectId, inverse: &Inverse, decision: Option<Decision>) -> Drafted {
-        let known = Known(TEXTS.iter().map(|t| (ObjectId::of_blob(t.as_bytes()), t.as_bytes().to_vec())).collect());
-        draft(&forest.0, &known, RootState { tree: now, mode: 0o755 }, inverse, decision).unwrap()
+        draft(&forest.0, &known(), RootState { tree: now, mode: 0o755 }, inverse, decision).unwrap()
     }
 
     /// Takes back one change and checks what is left, and the conflicts: `path why`.
     fn check(before: Paths<'_>, after: Paths<'_>, now: Paths<'_>, expected: Paths<'_>, conflicts: &[&str]) {
         check_all(&[(before, after)], now, None, expected, conflicts);
+    }
+
+    fn shown(conflict: &Conflict) -> String {
+        let others: Vec<_> = conflict.others.iter().map(WorkspacePath::display).collect();
+        let others = if others.is_empty() { String::new() } else { format!("+{}", others.join(",")) };
+        format!("{}{others} {:?}", conflict.path.display(), conflict.why)
     }
 
     fn check_all(
@@ -732,11 +1009,11 @@ mod tests {
         conflicts: &[&str],
     ) {
         let mut forest = Forest::default();
-        let inverse = inverse(&mut forest, changes);
+        let inverse = inverse(&mut forest, changes, now);
         let (now, expected) = (forest.plant(now), forest.plant(expected));
         let out = drafted(&forest, now, &inverse, decision);
-        let found: Vec<String> = out.conflicts.iter().map(|c| format!("{} {:?}", c.path.display(), c.why)).collect();
-        assert_eq!(found, conflicts);
+        let found: Vec<String> = out.conflicts.iter().map(shown).collect();
+        assert_eq!(found, conflicts, "{decision:?} {now:?}");
         assert!(out.conflicts.iter().all(|c| c.decided == decision.is_some()), "{:?}", out.conflicts);
         let layered = Layered { over: &out.new_trees, under: &forest.0 };
         let wrong = diff::changes(&layered, Some(&expected), Some(&out.root.tree)).unwrap();
@@ -834,26 +1111,59 @@ mod tests {
     }
 
     #[test]
-    fn a_rename_takes_the_edit_along_only_where_there_is_room_for_it() {
+    fn a_move_takes_the_edit_along_only_where_there_is_room_for_it() {
         let (old, new): (Paths<'_>, Paths<'_>) = (&[("d/old", file(LONG))], &[("new", file(LONG))]);
         let edited: Paths<'_> = &[("new", file(TEXTS[5]))];
         check(old, new, edited, &[("d/old", file(TEXTS[5]))], &[]);
-        // The folder's name is taken: the edited file must not go with nowhere to go to.
-        let taken: Paths<'_> = &[("new", file(TEXTS[5])), ("d", file("mine"))];
-        check(old, new, taken, taken, &["d Replaced", "new Edited"]);
-        let taken: Paths<'_> = &[("new", file(TEXTS[5])), ("d/old", file("mine"))];
-        check(old, new, taken, taken, &["d/old Replaced", "new Edited"]);
-        // Nor one that nobody edited.
-        for taken in [("d", file("mine")), ("d/old", file("mine")), ("d/old/mine", file("mine"))] {
-            let now: Paths<'_> = &[("new", file(LONG)), taken.clone()];
-            let conflicts: &[&str] =
-                if taken.0 == "d" { &["d Replaced", "new NoRoom"] } else { &["d/old Replaced", "new NoRoom"] };
-            check(old, new, now, now, conflicts);
-            check_all(&[(old, new)], now, Some(Decision::Ours), now, conflicts);
-            check_all(&[(old, new)], now, Some(Decision::Theirs), old, conflicts);
+        // Its old place is taken, or its folder's: the file must not go with nowhere to go to, edited or not.
+        for content in [LONG, TEXTS[5]] {
+            for taken in [("d", file("mine")), ("d/old", file("mine")), ("d/old/mine", file("mine"))] {
+                let both: &[&str] = &["d Replaced", "new+d/old NoRoom"];
+                let conflicts = if taken.0 == "d" { both } else { &both[1..] };
+                let now: Paths<'_> = &[("new", file(content)), taken.clone()];
+                check(old, new, now, now, conflicts);
+                check_all(&[(old, new)], now, Some(Decision::Ours), now, conflicts);
+                let back: Paths<'_> = &[("d/old", file(content))];
+                // Decided for the folder, there is room in it.
+                let decided = if taken.0 == "d" { &both[..1] } else { conflicts };
+                check_all(&[(old, new)], now, Some(Decision::Theirs), back, decided);
+            }
         }
         // One that somebody put back, or made again from nothing, is in nobody's way.
         check(old, new, &[("new", file(LONG)), ("d/old", file(LONG))], old, &[]);
+    }
+
+    #[test]
+    fn a_conflict_leaves_every_path_of_a_moved_file_alone() {
+        let texts = |n: usize| file(["1\n2\n3\n4\n5\n", "1\nx\n3\n4\n5\n", "1\nY\n3\n4\n5\n"][n]);
+        let [first, agent, mine, moved]: [Paths<'_>; 4] =
+            [&[("f", texts(0))], &[("f", texts(1))], &[("f", texts(2))], &[("g", texts(2))]];
+        // Edited, edited by somebody else at the same place, moved.
+        let changes = [(first, agent), (mine, moved)];
+        check_all(&changes, moved, None, moved, &["g+f SamePlace"]);
+        check_all(&changes, moved, Some(Decision::Theirs), first, &["g+f SamePlace"]);
+        check_all(&changes, moved, Some(Decision::Ours), mine, &["g+f SamePlace"]);
+        // Moved on by somebody else.
+        let (g, h): (Paths<'_>, Paths<'_>) = (&[("g", texts(0))], &[("h", texts(0))]);
+        check_all(&[(first, g)], h, None, h, &["h+f,g Moved"]);
+        check_all(&[(first, g)], h, Some(Decision::Ours), h, &["h+f,g Moved"]);
+        check_all(&[(first, g)], h, Some(Decision::Theirs), first, &["h+f,g Moved"]);
+    }
+
+    #[test]
+    fn an_edit_of_others_goes_along_a_chain_of_moves() {
+        let [f, g, edited, h]: [Paths<'_>; 4] =
+            [&[("f", file(LONG))], &[("g", file(LONG))], &[("g", file(TEXTS[5]))], &[("h", file(TEXTS[5]))]];
+        check_all(&[(f, g), (edited, h)], h, None, &[("f", file(TEXTS[5]))], &[]);
+        // Moved, edited by somebody else, edited.
+        let again: Paths<'_> = &[("g", file(TEXTS[7]))];
+        check_all(&[(f, g), (edited, again)], again, None, &[("f", file(TEXTS[5]))], &[]);
+        // Edited, and moved by somebody else.
+        let (changed, elsewhere): (Paths<'_>, Paths<'_>) = (&[("f", file(TEXTS[6]))], &[("z/f", file(TEXTS[6]))]);
+        check_all(&[(f, changed)], elsewhere, None, &[("z/f", file(LONG))], &[]);
+        // Another file had the name, and comes back to it.
+        let (both, one): (Paths<'_>, Paths<'_>) = (&[("f", file(LONG)), ("g", file("1"))], &[("f", file(LONG))]);
+        check_all(&[(both, one), (f, g)], edited, None, &[("f", file(TEXTS[5])), ("g", file("1"))], &[]);
     }
 
     #[test]
@@ -874,8 +1184,9 @@ mod tests {
     fn what_is_not_captured_now_is_asked_for_or_left_alone() {
         let mut forest = Forest::default();
         let change: [(Paths<'_>, Paths<'_>); 1] = [(&[("d/a", file("1")), ("s", file("1"))], &[])];
-        let inverse = inverse(&mut forest, &change);
-        let now = forest.plant(&[("d", skipped()), ("s", special())]);
+        let there: Paths<'_> = &[("d", skipped()), ("s", special())];
+        let inverse = inverse(&mut forest, &change, there);
+        let now = forest.plant(there);
         let out = drafted(&forest, now, &inverse, None);
         assert_eq!(out.root.tree, now);
         let shown = |paths: &[WorkspacePath]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>();

@@ -15,6 +15,7 @@ pub mod git;
 pub mod id;
 pub mod inverse;
 pub mod merge;
+pub mod moves;
 mod notebook;
 pub mod outside;
 pub mod ownership;
@@ -27,6 +28,7 @@ pub mod summary;
 pub mod target;
 pub mod text;
 pub mod time;
+pub mod trail;
 pub mod tree;
 
 pub use conversation::{Origin, Rank, Scope};

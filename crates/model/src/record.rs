@@ -11,6 +11,7 @@ use crate::conversation::ConversationMove;
 use crate::diff::Counts;
 use crate::git::GitMove;
 use crate::id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
+use crate::moves::Move;
 use crate::ownership::Owned;
 use crate::path::WorkspacePath;
 use crate::plan::{FolderMode, RootState, Step};
@@ -287,6 +288,9 @@ pub struct Operation {
     pub steps: Vec<Step>,
     /// The folders whose bits it changes or opens.
     pub folders: Vec<FolderMode>,
+    /// Files that it moves: later changes are followed through that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<Move>,
     /// Files outside the workspace that it changes; their paths are from the file system's root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Step>,

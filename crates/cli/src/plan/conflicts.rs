@@ -40,7 +40,12 @@ pub fn write(out: &mut dyn Write, look: &Look, conflicts: &[ConflictView], is_wh
     for conflict in conflicts {
         let decided = if conflict.decided { look.paint.dim(" (decided)") } else { String::new() };
         let path = look.paint.bad(escape_view(&conflict.path));
-        writeln!(out, "  {path}: {}{decided}", conflict.why.describe())?;
+        let others: Vec<_> = conflict.others.iter().map(escape_view).collect();
+        let others = match &others[..] {
+            [] => String::new(),
+            others => look.paint.dim(format!(" (the same file as {})", others.join(", "))),
+        };
+        writeln!(out, "  {path}: {}{others}{decided}", conflict.why.describe())?;
         for clash in conflict.clashes.iter().take(places) {
             let sides = Sides { look, lines, is_cut };
             sides.write(out, clash)?;

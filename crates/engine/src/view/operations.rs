@@ -8,6 +8,8 @@ use piton_model::{CheckpointId, OperationId, StepRef, Timestamp};
 use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
+use crate::moves::Along;
+
 use super::{
     ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, LeftoverView, PathView,
     RunningView, SkippedView, readable,
@@ -43,6 +45,9 @@ pub struct PlanView {
     pub merged: Vec<PathView>,
     /// Paths where taking back does not go together with what is there now: nothing is done while any is undecided.
     pub conflicts: Vec<ConflictView>,
+    /// Paths that nobody named and that go along: the other half of a move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<AlongView>,
     /// Changes that may be meant and may be somebody else's: they are left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
@@ -134,6 +139,9 @@ pub struct ConflictView {
     /// Where.
     #[serde(flatten)]
     pub path: PathView,
+    /// The other paths of a file that was moved: they are left alone with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<PathView>,
     /// Why.
     pub why: Why,
     /// The places of the content that clash.
@@ -147,10 +155,27 @@ impl From<&Conflict> for ConflictView {
     fn from(conflict: &Conflict) -> Self {
         Self {
             path: (&conflict.path).into(),
+            others: conflict.others.iter().map(Into::into).collect(),
             why: conflict.why,
             clashes: conflict.clashes.clone(),
             decided: conflict.decided,
         }
+    }
+}
+
+/// A path that goes along with another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlongView {
+    /// Which.
+    #[serde(flatten)]
+    pub path: PathView,
+    /// The one that was asked for, and is the same file.
+    pub with: PathView,
+}
+
+impl From<&Along> for AlongView {
+    fn from(along: &Along) -> Self {
+        Self { path: (&along.path).into(), with: (&along.with).into() }
     }
 }
 

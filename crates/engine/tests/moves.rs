@@ -1,0 +1,272 @@
+//! Files that were moved are followed: what somebody wrote in one is never lost, and is never put into another.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use piton_engine::model::WorkspacePath;
+use piton_engine::model::inverse::Why;
+use piton_engine::view::{OperationOutcome, PlanView};
+use piton_engine::{Choice, OperationError, RewindOptions, Settle, UndoOptions, What};
+use piton_testkit::{Agent, World};
+
+const PARTIAL: Settle = Settle { conflicts: None, partial: true };
+
+fn undo_of(words: &str) -> UndoOptions {
+    let (what, session) = What::of_words(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
+    UndoOptions { choice: Choice { what, session, ..Choice::default() }, ..UndoOptions::default() }
+}
+
+fn undo(world: &World, options: &UndoOptions) -> OperationOutcome {
+    let outcome = world.open().undo_now(options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
+    assert!(outcome.verified, "{outcome:?}");
+    outcome
+}
+
+fn partial(words: &str) -> UndoOptions {
+    UndoOptions { settle: PARTIAL, ..undo_of(words) }
+}
+
+fn keep_mine(settle: Settle) -> RewindOptions {
+    RewindOptions { keep_mine: true, settle, ..RewindOptions::default() }
+}
+
+/// Ten lines, some of them changed.
+fn lines(changed: &[(usize, &str)]) -> String {
+    let line = |n: usize| match changed.iter().find(|(at, _)| *at == n) {
+        Some((_, text)) => format!("{text}\n"),
+        None => format!("line {n}\n"),
+    };
+    (1..=10).map(line).collect()
+}
+
+fn text(world: &World, path: &str) -> String {
+    std::fs::read_to_string(world.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn has(world: &World, path: &str) -> bool {
+    world.path(path).symlink_metadata().is_ok()
+}
+
+/// Ends a chain of writing.
+fn done(_: &World) {}
+
+/// The conflicts of a plan: each with all its paths.
+fn conflicts(plan: &PlanView) -> Vec<(String, Why)> {
+    let of = |conflict: &piton_engine::view::ConflictView| {
+        let others = conflict.others.iter().map(|path| format!("+{}", path.path));
+        (format!("{}{}", conflict.path.path, others.collect::<String>()), conflict.why)
+    };
+    plan.conflicts.iter().map(of).collect()
+}
+
+#[test]
+fn a_file_in_conflict_that_was_moved_is_left_where_it_is() {
+    let world = World::new();
+    world.write("f", lines(&[])).write("other", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["f", "other"], |w| done(w.write("f", lines(&[(5, "agent")])).write("other", "2\n")));
+    world.write("f", lines(&[(5, "user")]));
+    agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+    let plan = world.open().plan_undo(&undo_of("all")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("g+f".to_owned(), Why::SamePlace)]);
+    undo(&world, &partial("all"));
+    assert_eq!((text(&world, "g"), text(&world, "other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+    assert!(!has(&world, "f"));
+    world.redo();
+    assert_eq!(text(&world, "other"), "2\n");
+}
+
+#[test]
+fn what_the_user_moved_and_edited_stays_where_it_cannot_be_carried_over() {
+    let world = World::new();
+    world.write("f", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["f"], |w| done(w.write("f", lines(&[(5, "agent")]))));
+    world.rename("f", "g").write("g", lines(&[(5, "user")]));
+    let error = world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap_err();
+    assert!(matches!(&error, OperationError::Conflict(found) if found[0].paths().count() == 2), "{error}");
+    world.open().rewind_now("t1", &keep_mine(PARTIAL)).unwrap();
+    assert_eq!(text(&world, "g"), lines(&[(5, "user")]));
+    assert!(!has(&world, "f"));
+    // At another place of the file it is carried over, to where the user moved it.
+    world.write("g", lines(&[(5, "agent"), (9, "user")]));
+    world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(text(&world, "g"), lines(&[(9, "user")]));
+    assert!(!has(&world, "f"));
+}
+
+#[test]
+fn a_chain_of_moves_is_followed_to_its_end() {
+    for captured in [true, false] {
+        let world = World::new();
+        world.write("f", lines(&[]));
+        let agent = Agent::new(&world, "s");
+        agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+        world.write("g", lines(&[(5, "user")]));
+        agent.runs("move on", "mv g h", |w| done(w.rename("g", "h")));
+        if !captured {
+            world.write("h", lines(&[(5, "user"), (9, "user too")]));
+        }
+        let here = world.snapshot();
+        undo(&world, &partial("all"));
+        let expected = if captured { lines(&[(5, "user")]) } else { lines(&[(5, "user"), (9, "user too")]) };
+        assert_eq!(text(&world, "f"), expected);
+        assert!(!has(&world, "g") && !has(&world, "h"));
+        world.redo();
+        world.assert_is(&here);
+    }
+}
+
+#[test]
+fn a_move_an_edit_of_the_user_and_an_edit_of_the_agent_merge_along_the_chain() {
+    let world = World::new();
+    world.write("f", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+    world.write("g", lines(&[(2, "user")]));
+    agent.edits("edit", &["g"], |w| done(w.write("g", lines(&[(2, "user"), (8, "agent")]))));
+    undo(&world, &undo_of("all"));
+    assert_eq!(text(&world, "f"), lines(&[(2, "user")]));
+    assert!(!has(&world, "g"));
+}
+
+#[test]
+fn what_piton_itself_moved_is_not_forgotten() {
+    let world = World::new();
+    world.write("f", lines(&[])).write("other", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit another", &["other"], |w| done(w.write("other", "2\n")));
+    agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+    world.write("g", lines(&[(5, "user")]));
+    undo(&world, &undo_of("t2"));
+    assert_eq!(text(&world, "f"), lines(&[(5, "user")]));
+    let here = world.snapshot();
+    world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
+    assert_eq!((text(&world, "f"), text(&world, "other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+    assert!(!has(&world, "g"));
+    world.redo();
+    world.assert_is(&here);
+    // And the user's own edit is still theirs to take back, wherever it is now.
+    let mine = Choice { whose: Some(piton_engine::Whose::You), ..Choice::default() };
+    undo(&world, &UndoOptions { choice: mine, ..UndoOptions::default() });
+    assert_eq!(text(&world, "f"), lines(&[]));
+    world.assert_sound();
+}
+
+#[test]
+fn twins_are_paired_by_their_names_and_folders() {
+    let world = World::new();
+    world.write("src/a/__init__.py", lines(&[])).write("src/b/__init__.py", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv src lib", |w| done(w.rename("src", "lib")));
+    world.write("lib/b/__init__.py", lines(&[(5, "user")]));
+    undo(&world, &undo_of("t1"));
+    assert_eq!(text(&world, "src/a/__init__.py"), lines(&[]));
+    assert_eq!(text(&world, "src/b/__init__.py"), lines(&[(5, "user")]));
+    assert!(!has(&world, "lib"));
+}
+
+#[test]
+fn where_nobody_can_tell_which_became_which_it_is_a_conflict() {
+    let world = World::new();
+    world.write("x", lines(&[])).write("y", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv", |w| done(w.rename("x", "u").rename("y", "v")));
+    world.write("v", lines(&[(5, "user")]));
+    let plan = world.open().plan_undo(&undo_of("t1")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("v".to_owned(), Why::Edited)]);
+    undo(&world, &partial("t1"));
+    assert_eq!((text(&world, "x"), text(&world, "v")), (lines(&[]), lines(&[(5, "user")])));
+}
+
+#[test]
+fn empty_files_are_no_pair() {
+    let world = World::new();
+    world.write("d/.gitkeep", "");
+    let agent = Agent::new(&world, "s");
+    agent.runs("replace", "rm, touch", |w| done(w.remove("d/.gitkeep").write("d/__init__.py", "")));
+    world.write("d/__init__.py", lines(&[]));
+    undo(&world, &partial("t1"));
+    assert_eq!((text(&world, "d/.gitkeep"), text(&world, "d/__init__.py")), (String::new(), lines(&[])));
+}
+
+#[test]
+fn the_other_half_of_a_move_goes_along() {
+    let path = |path: &str| WorkspacePath::new(path).unwrap();
+    let moved = || {
+        let world = World::new();
+        world.write("f", lines(&[])).write("rest", "1\n");
+        let agent = Agent::new(&world, "s");
+        agent.runs("move", "mv f lib/g", |w| done(w.folder("lib").rename("f", "lib/g")));
+        world
+    };
+    let only = |path: &str| Choice { paths: vec![WorkspacePath::new(path).unwrap()], ..Choice::default() };
+    for choice in [only("lib"), undo_of("2").choice, undo_of("1").choice, undo_of("last").choice] {
+        let world = moved();
+        let here = world.snapshot();
+        let options = UndoOptions { choice, ..UndoOptions::default() };
+        let plan = world.open().plan_undo(&options).unwrap();
+        let along: Vec<_> = plan.view().along.iter().map(|one| (&one.path.path[..], &one.with.path[..])).collect();
+        assert!(along == [("f", "lib/g")] || along == [("lib/g", "f")], "{along:?}");
+        undo(&world, &options);
+        assert_eq!(text(&world, "f"), lines(&[]));
+        assert!(!has(&world, "lib/g"));
+        world.redo();
+        world.assert_is(&here);
+    }
+    let world = moved();
+    let options = RewindOptions { paths: vec![path("lib/g")], ..RewindOptions::default() };
+    let plan = world.open().plan_rewind("t1", &options).unwrap();
+    assert_eq!(plan.view().along.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["f"]);
+    world.open().rewind_now("t1", &options).unwrap();
+    assert_eq!(text(&world, "f"), lines(&[]));
+    assert!(!has(&world, "lib/g"));
+}
+
+#[test]
+fn a_file_that_was_moved_and_edited_and_that_no_checkpoint_has_is_carried_over() {
+    let world = World::new();
+    world.write("f", lines(&[])).write("other", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["other"], |w| done(w.write("other", "2\n")));
+    world.rename("f", "g").write("g", lines(&[(5, "user")]));
+    world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
+    assert_eq!((text(&world, "g"), text(&world, "other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+    assert!(!has(&world, "f"));
+}
+
+#[test]
+fn a_file_that_the_user_moved_on_is_a_conflict_that_names_every_place() {
+    let world = World::new();
+    world.write("f", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+    world.rename("g", "h");
+    let plan = world.open().plan_undo(&undo_of("t1")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("h+f+g".to_owned(), Why::Moved)]);
+    // An edit before the move is found where the file is now.
+    let world = World::new();
+    world.write("f", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["f"], |w| done(w.write("f", lines(&[(2, "agent")]))));
+    world.rename("f", "h");
+    undo(&world, &undo_of("t1"));
+    assert_eq!(text(&world, "h"), lines(&[]));
+    assert!(!has(&world, "f"));
+}
+
+#[test]
+fn a_new_file_at_the_old_place_is_not_overwritten() {
+    let world = World::new();
+    world.write("f", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+    world.write("f", "mine\n");
+    let plan = world.open().plan_undo(&undo_of("t1")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("g+f".to_owned(), Why::NoRoom)]);
+    let error = world.open().undo_now(&partial("t1"));
+    assert!(matches!(error, Ok(ref outcome) if outcome.verified) || error.is_err());
+    assert_eq!((text(&world, "f"), text(&world, "g")), ("mine\n".to_owned(), lines(&[])));
+    world.open().rewind_now("t1", &keep_mine(PARTIAL)).unwrap();
+    assert_eq!((text(&world, "f"), text(&world, "g")), ("mine\n".to_owned(), lines(&[])));
+}

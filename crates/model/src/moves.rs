@@ -1,0 +1,342 @@
+//! Which files were moved: what went at one path and came at another between two states is one file where its content says
+//! so, and where it says so of no other.
+//!
+//! A wrong pair would put one file's lines into another, so what could be meant in more ways than one is no move.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ObjectId;
+use crate::inverse::Contents;
+use crate::path::WorkspacePath;
+use crate::text;
+use crate::tree::Entry;
+
+/// A file that went from one path to another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Move {
+    /// Where it was.
+    pub from: WorkspacePath,
+    /// Where it went.
+    pub to: WorkspacePath,
+}
+
+/// A path with what stands, or stood, there.
+pub type Place = (WorkspacePath, Entry);
+
+/// What happened to files between two states.
+#[derive(Clone, Debug, Default)]
+pub struct Happened {
+    /// Files that went.
+    pub gone: Vec<Place>,
+    /// Files that came.
+    pub came: Vec<Place>,
+    /// Files in whose place something else stands, or that stand in the place of something else: what was there and what is.
+    pub replaced: Vec<(WorkspacePath, Entry, Entry)>,
+}
+
+impl Happened {
+    /// Adds what happened at one path.
+    pub fn add(&mut self, path: &WorkspacePath, before: Option<Entry>, after: Option<Entry>) {
+        let is_file = |entry: &Entry| matches!(entry, Entry::File { .. });
+        match (before, after) {
+            (Some(was), None) if is_file(&was) => self.gone.push((path.clone(), was)),
+            (None, Some(is)) if is_file(&is) => self.came.push((path.clone(), is)),
+            (Some(was), Some(is)) if (is_file(&was) || is_file(&is)) && blob(&was) != blob(&is) => {
+                self.replaced.push((path.clone(), was, is));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether something can have been moved.
+    pub fn can_be_moves(&self) -> bool {
+        let (gone, came) = (!self.gone.is_empty(), !self.came.is_empty());
+        gone && came || (gone || came) && !self.replaced.is_empty() || self.replaced.len() > 1
+    }
+
+    /// The contents that went from paths.
+    pub fn went(&self) -> impl Iterator<Item = (&WorkspacePath, ObjectId)> {
+        let replaced = self.replaced.iter().map(|(path, was, _)| (path, was));
+        let all = self.gone.iter().map(|(path, was)| (path, was)).chain(replaced);
+        all.filter_map(|(path, was)| Some((path, blob(was)?)))
+    }
+}
+
+/// What is made of that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paired {
+    /// The moves.
+    pub moves: Vec<Move>,
+    /// Files that belong together and of which nobody can tell which became which: those that went and those that came.
+    pub unclear: Vec<(Vec<WorkspacePath>, Vec<WorkspacePath>)>,
+}
+
+/// More pairs of files with one and the same content are not told apart: every one is compared with every other.
+const MOST_EQUAL: usize = 250_000;
+
+/// The content of a file, unless it is empty: all empty files are equal, and say nothing.
+fn blob(entry: &Entry) -> Option<ObjectId> {
+    match entry {
+        Entry::File { blob, size, .. } if *size > 0 => Some(*blob),
+        _ => None,
+    }
+}
+
+/// Pairs files that went with files that came: equal contents first, of those the ones whose names and folders are alike;
+/// then contents that are more alike than not, where one end is `concerned`: each of those is read.
+///
+/// A file may have been moved over another one, and something else may stand where it was; but a file that is edited where it
+/// stands while a copy is made of it was not moved. What cannot be read is like nothing.
+pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&WorkspacePath) -> bool) -> Paired {
+    let Happened { gone, came, replaced } = happened;
+    let mut paired = Paired::default();
+    let mut left: Vec<Place> = gone.iter().filter(|(_, entry)| blob(entry).is_some()).cloned().collect();
+    let mut new: Vec<Place> = came.iter().filter(|(_, entry)| blob(entry).is_some()).cloned().collect();
+    let overs = replaced.iter().map(|(path, _, is)| (path.clone(), is.clone()));
+    let mut over: Vec<Place> = overs.filter(|(_, entry)| blob(entry).is_some()).collect();
+    equal(&mut left, &mut new, &mut paired);
+    equal(&mut left, &mut over, &mut paired);
+    let mut unused: Vec<_> = replaced.iter().filter(|(_, was, _)| blob(was).is_some()).collect();
+    loop {
+        let is_replaced = |(path, was, is): &&&(WorkspacePath, Entry, Entry)| {
+            let has = |places: &[Place]| places.iter().any(|(_, entry)| blob(entry) == blob(was));
+            let was_moved_over = || paired.moves.iter().any(|one| one.to == *path);
+            (has(&new) || has(&over)) && (was_moved_over() || !is_alike(contents, path, was, is))
+        };
+        let found: Vec<Place> =
+            unused.iter().filter(is_replaced).map(|(path, was, _)| (path.clone(), was.clone())).collect();
+        unused.retain(|(path, ..)| !found.iter().any(|(one, _)| one == path));
+        if found.is_empty() {
+            break;
+        }
+        let mut found = found;
+        equal(&mut found, &mut new, &mut paired);
+        equal(&mut found, &mut over, &mut paired);
+    }
+    alike(contents, &left, &new, concerned, &mut paired);
+    paired.moves.retain(|one| one.from != one.to);
+    paired.moves.sort();
+    paired
+}
+
+/// Whether a file that stands where another one stood is that one, edited.
+fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is: &Entry) -> bool {
+    let read = |entry: &Entry| match entry {
+        Entry::File { size, .. } if *size > text::LARGEST as u64 => None,
+        entry => contents.content(path, &blob(entry)?).ok(),
+    };
+    match (read(was), read(is)) {
+        (Some(was), Some(is)) => text::alike(&was, &is) >= 0.5,
+        // What cannot be told is taken for an edit: then nothing was moved.
+        _ => matches!(is, Entry::File { .. }) && blob(is).is_some(),
+    }
+}
+
+/// Pairs equal contents, and takes what is paired or unclear out of both sides.
+fn equal(from: &mut Vec<Place>, to: &mut Vec<Place>, paired: &mut Paired) {
+    let mut groups: BTreeMap<ObjectId, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    for (number, (_, entry)) in from.iter().enumerate() {
+        if let Some(blob) = blob(entry) {
+            groups.entry(blob).or_default().0.push(number);
+        }
+    }
+    for (number, (_, entry)) in to.iter().enumerate() {
+        if let Some((_, arrived)) = blob(entry).and_then(|blob| groups.get_mut(&blob)) {
+            arrived.push(number);
+        }
+    }
+    let (mut used_from, mut used_to) = (BTreeSet::new(), BTreeSet::new());
+    for (went, arrived) in groups.into_values().filter(|(_, arrived)| !arrived.is_empty()) {
+        used_from.extend(went.iter().copied());
+        used_to.extend(arrived.iter().copied());
+        let near = |a: usize, b: usize| Some(nearness(&from[a].0, &to[b].0));
+        let (pairs, left, new) = match went.len() * arrived.len() {
+            count if count > MOST_EQUAL => (Vec::new(), went, arrived),
+            _ => best_pairs(went, arrived, near),
+        };
+        paired.moves.extend(pairs.into_iter().map(|(a, b)| one(&from[a], &to[b])));
+        if !left.is_empty() && !new.is_empty() {
+            let named = |numbers: Vec<usize>, places: &[Place]| numbers.iter().map(|n| places[*n].0.clone()).collect();
+            paired.unclear.push((named(left, from), named(new, to)));
+        }
+    }
+    let mut number = 0..;
+    from.retain(|_| number.next().is_some_and(|number| !used_from.contains(&number)));
+    let mut number = 0..;
+    to.retain(|_| number.next().is_some_and(|number| !used_to.contains(&number)));
+}
+
+/// Pairs what is left by how much of its content is alike.
+fn alike<C: Contents>(
+    contents: &C,
+    left: &[Place],
+    new: &[Place],
+    concerned: impl Fn(&WorkspacePath) -> bool,
+    paired: &mut Paired,
+) {
+    /// More than this are not compared: each is read.
+    const MOST: usize = 50;
+    if left.len() > MOST || new.len() > MOST {
+        return;
+    }
+    let size = |(_, entry): &Place| match entry {
+        Entry::File { size, .. } => *size,
+        _ => 0,
+    };
+    let mut read: HashMap<ObjectId, Option<Vec<u8>>> = HashMap::new();
+    let mut likeness: HashMap<(usize, usize), (u32, Nearness)> = HashMap::new();
+    for (from, was) in left.iter().enumerate() {
+        for (to, is) in new.iter().enumerate() {
+            let (a, b) = (size(was), size(is));
+            // A file of more than twice the size cannot be half alike.
+            let may_be = a / 2 <= b && b / 2 <= a && a.max(b) <= text::LARGEST as u64;
+            let (Some(old), Some(fresh)) = (blob(&was.1), blob(&is.1)) else { continue };
+            if !may_be || !(concerned(&was.0) || concerned(&is.0)) {
+                continue;
+            }
+            for (path, blob) in [(&was.0, old), (&is.0, fresh)] {
+                read.entry(blob).or_insert_with(|| contents.content(path, &blob).ok());
+            }
+            if let (Some(Some(a)), Some(Some(b))) = (read.get(&old), read.get(&fresh)) {
+                let alike = text::alike(a, b);
+                if alike >= 0.5 {
+                    likeness.insert((from, to), ((alike * 1000.0) as u32, nearness(&was.0, &is.0)));
+                }
+            }
+        }
+    }
+    let numbers = |all: &[Place]| (0..all.len()).collect();
+    let (pairs, ..) = best_pairs(numbers(left), numbers(new), |from, to| likeness.get(&(from, to)).copied());
+    paired.moves.extend(pairs.into_iter().map(|(from, to)| one(&left[from], &new[to])));
+}
+
+fn one(from: &Place, to: &Place) -> Move {
+    Move { from: from.0.clone(), to: to.0.clone() }
+}
+
+/// How near two paths are: how many names at their ends are the same, then how many at their beginnings.
+type Nearness = (usize, usize);
+
+fn nearness(a: &WorkspacePath, b: &WorkspacePath) -> Nearness {
+    let (a, b): (Vec<_>, Vec<_>) = (a.names().collect(), b.names().collect());
+    let ends = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    let begins = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    (ends, begins)
+}
+
+/// Takes pairs of which each is the other's only best, again and again; returns them and what is left on both sides.
+fn best_pairs<T: Ord + Copy>(
+    mut from: Vec<usize>,
+    mut to: Vec<usize>,
+    value: impl Fn(usize, usize) -> Option<T>,
+) -> (Vec<(usize, usize)>, Vec<usize>, Vec<usize>) {
+    // None where nothing goes with it, or two go equally well.
+    fn best<T: Ord>(all: &[usize], value: impl Fn(usize) -> Option<T>) -> Option<usize> {
+        let most = all.iter().filter_map(|one| value(*one)).max()?;
+        let mut found = all.iter().filter(|one| value(**one).as_ref() == Some(&most));
+        let first = found.next()?;
+        found.next().is_none().then_some(*first)
+    }
+    let mut pairs = Vec::new();
+    loop {
+        let mut found = Vec::new();
+        for a in &from {
+            if let Some(b) = best(&to, |b| value(*a, b))
+                && best(&from, |a| value(a, b)) == Some(*a)
+            {
+                found.push((*a, b));
+            }
+        }
+        if found.is_empty() {
+            return (pairs, from, to);
+        }
+        from.retain(|one| !found.iter().any(|(a, _)| a == one));
+        to.retain(|one| !found.iter().any(|(_, b)| b == one));
+        pairs.extend(found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contents that are kept by their ids.
+    struct Known(HashMap<ObjectId, Vec<u8>>);
+
+    impl Contents for Known {
+        type Error = ();
+
+        fn content(&self, _: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, ()> {
+            self.0.get(blob).cloned().ok_or(())
+        }
+    }
+
+    /// Pairs files of two states, each `path=content`, and says what came of it: `from>to`, and `?` with what is unclear.
+    fn check(before: &str, after: &str, expected: &str) {
+        let mut known = HashMap::new();
+        let mut places = |text: &str| -> BTreeMap<WorkspacePath, Entry> {
+            let one = |word: &str| {
+                let (path, content) = word.split_once('=').unwrap();
+                let content = content.replace(',', "\n").into_bytes();
+                let blob = ObjectId::of_blob(&content);
+                let size = content.len() as u64;
+                known.insert(blob, content);
+                (WorkspacePath::new(path).unwrap(), Entry::File { mode: 0o644, size, blob })
+            };
+            text.split_whitespace().map(one).collect()
+        };
+        let (before, after) = (places(before), places(after));
+        let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let mut happened = Happened::default();
+        for path in paths {
+            happened.add(path, before.get(path).cloned(), after.get(path).cloned());
+        }
+        let paired = pair(&Known(known), &happened, |_| true);
+        let show = |paths: &[WorkspacePath]| paths.iter().map(WorkspacePath::display).collect::<Vec<_>>().join("+");
+        let moves = paired.moves.iter().map(|m| format!("{}>{}", m.from.display(), m.to.display()));
+        let unclear = paired.unclear.iter().map(|(from, to)| format!("?{}>{}", show(from), show(to)));
+        assert_eq!(moves.chain(unclear).collect::<Vec<_>>().join(" "), expected);
+    }
+
+    #[test]
+    fn a_file_may_be_moved_over_another_and_make_room_for_one() {
+        check("f=1 g=2", "g=1", "f>g");
+        check("f=1", "g=1 f=2", "f>g");
+        check("f=1 g=2", "f=2 g=1", "f>g g>f");
+        check("f=1,2,3, t=1,2,4,", "f=1,2,4, g=1,2,3,", "f>g t>f");
+        // A copy, and an edit of what was copied.
+        check("f=1,2,3,4,", "f=1,2,3,5, f.bak=1,2,3,4,", "");
+    }
+
+    #[test]
+    fn what_belongs_together_is_paired_and_nothing_else() {
+        check("f=1", "g=1", "f>g");
+        check("f=1", "g=2", "");
+        check("f=1", "", "");
+        // Equal names first, then the nearest folders.
+        check("src/a/i=1 src/b/i=1", "lib/a/i=1 lib/b/i=1", "src/a/i>lib/a/i src/b/i>lib/b/i");
+        check("a/x=1 a/y=1", "b/y=1 b/x=1", "a/x>b/x a/y>b/y");
+        check("a/b/x=1 c/x=1", "a/b/y=1 c/y=1", "a/b/x>a/b/y c/x>c/y");
+        // One was copied and moved: the nearer end is the move, and where none is nearer, nobody can tell.
+        check("a/x=1", "a/y=1 b/z=1", "a/x>a/y");
+        check("x=1", "y=1 z=1", "?x>y+z");
+        check("x=1 y=1", "u=1 v=1", "?x+y>u+v");
+        // Empty files are all equal, and say nothing.
+        check("k=", "i=", "");
+        check("a/k=", "b/k=", "");
+    }
+
+    #[test]
+    fn a_file_that_was_moved_and_edited_is_known_by_what_is_left_of_it() {
+        check("f=1,2,3,4,", "g=1,2,3,5,", "f>g");
+        check("f=1,2,3,4,", "g=1,7,8,9,", "");
+        // The most alike is meant, and of two that are as much alike the nearer one.
+        check("f=1,2,3,4,", "g=1,2,3,5, h=1,2,5,6,", "f>g");
+        check("d/f=1,2,3,4,", "d/g=1,2,3,5, e/h=1,2,3,6,", "d/f>d/g");
+        check("f=1,2,3,4,", "g=1,2,3,5, h=1,2,3,6,", "");
+        // An equal content goes before all others.
+        check("f=1,2,3,4,", "g=1,2,3,5, h=1,2,3,4,", "f>h");
+    }
+}

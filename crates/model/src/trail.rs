@@ -1,0 +1,398 @@
+//! Files that are followed through their moves.
+//!
+//! A path says which file is meant only as long as nobody moves it. So changes of a file that was moved, by whomever, are
+//! gathered in a trail: one file, with its changes in the order in which they are taken back or carried over, each with the
+//! path that the file had at the time. All other changes stay with their paths.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::inverse::Link;
+use crate::moves::{Move, Place};
+use crate::path::WorkspacePath;
+use crate::tree::Entry;
+
+/// What happened at one place in the order: a checkpoint's number, an operation's; the last of all is what no checkpoint has.
+pub type Moment = u64;
+
+/// A change that is taken back or carried over.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// When it was found.
+    pub at: Moment,
+    /// Where.
+    pub path: WorkspacePath,
+    /// What it is turned from and into.
+    pub link: Link,
+}
+
+/// All moves of one moment, whosever.
+#[derive(Clone, Debug, Default)]
+struct MovesAt {
+    at: Moment,
+    leading_from: BTreeMap<WorkspacePath, WorkspacePath>,
+    leading_to: BTreeMap<WorkspacePath, WorkspacePath>,
+}
+
+/// One file with what is taken back, or carried over, of its changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trail {
+    /// Where it is in the state that is begun with; none where nothing of it is there, whatever stands at its path.
+    pub begins: Option<WorkspacePath>,
+    /// Where it is now, or was last.
+    pub now: WorkspacePath,
+    /// Its changes, in the order in which they are made.
+    pub steps: Vec<TrailStep>,
+}
+
+/// One change of a file, which may be of its path, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrailStep {
+    /// What it is made of; none where there was no file.
+    pub from: Option<Place>,
+    /// What it is made into.
+    pub to: Option<Place>,
+}
+
+impl Trail {
+    /// Every path that the file has, had or gets by this, each once.
+    pub fn paths(&self) -> BTreeSet<&WorkspacePath> {
+        let of_steps = self.places().map(|(path, _)| path);
+        self.begins.iter().chain([&self.now]).chain(of_steps).collect()
+    }
+
+    /// Every version of it, with its path.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.steps.iter().flat_map(|step| step.from.iter().chain(&step.to))
+    }
+
+    fn add(&mut self, step: TrailStep) {
+        // Changes that follow upon each other are one, so that what lies between them is never asked for.
+        match self.steps.last_mut() {
+            Some(last) if last.to == step.from => last.to = step.to,
+            _ => self.steps.push(step),
+        }
+    }
+}
+
+/// How far the state that is begun with lies from the changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// They are taken back, from now on, newest first.
+    Now,
+    /// They are carried over to an earlier moment, oldest first.
+    Then(Moment),
+}
+
+/// Where a file is at some moment: at a path; or not there any more, or not yet, and something else took its path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Spot {
+    At(WorkspacePath),
+    Gone(Moment, WorkspacePath),
+}
+
+/// The moves of a time, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Moved(Vec<MovesAt>);
+
+impl Moved {
+    /// Takes the moves of each moment, in any order.
+    pub fn new(moves: impl IntoIterator<Item = (Moment, Vec<Move>)>) -> Self {
+        let mut all: BTreeMap<Moment, MovesAt> = BTreeMap::new();
+        for (at, moves) in moves {
+            for Move { from, to } in moves {
+                let moves = all.entry(at).or_insert_with(|| MovesAt { at, ..MovesAt::default() });
+                moves.leading_from.insert(from.clone(), to.clone());
+                moves.leading_to.insert(to, from);
+            }
+        }
+        Self(all.into_values().collect())
+    }
+
+    /// Whether nothing was moved.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Where the file that is at a path now was at an earlier moment, as far as it was there.
+    pub fn path_then(&self, path: &WorkspacePath, then: Moment) -> Option<WorkspacePath> {
+        match self.back(path.clone(), Moment::MAX, then) {
+            Spot::At(path) => Some(path),
+            Spot::Gone(..) => None,
+        }
+    }
+
+    /// The files that were moved since a moment: where each was then, and where it is now.
+    pub fn since(&self, then: Moment) -> impl Iterator<Item = Move> {
+        let moves = self.ends().into_iter().filter_map(move |from| match self.forth(from.clone(), then, Moment::MAX) {
+            Spot::At(to) if to != *from => Some(Move { from: from.clone(), to }),
+            _ => None,
+        });
+        moves.collect::<Vec<_>>().into_iter()
+    }
+
+    /// The other ends of moves at a moment: a file may be moved over one that was moved away.
+    pub fn partners(&self, at: Moment, path: &WorkspacePath) -> impl Iterator<Item = &WorkspacePath> {
+        self.led_from(at, path).into_iter().chain(self.led_to(at, path))
+    }
+
+    /// Every path that something was moved from or to.
+    pub fn ends(&self) -> BTreeSet<&WorkspacePath> {
+        self.0.iter().flat_map(|at| at.leading_from.keys().chain(at.leading_to.keys())).collect()
+    }
+
+    fn leave_out(&mut self, is_out: impl Fn(Moment, &Move) -> bool) {
+        for MovesAt { at, leading_from, leading_to } in &mut self.0 {
+            let all = leading_from.iter().map(|(from, to)| Move { from: from.clone(), to: to.clone() });
+            let out: Vec<Move> = all.filter(|one| is_out(*at, one)).collect();
+            for one in out {
+                leading_from.remove(&one.from);
+                leading_to.remove(&one.to);
+            }
+        }
+        self.0.retain(|at| !at.leading_from.is_empty());
+    }
+
+    fn at(&self, at: Moment) -> Option<&MovesAt> {
+        self.0.binary_search_by_key(&at, |moves| moves.at).ok().map(|found| &self.0[found])
+    }
+
+    fn led_to(&self, at: Moment, path: &WorkspacePath) -> Option<&WorkspacePath> {
+        self.at(at)?.leading_to.get(path)
+    }
+
+    fn led_from(&self, at: Moment, path: &WorkspacePath) -> Option<&WorkspacePath> {
+        self.at(at)?.leading_from.get(path)
+    }
+
+    /// Follows a file from after one moment to after another.
+    fn forth(&self, mut path: WorkspacePath, from: Moment, to: Moment) -> Spot {
+        for moves in self.0.iter().filter(|moves| moves.at > from && moves.at <= to) {
+            match (moves.leading_from.get(&path), moves.leading_to.get(&path)) {
+                (Some(next), _) => path = next.clone(),
+                (None, Some(_)) => return Spot::Gone(moves.at, path),
+                (None, None) => {}
+            }
+        }
+        Spot::At(path)
+    }
+
+    /// Follows a file from after one moment back to after another.
+    fn back(&self, mut path: WorkspacePath, from: Moment, to: Moment) -> Spot {
+        for moves in self.0.iter().rev().filter(|moves| moves.at > to && moves.at <= from) {
+            match (moves.leading_to.get(&path), moves.leading_from.get(&path)) {
+                (Some(earlier), _) => path = earlier.clone(),
+                (None, Some(_)) => return Spot::Gone(moves.at, path),
+                (None, None) => {}
+            }
+        }
+        Spot::At(path)
+    }
+}
+
+/// Changes, sorted.
+#[derive(Debug, Default)]
+pub struct Sorted {
+    /// Those of files that were moved.
+    pub trails: Vec<Trail>,
+    /// All others.
+    pub rest: Vec<Taken>,
+}
+
+/// Sorts changes, given in the order in which they are made, into trails of files that were moved and all others.
+pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
+    let mut moved = moved.clone();
+    // Where only one end is taken, the other is not meant: somebody else's, or good already.
+    let is_taken: BTreeSet<(Moment, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
+    moved.leave_out(|at, one| is_taken.contains(&(at, &one.from)) != is_taken.contains(&(at, &one.to)));
+    let ends: BTreeSet<WorkspacePath> = moved.ends().into_iter().cloned().collect();
+    let (mut on_trail, mut rest) = (Vec::new(), Vec::new());
+    for one in taken {
+        if !ends.contains(&one.path) {
+            rest.push(one);
+            continue;
+        }
+        for one in parts(one, &moved) {
+            let is_file = |entry: &Option<Entry>| matches!(entry, None | Some(Entry::File { .. }));
+            let is_on = is_file(&one.link.after) && is_file(&one.link.before);
+            if is_on { on_trail.push(one) } else { rest.push(one) }
+        }
+    }
+    // Both ends of a move that is taken as a whole are one step.
+    let mut steps: Vec<(Moment, TrailStep)> = Vec::new();
+    let mut joined: BTreeMap<(Moment, &WorkspacePath, bool), usize> = BTreeMap::new();
+    for one in &on_trail {
+        let with_path = |entry: &Option<Entry>| entry.clone().map(|entry| (one.path.clone(), entry));
+        let (from, to) = (with_path(&one.link.after), with_path(&one.link.before));
+        let is_half = from.is_none() != to.is_none();
+        let arrives = match begin {
+            Begin::Now => to.is_none(),
+            Begin::Then(_) => from.is_none(),
+        };
+        let partner = match (is_half, arrives) {
+            (false, _) => None,
+            (true, true) => moved.led_to(one.at, &one.path),
+            (true, false) => moved.led_from(one.at, &one.path),
+        };
+        match partner.and_then(|partner| joined.get(&(one.at, partner, !arrives))) {
+            Some(number) => {
+                let step = &mut steps[*number].1;
+                step.from = step.from.take().or(from);
+                step.to = step.to.take().or(to);
+            }
+            None => {
+                if is_half {
+                    joined.insert((one.at, &one.path, arrives), steps.len());
+                }
+                steps.push((one.at, TrailStep { from, to }));
+            }
+        }
+    }
+    let mut trails: BTreeMap<Spot, Trail> = BTreeMap::new();
+    for (at, step) in steps {
+        // In the direction of time: what was there before the change, and what was there after it.
+        let (before, after) = match begin {
+            Begin::Now => (&step.to, &step.from),
+            Begin::Then(_) => (&step.from, &step.to),
+        };
+        let forth = |until: Moment| match (after, before) {
+            (Some((path, _)), _) => moved.forth(path.clone(), at, until),
+            (None, Some((path, _))) => moved.forth(path.clone(), at.saturating_sub(1), until),
+            (None, None) => Spot::Gone(at, WorkspacePath::root()),
+        };
+        let back = |until: Moment| match (before, after) {
+            (Some((path, _)), _) => moved.back(path.clone(), at.saturating_sub(1), until),
+            (None, Some((path, _))) => moved.back(path.clone(), at, until),
+            (None, None) => Spot::Gone(at, WorkspacePath::root()),
+        };
+        let spot = match begin {
+            Begin::Now => forth(Moment::MAX),
+            Begin::Then(then) if at <= then => forth(then),
+            Begin::Then(then) => back(then),
+        };
+        let (Spot::At(now) | Spot::Gone(_, now)) = forth(Moment::MAX);
+        let begins = match &spot {
+            Spot::At(path) => Some(path.clone()),
+            Spot::Gone(..) => None,
+        };
+        let trail = trails.entry(spot).or_insert_with(|| Trail { begins, now: now.clone(), steps: Vec::new() });
+        trail.now = now;
+        trail.add(step);
+    }
+    let mut trails: Vec<Trail> = trails.into_values().collect();
+    trails.iter_mut().for_each(|trail| trail.steps.retain(|step| step.from != step.to));
+    trails.retain(|trail| !trail.steps.is_empty());
+    Sorted { trails, rest }
+}
+
+/// A change at an end of a move in two, where what was there and what is there now are not the same file: one that goes, and then
+/// one that comes, in the order in which they are made.
+fn parts(one: Taken, moved: &Moved) -> Vec<Taken> {
+    let Taken { at, path, link } = one;
+    let is_file = |entry: &Option<Entry>| matches!(entry, Some(Entry::File { .. }));
+    let is_both = link.after.is_some() && link.before.is_some();
+    let is_end = moved.led_to(at, &path).is_some() || moved.led_from(at, &path).is_some();
+    let is_mixed = is_file(&link.after) != is_file(&link.before);
+    if !is_both || !(is_end || is_mixed) {
+        return vec![Taken { at, path, link }];
+    }
+    let goes = Taken { at, path: path.clone(), link: Link { after: link.after, before: None } };
+    let comes = Taken { at, path, link: Link { after: None, before: link.before } };
+    vec![goes, comes]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::ObjectId;
+
+    fn path(text: &str) -> WorkspacePath {
+        WorkspacePath::new(text).unwrap()
+    }
+
+    fn entry(content: &str) -> Entry {
+        let blob = ObjectId::of_blob(content.as_bytes());
+        Entry::File { mode: 0o644, size: content.len() as u64, blob }
+    }
+
+    /// Plays a history, one moment a word: `f:1-2` changes f from 1 to 2 (`-2` makes it, `1-` deletes it), `f>g:1-2` moves it and
+    /// changes it on the way. A word that begins with `!` is what is taken; the others are somebody else's. Says which trails
+    /// come of that: where the file is in the state that is begun with, and its steps.
+    fn check(history: &str, begin: Begin, expected: &str) {
+        let mut taken = Vec::new();
+        let mut moves = Vec::new();
+        for (at, word) in history.split_whitespace().enumerate() {
+            let at = at as Moment + 1;
+            let (is_taken, word) = word.strip_prefix('!').map_or((false, word), |word| (true, word));
+            let (place, content) = word.split_once(':').unwrap();
+            let (before, after) = content.split_once('-').unwrap();
+            let version = |content: &str| (!content.is_empty()).then(|| entry(content));
+            let (before, after) = (version(before), version(after));
+            let mut ends = Vec::new();
+            match place.split_once('>') {
+                Some((from, to)) => {
+                    moves.push((at, vec![Move { from: path(from), to: path(to) }]));
+                    ends.push((path(from), before, None));
+                    ends.push((path(to), None, after));
+                }
+                None => ends.push((path(place), before, after)),
+            }
+            for (path, before, after) in ends.into_iter().filter(|_| is_taken) {
+                let link = match begin {
+                    Begin::Now => Link { after, before },
+                    Begin::Then(_) => Link { after: before, before: after },
+                };
+                taken.push(Taken { at, path, link });
+            }
+        }
+        if begin == Begin::Now {
+            taken.reverse();
+        }
+        let names: BTreeMap<ObjectId, char> =
+            ('0'..='9').map(|c| (ObjectId::of_blob(c.to_string().as_bytes()), c)).collect();
+        let place = |place: &Option<Place>| match place {
+            Some((path, Entry::File { blob, .. })) => format!("{}{}", path.display(), names[blob]),
+            _ => "-".to_owned(),
+        };
+        let sorted = follow(taken, &Moved::new(moves), begin);
+        let shown = sorted.trails.iter().map(|trail| {
+            let begins = trail.begins.as_ref().map_or("-".to_owned(), WorkspacePath::display);
+            let steps: Vec<_> = trail.steps.iter().map(|s| format!("{}>{}", place(&s.from), place(&s.to))).collect();
+            format!("{begins}[{}]{}", steps.join(" "), trail.now.display())
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{history}");
+    }
+
+    #[test]
+    fn a_file_is_followed_from_now_through_whosever_moves() {
+        // An edit before a move is found where the file is now.
+        check("!f:0-1 f>g:1-1", Begin::Now, "g[f1>f0]g");
+        check("!f:0-1 f>g:1-1 g>h:1-1", Begin::Now, "h[f1>f0]h");
+        // A move is one step, and one with the edits that touch it.
+        check("!f>g:0-0", Begin::Now, "g[g0>f0]g");
+        check("!f>g:0-1 !g>h:1-1", Begin::Now, "h[h1>f0]h");
+        check("!f>g:0-0 g:0-1 !g>h:1-1", Begin::Now, "h[h1>g1 g0>f0]h");
+        // There and back again.
+        check("!f>g:0-0 g>f:0-0", Begin::Now, "f[g0>f0]f");
+        check("!f>g:0-0 !g>f:0-0", Begin::Now, "");
+        // Moved, and deleted where it was.
+        check("!f>g:0-0 !g:0-", Begin::Now, "g[->f0]g");
+        // Something else was moved to where it had been: nothing of it is there.
+        check("!g:1- !f>g:0-0", Begin::Now, "g[g0>f0]g -[->g1]g");
+        // Something new at the old place is another file.
+        check("f>g:0-0 !f:-1", Begin::Now, "f[f1>-]f");
+    }
+
+    #[test]
+    fn a_file_is_followed_from_an_earlier_moment() {
+        // The move is not carried over, the edit is.
+        check("f>g:0-0 !g:0-1", Begin::Then(0), "f[g0>g1]g");
+        // The other way round.
+        check("f:0-1 !f>g:1-1", Begin::Then(0), "f[f1>g1]g");
+        // Moved there and back by others.
+        check("f>g:0-0 !g:0-1 g>f:1-1", Begin::Then(0), "f[g0>g1]f");
+        // A new file in the place of one that was moved.
+        check("f>g:0-0 !f:-1", Begin::Then(0), "-[->f1]f");
+        // Older than the moment, and good again since: from where it was then.
+        check("!f>g:0-0 g>f:0-0 f>g:0-0", Begin::Then(2), "f[f0>g0]g");
+    }
+}
