@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use piton_host::fail::point;
 use piton_host::{
-    Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan,
+    Held, Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan,
     staged_step, unread_rules,
 };
 use piton_model::diff::{self, Change, Counts};
@@ -438,6 +438,7 @@ impl Workspace {
                     false => self.home.has_pending_near(&self.path, &operation).then_some(StagedBy::Another),
                 }
             }),
+            held: Held::default(),
             limit: self.limit(),
             progress: &self.progress,
         }

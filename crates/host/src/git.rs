@@ -30,6 +30,7 @@ mod refs;
 mod reftable;
 mod seen;
 mod staged;
+mod tracked;
 mod tree;
 mod trees;
 mod write;
@@ -54,6 +55,7 @@ pub use link::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
 pub use objects::{ObjectError, Objects};
 pub use place::{Place, PlaceError};
 pub use seen::SeenByCapture;
+pub(crate) use tracked::{Tracked, TrackedAt, index_signature};
 pub use trees::{BlobHasher, GitId, GitIds, TreeItem};
 pub use write::{Differing, IndexLock, NewIndex, RepositoryWriter, WriteError};
 

@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::path::Path;
 
-use piton_host::{Index, Limit, Progress, Root, RuleOptions, Scan, ScanOptions, Sink, left_out, scan, unread_rules};
+use piton_host::{
+    Held, Index, Limit, Progress, Root, RuleOptions, Scan, ScanOptions, Sink, left_out, scan, unread_rules,
+};
 use piton_model::{ObjectId, WorkspacePath};
 use piton_testkit::fuzz::fuzz;
 
@@ -45,6 +47,7 @@ fn scanned(root: &Root, index: Option<&Index>) -> Scan {
         rules: RuleOptions::default(),
         now_ns: i64::MAX,
         is_staged: Box::new(|_| None),
+        held: Held::default(),
         limit: Limit::NONE,
         progress: &Progress::default(),
     };
