@@ -375,6 +375,11 @@ fn pointed_to(git: &Path) -> Option<PathBuf> {
     Some(git.parent()?.join(OsStr::from_bytes(target)))
 }
 
+/// The folder that a `.git` file names.
+pub(crate) fn own_folder(git: &Path) -> Option<PathBuf> {
+    pointed_to(git)
+}
+
 /// Where the parts are that worktrees share; none where this is no repository.
 fn common_dir(git_dir: &Path) -> Option<PathBuf> {
     if !files::exists(&git_dir.join("HEAD")) {

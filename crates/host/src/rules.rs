@@ -7,6 +7,7 @@
 mod above;
 mod held;
 mod repository;
+mod sources;
 mod unread;
 
 use std::collections::{BTreeSet, HashMap};
@@ -28,6 +29,7 @@ use above::{FolderAbove, folders_above, holds_home, leave_out};
 use repository::InRepository;
 
 pub use held::{CapturedNames, Held};
+pub use sources::{RuleSource, SourceKind, last_change, leave_out as rules_leave_out, rule_sources};
 pub use unread::{UnreadRules, unread_rules};
 
 /// Larger ignore files, in bytes, are not read; [`unread_rules`] names them.
