@@ -568,7 +568,7 @@ impl Workspace {
             owned,
             git: about.git,
             held: about.held,
-            settings,
+            settings: Box::new(settings),
         })
     }
 

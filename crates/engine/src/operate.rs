@@ -943,7 +943,7 @@ impl Workspace {
     }
 
     /// What is held and which settings hold after an operation: where everything is as at another checkpoint, as there.
-    fn rules_after(&self, begun: &Begun) -> Result<(Vec<HeldPath>, SettingsAt), StoreError> {
+    fn rules_after(&self, begun: &Begun) -> Result<(Vec<HeldPath>, Box<SettingsAt>), StoreError> {
         let (before, follows) = (&begun.before, &begun.operation.follows);
         let followed = if *follows == before.id { None } else { self.store.checkpoint(follows)? };
         let mut held = before.held.clone();

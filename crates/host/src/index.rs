@@ -559,7 +559,7 @@ mod tests {
         let (stamp, later) = ([3; 32], [4; 32]);
         let mut file = sample().to_bytes(&stamp).to_vec();
         let old = Index::from_bytes(file.clone(), &stamp).unwrap();
-        let mut new = Index::new([7; 32], 6, 0);
+        let mut new = Index::new([7; 32], 6, 3, 0);
         new.push_block(old.folder(0));
         new.push_block(old.folder(1));
         new.patch_last(&ObjectId([9; 32]), true);
@@ -574,14 +574,14 @@ mod tests {
         assert_eq!(Index::from_bytes(file, &later).unwrap().folder(1).head().tree, ObjectId([9; 32]));
 
         // Another folder whose block happens to be as long is another folder.
-        let mut other = Index::new([7; 32], 6, 0);
+        let mut other = Index::new([7; 32], 6, 3, 0);
         other.push_block(old.folder(0));
         other.push(b"y", &old.folder(1).head(), std::iter::empty());
         other.seal(Some(&old), &[false, false]);
         assert!(other.parts().is_none());
 
         // A block of another length moves the ones after it: then all of it is written.
-        let mut longer = Index::new([7; 32], 6, 0);
+        let mut longer = Index::new([7; 32], 6, 3, 0);
         longer.push_block(old.folder(0));
         longer.push(b"zz", &old.folder(1).head(), std::iter::empty());
         longer.seal(Some(&old), &[false, true]);

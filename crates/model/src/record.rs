@@ -226,7 +226,7 @@ pub struct Checkpoint {
     pub held: Vec<HeldPath>,
     /// The workspace's own settings.
     #[serde(default, skip_serializing_if = "SettingsAt::is_empty")]
-    pub settings: SettingsAt,
+    pub settings: Box<SettingsAt>,
 }
 
 /// A workspace's own settings at a checkpoint, as far as protection depends on them.

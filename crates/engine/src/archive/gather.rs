@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use piton_model::git::GitState;
 use piton_model::ownership::{Candidate, Owned, Owner, Settles};
 use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
-use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, SessionId, SettingsAt, Turn};
+use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, SessionId, Turn};
 use piton_store::{ArchiveError, ArchiveWriter, CheckpointRow, StoreError};
 
 use crate::lineage::Lineage;
@@ -203,6 +203,6 @@ pub(super) fn portable(checkpoint: Checkpoint, has: impl Fn(&SessionId, u32) -> 
     let each = |one: Owned| Owned { owner: owner(one.owner), settles: one.settles.and_then(settles), ..one };
     let owned = checkpoint.owned.into_iter().map(each).collect();
     let place = checkpoint.place.filter(|place| has(&place.session, place.turn));
-    let (held, settings) = (Vec::new(), SettingsAt::default());
+    let (held, settings) = (Vec::new(), Box::default());
     Checkpoint { line: 1, operation: None, place, owned, held, settings, ..checkpoint }
 }

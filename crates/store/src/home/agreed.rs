@@ -11,7 +11,6 @@ const FILE: &str = "agreed";
 
 impl Home {
     /// What is noted; what cannot be read says nothing, and then the store is asked.
-    #[expect(clippy::disallowed_methods, reason = "a file of piton's own")]
     pub fn agreed(&self, workspace: &WorkspaceId) -> Protection {
         let bytes = std::fs::read(self.folder(workspace).join(FILE)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
