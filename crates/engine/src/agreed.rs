@@ -18,6 +18,7 @@ use crate::workspace::{Engine, Workspace};
 
 /// Where a workspace's own settings are.
 const FILE: &str = ".piton/config.toml";
+const FOLDER: &str = ".piton";
 /// Larger files are no settings; the command line refuses them too.
 const LARGEST: u64 = 1 << 20;
 
@@ -91,6 +92,10 @@ impl Workspace {
     }
 
     fn own_protection(&self) -> Protection {
+        // Most workspaces have none, and every capture asks.
+        if self.path.join(FOLDER).symlink_metadata().is_err() {
+            return Protection::default();
+        }
         let bytes = bounded::read_in(&self.path, Path::new(FILE), LARGEST).ok().flatten();
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         // A file with a mistake in it says nothing.

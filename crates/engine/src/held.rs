@@ -31,8 +31,8 @@ pub(crate) struct Witness {
 /// How much older than the last checkpoint a file may seem that changed after its scan began, in nanoseconds.
 const SLACK: i64 = 2_000_000_000;
 
-/// Of more paths than this only the first are asked for their rules: they hardly have different ones.
-const MOST_ASKED: usize = 64;
+/// Of more folders than this only the first are asked for their rules: the others hardly have different ones.
+const MOST_ASKED: usize = 1000;
 
 impl Workspace {
     /// Captures with all that is held, old and new.
@@ -120,7 +120,7 @@ impl Workspace {
         let mut lost = Vec::new();
         for (path, _) in scan.skipped.iter().filter(|(path, reason)| is_by_rules(*reason) && !is_in(path, held)) {
             match diff::lookup(&self.store, tree, path) {
-                Ok(Some(entry)) if !entry.is_skipped() => lost.push(path.clone()),
+                Ok(Some(entry)) if holds_something(&self.store, &entry)? => lost.push(path.clone()),
                 Ok(_) | Err(StoreError::Missing(_) | StoreError::Damaged(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -137,10 +137,13 @@ impl Workspace {
         witness: Option<&Witness>,
     ) -> Result<Vec<HeldPath>, CaptureError> {
         let Some(head) = head.filter(|_| !lost.is_empty()) else { return Ok(Vec::new()) };
-        let asked = &lost[..lost.len().min(MOST_ASKED)];
+        // What lies in one folder has the same rules.
+        let mut folders = HashSet::new();
+        let is_first = |path: &&WorkspacePath| path.split().is_some_and(|(folder, _)| folders.insert(folder));
+        let asked: Vec<_> = lost.iter().filter(is_first).take(MOST_ASKED).cloned().collect();
         let mut rules = Vec::new();
         let mut owner = None;
-        for source in rule_sources(root, &self.rules(), asked) {
+        for source in rule_sources(root, &self.rules(), &asked) {
             if !self.has_changed(&source, head)? {
                 continue;
             }
@@ -167,7 +170,9 @@ impl Workspace {
         let is_younger = source.changed_at >= head.checkpoint.created_at.0.saturating_mul(1_000_000) - SLACK;
         let tree = &head.checkpoint.root.tree;
         let was = match &source.kind {
-            SourceKind::File(_) | SourceKind::Uncaptured => return Ok(is_younger),
+            SourceKind::Uncaptured => return Ok(is_younger),
+            SourceKind::File(_) if is_younger => return Ok(true),
+            SourceKind::File(path) => diff::lookup(&self.store, tree, path).map(|found| found.is_none()),
             SourceKind::NoFile(path) => diff::lookup(&self.store, tree, path).map(|found| found.is_some()),
             SourceKind::NoGit(folder) => {
                 tree_of(&self.store, tree, folder).map(|tree| tree.is_some_and(|tree| tree.has_git))
@@ -301,7 +306,30 @@ pub(crate) fn hold(held: &mut Vec<HeldPath>, new: Vec<HeldPath>) {
 /// What one tree has and a rule left out of the other. What is damaged is told by whoever needs it.
 fn lost_between(trees: &Trees<'_>, from: &ObjectId, to: &ObjectId) -> Vec<WorkspacePath> {
     let left_out = diff::left_out(trees, from, to).unwrap_or_default().into_iter();
-    left_out.filter(|one| one.before.is_some() && is_by_rules(one.reason)).map(|one| one.path).collect()
+    let is_lost = |one: &diff::LeftOut| {
+        let holds = one.before.as_ref().map(|before| holds_something(trees, before).unwrap_or(true));
+        is_by_rules(one.reason) && holds == Some(true)
+    };
+    left_out.filter(is_lost).map(|one| one.path).collect()
+}
+
+/// Whether an entry is a file or a symlink, or a folder with one in it. Of an empty folder nothing can be lost.
+fn holds_something<S: TreeSource>(source: &S, entry: &Entry) -> Result<bool, S::Error> {
+    let mut folders = match entry {
+        Entry::Folder { tree, .. } => vec![*tree],
+        Entry::Skipped { .. } => return Ok(false),
+        _ => return Ok(true),
+    };
+    while let Some(folder) = folders.pop() {
+        for (_, entry) in source.tree(&folder)?.entries() {
+            match entry {
+                Entry::Folder { tree, .. } => folders.push(*tree),
+                Entry::Skipped { .. } => {}
+                _ => return Ok(true),
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The tree of a folder, where it is one.

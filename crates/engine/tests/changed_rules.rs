@@ -10,6 +10,7 @@ use piton_engine::model::event::Event;
 use piton_engine::model::settings::{Layer, read};
 use piton_engine::view::Waiting;
 use piton_engine::{InForce, RewindOptions, UndoOptions};
+use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user, git};
 
 /// A project with data that is captured.
@@ -168,6 +169,44 @@ fn what_is_new_follows_every_rule_at_once() {
     agent.end_turn();
     assert_eq!(waiting(&world), ["data"]);
     assert_eq!(skipped(&world), ["data/new.csv", "target"]);
+}
+
+#[test]
+fn of_an_empty_folder_nobody_is_told() {
+    let world = world();
+    world.folder("build/objects");
+    let agent = Agent::new(&world, "s");
+    agent.runs("build", "make", |world| {
+        world.write(".gitignore", "build/\n").write("build/objects/o", "o");
+    });
+    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["build".to_owned()]));
+}
+
+/// A capture that is cut off has recorded all or nothing: whoever looks next holds the same.
+#[test]
+fn a_crash_at_any_step_of_a_capture_takes_nothing_away_and_one_of_agreeing_leaves_the_old_or_the_new() {
+    let mut died = 0;
+    for step in 1.. {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("work");
+        agent.before("call", "Bash", &[]);
+        world.write(".gitignore", "data/\n");
+        let is_whole = fail::with(step, || drop(world.captured())).is_some();
+        agent.after("call");
+        agent.end_turn();
+        assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], Vec::new()), "step {step}");
+        let has_agreed = fail::with(step, || drop(world.open().accept_rules().unwrap())).is_some();
+        let left = waiting(&world);
+        assert!(left == ["data"] || skipped(&world) == ["data"], "step {step}: {left:?}");
+        world.open().accept_rules().unwrap();
+        assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned()]), "step {step}");
+        if is_whole && has_agreed {
+            break;
+        }
+        died = step;
+    }
+    assert!(died > 3, "only {died} steps");
 }
 
 #[test]
