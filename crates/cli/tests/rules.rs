@@ -82,6 +82,7 @@ fn a_user_is_told_once_at_the_prompt_and_agrees_at_a_terminal() {
     assert!(code == Some(0) && shown.contains("agreed: 1 path left out from now on"), "{shown}");
     assert_eq!(scene.json(&["rules"])["waiting"], json!({ "paths": [], "settings": [] }));
     assert!(scene.ok(&["rules", "accept"]).starts_with("nothing waits for your word"));
+    assert!(scene.ok(&["log"]).contains("agreed to changed rules"));
     assert_eq!(scene.json(&["status"])["skipped"][0]["path"], "data");
 }
 

@@ -296,8 +296,7 @@ impl Workspace {
         let Taken { mut writer, scan, fresh, keeps_index, held, .. } = self.take(&lock, &root, &attention)?;
         let parent = self.store.head(self.record.line)?;
         let git = self.git_state(&mut writer, &scan)?;
-        let description = agrees.then(|| "agreed to changed rules".to_owned());
-        let about = About { place, git, held, agrees, description, ..About::of(Cause::Manual) };
+        let about = About { place, git, held, agrees, ..About::of(Cause::Manual) };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let id = checkpoint.id.clone();
         let trees = Trees { fresh: &fresh, store: &self.store };

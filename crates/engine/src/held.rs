@@ -261,7 +261,9 @@ impl Workspace {
         if agreed.is_empty() {
             return Ok(Accepted { agreed, checkpoint: None });
         }
-        let options = CaptureOptions { sync: true, ..CaptureOptions::default() };
+        // Whoever did not agree finds it in the log.
+        let annotation = Some("agreed to changed rules".to_owned());
+        let options = CaptureOptions { sync: true, annotation, ..CaptureOptions::default() };
         let captured = self.capture_agreeing(&options, true)?;
         Ok(Accepted { agreed, checkpoint: Some(captured.checkpoint.checkpoint) })
     }

@@ -97,6 +97,22 @@ fn a_shell_that_writes_rules_is_an_agents_word_too_wherever_it_writes_them() {
 }
 
 #[test]
+fn settings_of_gits_that_name_other_excludes_are_rules_too() {
+    let base = tempfile::tempdir().unwrap();
+    let (settings, excludes) = (base.path().join("gitconfig"), base.path().join("excludes"));
+    std::fs::write(&excludes, "data/\n").unwrap();
+    std::fs::write(&settings, "").unwrap();
+    let world = World::at(base.path(), |environment| environment.git_config.files = vec![settings.clone()]);
+    world.write("data/b.csv", "b").write("src/main.rs", "main");
+    let agent = Agent::new(&world, "s");
+    agent.runs("hide it", "git config --global", |_| {
+        std::fs::write(&settings, format!("[core]\nexcludesFile = {}\n", excludes.display())).unwrap();
+    });
+    assert_eq!(waiting(&world), ["data"]);
+    assert_protected(&world, &agent);
+}
+
+#[test]
 fn a_rule_for_everything_hides_nothing() {
     let world = world();
     let agent = Agent::new(&world, "s");

@@ -64,6 +64,8 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
     if let Some(excludes) = excludes.or_else(|| options.global_excludes.clone()) {
         uncaptured(excludes);
     }
+    // They say where the excludes are.
+    options.git.files.iter().cloned().for_each(&mut uncaptured);
     for folder in &folders {
         of_repository(&root.path().join(OsStr::from_bytes(folder.as_bytes())).join(".git"), &mut uncaptured);
     }
