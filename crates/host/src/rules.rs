@@ -372,9 +372,13 @@ impl Rules {
 
     /// Whether a path is held, in one that is, or on the way to one.
     fn is_held(&self, path: &[u8]) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
         let Ok(path) = WorkspacePath::new(path) else { return false };
+        let mut above = std::iter::successors(Some(path.clone()), |at| at.split().map(|(folder, _)| folder));
         let is_on_the_way = || self.held.range(path.clone()..).next().is_some_and(|held| held.is_within(&path));
-        !self.held.is_empty() && (is_on_the_way() || self.held.iter().any(|held| path.is_within(held)))
+        above.any(|at| self.held.contains(&at)) || is_on_the_way()
     }
 
     /// Whether a path is forced or on the way to one that is.
