@@ -103,7 +103,7 @@ fn ignore_files_never_stop_a_scan_and_decide_the_same_twice() {
     });
 }
 
-const PREFIX: usize = 96;
+const PREFIX: usize = 104;
 const STAMP: [u8; 32] = [3; 32];
 
 /// Makes the head that of a real index and the checksums hold whatever the blocks say, as far as their lengths go.
