@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use piton_agents::claude_code;
-use piton_engine::model::WorkspaceId;
 use piton_engine::model::settings::Settings;
+use piton_engine::model::{SessionId, WorkspaceId};
 use piton_engine::view::{Initialized, Recovered, UnreadStore};
 use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
 
@@ -18,7 +18,7 @@ use crate::error::Failure;
 use crate::escape::{escape, escape_path, escape_view, quoted};
 use crate::gitconfig::{user_config, usual_excludes};
 use crate::outcome::leftover;
-use crate::{hook, settings};
+use crate::{agreement, hook, settings};
 
 /// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
 /// agent's transcript back while it writes to it would break the conversation that the user is in.
@@ -83,8 +83,15 @@ impl Surroundings {
         store.unwrap_or(path)
     }
 
-    /// Opens the workspace that is meant, and says what an earlier crash made necessary.
+    /// Opens the workspace that is meant, and says what its user should know, whatever the command is.
     pub fn open(&self, console: &mut Console) -> Result<Workspace, Failure> {
+        let workspace = self.open_for_rules(console)?;
+        self.say_waiting(console, &workspace);
+        Ok(workspace)
+    }
+
+    /// The same, for a command that tells of rules that wait by itself.
+    pub fn open_for_rules(&self, console: &mut Console) -> Result<Workspace, Failure> {
         self.say_problems(console);
         let folder = self.folder()?;
         let mut workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
@@ -98,6 +105,20 @@ impl Surroundings {
                 .advise(format!("{note} {path} has a `.git` file that leads nowhere; if it is a worktree, {repair}"));
         }
         Ok(workspace)
+    }
+
+    /// Says once which changed rules wait for the user's word.
+    fn say_waiting(&self, console: &mut Console, workspace: &Workspace) {
+        // What cannot be told is no reason to fail.
+        let waiting = workspace.waiting().unwrap_or_default();
+        let session = SessionId::of("piton", "commands");
+        for said in agreement::sentences(&waiting) {
+            let key = format!("{}: {said}", escape_path(workspace.path()));
+            if self.engine.is_news(&session, &key).unwrap_or(false) {
+                let note = console.talk.paint.warn("note:");
+                console.advise(format!("{note} {said}; {}", agreement::HOW));
+            }
+        }
     }
 
     /// Says that the current folder is not captured, where it is not.

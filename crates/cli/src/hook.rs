@@ -35,6 +35,7 @@ use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, OwnSettings
 
 use self::log::Line;
 use self::watchdog::Watchdog;
+use crate::agreement;
 use crate::environment;
 use crate::escape::{escape, escape_path, quoted};
 use crate::settings;
@@ -255,6 +256,11 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         let ended = other.as_ref().map_or(&[][..], |other| &other.recovered);
         warnings.extend(ended.iter().map(|one| recovered::line(one, Some(path))));
     }
+    let mut asked = asked_for(&observed, None);
+    for (path, other) in &others {
+        asked.extend(other.iter().flat_map(|other| asked_for(other, Some(path))));
+    }
+    warnings.extend(asked.into_iter().filter(|warning| is_news(warning)));
     if observed.history_lost {
         let warning = "piton: warning: some of what was captured here is gone or incomplete; `piton verify` names it";
         warnings.extend(once(Some(warning.to_owned())));
@@ -277,6 +283,22 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     }
     let reply = line_for_user(&engine, &root, &report, &observed, &settings);
     Ok((with_line(with_line(reply, first_gap), warning), outcome))
+}
+
+/// The changed rules and settings that wait for the user's word, here or in another workspace of the session.
+fn asked_for(observed: &Observed, workspace: Option<&Path>) -> Vec<String> {
+    let (place, how) = match workspace {
+        Some(path) => {
+            let flag = format!("--workspace {}", quoted(path));
+            (
+                format!("in {}, ", escape_path(path)),
+                format!("`piton rules accept {flag}` agrees, `piton rules {flag}` tells more"),
+            )
+        }
+        None => (String::new(), agreement::HOW.to_owned()),
+    };
+    let all = agreement::sentences(&observed.waiting).into_iter();
+    all.map(|said| format!("piton: warning: {place}{said}; {how}")).collect()
 }
 
 /// What the first gap of a session is noted as, once it was told: an event that could not even be recorded as one counts.

@@ -4,6 +4,7 @@
 //! rewinding: what may be changed, and how, is the engine's alone.
 
 mod agent_files;
+mod agreement;
 mod args;
 mod columns;
 mod commands;

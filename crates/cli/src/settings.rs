@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use piton_engine::model::settings::{self, Key, Layer, Partial, Settings, Wrong};
+use piton_engine::{Engine, Environment};
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use crate::environment;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path};
 
@@ -32,6 +34,8 @@ pub struct Found {
     pub files: Vec<(SettingsFile, bool)>,
     /// What is wrong.
     pub problems: Vec<Failure>,
+    /// Settings of the workspace's file that do not hold until the user agrees.
+    pub waiting: Vec<Key>,
 }
 
 /// Settings are a few lines; whatever is larger is something else.
@@ -45,7 +49,16 @@ pub fn load_leniently(workspace: Option<&Path>) -> (Settings, Vec<String>) {
 
 /// Everything about the settings for a workspace's root.
 pub fn find(workspace: Option<&Path>) -> Found {
-    gather(places(workspace), |name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()))
+    let mut waiting = Vec::new();
+    let in_force = |partial: Partial| {
+        let (Some(root), Ok(home)) = (workspace, environment::home()) else { return partial };
+        let held = Engine::new(home, Environment::default()).settings_in_force(root, partial.protection());
+        waiting = held.waiting;
+        partial.protecting(&held.protection)
+    };
+    let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+    let found = gather(places(workspace), variable, in_force);
+    Found { waiting, ..found }
 }
 
 /// The files that are asked, in the order in which they decide.
@@ -88,7 +101,12 @@ fn user_file() -> Option<PathBuf> {
     }
 }
 
-fn gather(places: Vec<SettingsFile>, variable: impl Fn(&str) -> Option<String>) -> Found {
+/// `in_force` makes of what the workspace's file says what holds of it.
+fn gather(
+    places: Vec<SettingsFile>,
+    variable: impl Fn(&str) -> Option<String>,
+    mut in_force: impl FnMut(Partial) -> Partial,
+) -> Found {
     let mut partials = Vec::new();
     let mut problems = Vec::new();
     let mut files = Vec::new();
@@ -105,10 +123,12 @@ fn gather(places: Vec<SettingsFile>, variable: impl Fn(&str) -> Option<String>) 
                 }
             })
         });
-        match partial {
-            Ok(partial) => partials.push(partial),
-            Err(problem) => problems.push(problem),
-        }
+        // A file with a mistake in it says nothing; what was agreed to before may still hold.
+        let partial = partial.unwrap_or_else(|problem| {
+            problems.push(problem);
+            Partial::empty(file.layer)
+        });
+        partials.push(if file.layer == Layer::Workspace { in_force(partial) } else { partial });
     }
     let mut variables = Partial::empty(Layer::Environment);
     for key in Key::ALL {
@@ -121,7 +141,7 @@ fn gather(places: Vec<SettingsFile>, variable: impl Fn(&str) -> Option<String>) 
         }
     }
     partials.push(variables);
-    Found { settings: Settings::merged(partials), files, problems }
+    Found { settings: Settings::merged(partials), files, problems, waiting: Vec::new() }
 }
 
 /// The text of a file that is there.
@@ -197,7 +217,7 @@ mod tests {
             "PITON_CAPTURE_IGNORED_LIMIT" => Some(String::new()),
             _ => None,
         };
-        let (settings, problems) = gather(vec![user, workspace], variables).leniently();
+        let (settings, problems) = gather(vec![user, workspace], variables, |partial| partial).leniently();
         // The workspace's file has a mistake, so nothing in it counts.
         assert_eq!((settings.automatic.value, settings.automatic.source), (true, Layer::Default));
         assert_eq!((settings.user_line.value, settings.user_line.source), (true, Layer::User));
@@ -217,7 +237,7 @@ mod tests {
             let closed = std::os::unix::fs::PermissionsExt::from_mode(0o000);
             std::fs::set_permissions(&file.path, closed).unwrap();
             let path = escape_path(&file.path);
-            let (settings, problems) = gather(vec![file], |_| None).leniently();
+            let (settings, problems) = gather(vec![file], |_| None, |partial| partial).leniently();
             assert_eq!(settings, Settings::default());
             let said = format!("{path}: the settings cannot be read: Permission denied");
             assert!(problems.len() == 1 && problems[0].starts_with(&said), "{problems:?}");
@@ -227,7 +247,7 @@ mod tests {
     #[test]
     fn no_file_and_no_workspace_is_no_mistake() {
         let gone = SettingsFile { layer: Layer::User, path: "/nosuch/config.toml".into() };
-        let found = gather(vec![gone.clone()], |_| None).strictly().unwrap();
+        let found = gather(vec![gone.clone()], |_| None, |partial| partial).strictly().unwrap();
         assert_eq!(found.settings, Settings::default());
         assert_eq!(found.files, [(gone, false)]);
         assert_eq!(find(None).strictly().is_ok(), load_leniently(None).1.is_empty());

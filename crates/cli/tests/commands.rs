@@ -173,6 +173,7 @@ mod json {
             (&["diff"], "files"),
             (&["diff", "--name-only"], "files"),
             (&["config"], "settings"),
+            (&["rules"], "waiting"),
             (&["verify"], "sound"),
             (&["demo"], "proved"),
             (&["completions", "bash"], "script"),
@@ -655,6 +656,7 @@ mod papers {
             "-status",
             "-verify",
             "-config",
+            "-rules",
         ] {
             let page = fs::read_to_string(pages.join(format!("piton{command}.1"))).unwrap();
             assert!(page.contains("piton"), "{command}");

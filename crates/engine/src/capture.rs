@@ -16,11 +16,12 @@ use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Wen
 use piton_model::session::Ending;
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Place, Rank, Record, SessionId, Timestamp,
+    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Place, Rank, Record, SessionId, Timestamp,
     WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
+use crate::held::{Witness, hold};
 use crate::notice::Notice;
 use crate::observe::ObserveOptions;
 use crate::recover::RecoverError;
@@ -120,6 +121,8 @@ pub(crate) struct Taken<'s> {
     pub keeps_index: bool,
     /// Something was left out for want of room; see [`crate::lean`].
     pub is_lean: bool,
+    /// What is captured although a rule leaves it out.
+    pub held: Vec<HeldPath>,
 }
 
 /// What a scan must look at, and for how long.
@@ -128,6 +131,10 @@ pub(crate) struct Attention<'a> {
     /// Paths to take whatever the rules say.
     pub forced: &'a [WorkspacePath],
     pub time: Time,
+    /// What tells whose doing a change of the rules was; without it, somebody looks between two tools.
+    pub witness: Option<&'a Witness>,
+    /// The user agrees to the rules as they are.
+    pub agrees: bool,
 }
 
 /// How long a scan may read files.
@@ -158,6 +165,10 @@ pub(crate) struct About {
     pub has_missed: bool,
     /// The workspace's folder is gone, or was until an operation made it anew.
     pub is_folder_gone: bool,
+    /// What is captured although a rule leaves it out.
+    pub held: Vec<HeldPath>,
+    /// The user agrees to the workspace's settings as they are.
+    pub agrees: bool,
 }
 
 impl About {
@@ -173,7 +184,14 @@ impl About {
             ending: None,
             has_missed: false,
             is_folder_gone: false,
+            held: Vec::new(),
+            agrees: false,
         }
+    }
+
+    /// What tells whose doing a change of the rules was.
+    pub(crate) fn witness(&self) -> Witness {
+        Witness { moment: self.moment.clone(), ending: self.ending.clone(), has_missed: self.has_missed }
     }
 }
 
@@ -233,16 +251,25 @@ const MOST_LISTED: usize = 5_000;
 impl Workspace {
     /// Captures the workspace. Where the store's database turns out to be damaged, it is made anew from the packs first.
     pub fn capture(&mut self, options: &CaptureOptions) -> Result<Captured, CaptureError> {
-        match self.capture_once(options) {
+        self.capture_agreeing(options, false)
+    }
+
+    /// The same; where the user agrees, the rules and settings hold from now on as they are.
+    pub(crate) fn capture_agreeing(
+        &mut self,
+        options: &CaptureOptions,
+        agrees: bool,
+    ) -> Result<Captured, CaptureError> {
+        match self.capture_once(options, agrees) {
             Err(error) if error.is_damaged_database() => {
                 self.store.rebuild()?;
-                self.capture_once(options)
+                self.capture_once(options, agrees)
             }
             captured => captured,
         }
     }
 
-    fn capture_once(&mut self, options: &CaptureOptions) -> Result<Captured, CaptureError> {
+    fn capture_once(&mut self, options: &CaptureOptions, agrees: bool) -> Result<Captured, CaptureError> {
         if let Some(name) = &options.name {
             check_name(name).map_err(|source| CaptureError::Name { name: name.clone(), source })?;
         }
@@ -260,15 +287,16 @@ impl Workspace {
         let place = self.place_now()?;
         if let Some(place) = &place {
             let made = self.store.manual_count(&place.session)?;
-            if made >= MOST_MANUAL {
+            if made >= MOST_MANUAL && !agrees {
                 return Err(CaptureError::TooMany { session: place.session.clone(), made });
             }
         }
         let root = self.root_to_capture(&lock)?;
-        let Taken { mut writer, scan, fresh, keeps_index, .. } = self.take(&lock, &root, &Attention::default())?;
+        let attention = Attention { agrees, ..Attention::default() };
+        let Taken { mut writer, scan, fresh, keeps_index, held, .. } = self.take(&lock, &root, &attention)?;
         let parent = self.store.head(self.record.line)?;
         let git = self.git_state(&mut writer, &scan)?;
-        let about = About { place, git, ..About::of(Cause::Manual) };
+        let about = About { place, git, held, agrees, ..About::of(Cause::Manual) };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let id = checkpoint.id.clone();
         let trees = Trees { fresh: &fresh, store: &self.store };
@@ -368,7 +396,7 @@ impl Workspace {
         root: &Root,
         attention: &Attention<'_>,
     ) -> Result<Taken<'s>, CaptureError> {
-        let taken = self.take_all(lock, root, attention);
+        let taken = self.take_held(lock, root, attention);
         let is_refused = match &taken {
             Ok(taken) => taken.fresh.index_before().is_none().then_some(false),
             Err(CaptureError::TooLarge { .. } | CaptureError::Store(StoreError::OverBudget { .. })) => Some(true),
@@ -385,14 +413,16 @@ impl Workspace {
         taken
     }
 
-    fn take_all<'s>(
+    pub(crate) fn take_all<'s>(
         &'s self,
         lock: &'s Lock,
         root: &Root,
         attention: &Attention<'_>,
+        head: Option<&CheckpointRow>,
+        held: Vec<HeldPath>,
     ) -> Result<Taken<'s>, CaptureError> {
         let index = self.store.index();
-        let options = self.scan_options(index.as_ref(), attention.forced);
+        let options = self.scan_options(index.as_ref(), attention.forced, head, &held);
         let mut scanning = begin_scan::<StoreError>(root, options).map_err(|e| self.scan_error(e, Into::into))?;
         let slices = Slices::begin(attention.time);
         let (sink, scan) = loop {
@@ -421,10 +451,16 @@ impl Workspace {
         let (writer, fresh) = sink.finish();
         let fresh = fresh.with_before(index);
         let keeps_index = scan.index.is_some() && attention.forced.is_empty();
-        Ok(Taken { writer, scan, fresh, keeps_index, is_lean: false })
+        Ok(Taken { writer, scan, fresh, keeps_index, is_lean: false, held })
     }
 
-    pub(crate) fn scan_options<'a>(&'a self, index: Option<&'a Index>, forced: &[WorkspacePath]) -> ScanOptions<'a> {
+    pub(crate) fn scan_options<'a>(
+        &'a self,
+        index: Option<&'a Index>,
+        forced: &[WorkspacePath],
+        head: Option<&CheckpointRow>,
+        held: &[HeldPath],
+    ) -> ScanOptions<'a> {
         let mut rules = self.rules();
         rules.forced = forced.iter().cloned().collect();
         ScanOptions {
@@ -438,6 +474,7 @@ impl Workspace {
                     false => self.home.has_pending_near(&self.path, &operation).then_some(StagedBy::Another),
                 }
             }),
+            held: self.held_in_scan(head, held),
             limit: self.limit(),
             progress: &self.progress,
         }
@@ -450,9 +487,29 @@ impl Workspace {
         forced: &[WorkspacePath],
         sink: &HashingSink,
     ) -> Result<Scan, CaptureError> {
+        Ok(self.look_held(root, forced, sink)?.0)
+    }
+
+    /// The same, with what is held.
+    pub(crate) fn look_held(
+        &self,
+        root: &Root,
+        forced: &[WorkspacePath],
+        sink: &HashingSink,
+    ) -> Result<(Scan, Vec<HeldPath>), CaptureError> {
         let index = self.store.index();
-        scan(root, self.scan_options(index.as_ref(), forced), sink)
-            .map_err(|e| self.scan_error(e, |never: Infallible| match never {}))
+        let head = self.store.head(self.record.line)?;
+        let mut held = self.held_since(root, head.as_ref())?;
+        loop {
+            let scan = scan(root, self.scan_options(index.as_ref(), forced, head.as_ref(), &held), sink)
+                .map_err(|e| self.scan_error(e, |never: Infallible| match never {}))?;
+            let lost = head.as_ref().map_or(Ok(Vec::new()), |head| self.lost_in(head, &scan, &held))?;
+            let new = self.newly_held(root, head.as_ref(), lost, None)?;
+            if new.is_empty() {
+                return Ok((scan, held));
+            }
+            hold(&mut held, new);
+        }
     }
 
     fn scan_error<E>(&self, error: ScanError<E>, of_sink: impl FnOnce(E) -> CaptureError) -> CaptureError {
@@ -474,6 +531,7 @@ impl Workspace {
         about: About,
     ) -> Result<Checkpoint, CaptureError> {
         let trees = Trees { fresh, store: &self.store };
+        let settings = self.settings_to_record(parent, &about)?;
         let from = parent.map(|p| p.checkpoint.root);
         let changes = || match diff::root_changes(&trees, from.as_ref(), Some(&scan.root)) {
             Ok(changes) => Ok(changes),
@@ -508,6 +566,8 @@ impl Workspace {
             description: about.description,
             owned,
             git: about.git,
+            held: about.held,
+            settings: Box::new(settings),
         })
     }
 
@@ -571,7 +631,7 @@ impl Workspace {
     }
 
     /// The windows of tools that were open at any time since a checkpoint, as far as they had opened by a record.
-    fn windows(&self, since: u64, until: Option<u64>) -> Result<Vec<Window>, StoreError> {
+    pub(crate) fn windows(&self, since: u64, until: Option<u64>) -> Result<Vec<Window>, StoreError> {
         let ended = self.store.steps_ended_since(since)?;
         let all = ended.into_iter().chain(self.store.open_steps()?);
         let all = all.filter(|row| until.is_none_or(|until| row.seq < until));

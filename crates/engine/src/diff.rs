@@ -7,7 +7,7 @@ use piton_model::diff::{self, Counts};
 use piton_model::inverse::Contents;
 use piton_model::plan::{Layered, RootState};
 use piton_model::text::{self, Side, TextDiff};
-use piton_model::{Entry, ObjectId, SkipReason, Target, WorkspacePath};
+use piton_model::{Entry, HeldPath, ObjectId, SkipReason, Target, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::CaptureError;
@@ -68,6 +68,7 @@ pub(crate) struct Now {
     pub folder: Root,
     /// None where it is the index that the store has.
     pub index: Option<Index>,
+    pub held: Vec<HeldPath>,
 }
 
 impl Workspace {
@@ -171,9 +172,9 @@ impl Workspace {
             Standing::Missing => return Err(CaptureError::Missing(self.path.clone())),
         };
         let sink = if with_contents { HashingSink::with_contents() } else { HashingSink::default() };
-        let scan = self.look_at(&root, &[], &sink)?;
+        let (scan, held) = self.look_held(&root, &[], &sink)?;
         let (fresh, contents) = sink.finish();
-        Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped, folder: root, index: scan.index })
+        Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped, folder: root, index: scan.index, held })
     }
 
     fn side(&self, target: &str, now: &mut Option<Now>) -> Result<SideOf, DiffError> {

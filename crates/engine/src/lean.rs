@@ -73,7 +73,8 @@ impl Workspace {
         if self.store.head(self.record.line)?.is_none() {
             scan.index = None;
         }
-        Ok(Taken { writer, scan, fresh: fresh.with(of_paths, &new), keeps_index: false, is_lean: true })
+        let held = self.held_since(root, self.store.head(self.record.line)?.as_ref())?;
+        Ok(Taken { writer, scan, fresh: fresh.with(of_paths, &new), keeps_index: false, is_lean: true, held })
     }
 }
 

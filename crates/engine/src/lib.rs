@@ -18,6 +18,7 @@
 //! # Ok(()) }
 //! ```
 
+mod agreed;
 mod ahead;
 mod annotate;
 mod archive;
@@ -38,6 +39,7 @@ mod future;
 mod git;
 mod git_kept;
 mod git_restore;
+mod held;
 mod lean;
 mod left_out;
 mod leftovers;
@@ -70,6 +72,7 @@ mod verify;
 pub mod view;
 mod workspace;
 
+pub use agreed::InForce;
 pub use ahead::{Ahead, AheadError, AheadOptions};
 pub use annotate::AnnotateError;
 pub use archive::{ExportSessionError, ImportError};

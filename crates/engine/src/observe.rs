@@ -22,7 +22,7 @@ use crate::notice::Notice;
 use crate::place::EventPlace;
 use crate::sink::Trees;
 use crate::transcripts::is_within_any;
-use crate::view::{CheckpointView, Observed};
+use crate::view::{CheckpointView, Observed, Waiting};
 use crate::workspace::{Environment, Workspace};
 
 /// Counts the user's turns in a part of a transcript: those that an adapter finds in bytes.
@@ -270,6 +270,8 @@ impl Workspace {
             along,
             out_of_time,
             recovered: std::mem::take(&mut self.recovered),
+            // What cannot be told is no reason to fail.
+            waiting: if is_for_user(&report.event) { self.waiting().unwrap_or_default() } else { Waiting::default() },
             history_lost: is_for_user(&report.event) && self.store.has_lost_history(),
         })
     }
@@ -285,8 +287,19 @@ impl Workspace {
         let root = self.root_to_capture(lock)?;
         let named = context.step.as_ref().map(|row| &row.step.paths[..]).unwrap_or_default();
         let mut forced: Vec<WorkspacePath> = Vec::new();
-        let Taken { mut writer, scan, fresh, keeps_index, .. } = loop {
-            let attention = Attention { forced: &forced, time: options.deadline.map_or(Time::Any, Time::Until) };
+        let parent = self.store.head(self.record.line)?;
+        let about = About {
+            place: Some(context.place()),
+            description: description(&report.event),
+            moment: Moment::of(cause, &context.place()),
+            ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq)),
+            has_missed: context.has_missed,
+            ..About::of(cause)
+        };
+        let witness = about.witness();
+        let Taken { mut writer, scan, fresh, keeps_index, held, .. } = loop {
+            let time = options.deadline.map_or(Time::Any, Time::Until);
+            let attention = Attention { forced: &forced, time, witness: Some(&witness), agrees: false };
             let taken = self.take(lock, &root, &attention)?;
             let trees = Trees { fresh: &taken.fresh, store: &self.store };
             // Files that the tool names are captured whatever the rules say.
@@ -303,17 +316,8 @@ impl Workspace {
             }
             forced.append(&mut left_out);
         };
-        let parent = self.store.head(self.record.line)?;
         let git = self.git_state(&mut writer, &scan)?;
-        let about = About {
-            place: Some(context.place()),
-            description: description(&report.event),
-            git,
-            moment: Moment::of(cause, &context.place()),
-            ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq)),
-            has_missed: context.has_missed,
-            ..About::of(cause)
-        };
+        let about = About { git, held, ..about };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let is_own =
             |owned: &Owned| matches!(&owned.owner, Owner::Step { step, .. } if step.session == context.session);

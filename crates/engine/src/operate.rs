@@ -21,8 +21,8 @@ use piton_model::inverse::Conflict;
 use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
-    SessionId, SkipReason, Tree, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, Operation, OperationId, OperationKind, Outcome, Place,
+    Record, SessionId, SettingsAt, SkipReason, Tree, WorkspacePath,
 };
 use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, ReopenedNote, Store, StoreError};
 
@@ -577,7 +577,7 @@ impl Workspace {
         taken: Taken<'_>,
         noted: &Noted<'_>,
     ) -> Result<(Begun, Option<ConversationOutcome>), OperationError> {
-        let Taken { mut writer, scan, fresh, keeps_index, is_lean } = taken;
+        let Taken { mut writer, scan, fresh, keeps_index, is_lean, held } = taken;
         // What must be recorded of an operation is little; where captures have no room left, the reserve takes it.
         writer.allow(Purpose::Operation);
         let trees = Trees { fresh: &fresh, store: &self.store };
@@ -623,6 +623,7 @@ impl Workspace {
             operation: Some(id.clone()),
             place: self.place_now()?,
             git,
+            held,
             is_folder_gone: noted.is_root_made,
             ..About::of(Cause::BeforeOperation)
         };
@@ -908,6 +909,7 @@ impl Workspace {
             let layered = Layered { over: new, under: &self.store };
             self.counts_since(&layered, &begun.operation.follows, &result)?
         };
+        let (held, settings) = self.rules_after(begun)?;
         let mut writer = self.store.write(lock)?.allowing(Purpose::End);
         for tree in new.values() {
             writer.tree(tree)?;
@@ -930,6 +932,8 @@ impl Workspace {
             description: None,
             owned: Vec::new(),
             git: begun.before.git,
+            held,
+            settings,
         }))?;
         writer.record(Record::Ended {
             operation: begun.operation.id.clone(),
@@ -937,6 +941,19 @@ impl Workspace {
             ended_at: self.environment.clock.now(),
         })?;
         writer.commit(true, false)
+    }
+
+    /// What is held and which settings hold after an operation: where everything is as at another checkpoint, as there.
+    fn rules_after(&self, begun: &Begun) -> Result<(Vec<HeldPath>, Box<SettingsAt>), StoreError> {
+        let (before, follows) = (&begun.before, &begun.operation.follows);
+        let followed = if *follows == before.id { None } else { self.store.checkpoint(follows)? };
+        let mut held = before.held.clone();
+        for one in followed.iter().flat_map(|row| &row.checkpoint.held) {
+            if !held.iter().any(|known| known.path == one.path) {
+                held.push(one.clone());
+            }
+        }
+        Ok((held, followed.map_or_else(|| before.settings.clone(), |row| row.checkpoint.settings)))
     }
 
     /// Where in which session the result is: where the conversation went with it.

@@ -371,10 +371,11 @@ impl Workspace {
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
         let attention = Attention { forced: &forced, ..Attention::default() };
         let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
-        let Taken { mut writer, scan, fresh, .. } = taken;
+        let Taken { mut writer, scan, fresh, held, .. } = taken;
         writer.allow(Purpose::End);
         let parent = self.store.head(self.record.line)?;
-        let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
+        let about =
+            About { operation: Some(operation.id.clone()), held, ..About::of(piton_model::Cause::BeforeOperation) };
         let mut checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about).map_err(waits)?;
         checkpoint.owned =
             with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
@@ -389,13 +390,14 @@ impl Workspace {
 
     /// Records the state that stands again, so that nobody is taken for the one who put it back.
     fn note_put_back(&self, taken: Taken<'_>, operation: &Operation) -> Result<(), CaptureError> {
-        let Taken { mut writer, scan, fresh, .. } = taken;
+        let Taken { mut writer, scan, fresh, held, .. } = taken;
         writer.allow(Purpose::End);
         let head = self.store.head(self.record.line)?;
         if head.as_ref().is_none_or(|head| head.checkpoint.root == scan.root) {
             return Ok(());
         }
-        let about = About { operation: Some(operation.id.clone()), ..About::of(piton_model::Cause::BeforeOperation) };
+        let about =
+            About { operation: Some(operation.id.clone()), held, ..About::of(piton_model::Cause::BeforeOperation) };
         let mut checkpoint = self.checkpoint(&scan, &fresh, head.as_ref(), about)?;
         checkpoint.owned =
             with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);

@@ -99,7 +99,7 @@ impl Workspace {
             Standing::Other(_) => FolderState::Other,
             Standing::Missing => FolderState::Missing,
         };
-        let (changes, taken_in, skipped, unread_rules, index) = match self.now(false) {
+        let (changes, taken_in, skipped, unread_rules, index, held) = match self.now(false) {
             Ok(now) => {
                 let trees = Trees { fresh: &now.fresh, store: &self.store };
                 let from = head.as_ref().map(|h| h.checkpoint.root);
@@ -113,7 +113,7 @@ impl Workspace {
                     skipped.dedup_by(|a, b| a.0 == b.0);
                 }
                 let skipped = with_repositories(&trees, &now.root.tree, &skipped);
-                (changes, taken_in, skipped, unread_rules, now.index.or_else(|| self.store.index()))
+                (changes, taken_in, skipped, unread_rules, now.index.or_else(|| self.store.index()), now.held)
             }
             Err(CaptureError::Missing(_)) => Default::default(),
             Err(error) => return Err(error.into()),
@@ -152,6 +152,7 @@ impl Workspace {
             unwritable: self.store.check_writable().err().map(|error| error.to_string()),
             room,
             history_lost: self.store.has_lost_history(),
+            rules_waiting: self.waiting_of(&held, head.as_ref())?,
         })
     }
 }

@@ -6,6 +6,7 @@ mod branches;
 mod conversation;
 mod git;
 mod operations;
+mod rules;
 mod running;
 mod sessions;
 mod told;
@@ -35,6 +36,7 @@ pub use operations::{
     AlongView, Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView,
     Operations, OutsideAct, OutsideView, PlanView,
 };
+pub use rules::{Accepted, HeldSetting, HeldView, Waiting};
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
     Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
@@ -212,6 +214,9 @@ pub struct Observed {
     /// What the agent and its user should know at a prompt, where anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
+    /// Changed rules and settings that wait for the user's word; asked at prompts and when a session starts.
+    #[serde(default, skip_serializing_if = "Waiting::is_empty")]
+    pub waiting: Waiting,
     /// Operations that had been cut off and that this event ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<Recovered>,
@@ -469,6 +474,9 @@ pub struct Status {
     /// Whether some of what was captured is gone or incomplete: `verify` names it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub history_lost: bool,
+    /// Changed rules and settings that wait for the user's word.
+    #[serde(default, skip_serializing_if = "Waiting::is_empty")]
+    pub rules_waiting: Waiting,
 }
 
 /// Whether a workspace's folder is the one that was captured.

@@ -8,6 +8,7 @@ use crate::index::{EntryView, FolderHead, Index, Kind, Signature};
 use crate::read::Sink;
 use crate::rules::{name_of, parent_of};
 use crate::slots::Slot;
+use crate::tracked;
 use crate::walk::{GitStamp, Node, NodeKind};
 
 /// A folder's tree in the new state.
@@ -21,7 +22,7 @@ struct Made {
 /// Makes the trees of folders that were listed and of all above them, and the new index.
 pub(crate) fn assemble<S: Sink>(
     slots: &[Slot<'_>],
-    rules: [u8; 32],
+    (rules, tracked): ([u8; 32], u64),
     now_ns: i64,
     old: Option<&Index>,
     sink: &S,
@@ -68,7 +69,7 @@ pub(crate) fn assemble<S: Sink>(
     }
 
     let size = old.map_or(0, Index::size);
-    let mut index = Index::new(rules, now_ns, size + size / 16);
+    let mut index = Index::new(rules, now_ns, tracked, size + size / 16);
     for (at, slot) in slots.iter().enumerate() {
         let Some(made) = &made[at] else { continue };
         match slot {
@@ -84,6 +85,7 @@ pub(crate) fn assemble<S: Sink>(
                     young: node.young,
                     has_git: node.has_git,
                     holds_skipped: made.holds_skipped,
+                    partly: node.partly,
                     git_stamp: node.git_stamp,
                     tree: made.tree,
                 };
@@ -99,23 +101,24 @@ pub(crate) fn assemble<S: Sink>(
 
 /// An index of as much as was read: the next scan lists every folder again and reads the files that are not in it.
 pub(crate) fn partial_index(slots: &[Slot<'_>], rules: [u8; 32], now_ns: i64) -> Index {
-    let mut index = Index::new(rules, now_ns, 0);
+    let mut index = Index::new(rules, now_ns, tracked::NONE_WILL_DO, 0);
     for slot in slots {
         let mut head = FolderHead {
             signature: Signature::default(),
             young: true,
             has_git: false,
             holds_skipped: true,
+            partly: None,
             git_stamp: GitStamp::NONE_WILL_DO,
             tree: ObjectId([0; 32]),
         };
         match slot {
             Slot::Known(view) => {
-                head.has_git = view.head().has_git;
+                (head.has_git, head.partly) = (view.head().has_git, view.head().partly);
                 index.push(view.path(), &head, view.entries());
             }
             Slot::Listed(node) => {
-                head.has_git = node.has_git;
+                (head.has_git, head.partly) = (node.has_git, node.partly);
                 let known = node.entries.iter().filter(|node| !matches!(node.kind, NodeKind::File(None)));
                 index.push(&node.path, &head, known.map(Node::view));
             }

@@ -53,6 +53,14 @@ pub fn read(path: &Path, largest: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_with_stat(path, largest)?.map(|(bytes, _)| bytes))
 }
 
+/// Reads a regular file in a folder whole, through no symlink; none where nothing is there.
+///
+/// # Errors
+/// As [`read`], and `InvalidInput` where a symlink is on the way.
+pub fn read_in(folder: &Path, path: &Path, largest: u64) -> io::Result<Option<Vec<u8>>> {
+    read_beneath(&Root::open(folder)?, path.as_os_str().as_bytes(), largest)
+}
+
 pub(crate) fn read_with_stat(path: &Path, largest: u64) -> io::Result<Option<(Vec<u8>, Stat)>> {
     let Some((file, stat)) = open(path)? else { return Ok(None) };
     Ok(Some((read_open(file, &stat, largest)?, stat)))

@@ -30,6 +30,7 @@ mod refs;
 mod reftable;
 mod seen;
 mod staged;
+mod tracked;
 mod tree;
 mod trees;
 mod write;
@@ -54,6 +55,7 @@ pub use link::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
 pub use objects::{ObjectError, Objects};
 pub use place::{Place, PlaceError};
 pub use seen::SeenByCapture;
+pub(crate) use tracked::{Tracked, TrackedAt, index_signature};
 pub use trees::{BlobHasher, GitId, GitIds, TreeItem};
 pub use write::{Differing, IndexLock, NewIndex, RepositoryWriter, WriteError};
 
@@ -371,6 +373,11 @@ fn pointed_to(git: &Path) -> Option<PathBuf> {
     let (bytes, _) = files::read(git, 64 << 10).ok()??;
     let target = trim_end(bytes.strip_prefix(b"gitdir: ")?);
     Some(git.parent()?.join(OsStr::from_bytes(target)))
+}
+
+/// The folder that a `.git` file names.
+pub(crate) fn own_folder(git: &Path) -> Option<PathBuf> {
+    pointed_to(git)
 }
 
 /// Where the parts are that worktrees share; none where this is no repository.

@@ -77,6 +77,8 @@ pub(crate) struct FolderHead {
     pub young: bool,
     pub has_git: bool,
     pub holds_skipped: bool,
+    /// A rule leaves the folder out, for this reason, and it is listed only for some of what is in it.
+    pub partly: Option<SkipReason>,
     /// What `crate::walk::GitStamp` says of the folder's `.git`; 0 where there is none.
     pub git_stamp: u64,
     pub tree: ObjectId,
@@ -97,16 +99,19 @@ pub struct Index {
     pub(crate) rules: [u8; 32],
     /// What the clock said when it was made.
     pub(crate) made_at: i64,
+    /// What `crate::tracked::stamp` said of git's indexes when paths were last compared with them.
+    pub(crate) tracked: u64,
 }
 
-const MAGIC: &[u8; 8] = b"PITONIX4";
-/// Magic, the blocks' checksum, stamp, rules, the clock, and the prefix's own checksum.
-const PREFIX: usize = 8 + 8 + 32 + 32 + 8 + 8;
+const MAGIC: &[u8; 8] = b"PITONIX5";
+/// Magic, the blocks' checksum, stamp, rules, the clock, git's indexes, and the prefix's own checksum.
+const PREFIX: usize = 8 + 8 + 32 + 32 + 8 + 8 + 8;
 /// Where the prefix keeps what.
 const SUM_AT: usize = 8;
 const STAMP_AT: usize = 16;
 const RULES_AT: usize = 48;
 const CLOCK_AT: usize = 80;
+const TRACKED_AT: usize = 88;
 const CHECK_AT: usize = PREFIX - 8;
 const HEAD: usize = 4 + 4 + 2 + 1 + 1 + 4 + 8 * 4 + 32;
 const ENTRY: usize = 1 + 1 + 2 + 2 + 2 + 4 + 8 * 4 + 32;
@@ -117,13 +122,15 @@ const FLAGS_AT: usize = 10;
 const YOUNG: u8 = 1;
 const HAS_GIT: u8 = 2;
 const HOLDS_SKIPPED: u8 = 4;
+const PARTLY_IGNORED: u8 = 8;
+const PARTLY_EXCLUDED: u8 = 16;
 
 impl Index {
     /// An empty cache for these rules, made at this time.
-    pub(crate) fn new(rules: [u8; 32], made_at: i64, capacity: usize) -> Self {
+    pub(crate) fn new(rules: [u8; 32], made_at: i64, tracked: u64, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(PREFIX + capacity);
         bytes.resize(PREFIX, 0);
-        Self { bytes, folders: Vec::new(), sum: 0, patches: None, rules, made_at }
+        Self { bytes, folders: Vec::new(), sum: 0, patches: None, rules, made_at, tracked }
     }
 
     /// Reads what [`Index::to_bytes`] wrote with the same stamp; anything else is no cache.
@@ -138,6 +145,7 @@ impl Index {
         let mut rules = [0; 32];
         rules.copy_from_slice(&file[RULES_AT..CLOCK_AT]);
         let made_at = u64_at(&file, CLOCK_AT) as i64;
+        let tracked = u64_at(&file, TRACKED_AT);
         let mut folders = Vec::new();
         let mut sum = 0u64;
         let mut at = PREFIX;
@@ -149,7 +157,8 @@ impl Index {
             folders.push((at as u32, (at + len) as u32));
             at += len;
         }
-        (sum == u64_at(&file, SUM_AT)).then_some(Self { bytes: file, folders, sum, patches: None, rules, made_at })
+        let is_whole = sum == u64_at(&file, SUM_AT);
+        is_whole.then_some(Self { bytes: file, folders, sum, patches: None, rules, made_at, tracked })
     }
 
     /// The file's bytes. The stamp says which state of the store the cache belongs to.
@@ -158,7 +167,8 @@ impl Index {
         self.bytes[SUM_AT..STAMP_AT].copy_from_slice(&self.sum.to_le_bytes());
         self.bytes[STAMP_AT..RULES_AT].copy_from_slice(stamp);
         self.bytes[RULES_AT..CLOCK_AT].copy_from_slice(&self.rules);
-        self.bytes[CLOCK_AT..CHECK_AT].copy_from_slice(&self.made_at.to_le_bytes());
+        self.bytes[CLOCK_AT..TRACKED_AT].copy_from_slice(&self.made_at.to_le_bytes());
+        self.bytes[TRACKED_AT..CHECK_AT].copy_from_slice(&self.tracked.to_le_bytes());
         let check = checksum(&self.bytes[..CHECK_AT], 0);
         self.bytes[CHECK_AT..PREFIX].copy_from_slice(&check.to_le_bytes());
         &self.bytes
@@ -198,6 +208,13 @@ impl Index {
 
     fn checksum_of(&self, at: usize) -> u64 {
         checksum(self.folder(at).0, self.folders[at].0 as usize)
+    }
+
+    /// The same cache, once git's indexes say nothing else than what it has; nothing but its prefix is written.
+    pub(crate) fn with_tracked(&self, tracked: u64) -> Self {
+        let mut new = Self { tracked, ..self.clone() };
+        new.seal(Some(self), &vec![false; self.len()]);
+        new
     }
 
     /// How many bytes it takes.
@@ -324,7 +341,13 @@ impl Index {
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(&(path.len() as u16).to_le_bytes());
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
-        out.push(flag(head.young, YOUNG) | flag(head.has_git, HAS_GIT) | flag(head.holds_skipped, HOLDS_SKIPPED));
+        let partly = match head.partly {
+            None => 0,
+            Some(SkipReason::Excluded) => PARTLY_EXCLUDED,
+            Some(_) => PARTLY_IGNORED,
+        };
+        let flags = flag(head.young, YOUNG) | flag(head.has_git, HAS_GIT) | flag(head.holds_skipped, HOLDS_SKIPPED);
+        out.push(flags | partly);
         out.push(0);
         out.extend_from_slice(&head.signature.mode.to_le_bytes());
         for number in [head.signature.mtime as u64, head.signature.ctime as u64, head.signature.inode, head.git_stamp] {
@@ -388,6 +411,11 @@ impl<'a> FolderView<'a> {
             young: flags & YOUNG != 0,
             has_git: flags & HAS_GIT != 0,
             holds_skipped: flags & HOLDS_SKIPPED != 0,
+            partly: match flags & (PARTLY_IGNORED | PARTLY_EXCLUDED) {
+                0 => None,
+                PARTLY_EXCLUDED => Some(SkipReason::Excluded),
+                _ => Some(SkipReason::Ignored),
+            },
             tree: ObjectId(tree),
         }
     }
@@ -482,13 +510,14 @@ mod tests {
     use super::*;
 
     fn sample() -> Index {
-        let mut index = Index::new([7; 32], 5, 0);
+        let mut index = Index::new([7; 32], 5, 3, 0);
         let signature = Signature { size: 5, mtime: -1, ctime: 2, inode: 3, mode: 0o100644 };
         let head = FolderHead {
             signature: Signature { size: 0, ..signature },
             young: true,
             has_git: true,
             holds_skipped: false,
+            partly: Some(SkipReason::Excluded),
             git_stamp: 9,
             tree: ObjectId([1; 32]),
         };
@@ -530,7 +559,7 @@ mod tests {
         let (stamp, later) = ([3; 32], [4; 32]);
         let mut file = sample().to_bytes(&stamp).to_vec();
         let old = Index::from_bytes(file.clone(), &stamp).unwrap();
-        let mut new = Index::new([7; 32], 6, 0);
+        let mut new = Index::new([7; 32], 6, 3, 0);
         new.push_block(old.folder(0));
         new.push_block(old.folder(1));
         new.patch_last(&ObjectId([9; 32]), true);
@@ -545,14 +574,14 @@ mod tests {
         assert_eq!(Index::from_bytes(file, &later).unwrap().folder(1).head().tree, ObjectId([9; 32]));
 
         // Another folder whose block happens to be as long is another folder.
-        let mut other = Index::new([7; 32], 6, 0);
+        let mut other = Index::new([7; 32], 6, 3, 0);
         other.push_block(old.folder(0));
         other.push(b"y", &old.folder(1).head(), std::iter::empty());
         other.seal(Some(&old), &[false, false]);
         assert!(other.parts().is_none());
 
         // A block of another length moves the ones after it: then all of it is written.
-        let mut longer = Index::new([7; 32], 6, 0);
+        let mut longer = Index::new([7; 32], 6, 3, 0);
         longer.push_block(old.folder(0));
         longer.push(b"zz", &old.folder(1).head(), std::iter::empty());
         longer.seal(Some(&old), &[false, true]);

@@ -24,6 +24,7 @@ mod rules;
 mod scan;
 mod slots;
 pub mod sys;
+mod tracked;
 pub mod trash;
 mod walk;
 
@@ -35,7 +36,10 @@ pub use parallel::in_parallel;
 pub use probe::{Abilities, probe};
 pub use read::{Signatures, Sink, empty_tree, read_entry, read_entry_signed};
 pub use root::{Root, identity_at};
-pub use rules::{RuleOptions, UnreadRules, left_out, unread_rules};
+pub use rules::{
+    CapturedNames, Held, RuleOptions, RuleSource, SourceKind, UnreadRules, last_change, left_out, rule_sources,
+    rules_leave_out, unread_rules,
+};
 pub use scan::{
     IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,
 };

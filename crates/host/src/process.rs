@@ -21,6 +21,17 @@ pub fn reporter() -> Option<Process> {
     None
 }
 
+/// The processes that this one was started by, the nearest first.
+pub fn ancestors() -> Vec<Process> {
+    let mut found = Vec::new();
+    let mut pid = std::os::unix::process::parent_id();
+    while let Some(stat) = sys::process(pid).filter(|_| pid > 1 && found.len() < 64) {
+        found.push(Process { pid, started: stat.started, own: false });
+        pid = stat.parent;
+    }
+    found
+}
+
 /// This process.
 pub fn this() -> Option<Process> {
     let pid = std::process::id();

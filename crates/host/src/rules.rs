@@ -1,9 +1,13 @@
 //! Which paths are captured: `.gitignore` and its kin, `.pitonignore`, sizes, and what is never captured.
 //!
 //! Git's own semantics for git's own files; a nested repository begins its own chain of them. An ignored folder is
-//! skipped, an ignored single file (`.env`) is captured up to a size. `.pitonignore` decides over both.
+//! skipped, an ignored single file (`.env`) is captured up to a size. What git tracks is captured, ignored or not.
+//! `.pitonignore` decides over all of these. What somebody is still to agree to leave out stays captured (`held.rs`).
 
 mod above;
+mod held;
+mod repository;
+mod sources;
 mod unread;
 
 use std::collections::{BTreeSet, HashMap};
@@ -18,11 +22,14 @@ use piton_model::path::is_git;
 use piton_model::{SkipReason, WorkspacePath};
 
 use crate::bounded;
-use crate::git::{Repository, UserConfig, excludes_file, is_git_folder};
+use crate::git::{Repository, TrackedAt, UserConfig, excludes_file, is_git_folder};
 use crate::pattern::translate;
 use crate::root::Root;
 use above::{FolderAbove, folders_above, holds_home, leave_out};
+use repository::InRepository;
 
+pub use held::{CapturedNames, Held};
+pub use sources::{RuleSource, SourceKind, last_change, leave_out as rules_leave_out, rule_sources};
 pub use unread::{UnreadRules, unread_rules};
 
 /// Larger ignore files, in bytes, are not read; [`unread_rules`] names them.
@@ -34,7 +41,7 @@ const LARGEST_POINTER: u64 = 64 << 10;
 /// The outermost folder on the way to a folder of the workspace, itself included, that a capture leaves out, with the
 /// reason. Looks only into the folders on the way.
 pub fn left_out(root: &Root, options: RuleOptions, folder: &Path) -> Option<(PathBuf, SkipReason)> {
-    let rules = Rules::load(root, options);
+    let rules = Rules::load(root, options, &BTreeSet::new());
     let whole = folder.as_os_str().as_bytes();
     let ends = whole.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at).chain([whole.len()]);
     for end in ends {
@@ -44,8 +51,10 @@ pub fn left_out(root: &Root, options: RuleOptions, folder: &Path) -> Option<(Pat
             return found(SkipReason::GitFolder);
         }
         let level = rules.level_above(root, path, &|_| None);
-        if let Decision::Skip(reason) = rules.decide(&level, false, path, What::Folder) {
-            return found(reason);
+        match rules.decide(&level, None, path, What::Folder, || false) {
+            // What is new in a folder of which only some files are taken is not captured.
+            Decision::Skip(reason) | Decision::Partly(reason) => return found(reason),
+            Decision::Capture => {}
         }
         if is_git_folder(&root.path().join(OsStr::from_bytes(path))) && !level.takes_in(path) {
             return found(SkipReason::BareRepository);
@@ -92,7 +101,7 @@ impl Default for RuleOptions {
 const ANY_NAME: &str = "\u{1}";
 
 /// Raised when what is captured changes with the files that say so unchanged.
-const GENERATION: u8 = 3;
+const GENERATION: u8 = 4;
 
 /// The own data of other systems of version control, which a rewind must not take back behind their users' backs. Any rule
 /// goes before this one: `!` in a `.pitonignore` takes it in.
@@ -105,6 +114,10 @@ pub(crate) struct Rules {
     global: Gitignore,
     base: Arc<Level>,
     known: Mutex<HashMap<Vec<u8>, Arc<Level>>>,
+    /// See [`Held::roots`].
+    held: BTreeSet<WorkspacePath>,
+    /// The repository around the workspace, where it begins above it.
+    pub(crate) above: Option<PathBuf>,
     pub(crate) fingerprint: [u8; 32],
 }
 
@@ -114,8 +127,8 @@ pub(crate) struct Level {
     place: Place,
     git: Option<Gitignore>,
     piton: Option<Gitignore>,
-    /// The repository's own excludes, where a repository begins here.
-    repository: Option<Gitignore>,
+    /// Where a repository begins here.
+    repository: Option<InRepository>,
 }
 
 /// How a path of the workspace is told to a level's rules.
@@ -131,13 +144,13 @@ enum Place {
 pub(crate) enum Decision {
     Capture,
     Skip(SkipReason),
-    /// List the folder, but skip in it what is not forced.
-    Partly,
+    /// List the folder, but skip in it for this reason what is not forced, tracked or held.
+    Partly(SkipReason),
 }
 
 impl Rules {
     /// Loads what holds at the root: the user's global excludes and the folders of the repository above.
-    pub(crate) fn load(root: &Root, options: RuleOptions) -> Self {
+    pub(crate) fn load(root: &Root, options: RuleOptions, held: &BTreeSet<WorkspacePath>) -> Self {
         let mut hasher = blake3::Hasher::new();
         // An index that was made by other rules of ours does not know what these leave out.
         hasher.update(&[GENERATION]);
@@ -181,6 +194,11 @@ impl Rules {
             above.clear();
         }
 
+        for path in held {
+            hasher.update(path.as_bytes());
+            hasher.update(&[0, 1]);
+        }
+        let repository_above = above.iter().find(|level| level.repository.is_some()).map(|level| level.folder.clone());
         let mut base = Arc::new(Level {
             parent: None,
             place: Place::Inside(Vec::new()),
@@ -191,6 +209,7 @@ impl Rules {
         for FolderAbove { folder, git, repository } in above {
             let Ok(inner) = root.path().strip_prefix(&folder) else { continue };
             let place = Place::Above(inner.as_os_str().as_bytes().to_vec());
+            let repository = repository.map(|excludes| InRepository::new(folder, excludes));
             base = Arc::new(Level { parent: Some(base), place, git, piton: None, repository });
         }
         let mut never = HashMap::new();
@@ -202,7 +221,16 @@ impl Rules {
                 never.insert(inner.as_os_str().as_bytes().to_vec(), *reason);
             }
         }
-        Self { never, global, base, known: Mutex::default(), fingerprint: *hasher.finalize().as_bytes(), options }
+        Self {
+            never,
+            global,
+            base,
+            known: Mutex::default(),
+            held: held.clone(),
+            above: repository_above,
+            fingerprint: *hasher.finalize().as_bytes(),
+            options,
+        }
     }
 
     /// Paths that are captured whatever the rules say.
@@ -220,9 +248,10 @@ impl Rules {
             Some(parse(&bytes))
         };
         let repository = names.has_git.then(|| {
-            let git = root.path().join(OsStr::from_bytes(path)).join(".git");
-            let exclude = exclude_file(&git).and_then(|file| bounded::read(&file, LARGEST_RULES).ok()?);
-            parse(exclude.as_deref().unwrap_or_default())
+            let folder = root.path().join(OsStr::from_bytes(path));
+            let exclude =
+                exclude_file(&folder.join(".git")).and_then(|file| bounded::read(&file, LARGEST_RULES).ok()?);
+            InRepository::new(folder, parse(exclude.as_deref().unwrap_or_default()))
         });
         // A folder in which everything is ignored tells the repository around it to pass it by: tools make such folders.
         // That says nothing about a workspace that somebody made of it.
@@ -276,19 +305,46 @@ impl Rules {
         level
     }
 
-    /// What to do with a path in a folder with these rules. `partly`: the folder itself is skipped by a rule.
-    pub(crate) fn decide(&self, level: &Level, partly: bool, path: &[u8], what: What) -> Decision {
+    /// What to do with a path in a folder with these rules. `partly`: the folder itself is skipped by a rule, for this
+    /// reason. `was_captured`: whether the last checkpoint has the path.
+    pub(crate) fn decide(
+        &self,
+        level: &Level,
+        partly: Option<SkipReason>,
+        path: &[u8],
+        what: What,
+        was_captured: impl FnOnce() -> bool,
+    ) -> Decision {
         if let Some(reason) = self.never.get(path) {
             return Decision::Skip(*reason);
         }
-        let skipped = if partly { Some(SkipReason::Ignored) } else { self.skips(level, path, what) };
-        match skipped {
-            None => Decision::Capture,
-            Some(_) if self.is_forced(path) => match what {
-                What::Folder => Decision::Partly,
+        let skipped = match partly {
+            Some(SkipReason::Ignored) if level.piton_match(path, what == What::Folder) == Some(true) => {
+                Some(SkipReason::Excluded)
+            }
+            Some(reason) => Some(reason),
+            None => self.skips(level, path, what),
+        };
+        let Some(reason) = skipped else { return Decision::Capture };
+        if self.is_forced(path) {
+            return match what {
+                What::Folder => Decision::Partly(reason),
                 What::File(_) | What::Symlink => Decision::Capture,
-            },
-            Some(reason) => Decision::Skip(reason),
+            };
+        }
+        let tracked = match reason {
+            SkipReason::Ignored => level.tracked_at(path),
+            _ => TrackedAt::Nothing,
+        };
+        let is_held = || reason != SkipReason::TooLarge && self.is_held(path) && was_captured();
+        if tracked == TrackedAt::Nothing && !is_held() {
+            return Decision::Skip(reason);
+        }
+        match what {
+            What::Folder if tracked == TrackedAt::Submodule => Decision::Capture,
+            What::Folder => Decision::Partly(reason),
+            What::File(size) if size > self.options.largest_file => Decision::Skip(SkipReason::TooLarge),
+            What::File(_) | What::Symlink => Decision::Capture,
         }
     }
 
@@ -312,6 +368,17 @@ impl Rules {
             What::File(size) if size > self.options.largest_file => Some(SkipReason::TooLarge),
             _ => None,
         }
+    }
+
+    /// Whether a path is held, in one that is, or on the way to one.
+    fn is_held(&self, path: &[u8]) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
+        let Ok(path) = WorkspacePath::new(path) else { return false };
+        let mut above = std::iter::successors(Some(path.clone()), |at| at.split().map(|(folder, _)| folder));
+        let is_on_the_way = || self.held.range(path.clone()..).next().is_some_and(|held| held.is_within(&path));
+        above.any(|at| self.held.contains(&at)) || is_on_the_way()
     }
 
     /// Whether a path is forced or on the way to one that is.
@@ -362,6 +429,12 @@ impl Level {
         self.piton_match(folder, true) == Some(false)
     }
 
+    /// What the repository that the path belongs to tracks there.
+    pub(crate) fn tracked_at(&self, path: &[u8]) -> TrackedAt {
+        let found = self.levels().find_map(|level| Some((level.repository.as_ref()?, level)));
+        found.map_or(TrackedAt::Nothing, |(repository, level)| repository.tracked_at(&level.relative(path)))
+    }
+
     /// Whether git would ignore the path.
     fn git_match(&self, path: &[u8], is_folder: bool, global: &Gitignore) -> bool {
         for level in self.levels() {
@@ -371,7 +444,7 @@ impl Level {
             }
             if let Some(repository) = &level.repository {
                 // An outer repository has no say beyond this one's root.
-                return matched(repository).or_else(|| matched(global)).unwrap_or(false);
+                return matched(&repository.excludes).or_else(|| matched(global)).unwrap_or(false);
             }
         }
         says(global.matched(Path::new(OsStr::from_bytes(path)), is_folder)).unwrap_or(false)

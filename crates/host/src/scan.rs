@@ -21,8 +21,9 @@ use crate::index::{FolderView, Index, Kind, Signature};
 use crate::parallel::{threads, together};
 use crate::read::{Reading, Sink, read_file};
 use crate::root::{Nearby, Root};
-use crate::rules::{RuleOptions, Rules, join, parent_of};
+use crate::rules::{Held, RuleOptions, Rules, join, parent_of};
 use crate::slots::{Slot, merge};
+use crate::tracked::{self, Stamp};
 use crate::walk::{GitStamp, NodeKind, Task, Walk, is_young};
 
 /// How a scan is done.
@@ -35,6 +36,8 @@ pub struct ScanOptions<'a> {
     pub now_ns: i64,
     /// Whose staged file a name is, where it is one of an operation that has not ended; such a file is never captured.
     pub is_staged: IsStaged<'a>,
+    /// What is captured though a rule leaves it out.
+    pub held: Held<'a>,
     /// Refuse to go on over these.
     pub limit: Limit,
     /// Counts, for whoever shows progress.
@@ -133,6 +136,7 @@ pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<
 pub struct Scanning<'a> {
     root: &'a Root,
     rules: [u8; 32],
+    tracked: Stamp,
     now_ns: i64,
     /// The index, where its folders were not listed again.
     old: Option<&'a Index>,
@@ -164,7 +168,8 @@ pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Sca
     let threads = threads();
     // Whether a file was as young as a reading is told by the clock: after it was set back, that does not hold.
     let options = ScanOptions { index: options.index.filter(|i| i.made_at <= options.now_ns), ..options };
-    let rules = Rules::load(root, options.rules.clone());
+    let rules = Rules::load(root, options.rules.clone(), &options.held.roots);
+    let tracked = Stamp::take(root, &rules, options.index, options.now_ns);
     // The rules decided which paths the index knows: with other rules it still saves reading, not listing.
     let listed_anew =
         options.index.is_none_or(|i| i.rules != rules.fingerprint || i.len() == 0) || !root.trusts_folder_times();
@@ -175,10 +180,11 @@ pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Sca
         known_too: listed_anew,
         young_from: options.now_ns,
         is_staged: &options.is_staged,
+        held: &options.held,
         most_files: options.limit.files,
         threads,
     };
-    let everything = |rules: &Rules| vec![Task { path: Vec::new(), level: rules.base(), partly: false }];
+    let everything = |rules: &Rules| vec![Task { path: Vec::new(), level: rules.base(), partly: None }];
 
     let mut found = match options.index {
         Some(index) if !listed_anew => {
@@ -197,13 +203,18 @@ pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Sca
                 let at = index.find(path).filter(|at| suspects.binary_search(at).is_err())?;
                 Some(index.folder(at).rules())
             };
-            let tasks = suspects
-                .iter()
-                .map(|at| {
-                    let path = index.folder(*at).path().to_vec();
-                    Task { level: rules.level_above(root, &path, &known), path, partly: false }
-                })
-                .collect();
+            let more = match tracked.holds_for(index) {
+                true => Vec::new(),
+                false => tracked::suspects(root, &rules, index, &known),
+            };
+            let mut listed = [&suspects[..], &more].concat();
+            listed.sort_unstable();
+            listed.dedup();
+            let task = |at: &usize| {
+                let (path, partly) = (index.folder(*at).path().to_vec(), index.folder(*at).head().partly);
+                Task { level: rules.level_above(root, &path, &known), path, partly }
+            };
+            let tasks = listed.iter().map(task).collect();
             walk.run(tasks)
         }
         _ => walk.run(everything(&rules)),
@@ -235,6 +246,7 @@ pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Sca
     Ok(Scanning {
         root,
         rules: rules.fingerprint,
+        tracked,
         now_ns: options.now_ns,
         old,
         slots,
@@ -295,10 +307,13 @@ impl Scanning<'_> {
             // Nothing was listed anew: everything is as the index has it.
             (Some(_), [Slot::Known(root), ..]) if self.slots.iter().all(|s| matches!(s, Slot::Known(_))) => {
                 let head = root.head();
-                (RootState { tree: head.tree, mode: head.signature.bits() }, None)
+                let tracked = self.tracked.for_slots(&self.slots);
+                let index = self.old.filter(|old| old.tracked != tracked).map(|old| old.with_tracked(tracked));
+                (RootState { tree: head.tree, mode: head.signature.bits() }, index)
             }
             _ => {
-                let (root, index) = assemble(&self.slots, self.rules, self.now_ns, self.old, sink)?;
+                let stamps = (self.rules, self.tracked.for_slots(&self.slots));
+                let (root, index) = assemble(&self.slots, stamps, self.now_ns, self.old, sink)?;
                 (root, Some(index))
             }
         };

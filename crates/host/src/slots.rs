@@ -96,6 +96,7 @@ fn to_node(view: &FolderView<'_>) -> FolderNode {
         signature: head.signature,
         young: head.young,
         has_git: head.has_git,
+        partly: head.partly,
         git_stamp: head.git_stamp,
         entries,
     }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::git::GitLink;
 use crate::index::{EntryView, FolderView, Index, Kind, Signature};
 use crate::root::Root;
-use crate::rules::{Decision, FolderRules, Level, Rules, What, exclude_file, join};
+use crate::rules::{Decision, FolderRules, Held, Level, Rules, What, exclude_file, join};
 use crate::scan::StagedBy;
 use crate::sys;
 
@@ -26,6 +26,8 @@ pub(crate) struct FolderNode {
     pub signature: Signature,
     pub young: bool,
     pub has_git: bool,
+    /// Why a rule leaves the folder out, where it is listed only for some of what is in it.
+    pub partly: Option<SkipReason>,
     pub git_stamp: u64,
     /// In name order.
     pub entries: Vec<Node>,
@@ -66,8 +68,8 @@ pub(crate) struct Task {
     pub path: Vec<u8>,
     /// The rules of the folder above it.
     pub level: Arc<Level>,
-    /// Skipped by a rule, and listed only for the forced paths in it.
-    pub partly: bool,
+    /// Skipped by a rule for this reason, and listed only for the forced, tracked or held paths in it.
+    pub partly: Option<SkipReason>,
 }
 
 /// How a walk is done.
@@ -80,6 +82,7 @@ pub(crate) struct Walk<'a> {
     /// Times from here on are as young as this scan.
     pub young_from: i64,
     pub is_staged: &'a (dyn Fn(&[u8]) -> Option<StagedBy> + Sync),
+    pub held: &'a Held<'a>,
     /// Stop when more files than this are found.
     pub most_files: u64,
     pub threads: usize,
@@ -228,6 +231,7 @@ impl Walk<'_> {
         let mut old_entries = old.map(|o| o.entries()).into_iter().flatten().peekable();
         let mut entries = Vec::with_capacity(names.len());
         let mut rules_changed = false;
+        let mut captured = None;
         for name in names {
             let stat = match statat(&fd, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
@@ -257,7 +261,11 @@ impl Walk<'_> {
                 _ => What::File(signature.size),
             };
             let mut young = self.is_young(&signature);
-            let kind = match (kind_of, self.rules.decide(&level, task.partly, &path, what)) {
+            let was_captured = || {
+                let names = captured.get_or_insert_with(|| self.held.names_in(&task.path));
+                names.as_ref().is_none_or(|names| names.contains(&name))
+            };
+            let kind = match (kind_of, self.rules.decide(&level, task.partly, &path, what, was_captured)) {
                 (FileType::RegularFile | FileType::Directory | FileType::Symlink, Decision::Skip(reason)) => {
                     NodeKind::Skipped(reason)
                 }
@@ -265,7 +273,8 @@ impl Walk<'_> {
                 (FileType::Directory, decision) => {
                     let is_known = before.as_ref().is_some_and(|b| b.kind == Kind::Folder);
                     if self.known_too || !is_known || self.index.is_none() {
-                        deeper.push(Task { path, level: level.clone(), partly: decision == Decision::Partly });
+                        let partly = if let Decision::Partly(reason) = decision { Some(reason) } else { None };
+                        deeper.push(Task { path, level: level.clone(), partly });
                     }
                     NodeKind::Folder
                 }
@@ -303,7 +312,8 @@ impl Walk<'_> {
         // As young as this scan, the exclude file's next edit may leave its time as it is.
         let is_young = self.is_young(&Signature { ctime: stamp.exclude_ctime, ..Signature::default() });
         let git_stamp = if is_young { GitStamp::NONE_WILL_DO } else { stamp.number };
-        let node = FolderNode { path: task.path.clone(), signature, young, has_git: rules.has_git, git_stamp, entries };
+        let (path, has_git, partly) = (task.path.clone(), rules.has_git, task.partly);
+        let node = FolderNode { path, signature, young, has_git, partly, git_stamp, entries };
         Ok(Listed::Folder(node, rules_changed))
     }
 

@@ -21,6 +21,7 @@ pub mod outside;
 pub mod ownership;
 pub mod path;
 pub mod plan;
+pub mod protection;
 pub mod record;
 pub mod session;
 pub mod settings;
@@ -38,7 +39,11 @@ pub use id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
 pub use ownership::{Candidate, Evidence, Owned, Owner};
 pub use path::{BadPath, EntryName, WorkspacePath};
 pub use plan::{FolderMode, Plan, Step};
-pub use record::{Cause, ChangesAt, Checkpoint, Operation, OperationKind, Outcome, Record, RootIdentity, Workspace};
+pub use protection::Protection;
+pub use record::{
+    Cause, ChangesAt, Checkpoint, HeldPath, Operation, OperationKind, Outcome, Record, RootIdentity, SettingsAt,
+    Workspace,
+};
 pub use session::{Ending, Place, Session, StepRef, Turn};
 pub use target::Target;
 pub use time::Timestamp;

@@ -12,9 +12,10 @@ use crate::diff::Counts;
 use crate::git::GitMove;
 use crate::id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
 use crate::moves::Move;
-use crate::ownership::Owned;
+use crate::ownership::{Owned, Owner};
 use crate::path::WorkspacePath;
 use crate::plan::{FolderMode, RootState, Step};
+use crate::protection::Protection;
 use crate::session::{self, Gap, Message, Place, Session, StepEnd, Turn, TurnEnd};
 use crate::time::Timestamp;
 
@@ -220,6 +221,46 @@ pub struct Checkpoint {
     /// The repository's state, kept as an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<ObjectId>,
+    /// What is captured in it although a rule leaves it out: the user has not agreed to that rule yet. It stays so from
+    /// checkpoint to checkpoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<HeldPath>,
+    /// The workspace's own settings.
+    #[serde(default, skip_serializing_if = "SettingsAt::is_empty")]
+    pub settings: Box<SettingsAt>,
+}
+
+/// A workspace's own settings at a checkpoint, as far as protection depends on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsAt {
+    /// What holds.
+    #[serde(default, skip_serializing_if = "Protection::is_empty")]
+    pub holds: Protection,
+    /// What the file said, where that is weaker and the user had not agreed to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Protection>,
+}
+
+impl SettingsAt {
+    /// Whether the file said nothing that protection depends on.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A path that stays captured although a rule leaves it out; of a folder, all of it that was captured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldPath {
+    /// Where.
+    pub path: WorkspacePath,
+    /// The files with rules that changed, as a person finds them: `.gitignore`, `.git/info/exclude`.
+    pub rules: Vec<String>,
+    /// Who changed them: a step, or nobody that can be told. Never the user.
+    pub owner: Owner,
+    /// No rule leaves it out just now. Where an operation brings the rule back, which is no word of the user's, it is held
+    /// again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dormant: bool,
 }
 
 /// Why a checkpoint exists.

@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::protection::Protection;
+
 /// What holds, and who says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -331,6 +333,24 @@ impl Partial {
             summary_key_env: None,
             summary_time_limit: None,
         }
+    }
+
+    /// What it says about how well the workspace is protected.
+    pub fn protection(&self) -> Protection {
+        Protection {
+            automatic: self.automatic,
+            size_limit: self.size_limit,
+            ignored_limit: self.ignored_limit,
+            time_budget: self.time_budget,
+            readers: self.readers.clone(),
+            writers: self.writers.clone(),
+        }
+    }
+
+    /// The same layer, with this said about protection instead.
+    pub fn protecting(self, protection: &Protection) -> Self {
+        let Protection { automatic, size_limit, ignored_limit, time_budget, readers, writers } = protection.clone();
+        Self { automatic, size_limit, ignored_limit, time_budget, readers, writers, ..self }
     }
 
     /// Takes the text of a variable, which is written as in a file but for the quotes.

@@ -5,6 +5,7 @@
 //! is. Both only help finding: the truth is the workspace's own record.
 
 mod agent_state;
+mod agreed;
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;

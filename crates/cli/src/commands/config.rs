@@ -80,6 +80,9 @@ struct Document {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     settings: Vec<Shown>,
     files: Vec<FileShown>,
+    /// What the workspace's file says and does not hold until the user agrees.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -109,15 +112,21 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         exists: *exists,
     });
     let files = files.collect();
+    let waiting: Vec<_> = found.waiting.iter().map(|key| key.name()).collect();
     if args.path {
         // A file with a mistake in it is the very one that somebody wants to find.
-        return console.print(&Document { settings: Vec::new(), files }, |out, _| {
+        return console.print(&Document { settings: Vec::new(), files, waiting }, |out, _| {
             found.files.iter().try_for_each(|(file, _)| writeln!(out, "{}", escape_path(&file.path)))
         });
     }
     let found = found.strictly()?;
     let wanted = Key::ALL.into_iter().filter(|key| args.key.as_ref().is_none_or(|name| name == key.name()));
-    let document = Document { settings: wanted.map(|key| shown(key, &found)).collect(), files };
+    let document = Document { settings: wanted.map(|key| shown(key, &found)).collect(), files, waiting };
+    if !document.waiting.is_empty() {
+        let (note, keys) = (console.talk.paint.warn("note:"), document.waiting.join(", "));
+        let text = format!("what .piton/config.toml says of {keys} waits for your word");
+        console.advise(format!("{note} {text}; {}", crate::agreement::HOW));
+    }
     console.print(&document, |out, look| match &document.settings[..] {
         [one] => write_plainly(out, &one.value),
         all => write(out, look, all, &found.files),

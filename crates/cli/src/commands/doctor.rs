@@ -21,7 +21,7 @@ use crate::error::Failure;
 use crate::escape::{escape, escape_path};
 use crate::settings::shown;
 use crate::words::{age, plural, size};
-use crate::{agent_files, hook, owners, settings};
+use crate::{agent_files, agreement, hook, owners, settings};
 
 /// Say whether capture works now, and what to do if not
 ///
@@ -318,6 +318,9 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         checks.problem(WHAT, escape(&error.to_string()), hint);
     }
     check_filesystem(checks, &workspace);
+    for said in agreement::sentences(&status.rules_waiting) {
+        checks.note("rules", said, "`piton rules accept` agrees, `piton rules` tells more");
+    }
     for unread in &status.unread_rules {
         let found = format!("{} cannot be read: {}", escape_path(&unread.path), unread.reason);
         checks.note("rules", found, "its rules do not hold; make it a plain file that your user may read");

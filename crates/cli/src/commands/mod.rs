@@ -21,6 +21,7 @@ mod man;
 mod ops;
 mod redo;
 mod rewind;
+mod rules;
 mod run;
 mod search;
 mod sessions;
@@ -60,6 +61,7 @@ pub enum Command {
     Import(import::Args),
     Blame(blame::Args),
     Status(status::Args),
+    Rules(rules::Args),
     Init(init::Args),
     Setup(setup::Args),
     Doctor(doctor::Args),
@@ -96,6 +98,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Import(args) => import::run(&args, &global, console)?,
         Command::Blame(args) => blame::run(&args, &global, console)?,
         Command::Status(args) => return status::run(&args, &global, console),
+        Command::Rules(args) => rules::run(&args, &global, console)?,
         Command::Init(args) => init::run(&args, &global, console)?,
         Command::Setup(args) => setup::run(&args, &global, console)?,
         Command::Doctor(args) => return doctor::run(&args, &global, console),

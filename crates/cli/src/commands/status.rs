@@ -13,7 +13,7 @@ use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path};
 use crate::progress::with_progress;
-use crate::{files, hook, owners, settings, skipped, words};
+use crate::{agreement, files, hook, owners, settings, skipped, words};
 
 /// Show how the workspace stands
 ///
@@ -40,13 +40,16 @@ struct Shown<'a> {
 }
 
 pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
-    let workspace = Surroundings::read(global)?.open(console)?;
+    let workspace = Surroundings::read(global)?.open_for_rules(console)?;
     let progress = workspace.progress();
     let status = with_progress(console, &progress, "Looking", || workspace.status())?;
     let warnings = hook::weakened(&settings::find(Some(workspace.path())).settings);
     let shown = Shown { status: &status, warnings: &warnings };
     console.print(&shown, |out, look| {
         write(out, look, &status)?;
+        for said in agreement::sentences(&status.rules_waiting) {
+            writeln!(out, "{} {said}; {}", look.paint.warn("warning:"), agreement::HOW)?;
+        }
         warnings.iter().try_for_each(|warning| writeln!(out, "{} {warning}", look.paint.warn("warning:")))
     })?;
     if status.last.is_none() {

@@ -23,7 +23,7 @@ pub const AT_MOST: Duration = Duration::from_secs(25);
 const LONGEST: usize = 8000;
 
 /// The commands that can be typed, with the flags that stand for a person who is asked.
-const COMMANDS: [(&str, &[&str]); 15] = [
+const COMMANDS: [(&str, &[&str]); 16] = [
     ("log", &[]),
     ("status", &[]),
     ("changes", &[]),
@@ -39,11 +39,13 @@ const COMMANDS: [(&str, &[&str]); 15] = [
     ("rewind", &["--careful"]),
     ("redo", &["--yes"]),
     ("ops", &[]),
+    // `accept` asks nobody in here: the user typed it.
+    ("rules", &["--yes"]),
     ("help", &[]),
 ];
 
-/// Those that write files, which is not done under an agent at work.
-const WRITERS: [&str; 3] = ["undo", "rewind", "redo"];
+/// Those that write files or agree to rules, which is not done under an agent at work.
+const WRITERS: [&str; 4] = ["undo", "rewind", "redo", "rules"];
 
 /// Flags that say themselves how a command goes.
 const HOW: [&str; 4] = ["--preview", "--yes", "-y", "--careful"];
@@ -62,6 +64,7 @@ const HELP: &str = "\
 /piton changes             every change of this session, numbered
 /piton diff                what changed since the last checkpoint
 /piton checkpoint NAME     a checkpoint with a name
+/piton rules               changed rules that wait for your word; `/piton rules accept` agrees
 Also: blame, ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
 /// Options of those commands that take the next word for their value.

@@ -159,6 +159,8 @@ pub fn checkpoint(session: &Session, number: u8, turn: u32, tree: &Object) -> Ch
         description: None,
         owned: Vec::new(),
         git: None,
+        held: Vec::new(),
+        settings: Default::default(),
     }
 }
 

@@ -243,6 +243,7 @@ pub fn capture(workspace: &Path) -> piton_host::Index {
         rules: RuleOptions::default(),
         now_ns: SystemClock.now_ns(),
         is_staged: Box::new(|_| None),
+        held: piton_host::Held::default(),
         limit: Limit { files: u64::MAX, bytes: u64::MAX },
         progress: &Progress::default(),
     };

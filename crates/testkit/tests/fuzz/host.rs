@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::path::Path;
 
-use piton_host::{Index, Limit, Progress, Root, RuleOptions, Scan, ScanOptions, Sink, left_out, scan, unread_rules};
+use piton_host::{
+    Held, Index, Limit, Progress, Root, RuleOptions, Scan, ScanOptions, Sink, left_out, scan, unread_rules,
+};
 use piton_model::{ObjectId, WorkspacePath};
 use piton_testkit::fuzz::fuzz;
 
@@ -45,6 +47,7 @@ fn scanned(root: &Root, index: Option<&Index>) -> Scan {
         rules: RuleOptions::default(),
         now_ns: i64::MAX,
         is_staged: Box::new(|_| None),
+        held: Held::default(),
         limit: Limit::NONE,
         progress: &Progress::default(),
     };
@@ -100,7 +103,7 @@ fn ignore_files_never_stop_a_scan_and_decide_the_same_twice() {
     });
 }
 
-const PREFIX: usize = 96;
+const PREFIX: usize = 104;
 const STAMP: [u8; 32] = [3; 32];
 
 /// Makes the head that of a real index and the checksums hold whatever the blocks say, as far as their lengths go.

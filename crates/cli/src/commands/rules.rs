@@ -1,0 +1,169 @@
+//! `piton rules`: changed rules and settings that wait for the user's word, and that word.
+
+use std::io::{self, Write};
+
+use piton_engine::Workspace;
+use piton_engine::view::{Accepted, Waiting};
+use serde::Serialize;
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::error::Failure;
+use crate::escape::{escape, escape_view};
+use crate::owners::Names;
+use crate::words;
+
+/// Show changed rules that wait for your word, or agree to them
+///
+/// What you change in `.gitignore`, `.pitonignore` and the like, or in `.piton/config.toml`, holds at once. What an agent
+/// changes there, or nobody known, takes nothing away: a path that the last checkpoint has stays captured, and a setting
+/// that protects less does not hold, until you agree here. To have the change itself gone, undo it: `piton undo`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    act: Option<Act>,
+    /// Agree without being asked
+    #[arg(short, long, global = true)]
+    yes: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  piton rules                                what waits, and who changed it
+  piton rules accept                         shows it, and asks
+  piton rules accept --yes                   for scripts; refused where an agent runs it
+  piton rules --json | jq '.waiting.paths[].path'";
+
+#[derive(Debug, clap::Subcommand)]
+enum Act {
+    /// List what waits; so does `piton rules` alone
+    List,
+    /// Agree to the rules and settings as they are
+    ///
+    /// A checkpoint is made in which they hold; earlier ones keep all that they have. Asks first, or wants `--yes` where
+    /// nobody can be asked. A tool of an agent that runs this is refused, as far as that can be told.
+    Accept,
+}
+
+/// What `piton rules --json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    waiting: &'a Waiting,
+}
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let mut workspace = Surroundings::read(global)?.open_for_rules(console)?;
+    match &args.act {
+        None | Some(Act::List) => list(&workspace, console),
+        Some(Act::Accept) => accept(&mut workspace, args.yes, console),
+    }
+}
+
+fn list(workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
+    let waiting = workspace.waiting_now()?;
+    let names = Names::of(&workspace.sessions()?.sessions);
+    console.print(&Document { waiting: &waiting }, |out, look| write(out, look, &waiting, &names))?;
+    if !waiting.is_empty() {
+        let turn = waiting.paths.iter().find_map(|held| held.owner.turn());
+        let undo = turn.map(|(session, turn)| {
+            format!("; `piton undo {}` takes the change back", names.target(session, turn, None))
+        });
+        console.advise(format!("`piton rules accept` agrees{}", undo.unwrap_or_default()));
+    }
+    Ok(())
+}
+
+fn accept(workspace: &mut Workspace, is_sure: bool, console: &mut Console) -> Result<(), Failure> {
+    let waiting = workspace.waiting_now()?;
+    if waiting.is_empty() {
+        let nothing = Accepted { agreed: waiting, checkpoint: None };
+        return console.print(&nothing, |out, _| writeln!(out, "{NOTHING}"));
+    }
+    if workspace.is_run_by_agent()? {
+        return Err(Failure::user("an agent runs this command, and only you can agree; nothing was agreed to")
+            .hint("run `piton rules accept` in a terminal of your own, while no tool of the agent runs it"));
+    }
+    if !console.can_ask() {
+        if !is_sure {
+            return Err(Failure::user("nobody can be asked here, so this needs `--yes`; nothing was agreed to"));
+        }
+        // A command that went to the background is no child of the agent's any more.
+        if workspace.has_running_tool()? {
+            let text = "a tool of an agent runs, and no terminal shows that this is you; nothing was agreed to";
+            return Err(Failure::user(text).hint("use a terminal, or wait for the tool's end"));
+        }
+    } else if !is_sure {
+        let names = Names::of(&workspace.sessions()?.sessions);
+        console.say_with(|out, look| write(out, look, &waiting, &names));
+        if !console.ask("Agree to all of this?") {
+            return Err(Failure::Declined);
+        }
+    }
+    let accepted = workspace.accept_rules()?;
+    console.print(&accepted, |out, look| write_accepted(out, look, &accepted))
+}
+
+const NOTHING: &str = "nothing waits for your word: all rules and settings hold as they are";
+
+fn write(out: &mut dyn Write, look: &Look, waiting: &Waiting, names: &Names) -> io::Result<()> {
+    if waiting.is_empty() {
+        return writeln!(out, "{NOTHING}");
+    }
+    let paths = waiting.paths.iter().map(|held| {
+        let rules: Vec<_> = held.rules.iter().map(|rule| escape(rule)).collect();
+        let text = format!("still captured; left out by {}, changed by {}", rules.join(", "), names.who(&held.owner));
+        (escape_view(&held.path), text)
+    });
+    let settings = waiting.settings.iter().map(|setting| {
+        let text = format!("{} holds; .piton/config.toml says {}", escape(&setting.holds), escape(&setting.says));
+        (setting.key.clone(), text)
+    });
+    let lines: Vec<(String, String)> = paths.chain(settings).collect();
+    let most = look.lines(40);
+    writeln!(out, "waiting for your word:")?;
+    for (what, text) in lines.iter().take(most) {
+        writeln!(out, "  {what}  {}", look.paint.dim(text))?;
+    }
+    if lines.len() > most {
+        writeln!(out, "  and {} more", words::grouped((lines.len() - most) as u64))?;
+    }
+    Ok(())
+}
+
+fn write_accepted(out: &mut dyn Write, look: &Look, accepted: &Accepted) -> io::Result<()> {
+    let Some(checkpoint) = &accepted.checkpoint else { return writeln!(out, "{NOTHING}") };
+    let (paths, settings) = (accepted.agreed.paths.len() as u64, accepted.agreed.settings.len() as u64);
+    let mut what = Vec::new();
+    what.extend((paths > 0).then(|| format!("{} left out from now on", words::plural(paths, "path"))));
+    what.extend((settings > 0).then(|| format!("{} in force", words::plural(settings, "setting"))));
+    writeln!(out, "agreed: {}; checkpoint {}", what.join(", "), words::label(checkpoint, look.paint))?;
+    if paths > 0 {
+        writeln!(out, "{}", look.paint.dim("what was captured of it stays in the checkpoints before"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_engine::model::Owner;
+    use piton_engine::view::{HeldView, PathView};
+
+    use super::*;
+    use crate::agreement;
+
+    #[test]
+    fn a_rule_is_one_sentence_however_much_it_leaves_out() {
+        let held = |name: &str| HeldView {
+            path: PathView { path: name.to_owned(), path_b64: None },
+            rules: vec![".gitignore".to_owned()],
+            owner: Owner::Unsure { candidates: Vec::new() },
+        };
+        let paths = ["a", "b", "c", "d", "e", "f"].map(held).to_vec();
+        let said = agreement::sentences(&Waiting { paths, settings: Vec::new() });
+        let expected = ".gitignore changed (by an agent or nobody known) and leaves out a, b, c, d and 2 more; they stay \
+                        captured until you agree";
+        assert_eq!(said, [expected]);
+    }
+}

@@ -1,0 +1,183 @@
+//! `piton rules`, and what an agent and its user hear of rules that change: from outside, with the real hook.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use piton_testkit::{Scene, both};
+use serde_json::{Value, json};
+
+const PITON: &str = env!("CARGO_BIN_EXE_piton");
+
+fn scene() -> Scene {
+    let scene = Scene::new(PITON);
+    scene.world.write("data/b.csv", "b\n").write("src/main.rs", "main\n").write(".gitignore", "*.log\n");
+    scene
+}
+
+/// Reports an event of Claude Code's; what the user reads of it.
+#[track_caller]
+fn event(scene: &Scene, event: &str, more: Value) -> String {
+    let mut body = json!({ "session_id": "s1", "hook_event_name": event, "cwd": scene.world.ws() });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
+    assert_eq!(done.status.code(), Some(0), "{}", both(&done));
+    let said = String::from_utf8(done.stdout).unwrap();
+    let said: Value = serde_json::from_str(if said.is_empty() { "{}" } else { &said }).unwrap();
+    said["systemMessage"].as_str().unwrap_or_default().to_owned()
+}
+
+fn prompt(scene: &Scene, text: &str) -> String {
+    event(scene, "UserPromptSubmit", json!({ "prompt": text }))
+}
+
+/// A whole turn of one shell command.
+fn shell(scene: &Scene, id: &str, work: impl FnOnce()) {
+    prompt(scene, "work");
+    let call = json!({ "tool_name": "Bash", "tool_use_id": id, "tool_input": { "command": "sh" } });
+    event(scene, "PreToolUse", call.clone());
+    work();
+    event(scene, "PostToolUse", call);
+    event(scene, "Stop", json!({}));
+    std::thread::sleep(Duration::from_millis(80));
+}
+
+#[test]
+fn a_user_is_told_once_at_the_prompt_and_agrees_at_a_terminal() {
+    let scene = scene();
+    shell(&scene, "a", || {
+        scene.world.write(".gitignore", "*.log\ndata/\n");
+    });
+    let said = prompt(&scene, "go on");
+    let expected = "piton: warning: .gitignore changed (by the agent, in turn 1) and leaves out data; it stays captured until you \
+                    agree; `piton rules accept` agrees, `piton rules` tells more";
+    assert_eq!(said, expected);
+    assert_eq!(prompt(&scene, "and on"), "");
+
+    let listed = scene.run(&["rules"]);
+    let expected = "waiting for your word:\n  data  still captured; left out by .gitignore, changed by t1.1\n";
+    assert_eq!(String::from_utf8_lossy(&listed.stdout), expected);
+    assert!(
+        both(&listed).ends_with("`piton rules accept` agrees; `piton undo t1` takes the change back\n"),
+        "{}",
+        both(&listed)
+    );
+    // Another command says it once.
+    assert!(both(&scene.run(&["log"])).contains("note: .gitignore changed (by the agent, in turn 1)"));
+    assert!(!both(&scene.run(&["log"])).contains("stays captured"));
+    assert!(
+        scene.ok(&["status"]).contains("warning: .gitignore changed (by the agent, in turn 1) and leaves out data")
+    );
+    let waiting = scene.json(&["rules", "list"])["waiting"].clone();
+    assert_eq!((&waiting["paths"][0]["path"], &waiting["paths"][0]["rules"]), (&json!("data"), &json!([".gitignore"])));
+    assert_eq!(scene.json(&["status"])["rules_waiting"], waiting);
+
+    assert!(scene.fails(&["rules", "accept"]).contains("nobody can be asked here, so this needs `--yes`"));
+    let (shown, code) = scene.at_a_terminal(&["rules", "accept"], "n\n");
+    assert!(code == Some(1) && shown.contains("Agree to all of this?"), "{shown}");
+    assert_eq!(scene.json(&["rules"])["waiting"], waiting);
+    let (shown, code) = scene.at_a_terminal(&["rules", "accept"], "y\n");
+    assert!(code == Some(0) && shown.contains("agreed: 1 path left out from now on"), "{shown}");
+    assert_eq!(scene.json(&["rules"])["waiting"], json!({ "paths": [], "settings": [] }));
+    assert!(scene.ok(&["rules", "accept"]).starts_with("nothing waits for your word"));
+    assert!(scene.ok(&["log"]).contains("agreed to changed rules"));
+    assert_eq!(scene.json(&["status"])["skipped"][0]["path"], "data");
+}
+
+#[test]
+fn a_hook_captures_though_an_agent_switched_it_off() {
+    let scene = scene();
+    prompt(&scene, "begin");
+    event(&scene, "Stop", json!({}));
+    shell(&scene, "a", || {
+        scene.world.write(".piton/config.toml", "capture.automatic = false\ncapture.size-limit = 1\n");
+        scene.world.write(".pitonignore", "*\n");
+    });
+    let said = prompt(&scene, "go on");
+    let settings =
+        "not by you, .piton/config.toml was changed to say capture.automatic = false, capture.size-limit = 1;";
+    assert!(said.contains(settings) && said.contains(".pitonignore changed"), "{said}");
+    scene.world.write("src/main.rs", "mine\n");
+    shell(&scene, "b", || {
+        scene.world.remove("src");
+    });
+    scene.ok(&["undo", "--unsure", "--yes"]);
+    assert_eq!(scene.read("src/main.rs"), "mine\n");
+    assert_eq!(scene.ok(&["config", "capture.automatic"]), "true\n");
+    assert_eq!(scene.json(&["config"])["waiting"], json!(["capture.automatic", "capture.size-limit"]));
+    assert_eq!(scene.json(&["rules", "accept", "--yes"])["agreed"]["settings"][0]["key"], "capture.automatic");
+    assert_eq!(scene.ok(&["config", "capture.automatic"]), "false\n");
+}
+
+#[test]
+fn what_the_user_writes_holds_at_once() {
+    let scene = scene();
+    shell(&scene, "a", || {
+        scene.world.write("src/main.rs", "agent\n");
+    });
+    scene.world.write(".gitignore", "data/\n").write(".piton/config.toml", "capture.size-limit = \"1GiB\"\n");
+    assert_eq!(prompt(&scene, "go on"), "");
+    assert_eq!(scene.json(&["rules"])["waiting"], json!({ "paths": [], "settings": [] }));
+    assert_eq!(scene.ok(&["config", "capture.size-limit"]), "1GiB\n");
+}
+
+/// An agent whose tool runs the command that agrees: the test is the agent, since it is what started the hooks.
+#[test]
+fn an_agents_own_tool_cannot_agree() {
+    let scene = scene();
+    shell(&scene, "a", || {
+        scene.world.write(".gitignore", "data/\n");
+    });
+    prompt(&scene, "now agree");
+    let call =
+        json!({ "tool_name": "Bash", "tool_use_id": "b", "tool_input": { "command": "piton rules accept --yes" } });
+    event(&scene, "PreToolUse", call.clone());
+    let said = scene.fails(&["rules", "accept", "--yes"]);
+    assert!(said.contains("an agent runs this command, and only you can agree; nothing was agreed to"), "{said}");
+    let (shown, code) = scene.at_a_terminal(&["rules", "accept", "--yes"], "");
+    assert!(code == Some(1) && shown.contains("only you can agree"), "{shown}");
+    event(&scene, "PostToolUse", call);
+    event(&scene, "Stop", json!({}));
+    assert_eq!(scene.json(&["rules"])["waiting"]["paths"][0]["path"], "data");
+    scene.ok(&["rules", "accept", "--yes"]);
+}
+
+#[test]
+fn a_user_agrees_at_the_agents_own_prompt() {
+    let scene = scene();
+    shell(&scene, "a", || {
+        scene.world.write(".gitignore", "data/\n");
+    });
+    let body = json!({ "session_id": "s1", "hook_event_name": "UserPromptSubmit", "cwd": scene.world.ws(),
+        "prompt": "/piton rules accept" });
+    let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
+    assert!(both(&done).contains("agreed: 1 path left out from now on"), "{}", both(&done));
+    assert_eq!(scene.json(&["rules"])["waiting"]["paths"], json!([]));
+}
+
+#[test]
+fn two_hooks_at_once_and_one_that_is_killed_lose_nothing_that_is_held() {
+    let scene = scene();
+    prompt(&scene, "work");
+    let call = |id: &str| json!({ "tool_name": "Bash", "tool_use_id": id, "tool_input": { "command": "sh" } });
+    event(&scene, "PreToolUse", call("a"));
+    event(&scene, "PreToolUse", call("b"));
+    scene.world.write(".gitignore", "data/\n");
+    let start = |id: &str| {
+        let mut body = json!({ "session_id": "s1", "hook_event_name": "PostToolUse", "cwd": scene.world.ws() });
+        body.as_object_mut().unwrap().extend(call(id).as_object().unwrap().clone());
+        let mut command = scene.piton(&["hook", "claude-code"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), body.to_string().as_bytes()).unwrap();
+        child
+    };
+    let (mut one, mut other) = (start("a"), start("b"));
+    let _ = one.kill();
+    let _ = one.wait();
+    assert!(other.wait().unwrap().success());
+    event(&scene, "Stop", json!({}));
+    assert_eq!(scene.json(&["rules"])["waiting"]["paths"][0]["path"], "data");
+    assert_eq!(scene.json(&["status"])["skipped"], json!([]));
+}

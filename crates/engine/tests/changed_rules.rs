@@ -1,0 +1,573 @@
+//! Rules and settings that change under a session: the user's own word holds at once, an agent's waits for the user's.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::time::Duration;
+
+use piton_engine::model::WorkspacePath;
+use piton_engine::model::event::Event;
+use piton_engine::model::settings::{Layer, read};
+use piton_engine::view::Waiting;
+use piton_engine::{InForce, RewindOptions, UndoOptions};
+use piton_host::fail;
+use piton_testkit::{Agent, World, as_ordinary_user, git};
+
+/// A project with data that is captured.
+fn world() -> World {
+    let world = World::new();
+    world.write("src/main.rs", "main").write("data/a.csv", "a").write("data/b.csv", "b").write(".gitignore", "*.log\n");
+    world
+}
+
+/// So that nobody's edit is as old as the window of a tool that has just ended.
+fn later() {
+    std::thread::sleep(Duration::from_millis(80));
+}
+
+fn paths(waiting: &Waiting) -> Vec<String> {
+    waiting.paths.iter().map(|held| held.path.path.clone()).collect()
+}
+
+fn waiting(world: &World) -> Vec<String> {
+    paths(&world.open().waiting_now().unwrap())
+}
+
+/// The paths that a capture skips now.
+fn skipped(world: &World) -> Vec<String> {
+    world.captured().checkpoint.skipped.iter().map(|s| s.path.path.clone()).collect()
+}
+
+/// The user edits a file that an agent's rule would leave out, and the agent deletes it: the edit comes back.
+#[track_caller]
+fn assert_protected(world: &World, agent: &Agent<'_>) {
+    later();
+    world.write("data/b.csv", "edited by the user");
+    agent.prompt("clean up");
+    agent.step("Bash", &[], |world| {
+        world.remove("data");
+    });
+    agent.end_turn();
+    let turn = agent.turns().last().unwrap().number;
+    world.rewind(&format!("t{turn}"));
+    assert_eq!(world.snapshot().bytes("data/b.csv"), Some(&b"edited by the user"[..]));
+    world.assert_sound();
+}
+
+#[test]
+fn what_an_agent_begins_to_ignore_stays_captured_until_the_user_agrees() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "*.log\ndata/\n");
+    });
+    let told = agent.prompt("go on").waiting;
+    assert_eq!(paths(&told), ["data"]);
+    assert_eq!(told.paths[0].rules, [".gitignore"]);
+    assert_eq!(told.paths[0].owner.turn().unwrap().1, 1);
+    assert_protected(&world, &agent);
+    assert_eq!(waiting(&world), ["data"]);
+
+    let accepted = world.open().accept_rules().unwrap();
+    assert_eq!(paths(&accepted.agreed), ["data"]);
+    assert!(accepted.checkpoint.is_some());
+    assert_eq!(waiting(&world), [""; 0]);
+    assert_eq!(skipped(&world), ["data"]);
+    assert!(agent.prompt("and now").waiting.is_empty());
+    assert!(world.open().accept_rules().unwrap().checkpoint.is_none());
+}
+
+#[test]
+fn a_shell_that_writes_rules_is_an_agents_word_too_wherever_it_writes_them() {
+    for file in [".gitignore", ".pitonignore", ".git/info/exclude", "data/.gitignore"] {
+        let world = world();
+        git(&world.ws(), &["init", "-q"]);
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("hide it", "echo", |world| {
+            world.write(file, if file.starts_with("data") { "*\n!sub/\n" } else { "/data\n" });
+            if file.starts_with("data") {
+                world.write(".pitonignore", "b.csv\n");
+            }
+        });
+        assert_ne!(waiting(&world), [""; 0], "{file}");
+        assert_protected(&world, &agent);
+    }
+}
+
+#[test]
+fn settings_of_gits_that_name_other_excludes_are_rules_too() {
+    let base = tempfile::tempdir().unwrap();
+    let (settings, excludes) = (base.path().join("gitconfig"), base.path().join("excludes"));
+    std::fs::write(&excludes, "data/\n").unwrap();
+    std::fs::write(&settings, "").unwrap();
+    let world = World::at(base.path(), |environment| environment.git_config.files = vec![settings.clone()]);
+    world.write("data/b.csv", "b").write("src/main.rs", "main");
+    let agent = Agent::new(&world, "s");
+    agent.runs("hide it", "git config --global", |_| {
+        std::fs::write(&settings, format!("[core]\nexcludesFile = {}\n", excludes.display())).unwrap();
+    });
+    assert_eq!(waiting(&world), ["data"]);
+    assert_protected(&world, &agent);
+}
+
+#[test]
+fn a_rule_for_everything_hides_nothing() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("begin");
+    agent.end_turn();
+    agent.runs("hide all", "echo", |world| {
+        world.write(".pitonignore", "*\n");
+    });
+    assert_eq!(waiting(&world), [".gitignore", "data", "src"]);
+    assert_protected(&world, &agent);
+}
+
+#[test]
+fn what_the_user_changes_holds_at_once() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.edits("work", &["src/main.rs"], |world| {
+        world.write("src/main.rs", "more");
+    });
+    later();
+    world.write(".gitignore", "data/\n");
+    assert!(agent.prompt("go on").waiting.is_empty());
+    assert_eq!(skipped(&world), ["data"]);
+    // Between two tools of a turn as well.
+    world.write("logs/l", "l");
+    agent.step("Edit", &["src/main.rs"], |world| {
+        world.write("src/main.rs", "and more");
+    });
+    later();
+    world.write(".gitignore", "data/\nlogs/\n");
+    agent.step("Edit", &["src/main.rs"], |world| {
+        world.write("src/main.rs", "and even more");
+    });
+    agent.end_turn();
+    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned(), "logs".to_owned()]));
+}
+
+#[test]
+fn without_an_agent_every_rule_is_the_users_and_at_first_contact_all_hold() {
+    let world = world();
+    world.write(".gitignore", "data/\n");
+    assert_eq!(skipped(&world), ["data"]);
+    world.write(".gitignore", "");
+    assert_eq!(skipped(&world), [""; 0]);
+    world.write(".pitonignore", "src\n");
+    assert_eq!((skipped(&world), waiting(&world)), (vec!["src".to_owned()], Vec::new()));
+}
+
+#[test]
+fn the_users_own_rule_holds_beside_one_of_an_agent_that_waits() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
+    later();
+    world.write(".gitignore", "data/\nsrc/\n");
+    agent.prompt("go on");
+    assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], vec!["src".to_owned()]));
+}
+
+#[test]
+fn what_is_new_follows_every_rule_at_once() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("build");
+    agent.step("Bash", &[], |world| {
+        world.write(".gitignore", "data/\ntarget/\n").write("target/big", "big").write("data/new.csv", "new");
+    });
+    agent.end_turn();
+    assert_eq!(waiting(&world), ["data"]);
+    assert_eq!(skipped(&world), ["data/new.csv", "target"]);
+}
+
+#[test]
+fn of_an_empty_folder_nobody_is_told() {
+    let world = world();
+    world.folder("build/objects");
+    let agent = Agent::new(&world, "s");
+    agent.runs("build", "make", |world| {
+        world.write(".gitignore", "build/\n").write("build/objects/o", "o");
+    });
+    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["build".to_owned()]));
+}
+
+/// A capture that is cut off has recorded all or nothing: whoever looks next holds the same.
+#[test]
+fn a_crash_at_any_step_of_a_capture_takes_nothing_away_and_one_of_agreeing_leaves_the_old_or_the_new() {
+    let mut died = 0;
+    for step in 1.. {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("work");
+        agent.before("call", "Bash", &[]);
+        world.write(".gitignore", "data/\n");
+        let is_whole = fail::with(step, || drop(world.captured())).is_some();
+        agent.after("call");
+        agent.end_turn();
+        assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], Vec::new()), "step {step}");
+        let has_agreed = fail::with(step, || drop(world.open().accept_rules().unwrap())).is_some();
+        let left = waiting(&world);
+        assert!(left == ["data"] || skipped(&world) == ["data"], "step {step}: {left:?}");
+        world.open().accept_rules().unwrap();
+        assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned()]), "step {step}");
+        if is_whole && has_agreed {
+            break;
+        }
+        died = step;
+    }
+    assert!(died > 3, "only {died} steps");
+}
+
+#[test]
+fn nobody_known_is_not_the_user() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("work");
+    // The tool names another file than the one that changed.
+    agent.step("Edit", &["src/main.rs"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
+    agent.end_turn();
+    assert_eq!(waiting(&world), ["data"]);
+}
+
+#[test]
+fn an_undo_or_a_rewind_of_the_rule_ends_the_waiting() {
+    for is_undo in [true, false] {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.edits("ignore the data", &[".gitignore"], |world| {
+            world.write(".gitignore", "data/\n");
+        });
+        assert_eq!(waiting(&world), ["data"]);
+        if is_undo {
+            world.open().undo_now(&UndoOptions::default()).unwrap();
+        } else {
+            world.rewind("t1");
+        }
+        assert!(world.open().waiting().unwrap().is_empty());
+        assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), Vec::new()));
+    }
+}
+
+#[test]
+fn a_rule_that_an_operation_brings_back_waits_again_and_one_that_the_user_writes_does_not() {
+    for is_by_hand in [false, true] {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.edits("ignore the data", &[".gitignore"], |world| {
+            world.write(".gitignore", "data/\n");
+        });
+        agent.runs("start over", "rm", |world| {
+            world.remove("data").remove(".gitignore");
+        });
+        assert_eq!(waiting(&world), [""; 0]);
+        world.rewind("t2");
+        world.capture();
+        assert_eq!(waiting(&world), ["data"]);
+        later();
+        world.write(".gitignore", "");
+        assert_eq!(waiting(&world), [""; 0]);
+        world.capture();
+        later();
+        if is_by_hand {
+            world.write(".gitignore", "data/\n");
+            world.capture();
+            assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned()]));
+        } else {
+            agent.runs("again", "echo", |world| {
+                world.write(".gitignore", "data/\n");
+            });
+            assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], Vec::new()));
+        }
+    }
+}
+
+#[test]
+fn a_path_that_a_rewind_brings_back_is_still_held() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
+    agent.runs("clean up", "rm", |world| {
+        world.remove("data");
+    });
+    let paths = vec![WorkspacePath::new("data").unwrap()];
+    world.open().rewind_now("t2", &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
+    world.capture();
+    world.capture();
+    assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], Vec::new()));
+    assert_eq!(world.snapshot().bytes("data/b.csv"), Some(&b"b"[..]));
+}
+
+#[test]
+fn git_rm_cached_by_an_agent_takes_nothing_away_and_neither_does_a_repository_that_goes() {
+    for command in ["rm", "repository"] {
+        let world = World::new();
+        git(&world.ws(), &["init", "-q"]);
+        world.write(".gitignore", "data/\n").write("data/a.csv", "a").write("data/b.csv", "b").write("src/m", "m");
+        git(&world.ws(), &["add", "-f", "."]);
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        later();
+        agent.runs("untrack", "git", |world| match command {
+            "rm" => {
+                git(&world.ws(), &["rm", "-rq", "--cached", "-f", "data"]);
+            }
+            _ => {
+                world.remove(".git");
+            }
+        });
+        assert_eq!(waiting(&world), ["data"], "{command}");
+        assert_protected(&world, &agent);
+    }
+}
+
+#[test]
+fn what_a_tool_names_against_the_rules_is_no_changed_rule() {
+    let world = world();
+    world.write(".gitignore", "out/\n").write("out/x", "x");
+    let agent = Agent::new(&world, "s");
+    agent.prompt("work");
+    agent.step("Edit", &["out/x"], |world| {
+        world.write("out/x", "y");
+    });
+    agent.step("Edit", &["src/main.rs"], |world| {
+        world.write("src/main.rs", "z");
+    });
+    agent.end_turn();
+    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["out".to_owned()]));
+}
+
+#[test]
+fn a_tool_that_was_never_heard_of_again_is_still_no_word_of_the_users() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("work");
+    agent.before("call", "Bash", &[]);
+    world.write(".gitignore", "data/\n");
+    // Its process died, and the next prompt is the first to look.
+    assert_eq!(paths(&agent.prompt("again").waiting), ["data"]);
+}
+
+#[test]
+fn a_store_that_is_made_anew_from_its_packs_knows_what_is_held() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
+    let store = world.open().store_folder().to_owned();
+    for entry in std::fs::read_dir(&store).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("view") || name == "index" || name == "agreed" {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    assert_eq!(paths(&world.open().waiting().unwrap()), ["data"]);
+    assert_protected(&world, &agent);
+}
+
+#[test]
+fn two_sessions_at_once_leave_what_is_held_as_it_is() {
+    let world = world();
+    let (one, other) = (Agent::new(&world, "one"), Agent::new(&world, "other"));
+    one.prompt("work");
+    other.prompt("work too");
+    one.before("a", "Bash", &[]);
+    other.before("b", "Bash", &[]);
+    world.write(".gitignore", "data/\n");
+    let ended = || Event::TurnEnded { failed: false, message: None, background: false };
+    let reports = [one.report(None, ended()), other.report(None, ended())];
+    let engine = &world.engine;
+    std::thread::scope(|scope| {
+        for report in &reports {
+            scope.spawn(move || engine.observe(report, &Default::default()).unwrap());
+        }
+    });
+    assert_eq!(waiting(&world), ["data"]);
+    assert_protected(&world, &one);
+}
+
+#[test]
+fn sizes_are_limits_for_what_is_held_too() {
+    let world = World::with(|environment| environment.largest_file = Some(1000));
+    world.write("data/a.csv", "a").write("data/b.csv", "b");
+    let agent = Agent::new(&world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
+    world.write("data/a.csv", vec![b'a'; 2000]);
+    assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], vec!["data/a.csv".to_owned()]));
+}
+
+#[test]
+fn all_of_it_holds_for_an_ordinary_user() {
+    as_ordinary_user(|| {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.edits("ignore the data", &[".gitignore"], |world| {
+            world.write(".gitignore", "data/\n");
+        });
+        assert_eq!(waiting(&world), ["data"]);
+        assert_protected(&world, &agent);
+        world.open().accept_rules().unwrap();
+        assert_eq!(waiting(&world), [""; 0]);
+    });
+}
+
+mod settings {
+    use super::*;
+
+    const FILE: &str = ".piton/config.toml";
+    const OFF: &str = "capture.automatic = false\n";
+
+    /// What holds of the file's settings, as a hook asks.
+    fn in_force(world: &World) -> InForce {
+        let text = std::fs::read_to_string(world.path(FILE)).unwrap_or_default();
+        let says = read(&text, Layer::Workspace).unwrap().protection();
+        world.engine.settings_in_force(&world.ws().canonicalize().unwrap(), says)
+    }
+
+    fn is_off(world: &World) -> bool {
+        in_force(world).protection.automatic == Some(false)
+    }
+
+    #[test]
+    fn an_agent_does_not_switch_its_own_protection_off() {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("work");
+        agent.before("call", "Bash", &[]);
+        world.write(FILE, "capture.automatic = false\ncapture.size-limit = 1\nhook.time-budget = \"30s\"\n");
+        // The hook after the tool asks first, and then captures.
+        let held = in_force(&world);
+        assert_eq!((held.protection.automatic, held.protection.size_limit), (None, None));
+        assert_eq!(held.protection.time_budget, Some(Duration::from_secs(30)));
+        assert_eq!(held.waiting.len(), 2);
+        agent.after("call");
+        agent.end_turn();
+        later();
+        let told = agent.prompt("go on").waiting;
+        assert_eq!(
+            told.settings.iter().map(|s| &s.key[..]).collect::<Vec<_>>(),
+            ["capture.automatic", "capture.size-limit"]
+        );
+        assert_eq!((&told.settings[0].holds[..], &told.settings[0].says[..]), ("true", "false"));
+        assert!(!is_off(&world));
+        world.open().accept_rules().unwrap();
+        assert!(is_off(&world) && in_force(&world).waiting.is_empty());
+        assert!(agent.prompt("more").waiting.is_empty());
+    }
+
+    #[test]
+    fn what_the_user_writes_holds_at_once_and_so_does_what_is_found_at_first() {
+        let world = world();
+        world.write(FILE, OFF);
+        assert!(is_off(&world));
+        world.capture();
+        assert!(is_off(&world));
+        world.write(FILE, "");
+        world.capture();
+        let agent = Agent::new(&world, "s");
+        agent.edits("work", &["src/main.rs"], |world| {
+            world.write("src/main.rs", "more");
+        });
+        later();
+        world.write(FILE, OFF);
+        assert!(is_off(&world));
+        agent.prompt("go on");
+        assert!(is_off(&world));
+    }
+
+    #[test]
+    fn taking_away_what_protects_more_waits_too_and_an_undo_ends_it() {
+        let world = world();
+        world.write(FILE, "tools.writers = [\"Read\"]\n");
+        let agent = Agent::new(&world, "s");
+        agent.runs("clean up", "rm", |world| {
+            world.remove(".piton");
+        });
+        assert_eq!(in_force(&world).protection.writers, Some(vec!["Read".to_owned()]));
+        assert!(!world.open().waiting().unwrap().is_empty());
+        world.rewind("t1");
+        assert!(world.open().waiting().unwrap().is_empty() && in_force(&world).waiting.is_empty());
+    }
+
+    #[test]
+    fn settings_that_an_operation_brings_back_wait_unless_they_were_agreed_to_there() {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("switch it off", "echo", |world| {
+            world.write(FILE, OFF);
+        });
+        agent.runs("clean up", "rm", |world| {
+            world.remove(".piton");
+        });
+        world.rewind("t3");
+        later();
+        assert!(!is_off(&world));
+        world.capture();
+        assert!(!is_off(&world) && !world.open().waiting().unwrap().is_empty());
+        world.open().accept_rules().unwrap();
+        assert!(is_off(&world));
+        let agreed = world.capture();
+        later();
+        world.write(FILE, "");
+        world.capture();
+        assert!(!is_off(&world));
+        world.rewind(&agreed);
+        later();
+        assert!(is_off(&world) && world.open().waiting().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_store_that_is_made_anew_knows_what_was_agreed_to() {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("switch it off", "echo", |world| {
+            world.write(FILE, OFF);
+        });
+        let store = world.open().store_folder().to_owned();
+        for entry in std::fs::read_dir(&store).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name.starts_with("view") || name == "agreed" {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        later();
+        assert!(!is_off(&world));
+        world.capture();
+        assert!(!is_off(&world));
+    }
+
+    #[test]
+    fn ignoring_the_folder_of_the_settings_hides_no_change_of_them() {
+        let world = world();
+        world.write(".gitignore", ".piton/\n");
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("switch it off", "echo", |world| {
+            world.write(FILE, OFF);
+        });
+        later();
+        agent.prompt("go on");
+        assert!(!is_off(&world));
+    }
+}

@@ -1,0 +1,148 @@
+//! Where the rules that hold at some paths come from, and when each of these files last changed: whoever asks wants to know
+//! whose doing a change of the rules was.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use piton_model::{SkipReason, WorkspacePath};
+use rustix::fs::FileType;
+
+use super::above::folders_above;
+use super::{Decision, RuleOptions, Rules, What, exclude_file};
+use crate::git::{Repository, excludes_file};
+use crate::index::Signature;
+use crate::root::Root;
+
+/// A file that says, or said, which paths are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSource {
+    /// As a person finds it: from the workspace's root where it is in there, else absolute.
+    pub shown: String,
+    /// What it is.
+    pub kind: SourceKind,
+    /// When it last changed, in nanoseconds since 1970; of what is not there, when the folder did in which it would be.
+    pub changed_at: i64,
+}
+
+/// What a source of rules is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// An ignore file of the workspace.
+    File(WorkspacePath),
+    /// No such file is there; there may have been one.
+    NoFile(WorkspacePath),
+    /// No `.git` is in this folder; there may have been one.
+    NoGit(WorkspacePath),
+    /// A file that is never captured: git's own, or one outside the workspace.
+    Uncaptured,
+}
+
+/// The sources of the rules that hold at some paths of a workspace.
+pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath]) -> Vec<RuleSource> {
+    let mut folders = BTreeSet::new();
+    for path in paths {
+        let mut at = path.clone();
+        while let Some((above, _)) = at.split() {
+            folders.insert(above.clone());
+            at = above;
+        }
+    }
+    let mut all = Vec::new();
+    let mut uncaptured = |path: PathBuf| {
+        let shown = path.strip_prefix(root.path()).unwrap_or(&path).to_string_lossy().into_owned();
+        all.extend(last_change(&path).map(|at| RuleSource { shown, kind: SourceKind::Uncaptured, changed_at: at }));
+    };
+    let home = options.home_folder.as_deref();
+    for folder in folders_above(root.path(), home) {
+        uncaptured(folder.join(".gitignore"));
+        of_repository(&folder.join(".git"), &mut uncaptured);
+    }
+    let repository = Repository::find(root.path());
+    let excludes = excludes_file(root.path(), repository.as_ref(), &options.git);
+    if let Some(excludes) = excludes.or_else(|| options.global_excludes.clone()) {
+        uncaptured(excludes);
+    }
+    // They say where the excludes are.
+    options.git.files.iter().cloned().for_each(&mut uncaptured);
+    for folder in &folders {
+        of_repository(&root.path().join(OsStr::from_bytes(folder.as_bytes())).join(".git"), &mut uncaptured);
+    }
+    for folder in folders {
+        let place = root.path().join(OsStr::from_bytes(folder.as_bytes()));
+        for name in [".gitignore", ".pitonignore", ".git"] {
+            let file = place.join(name);
+            let Ok(path) = WorkspacePath::new(super::join(folder.as_bytes(), name.as_bytes())) else {
+                // `.git` is no path of a workspace.
+                if rustix::fs::lstat(&file).is_err() {
+                    let shown = file.strip_prefix(root.path()).unwrap_or(&file).to_string_lossy().into_owned();
+                    let kind = SourceKind::NoGit(folder.clone());
+                    all.extend(last_change(&file).map(|changed_at| RuleSource { shown, kind, changed_at }));
+                }
+                continue;
+            };
+            let is_there = rustix::fs::lstat(&file).is_ok();
+            let shown = String::from_utf8_lossy(path.as_bytes()).into_owned();
+            let kind = if is_there { SourceKind::File(path) } else { SourceKind::NoFile(path) };
+            all.extend(last_change(&file).map(|changed_at| RuleSource { shown, kind, changed_at }));
+        }
+    }
+    all
+}
+
+/// When what is at a path last changed, in nanoseconds since 1970; where nothing is there, when the nearest folder on the way
+/// did.
+pub fn last_change(path: &Path) -> Option<i64> {
+    let stat = path.ancestors().find_map(|at| rustix::fs::lstat(at).ok())?;
+    let signature = Signature::of(&stat);
+    Some(signature.mtime.max(signature.ctime))
+}
+
+/// Whether the rules leave each of some paths out, be it there or not.
+pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath]) -> Vec<bool> {
+    let rules = Rules::load(root, options.clone(), &BTreeSet::new());
+    let is_by_rule = |decision: Decision| {
+        matches!(
+            decision,
+            Decision::Skip(SkipReason::Ignored | SkipReason::Excluded)
+                | Decision::Partly(SkipReason::Ignored | SkipReason::Excluded)
+        )
+    };
+    let is_left_out = |path: &WorkspacePath| {
+        let whole = path.as_bytes();
+        let ends = whole.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
+        let asks = |path: &[u8], what| {
+            let level = rules.level_above(root, path, &|_| None);
+            is_by_rule(rules.decide(&level, None, path, what, || false))
+        };
+        // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
+        let large = What::File(options.largest_file);
+        let here = match rustix::fs::lstat(root.path().join(OsStr::from_bytes(whole))) {
+            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => vec![What::Folder],
+                FileType::Symlink => vec![What::Symlink],
+                _ => vec![What::File((stat.st_size as u64).min(options.largest_file))],
+            },
+            Err(_) => vec![What::Folder, large],
+        };
+        ends.into_iter().any(|end| asks(&whole[..end], What::Folder)) || here.into_iter().any(|what| asks(whole, what))
+    };
+    paths.iter().map(is_left_out).collect()
+}
+
+/// What a repository's own folder says about which files git looks at: its excludes, its settings and its index.
+fn of_repository(git: &Path, add: &mut impl FnMut(PathBuf)) {
+    let Some(exclude) = exclude_file(git).filter(|_| git.exists()) else { return };
+    let common = exclude.parent().and_then(Path::parent).map(Path::to_owned);
+    add(exclude);
+    let own = if git.is_dir() { Some(git.to_owned()) } else { crate::git::own_folder(git) };
+    let common = common.filter(|common| Some(common) != own.as_ref());
+    for folder in [own, common].into_iter().flatten() {
+        for name in ["index", "config"] {
+            if folder.join(name).exists() {
+                add(folder.join(name));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a workspace's own settings say about how well it is protected, and whether they say less than they did.
+//!
+//! Pure values: who wrote the settings, and whether that counts, is asked elsewhere (`engine::agreed`).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::{Key, Layer, Partial, Settings};
+
+/// The settings of one file that protection depends on; a key that the file does not have is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "each is the field of `Settings` with its name")]
+pub struct Protection {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub automatic: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_budget: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readers: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writers: Option<Vec<String>>,
+}
+
+impl Protection {
+    /// Whether the file says nothing about it.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The keys in which it protects less than another does.
+    pub fn weaker_than(&self, other: &Self) -> Vec<Key> {
+        let (now, then) = (self.settings(), other.settings());
+        let has_more = |these: &[String], than: &[String]| these.iter().any(|tool| !than.contains(tool));
+        let weaker = [
+            (Key::Automatic, !now.automatic.value && then.automatic.value),
+            (Key::SizeLimit, now.size_limit.value < then.size_limit.value),
+            (Key::IgnoredLimit, now.ignored_limit.value < then.ignored_limit.value),
+            (Key::TimeBudget, now.time_budget.value < then.time_budget.value),
+            (Key::Readers, has_more(&now.readers.value, &then.readers.value)),
+            (Key::Writers, has_more(&then.writers.value, &now.writers.value)),
+        ];
+        weaker.into_iter().filter(|(_, is_weaker)| *is_weaker).map(|(key, _)| key).collect()
+    }
+
+    /// What holds of it while nobody has agreed to what is weaker in it: that much is as agreed, and the rest as it says.
+    pub fn held_to(&self, agreed: &Self) -> Self {
+        let mut held = self.clone();
+        for key in self.weaker_than(agreed) {
+            match key {
+                Key::Automatic => held.automatic = agreed.automatic,
+                Key::SizeLimit => held.size_limit = agreed.size_limit,
+                Key::IgnoredLimit => held.ignored_limit = agreed.ignored_limit,
+                Key::TimeBudget => held.time_budget = agreed.time_budget,
+                Key::Readers => held.readers.clone_from(&agreed.readers),
+                Key::Writers => held.writers.clone_from(&agreed.writers),
+                _ => {}
+            }
+        }
+        held
+    }
+
+    /// The settings, with the defaults where it says nothing.
+    pub fn settings(&self) -> Settings {
+        Settings::merged([Partial::empty(Layer::Workspace).protecting(self)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Protection {
+        crate::settings::read(text, Layer::Workspace).unwrap().protection()
+    }
+
+    #[track_caller]
+    fn check(now: &str, agreed: &str, weaker: &[Key], held: &str) {
+        let (now, agreed) = (of(now), of(agreed));
+        assert_eq!(now.weaker_than(&agreed), weaker);
+        assert_eq!(now.held_to(&agreed), of(held));
+    }
+
+    #[test]
+    fn only_what_protects_less_is_held_to_what_was_agreed() {
+        check("", "", &[], "");
+        check("capture.automatic = false", "", &[Key::Automatic], "");
+        check("capture.automatic = true", "capture.automatic = false", &[], "capture.automatic = true");
+        check(
+            "capture.size-limit = 1\nhook.time-budget = \"20s\"",
+            "",
+            &[Key::SizeLimit],
+            "hook.time-budget = \"20s\"",
+        );
+        // Taking away what protects more than the default is weaker too.
+        check("", "capture.ignored-limit = \"5MiB\"", &[Key::IgnoredLimit], "capture.ignored-limit = \"5MiB\"");
+        check("tools.readers = [\"Bash\"]", "tools.readers = [\"X\"]", &[Key::Readers], "tools.readers = [\"X\"]");
+        check("tools.readers = []", "tools.readers = [\"X\"]", &[], "tools.readers = []");
+        check("", "tools.writers = [\"Read\"]", &[Key::Writers], "tools.writers = [\"Read\"]");
+        check("hook.time-budget = \"1s\"", "", &[Key::TimeBudget], "");
+        // What does not protect is nobody's business here.
+        assert!(of("hook.user-line = true").is_empty());
+    }
+}
