@@ -303,6 +303,9 @@ impl From<ChosenError> for Failure {
                 failure.hint("`piton log` shows what was not captured, and `piton status` what to do about it")
             }
             ChosenError::NoNumber { .. } => failure.hint("`piton changes` lists them with their numbers"),
+            ChosenError::YoursHaveNoNumbers(_) => {
+                failure.hint("`t3` with `--owner you` is what you did during turn 3; `--path` and `--since` choose too")
+            }
             ChosenError::Nothing { outside: true, .. } => {
                 failure.hint("it changed files outside the workspace: `piton undo --outside` takes that back")
             }
