@@ -531,6 +531,9 @@ impl From<GitError> for Failure {
         let failure = Self::user(&error);
         match error {
             GitError::NotFound => failure.hint("piton itself needs no git; only git state and exports do: install it"),
+            GitError::TimedOut { .. } => {
+                failure.hint("git waits for something that does not answer: `git status` there may show what it is")
+            }
             GitError::Obstacle { .. } => failure.hint("put a file in its place, or remove it; nothing was changed"),
             _ => failure,
         }
