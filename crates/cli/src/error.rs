@@ -494,6 +494,8 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Write(_) | ArchiveError::Read(_) | ArchiveError::TooMuch => Self::user(text),
             ArchiveError::NotOne => Self::user(text).hint("`piton export SESSION` makes one"),
             ArchiveError::Newer { .. } => Self::user(text).hint("a later piton made it; update piton to read it"),
+            ArchiveError::OverBudget { .. } => Self::user(text)
+                .hint("nothing of it was used; `piton init --budget SIZE` gives a workspace's store more room"),
             ArchiveError::Damaged { .. } => {
                 Self::user(text).hint("nothing of it was used; copy it again, or export the session again")
             }

@@ -174,7 +174,7 @@ impl Workspace {
     /// Where the archive is not exactly as it must be, the session is here already with other records, or the store
     /// refuses. Nothing is recorded then.
     pub fn import_session(&mut self, file: &Path) -> Result<SessionImported, ImportError> {
-        let mut archive = Archive::open(file)?;
+        let mut archive = Archive::open(file, self.record.budget)?;
         let checked = checks::check(&mut archive)?;
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;
