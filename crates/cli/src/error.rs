@@ -447,8 +447,10 @@ impl From<ExportError> for Failure {
             ExportError::Place(PlaceError::Git(error)) | ExportError::Git(error) => error.into(),
             ExportError::Place(PlaceError::Io { .. }) => Self::user(text),
             ExportError::BadName(_) => {
-                Self::user(text).hint("a branch's name such as piton/x, or a whole one: refs/tags/x")
+                Self::user(text).hint("a branch's name, such as piton/x, as git takes it: nothing else can be made")
             }
+            ExportError::NotIgnored(_) => Self::user(text)
+                .hint("without `--include` the output lists those; everything else is in the commits anyway"),
             ExportError::Exists(_) => Self::user(text).hint("another name, or `--force` to replace it"),
             ExportError::CheckedOut { .. } => Self::user(text).hint("a branch that somebody works on is never moved"),
             ExportError::Differs(_) => {

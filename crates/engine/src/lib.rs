@@ -38,6 +38,7 @@ mod future;
 mod git;
 mod git_kept;
 mod git_restore;
+mod ignored;
 mod lean;
 mod left_out;
 mod leftovers;
