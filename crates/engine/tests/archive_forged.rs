@@ -198,6 +198,7 @@ fn what_is_said_to_be_far_larger_than_the_budget_is_refused_before_it_is_read() 
             *chunks = vec![Object::blob(vec![7; 1 << 20])];
             chunks[0].packed = true;
             list.raw = [&chunks[0].id[..], &(1_u32 << 20).to_le_bytes()].concat().repeat(times);
+            list.packed = true;
         });
         refusal(&world, &forge.bytes())
     };
