@@ -87,7 +87,9 @@ mod tests {
     fn the_nearest_rule_decides_and_a_folder_takes_all_that_it_holds() {
         let scratch = tempfile::tempdir().unwrap();
         let workspace = scratch.path().join("repo/ws");
-        std::fs::create_dir_all(scratch.path().join("repo/.git/info")).unwrap();
+        for name in ["info", "objects", "refs"] {
+            std::fs::create_dir_all(scratch.path().join("repo/.git").join(name)).unwrap();
+        }
         std::fs::create_dir_all(&workspace).unwrap();
         std::fs::write(scratch.path().join("repo/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         std::fs::write(scratch.path().join("repo/.git/info/exclude"), "/ws/mine\n").unwrap();

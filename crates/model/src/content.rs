@@ -131,7 +131,7 @@ pub(crate) fn merge_text(
             out.extend(one.concat());
             continue;
         }
-        if let Some(merged) = merged_any_way(&piece, (&base, &ours, &theirs), (&to_ours, &to_theirs)) {
+        if let Some(merged) = merged_any_way(&piece, [&base, &ours, &theirs], (&to_ours, &to_theirs)) {
             out.extend(merged);
             continue;
         }
@@ -186,7 +186,7 @@ fn undisputed<'a, T: PartialEq>(base: &[T], ours: &'a [T], theirs: &'a [T]) -> O
 /// What becomes of a piece whichever way its sides are aligned; none where it depends on that, or is a clash anyway.
 fn merged_any_way(
     piece: &Piece,
-    (base, ours, theirs): (&[&[u8]], &[&[u8]], &[&[u8]]),
+    [base, ours, theirs]: [&[&[u8]]; 3],
     (to_ours, to_theirs): (&Alignments, &Alignments),
 ) -> Option<Vec<u8>> {
     let within = |hunks: &[Hunk], side: &Range<usize>| -> Vec<Hunk> {

@@ -11,9 +11,8 @@ pub(super) fn refresh(git: &Git) -> Result<(), GitError> {
     let filtered = if git.filters()?.is_empty() { Vec::new() } else { filtered(git)? };
     mark(git, "--assume-unchanged", &filtered)?;
     // Where a file is not as the index has it, git says so by its exit code; that is none of our business.
-    match git.ask(&["update-index", "-q", "--unmerged", "--refresh"]) {
-        Err(error @ GitError::TimedOut { .. }) => return Err(error),
-        Ok(_) | Err(_) => {}
+    if let Err(error @ GitError::TimedOut { .. }) = git.ask(&["update-index", "-q", "--unmerged", "--refresh"]) {
+        return Err(error);
     }
     mark(git, "--no-assume-unchanged", &filtered)
 }
