@@ -47,6 +47,8 @@ pub struct Console {
     pub talk: Look,
     /// The workspace that was chosen by `--workspace`, as a word of a shell: commands that are named name it too.
     pub workspace: Option<String>,
+    /// Whether what stdout should have got is given up.
+    is_given_up: bool,
 }
 
 /// The width of what is no terminal.
@@ -69,7 +71,7 @@ impl Console {
             width: width(rustix::termios::tcgetwinsize(&stderr)),
             now,
         };
-        Self { json, stdout: BufWriter::new(stdout), look, talk, workspace: None }
+        Self { json, stdout: BufWriter::new(stdout), look, talk, workspace: None, is_given_up: false }
     }
 
     /// Whether one JSON document is wanted.
@@ -83,13 +85,39 @@ impl Console {
         value: &T,
         text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        if self.json {
-            let document = serde_json::to_string(value)
-                .map_err(|error| Failure::bug(format!("the result cannot be written as JSON: {error}")))?;
-            writeln!(self.stdout, "{}", escape_json(&document)).map_err(Failure::stdout)
-        } else {
-            text(&mut self.stdout, &self.look).map_err(Failure::stdout)
+        self.write(value, text)?.map_err(Failure::stdout)
+    }
+
+    /// Prints the result of something that is done already. It stays done where nobody can be told: that is said to stderr
+    /// and is no failure, or a script would do it again.
+    pub fn print_done<T: Serialize>(
+        &mut self,
+        value: &T,
+        text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if let Err(error) = self.write(value, text)?.and_then(|()| self.stdout.flush()) {
+            self.is_given_up = true;
+            // Who closes a pipe has seen enough.
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                let note = self.talk.paint.warn("note:");
+                self.say(format!("{note} it is done, but the output cannot be written: {error}"));
+            }
         }
+        Ok(())
+    }
+
+    /// The outer error is a bug, the inner one the stream's.
+    fn write<T: Serialize>(
+        &mut self,
+        value: &T,
+        text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>,
+    ) -> Result<io::Result<()>, Failure> {
+        if !self.json {
+            return Ok(text(&mut self.stdout, &self.look));
+        }
+        let document = serde_json::to_string(value)
+            .map_err(|error| Failure::bug(format!("the result cannot be written as JSON: {error}")))?;
+        Ok(writeln!(self.stdout, "{}", escape_json(&document)))
     }
 
     /// Says something about the work, such as what to do next. Nobody may be listening, which is no failure.
@@ -141,6 +169,9 @@ impl Console {
 
     /// Brings out what is still buffered.
     pub fn flush(&mut self) -> Result<(), Failure> {
+        if self.is_given_up {
+            return Ok(());
+        }
         self.stdout.flush().map_err(Failure::stdout)
     }
 }

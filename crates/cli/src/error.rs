@@ -303,6 +303,9 @@ impl From<ChosenError> for Failure {
                 failure.hint("`piton log` shows what was not captured, and `piton status` what to do about it")
             }
             ChosenError::NoNumber { .. } => failure.hint("`piton changes` lists them with their numbers"),
+            ChosenError::YoursHaveNoNumbers(_) => {
+                failure.hint("`t3` with `--owner you` is what you did during turn 3; `--path` and `--since` choose too")
+            }
             ChosenError::Nothing { outside: true, .. } => {
                 failure.hint("it changed files outside the workspace: `piton undo --outside` takes that back")
             }
@@ -444,8 +447,10 @@ impl From<ExportError> for Failure {
             ExportError::Place(PlaceError::Git(error)) | ExportError::Git(error) => error.into(),
             ExportError::Place(PlaceError::Io { .. }) => Self::user(text),
             ExportError::BadName(_) => {
-                Self::user(text).hint("a branch's name such as piton/x, or a whole one: refs/tags/x")
+                Self::user(text).hint("a branch's name, such as piton/x, as git takes it: nothing else can be made")
             }
+            ExportError::NotIgnored(_) => Self::user(text)
+                .hint("without `--include` the output lists those; everything else is in the commits anyway"),
             ExportError::Exists(_) => Self::user(text).hint("another name, or `--force` to replace it"),
             ExportError::CheckedOut { .. } => Self::user(text).hint("a branch that somebody works on is never moved"),
             ExportError::Differs(_) => {
@@ -491,6 +496,8 @@ impl From<ArchiveError> for Failure {
             ArchiveError::Write(_) | ArchiveError::Read(_) | ArchiveError::TooMuch => Self::user(text),
             ArchiveError::NotOne => Self::user(text).hint("`piton export SESSION` makes one"),
             ArchiveError::Newer { .. } => Self::user(text).hint("a later piton made it; update piton to read it"),
+            ArchiveError::OverBudget { .. } => Self::user(text)
+                .hint("nothing of it was used; `piton init --budget SIZE` gives a workspace's store more room"),
             ArchiveError::Damaged { .. } => {
                 Self::user(text).hint("nothing of it was used; copy it again, or export the session again")
             }
@@ -528,6 +535,9 @@ impl From<GitError> for Failure {
         let failure = Self::user(&error);
         match error {
             GitError::NotFound => failure.hint("piton itself needs no git; only git state and exports do: install it"),
+            GitError::TimedOut { .. } => {
+                failure.hint("git waits for something that does not answer: `git status` there may show what it is")
+            }
             GitError::Obstacle { .. } => failure.hint("put a file in its place, or remove it; nothing was changed"),
             _ => failure,
         }

@@ -113,7 +113,7 @@ fn each_refusal_says_the_way_out_and_leaves_no_file_behind() {
     let before = scene.world.snapshot();
     for (args, message, hint) in [
         (&["export", "nobody"][..], "there is no session `nobody`", "`piton sessions`"),
-        (&["export", "t1"], "`t1` is no session", "`--git REF`"),
+        (&["export", "t1"], "`t1` is no session", "`--git BRANCH`"),
         (&["export"], "required", ""),
         (&["export", "run-1", "-o", "there.piton"], "there.piton is there already", "`--force`"),
         (&["export", "run-1", "-o", "folder"], "folder is a folder", "name the file"),

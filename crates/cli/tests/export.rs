@@ -82,16 +82,30 @@ fn one_checkpoint_is_one_commit_as_json_too() {
 }
 
 #[test]
+fn ignored_files_are_listed_and_nothing_but_a_file_is_replaced() {
+    let world = scene();
+    std::fs::write(world.path(".gitignore"), ".env\n").unwrap();
+    std::fs::write(world.path(".env"), "SECRET=1\n").unwrap();
+    ok(&world, &["checkpoint", "secret"]);
+    let (_, said) = ok(&world, &["export", "secret", "--git", "out"]);
+    assert!(said.contains("left out, because git ignores them; `--include PATH` takes one in:\n  .env\n"), "{said}");
+    let place = world.base().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
+    let said = fails(&world, &["export", "run-1", "-o", place.to_str().unwrap(), "--force"]);
+    assert!(said.contains("is no plain file, so it is not replaced"), "{said}");
+}
+
+#[test]
 fn each_refusal_says_the_way_out() {
     let world = scene();
     for (args, message, hint) in [
-        (&["export", "t1"][..], "`t1` is no session", "`--git REF` makes commits"),
+        (&["export", "t1"][..], "`t1` is no session", "`--git BRANCH` makes commits"),
         (&["export", "t1", "--into", "x"], "--git", ""),
         (&["export", "--git", "x"], "required", ""),
         (&["export", "t9", "--git", "x"], "has no turn 9", "`piton log --session"),
         (&["export", "--session", "nobody", "--git", "x"], "there is no session `nobody`", "`piton sessions`"),
         (&["export", "t1", "--git", "main"], "refs/heads/main is checked out in", "never moved"),
-        (&["export", "t1", "--git", "a b"], "`a b` is no name for a reference", "refs/tags/x"),
+        (&["export", "t1", "--git", "a b"], "`a b` is no name for a branch", "as git takes it"),
         (&["export", "t1", "--git", "x", "--into", "."], "", ""),
     ] {
         if message.is_empty() {

@@ -43,6 +43,35 @@ fn a_conflict() -> Scene {
     scene
 }
 
+/// A script that took the exit code for the act did it twice.
+#[test]
+fn what_is_done_is_done_though_nobody_can_be_told() {
+    let scene = two_turns();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let into_full = |args: &[&str]| scene.piton(args).stdout(full()).output().unwrap();
+    for args in [
+        &["undo", "t3", "--yes"][..],
+        &["redo", "--yes", "--json"],
+        &["rewind", "t3", "--scope", "code", "--yes"],
+        &["checkpoint", "named"],
+        &["annotate", "named", "a note"],
+    ] {
+        let done = into_full(args);
+        let said = both(&done);
+        assert!(done.status.success(), "{args:?}: {said}");
+        assert!(said.contains("it is done, but the output cannot be written"), "{args:?}: {said}");
+    }
+    assert!(!scene.world.path("built.txt").exists());
+    for args in [&["log"][..], &["status", "--json"], &["undo", "t1", "--preview"]] {
+        assert_eq!(into_full(args).status.code(), Some(1), "{args:?}");
+    }
+    // Nobody reads any more.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert!(scene.piton(&["redo", "--yes"]).stdout(writer).status().unwrap().success());
+    assert!(scene.world.path("built.txt").exists());
+}
+
 mod words {
     use super::*;
 

@@ -23,7 +23,7 @@ use piton_model::{CheckpointId, Ending, Record, Session, SessionId, StepRef};
 use piton_store::{Archive, ArchiveError, ArchiveWriter, Manifest, PATIENCE, StoreError};
 
 use crate::target::TargetError;
-use crate::view::{RenamedName, SessionExported, SessionImported};
+use crate::view::{PathView, RenamedName, SessionExported, SessionImported};
 use crate::workspace::Workspace;
 use checks::Checked;
 
@@ -97,6 +97,18 @@ impl Workspace {
         self.store.read_steadily(|| self.write_session(&session, out))
     }
 
+    /// The files that an archive of a session holds though they are ignored and git does not track them, in order.
+    ///
+    /// # Errors
+    /// Where there is no such session, or the store refuses.
+    pub fn ignored_in_session(&self, wanted: &str) -> Result<Vec<PathView>, ExportSessionError> {
+        let session = self.session_meant(Some(wanted), wanted)?.session;
+        let lineage = self.lineage(&session.id).map_err(ArchiveError::from)?;
+        let gathered = self.gather(&lineage).map_err(ArchiveError::from)?;
+        let found = self.ignored_in(&gathered.trees).map_err(ArchiveError::from)?;
+        Ok(found.iter().map(Into::into).collect())
+    }
+
     fn write_session(&self, session: &Session, out: &mut dyn Write) -> Result<SessionExported, ExportSessionError> {
         let manifest = Manifest {
             session: session.id.clone(),
@@ -132,6 +144,7 @@ impl Workspace {
             turns: gathered.turns,
             checkpoints: gathered.checkpoints,
             objects: totals.objects,
+            ignored: Vec::new(),
             transcript,
             transcript_missing,
         })
@@ -174,7 +187,7 @@ impl Workspace {
     /// Where the archive is not exactly as it must be, the session is here already with other records, or the store
     /// refuses. Nothing is recorded then.
     pub fn import_session(&mut self, file: &Path) -> Result<SessionImported, ImportError> {
-        let mut archive = Archive::open(file)?;
+        let mut archive = Archive::open(file, self.record.budget)?;
         let checked = checks::check(&mut archive)?;
         let lock = self.store.lock(PATIENCE)?;
         self.read_record()?;

@@ -1,5 +1,7 @@
 //! From what a person asks to take back to the changes that are meant: which ones, whose, and whether they are in effect.
 
+mod spans;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -117,6 +119,9 @@ pub enum ChosenError {
         /// How many there are.
         last: u32,
     },
+    /// A number, of changes that have none.
+    #[error("`{}` is a number of a session's changes; your own changes have none", numbers(.0))]
+    YoursHaveNoNumbers(Vec<u32>),
     /// Nothing that was asked for is in effect.
     #[error("{about} changed nothing that is still there{}{}", if *.outside { " in the workspace" } else { "" }, if *.undone { ": it was taken back already" } else { "" })]
     Nothing {
@@ -165,6 +170,10 @@ fn not_known(about: &str, why: &Unknown) -> String {
             format!("it is not known what {about} changed, since not all of it was captured: {reason}")
         }
     }
+}
+
+fn numbers(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
 }
 
 fn shown(places: &[PathBuf]) -> String {
@@ -227,16 +236,31 @@ impl Workspace {
         seen: &Seen<'_>,
     ) -> Result<Chosen, crate::OperationError> {
         let whose = choice.whose.unwrap_or(Whose::Agent);
-        let session = match (whose, &choice.session) {
-            // The user's own changes need no session.
-            (Whose::You, None) => None,
-            (_, session) => Some(self.lineage(&self.session_meant(session.as_deref(), "undo")?.session.id)?),
+        let session = match (whose, &choice.session, &choice.what) {
+            (Whose::You, _, Some(What::Numbers(numbers))) => {
+                return Err(ChosenError::YoursHaveNoNumbers(numbers.clone()).into());
+            }
+            // The user's own changes need no session, but for turns of one.
+            (Whose::You, None, None | Some(What::All | What::Last(_))) => None,
+            (_, session, what) => {
+                let typed = match what {
+                    Some(What::Places(places)) => places.first().map(|(turn, _)| format!("t{turn}")),
+                    _ => None,
+                };
+                let typed = typed.as_deref().unwrap_or("undo");
+                Some(self.lineage(&self.session_meant(session.as_deref(), typed)?.session.id)?)
+            }
+        };
+        // What the user did has no step: when it was found says which turn it fell into.
+        let spans = match (whose, &choice.what, &session) {
+            (Whose::You, Some(What::Places(places)), Some(session)) => Some(self.spans(session, places)?),
+            _ => None,
         };
         let is_filtered = !choice.paths.is_empty()
             || choice.since.is_some()
             || choice.between.is_some()
             || choice.whose == Some(Whose::You);
-        let mut rows = self.candidates(whose, session.as_ref(), seen)?;
+        let mut rows = self.candidates(whose, session.as_ref().filter(|_| spans.is_none()), seen)?;
         self.settle_halves(rows.iter_mut().map(|row| &mut row.change), seen)?;
         if let (Some(What::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
             let last = rows.iter().filter_map(|row| row.number).max().unwrap_or(0);
@@ -262,6 +286,7 @@ impl Workspace {
             row.change.path.is_in_scope(&choice.paths)
                 && choice.since.is_none_or(|since| at.is_none_or(|at| at >= since))
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
+                && spans.as_ref().is_none_or(|spans| spans.iter().any(|span| span.holds(seq)))
         });
         let in_effect = self.in_effect(&rows.iter().map(|row| &row.change).collect::<Vec<_>>())?;
         let mut left_out = match (&session, whose) {
@@ -323,10 +348,12 @@ impl Workspace {
         for (row, effective) in rows.into_iter().zip(in_effect).rev() {
             let sure = match (&what, &session) {
                 (What::Numbers(numbers), _) if !row.number.is_some_and(|n| numbers.contains(&n)) => continue,
-                (What::Places(places), Some(session)) => match meant(&row.change.owner, session, places) {
-                    Some(sure) => sure,
-                    None => continue,
-                },
+                (What::Places(places), Some(session)) if spans.is_none() => {
+                    match meant(&row.change.owner, session, places) {
+                        Some(sure) => sure,
+                        None => continue,
+                    }
+                }
                 _ => is_sure(&row.change.owner, whose, session.as_ref()),
             };
             any = true;
@@ -642,7 +669,8 @@ impl Workspace {
                     };
                     said.push(what);
                 }
-                said.join(", ")
+                let yours = if choice.whose == Some(Whose::You) { "your own changes during " } else { "" };
+                format!("{yours}{}", said.join(", "))
             }
             (What::Last(1), _) => "the last change".to_owned(),
             (What::Last(count), _) => format!("the last {count} changes"),

@@ -5,7 +5,7 @@
 //! first, read back and compared with ids that are reckoned here, and only then the user's reference is set. Never touches
 //! HEAD, an index or a working tree.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -24,8 +24,10 @@ use crate::workspace::Workspace;
 pub struct ExportOptions {
     /// What.
     pub what: ExportWhat,
-    /// The reference: a whole name beginning with `refs/`, else the name of a branch.
+    /// The branch to make: its name, or its whole name beginning with `refs/heads/`.
     pub reference: String,
+    /// Ignored paths that are wanted all the same.
+    pub include: Vec<WorkspacePath>,
     /// Another repository than the one around the workspace; a bare one is made where nothing is.
     pub into: Option<PathBuf>,
     /// Replace a reference that is there.
@@ -53,9 +55,12 @@ pub enum ExportError {
     /// Where to.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// No name for a reference.
-    #[error("`{0}` is no name for a reference")]
+    /// No name for a branch.
+    #[error("`{0}` is no name for a branch")]
     BadName(String),
+    /// A path that was asked for by name and would not have stayed out.
+    #[error("`{}` is none of the ignored files that stay out", .0.display())]
+    NotIgnored(WorkspacePath),
     /// The reference is there already.
     #[error("{0} is there already")]
     Exists(String),
@@ -102,8 +107,9 @@ impl Workspace {
     /// # Errors
     /// Where there is nothing to export, no repository, the reference is taken, or git or the store refuses.
     pub fn export_git(&self, options: &ExportOptions) -> Result<Exported, ExportError> {
-        let reference = whole_name(&options.reference)?;
-        let (planned, without) = match &options.what {
+        let branch = branch_name(&options.reference)?;
+        let reference = format!("{BRANCHES}{branch}");
+        let (planned, without_turns) = match &options.what {
             ExportWhat::Checkpoint(target) => (vec![self.commit_of_checkpoint(target)?], Vec::new()),
             ExportWhat::Session(session) => self.commits_of_session(session)?,
         };
@@ -112,8 +118,11 @@ impl Workspace {
             Some(folder) => Place::at(folder, program)?,
             None => Place::around(&self.path, program)?,
         };
-        if place.git.ask(&["check-ref-format", &reference])?.is_none() {
-            return Err(ExportError::BadName(options.reference.clone()));
+        // Git takes some names for others, such as `@{-1}`.
+        match place.git.run(&["check-ref-format", "--branch", branch]) {
+            Ok(said) if said.trim_ascii_end() == branch.as_bytes() => {}
+            Ok(_) | Err(GitError::Failed { .. }) => return Err(ExportError::BadName(options.reference.clone())),
+            Err(error) => return Err(error.into()),
         }
         if let Some(worktree) = place.checked_out(&reference)? {
             return Err(ExportError::CheckedOut { reference, worktree });
@@ -122,9 +131,10 @@ impl Workspace {
         if old.is_some() && !options.force {
             return Err(ExportError::Exists(reference));
         }
+        let without = self.staying_out(&planned, &options.include)?;
         let id = OperationId::from_random(clock::random().map_err(GitError::Io)?);
         let scratch = format!("refs/piton/exporting-{id}");
-        let made = self.import(&place, &scratch, &planned);
+        let made = self.import(&place, &scratch, &planned, &without);
         let result = made.and_then(|made| {
             let commit = made.last().map(|(id, _)| id.clone()).unwrap_or_default();
             let message = "piton: export";
@@ -134,14 +144,14 @@ impl Workspace {
         // Where there was no commit yet, there is none to remove.
         let _ = place.git.run(&["update-ref", "-d", &scratch]);
         let (made, commit) = result?;
-        if place.made && reference.starts_with("refs/heads/") {
+        if place.made {
             // So that a clone of it has something to check out.
             place.git.run(&["symbolic-ref", "HEAD", &reference])?;
         }
         let last = made.last().map(|(_, at)| &planned[*at].row.checkpoint);
         let mut left_out = LeftOut::default();
         if let Some(last) = last {
-            self.left_out(&last.root.tree, &WorkspacePath::root(), &mut left_out)?;
+            self.left_out(&last.root.tree, &WorkspacePath::root(), &without, &mut left_out)?;
         }
         let skipped_count = last.map_or(0, |checkpoint| checkpoint.skipped);
         let commits = made.into_iter().map(|(commit, at)| {
@@ -155,12 +165,27 @@ impl Workspace {
             commits: commits.collect(),
             repository: place.folder,
             made: place.made,
-            without,
+            without: without_turns,
+            ignored: without.paths.iter().map(Into::into).collect(),
             empty_folders: left_out.empty,
             other_modes: left_out.modes,
             skipped_count,
             verified: true,
         })
+    }
+
+    /// What is ignored and not asked for. It stays out of every commit, whichever of them has the rule.
+    fn staying_out(&self, planned: &[Planned], include: &[WorkspacePath]) -> Result<Without, ExportError> {
+        let trees: Vec<ObjectId> = planned.iter().map(|one| one.row.checkpoint.root.tree).collect();
+        let mut paths = self.ignored_in(&trees)?;
+        for wanted in include {
+            let before = paths.len();
+            paths.retain(|path| !path.is_within(wanted));
+            if paths.len() == before {
+                return Err(ExportError::NotIgnored(wanted.clone()));
+            }
+        }
+        Ok(Without::new(paths))
     }
 
     fn commit_of_checkpoint(&self, target: &str) -> Result<Planned, ExportError> {
@@ -262,9 +287,15 @@ impl Workspace {
     }
 
     /// Gives all commits to git, and reads back what it made of them: each commit, and which of the planned it is.
-    fn import(&self, place: &Place, scratch: &str, planned: &[Planned]) -> Result<Vec<(String, usize)>, ExportError> {
-        let mut stream =
-            Stream { workspace: self, ids: place.ids()?, blobs: HashMap::new(), trees: HashMap::new(), next: 1 };
+    fn import(
+        &self,
+        place: &Place,
+        scratch: &str,
+        planned: &[Planned],
+        without: &Without,
+    ) -> Result<Vec<(String, usize)>, ExportError> {
+        let (blobs, trees) = (HashMap::new(), HashMap::new());
+        let mut stream = Stream { workspace: self, without, ids: place.ids()?, blobs, trees, next: 1 };
         let mut expected: Vec<(usize, GitId)> = Vec::new();
         let options = ["-c", "core.ignoreCase=false", "fast-import", "--quiet", "--done", "--date-format=raw"];
         place.git.feed(&options, |out| stream.all(out, scratch, planned, &mut expected))?;
@@ -283,11 +314,19 @@ impl Workspace {
     }
 
     /// What of a tree git cannot hold.
-    fn left_out(&self, tree: &ObjectId, path: &WorkspacePath, out: &mut LeftOut) -> Result<bool, StoreError> {
+    fn left_out(
+        &self,
+        tree: &ObjectId,
+        path: &WorkspacePath,
+        without: &Without,
+        out: &mut LeftOut,
+    ) -> Result<bool, StoreError> {
         let tree = self.store.tree(tree)?;
         let mut holds_file = false;
         for (name, entry) in tree.entries() {
             match entry {
+                // Said by itself; the folder that it was alone in is not called empty.
+                _ if without.holds_some(path) && without.paths.contains(&path.join(name)) => holds_file = true,
                 Entry::File { mode, .. } => {
                     holds_file = true;
                     // Who else may write is the umask's business, and git's own when it checks out.
@@ -297,7 +336,7 @@ impl Workspace {
                 Entry::Folder { tree, holds_skipped, .. } => {
                     let path = path.join(name);
                     let before = out.empty.len();
-                    let holds = self.left_out(tree, &path, out)?;
+                    let holds = self.left_out(tree, &path, without, out)?;
                     holds_file |= holds;
                     if !holds && !holds_skipped {
                         // Those inside go with it.
@@ -312,6 +351,29 @@ impl Workspace {
     }
 }
 
+/// Files that no commit has.
+struct Without {
+    paths: BTreeSet<WorkspacePath>,
+    /// Every folder with one of them in it, at any depth.
+    folders: HashSet<WorkspacePath>,
+}
+
+impl Without {
+    fn new(paths: BTreeSet<WorkspacePath>) -> Self {
+        let ends = |path: &WorkspacePath| -> Vec<WorkspacePath> {
+            let bytes = path.as_bytes();
+            let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+            ends.filter_map(|end| WorkspacePath::new(&bytes[..end]).ok()).chain([WorkspacePath::root()]).collect()
+        };
+        let folders = paths.iter().flat_map(ends).collect();
+        Self { paths, folders }
+    }
+
+    fn holds_some(&self, folder: &WorkspacePath) -> bool {
+        self.folders.contains(folder)
+    }
+}
+
 #[derive(Default)]
 struct LeftOut {
     empty: Vec<PathView>,
@@ -321,6 +383,7 @@ struct LeftOut {
 /// What is written to `git fast-import`, with what was written already.
 struct Stream<'w> {
     workspace: &'w Workspace,
+    without: &'w Without,
     ids: GitIds,
     /// Blobs by their number in the stream, and git's ids of them.
     blobs: HashMap<ObjectId, (u64, GitId)>,
@@ -367,7 +430,7 @@ impl Stream<'_> {
                     write_or_end!(self.blob(out, blob, *size)?);
                 }
             }
-            let tree = self.tree(&root.tree)?.unwrap_or_else(|| self.ids.tree(Vec::new()));
+            let tree = self.tree(&root.tree, &WorkspacePath::root())?.unwrap_or_else(|| self.ids.tree(Vec::new()));
             if one.only_if_changed && expected.last().is_some_and(|(_, last)| *last == tree) {
                 last = Some(&one.row);
                 continue;
@@ -375,7 +438,8 @@ impl Stream<'_> {
             let counts = match last {
                 Some(last) => {
                     let store = &self.workspace.store;
-                    let changes = diff::changes(store, Some(&last.checkpoint.root.tree), Some(&root.tree))?;
+                    let mut changes = diff::changes(store, Some(&last.checkpoint.root.tree), Some(&root.tree))?;
+                    changes.retain(|change| !self.without.paths.contains(&change.path));
                     Some(Counts::of(&changes))
                 }
                 None => None,
@@ -448,14 +512,18 @@ impl Stream<'_> {
     }
 
     /// Git's id of a folder whose files were all written; none where it holds no file.
-    fn tree(&mut self, id: &ObjectId) -> Result<Option<GitId>, ExportError> {
-        if let Some(known) = self.trees.get(id) {
+    fn tree(&mut self, id: &ObjectId, path: &WorkspacePath) -> Result<Option<GitId>, ExportError> {
+        let is_whole = !self.without.holds_some(path);
+        if let Some(known) = self.trees.get(id).filter(|_| is_whole) {
             return Ok(*known);
         }
         let tree = self.workspace.store.tree(id)?;
         let mut items = Vec::new();
-        for (name, entry) in tree.entries() {
-            let name = name.as_bytes();
+        for (entry_name, entry) in tree.entries() {
+            if !is_whole && self.without.paths.contains(&path.join(entry_name)) {
+                continue;
+            }
+            let name = entry_name.as_bytes();
             match entry {
                 Entry::File { mode, blob, .. } => {
                     let (_, id) = self.blobs.get(blob).ok_or(StoreError::Missing(*blob))?;
@@ -467,7 +535,7 @@ impl Stream<'_> {
                     items.push(TreeItem { mode: TreeItem::SYMLINK, name, id: hasher.finish() });
                 }
                 Entry::Folder { tree, .. } => {
-                    if let Some(id) = self.tree(tree)? {
+                    if let Some(id) = self.tree(tree, &path.join(entry_name))? {
                         items.push(TreeItem { mode: TreeItem::FOLDER, name, id });
                     }
                 }
@@ -475,7 +543,9 @@ impl Stream<'_> {
             }
         }
         let made = (!items.is_empty()).then(|| self.ids.tree(items));
-        self.trees.insert(*id, made);
+        if is_whole {
+            self.trees.insert(*id, made);
+        }
         Ok(made)
     }
 
@@ -501,7 +571,7 @@ impl Stream<'_> {
             let (a, b) = (a.filter(is_captured), b.filter(is_captured));
             let path = path.join(name);
             match (a, b) {
-                (a, b) if a == b => {}
+                (a, b) if a == b || self.without.paths.contains(&path) => {}
                 (_, Some(entry @ (Entry::File { .. } | Entry::Symlink { .. }))) => out.set.push((path, entry.clone())),
                 (a, Some(Entry::Folder { tree: new, .. })) => {
                     let old = match a {
@@ -563,13 +633,17 @@ fn write_path(out: &mut dyn Write, path: &WorkspacePath) -> io::Result<()> {
     out.write_all(&quoted)
 }
 
-/// The whole name of a reference. What is piton's own, or HEAD, is no place for an export.
-fn whole_name(name: &str) -> Result<String, ExportError> {
-    let bad = || ExportError::BadName(name.to_owned());
-    if name == "HEAD" || name.starts_with('-') || name.starts_with("refs/piton/") {
-        return Err(bad());
+/// Where branches are. Anything else among the references is for git, or for piton, alone.
+const BRANCHES: &str = "refs/heads/";
+
+/// The name of a branch, as far as that can be told without git.
+fn branch_name(name: &str) -> Result<&str, ExportError> {
+    let branch = name.strip_prefix(BRANCHES).unwrap_or(name);
+    let is_other = branch.is_empty() || branch.starts_with('-') || branch.starts_with("refs/");
+    if is_other || branch == "HEAD" || branch == "@" {
+        return Err(ExportError::BadName(name.to_owned()));
     }
-    Ok(if name.starts_with("refs/") { name.to_owned() } else { format!("refs/heads/{name}") })
+    Ok(branch)
 }
 
 /// The first line of a text, as a message's first line.
@@ -609,11 +683,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_name_is_a_branch_and_what_is_pitons_or_head_is_refused() {
-        assert_eq!(whole_name("piton/x").unwrap(), "refs/heads/piton/x");
-        assert_eq!(whole_name("refs/tags/x").unwrap(), "refs/tags/x");
-        for bad in ["HEAD", "-x", "refs/piton/x"] {
-            assert!(whole_name(bad).is_err(), "{bad}");
+    fn nothing_but_a_branch_can_be_named() {
+        assert_eq!(branch_name("piton/x").unwrap(), "piton/x");
+        assert_eq!(branch_name("refs/heads/x").unwrap(), "x");
+        for bad in ["", "HEAD", "@", "-x", "refs/piton/x", "refs/tags/x", "refs/stash", "refs/replace/x", "refs/heads/"]
+        {
+            assert!(branch_name(bad).is_err(), "{bad}");
         }
     }
 }

@@ -40,6 +40,7 @@ mod git;
 mod git_kept;
 mod git_restore;
 mod held;
+mod ignored;
 mod lean;
 mod left_out;
 mod leftovers;

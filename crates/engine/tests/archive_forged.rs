@@ -12,7 +12,7 @@ use piton_engine::model::record::Record;
 use piton_engine::model::session::{KeptTranscript, Message};
 use piton_engine::model::tree::TreeEncoder;
 use piton_engine::model::{CheckpointId, ObjectId, OperationId, SkipReason, Timestamp};
-use piton_engine::{CaptureOptions, RewindOptions};
+use piton_engine::{CaptureOptions, InitOptions, MINIMUM_BUDGET, RewindOptions};
 use piton_testkit::{Agent, World};
 use serde_json::json;
 
@@ -185,6 +185,39 @@ fn with_large(forge: &mut Forge, change: impl Fn(&mut Vec<Object>, &mut Object))
     chunks.push(Object::tree(tree.finish()));
     forge.record("checkpoint")["root"]["tree"] = json!(chunks.last().unwrap().id());
     forge.objects = chunks;
+}
+
+/// A chunk that is named again and again makes a file of any length: 1 TiB takes an hour to hash.
+#[test]
+fn what_is_said_to_be_far_larger_than_the_budget_is_refused_before_it_is_read() {
+    let world = target();
+    world.engine.init(&world.ws(), InitOptions { budget: Some(MINIMUM_BUDGET), force: false }).unwrap();
+    let said = |times: usize| {
+        let mut forge = Forge::sound("other");
+        with_large(&mut forge, |chunks, list| {
+            *chunks = vec![Object::blob(vec![7; 1 << 20])];
+            chunks[0].packed = true;
+            list.raw = [&chunks[0].id[..], &(1_u32 << 20).to_le_bytes()].concat().repeat(times);
+            list.packed = true;
+        });
+        refusal(&world, &forge.bytes())
+    };
+    assert!(said(2).contains("the chunks of a file are not those of it"), "{}", said(2));
+    let began = std::time::Instant::now();
+    let large = said(1 << 20);
+    assert!(large.contains("too much for a budget of 8388608 bytes"), "{large}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(60));
+    // Many small ones that unpack to much.
+    let mut forge = Forge::sound("other");
+    let zeros: Vec<Object> = (0..200_u32)
+        .map(|n| Object { packed: true, ..Object::blob([&n.to_le_bytes()[..], &vec![0; 1 << 20]].concat()) })
+        .collect();
+    forge.objects.splice(0..0, zeros);
+    assert!(refusal(&world, &forge.bytes()).contains("too much for a budget"));
+    // An archive that is larger than the budget itself.
+    let mut forge = Forge::sound("other");
+    forge.objects.insert(0, Object::blob(vec![1; 9 << 20]));
+    assert!(refusal(&world, &forge.bytes()).contains("over its budget"));
 }
 
 fn cases_of_objects() -> Vec<Case> {
@@ -563,5 +596,5 @@ fn a_small_archive_of_much_takes_little_memory_and_little_disk() {
     let tree = listing(&names, 0o644, &bomb);
     forge.record("checkpoint")["root"]["tree"] = json!(tree.id());
     forge.objects = vec![bomb, tree];
-    assert!(refusal(&world, &forge.bytes()).contains("more than a folder can"));
+    assert!(refusal(&world, &forge.bytes()).contains("too much for a budget"));
 }

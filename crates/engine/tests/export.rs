@@ -7,13 +7,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use piton_engine::model::WorkspacePath;
 use piton_engine::model::event::{Event, Report, ToolCall};
 use piton_engine::view::Exported;
 use piton_engine::{ExportError, ExportOptions, ExportWhat, ObserveOptions};
 use piton_testkit::{World, git, git_command, snapshot};
 
 fn options(what: ExportWhat, reference: &str) -> ExportOptions {
-    ExportOptions { what, reference: reference.into(), into: None, force: false }
+    ExportOptions { what, reference: reference.into(), include: Vec::new(), into: None, force: false }
 }
 
 fn of(target: &str, reference: &str) -> ExportOptions {
@@ -108,7 +109,7 @@ fn the_same_checkpoint_is_the_same_commit_wherever_it_goes() {
     let world = repository();
     let id = world.capture();
     let first = export(&world, &of(&id, "one"));
-    let again = export(&world, &of(&id, "refs/tags/two"));
+    let again = export(&world, &of(&id, "refs/heads/two"));
     assert_eq!(first.commit, again.commit);
     let other = world.base().join("other.git");
     let elsewhere = export(&world, &ExportOptions { into: Some(other.clone()), ..of(&id, "one") });
@@ -187,6 +188,45 @@ fn what_a_later_checkpoint_skips_is_not_in_its_commit() {
     assert_eq!(exported.skipped_count, 1);
 }
 
+/// One push of such a branch would have told everybody what `.env` holds.
+#[test]
+fn what_is_ignored_and_not_tracked_stays_out_of_every_commit_unless_it_is_named() {
+    let world = repository();
+    let at = world.ws();
+    world.write(".gitignore", "*.key\n").write("tracked.key", "t").write("sub/own.key", "k").write("sub/kept", "k");
+    git(&at, &["add", "-f", "tracked.key", ".gitignore", "sub/kept"]);
+    let agent = Agent(&world, "s");
+    agent.turn("make secrets", "Bash", |w| {
+        w.write(".env", "SECRET=1\n").write("only/a.key", "k");
+    });
+    agent.turn("ignore them", "Bash", |w| {
+        w.write(".gitignore", "*.key\n.env\n");
+    });
+    agent.turn("no rule any more", "Bash", |w| {
+        w.remove(".gitignore").write("b.txt", "b\n");
+    });
+    let files = |commit: &str| git(&at, &["ls-tree", "-r", "--name-only", commit]).lines().map(str::to_owned).collect();
+    let session = ExportWhat::Session("s".into());
+    let exported = export(&world, &options(session.clone(), "all"));
+    let out: Vec<&str> = exported.ignored.iter().map(|path| &path.path[..]).collect();
+    assert_eq!(out, [".env", "only/a.key", "sub/own.key"]);
+    for commit in &exported.commits {
+        let files: Vec<String> = files(&commit.commit);
+        assert!(!files.iter().any(|file| out.contains(&&file[..])), "{files:?}");
+        assert!(files.iter().any(|file| file == "tracked.key") && files.iter().any(|file| file == "sub/kept"));
+    }
+    let include = ["only", ".env"].map(|path| WorkspacePath::new(path).unwrap()).to_vec();
+    let exported = export(&world, &ExportOptions { include, ..options(session.clone(), "named") });
+    assert_eq!(exported.ignored.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["sub/own.key"]);
+    let last: Vec<String> = files(&exported.commit);
+    assert!(last.contains(&".env".to_owned()) && last.contains(&"only/a.key".to_owned()), "{last:?}");
+    let include = vec![WorkspacePath::new("b.txt").unwrap()];
+    let error = world.open().export_git(&ExportOptions { include, ..options(session, "none") }).unwrap_err();
+    assert!(matches!(error, ExportError::NotIgnored(_)), "{error}");
+    let held = world.open().ignored_in_session("s").unwrap();
+    assert_eq!(held.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), out);
+}
+
 #[test]
 fn a_reference_that_is_there_checked_out_or_none_is_refused() {
     let world = repository();
@@ -204,7 +244,24 @@ fn a_reference_that_is_there_checked_out_or_none_is_refused() {
         assert!(matches!(refused("main", force), ExportError::CheckedOut { .. }));
         assert!(matches!(refused("refs/heads/tree", force), ExportError::CheckedOut { .. }));
     }
-    for bad in ["", "a b", "a..b", "HEAD", "-x", "refs/piton/x", "x.lock", "refs/", "a\nb"] {
+    for bad in [
+        "",
+        "a b",
+        "a..b",
+        "HEAD",
+        "@",
+        "@{-1}",
+        "-x",
+        "x.lock",
+        "a\nb",
+        "refs/",
+        "refs/piton/x",
+        "refs/stash",
+        "refs/replace/x",
+        "refs/tags/x",
+        "refs/heads/HEAD",
+        "refs/heads/refs/x",
+    ] {
         assert!(matches!(refused(bad, true), ExportError::BadName(_)), "{bad:?}");
     }
     // A name beneath one that is there cannot be, and git says so.

@@ -49,6 +49,28 @@ fn state(folder: &Path) -> String {
     [text(head), text(commit), differing, entries, flags.join("\n"), status, branches.join("\n")].join("\n----\n")
 }
 
+/// A clean filter of the user's that took a minute held a rewind up for as long, with `index.lock` there.
+#[test]
+fn no_filter_of_the_users_is_run_and_git_still_says_what_differs() {
+    let world = repository();
+    let at = world.ws();
+    let ran = world.base().join("ran");
+    world.write(".gitattributes", "*.slow filter=slow\n").write("x.slow", "one\n").write("y.slow", "one\n");
+    git(&at, &["config", "filter.slow.clean", "sed s/one/ONE/"]);
+    git(&at, &["config", "filter.slow.required", "true"]);
+    commit(&at, "second");
+    let id = world.capture();
+    world.write("x.slow", "two\n").write("a.txt", "two\n");
+    commit(&at, "third");
+    git(&at, &["config", "filter.slow.clean", &format!("touch {}; sed s/one/ONE/", ran.display())]);
+    restore(&world, &id);
+    assert!(!ran.exists(), "the filter ran");
+    assert_eq!(git(&at, &["status", "--porcelain"]), "");
+    assert!(ran.exists(), "git itself runs it");
+    world.write("y.slow", "else\n");
+    assert_eq!(git(&at, &["status", "--porcelain"]), " M y.slow\n");
+}
+
 /// Rewinds the files, and puts the git state back.
 #[track_caller]
 fn restore(world: &World, target: &str) -> GitRestored {

@@ -324,6 +324,23 @@ fn a_file_that_a_symlink_of_the_workspace_leads_to_is_one_of_them() {
     assert!(std::fs::symlink_metadata(world.path("config")).unwrap().is_symlink());
 }
 
+#[test]
+fn what_a_tool_makes_through_a_symlink_to_no_folder_is_the_tools() {
+    let world = World::new();
+    world.write("inside", "inside\n");
+    world.link("here", world.path("missing")).link("there", elsewhere(&world, "missing"));
+    Agent::new(&world, "s").edits("go", &["here/f", "there/f"], |w| {
+        for folder in [w.path("missing"), elsewhere(w, "missing")] {
+            std::fs::create_dir_all(&folder).unwrap();
+        }
+        std::fs::write(w.path("here/f"), "made\n").unwrap();
+        std::fs::write(w.path("there/f"), "made\n").unwrap();
+    });
+    let outcome = world.open().undo_now(&turn_one(true)).unwrap();
+    assert_eq!(acts(&outcome), [("f".to_owned(), OutsideAct::Delete)]);
+    assert!(!world.path("missing/f").exists() && !elsewhere(&world, "missing/f").exists());
+}
+
 /// A turn of a session that writes one file elsewhere.
 fn writes(agent: &Agent<'_>, name: &str, content: &str) {
     let path = elsewhere(agent.world, name);

@@ -168,6 +168,64 @@ fn what_the_user_did_since_the_last_capture_is_theirs() {
     assert!(matches!(again, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{again}");
 }
 
+/// `--owner you` once took back everything of the user's, whatever turn was named with it.
+#[test]
+fn a_turn_of_the_users_own_changes_is_from_its_beginning_to_the_next_prompt() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s");
+    world.write("early", "1\n");
+    agent.edits("first", &["a"], |w| done(w.write("a", "1\n")));
+    world.write("between", "1\n");
+    agent.prompt("second");
+    world.write("in-second", "1\n");
+    agent.step("Edit", &["a"], |w| done(w.write("a", "2\n")));
+    world.write("in-step", "1\n");
+    agent.step("Edit", &["b"], |w| done(w.write("b", "2\n")));
+    agent.end_turn();
+    world.write("after-second", "1\n");
+    agent.edits("third", &["a"], |w| done(w.write("a", "3\n")));
+    world.write("late", "1\n");
+    let start = world.snapshot();
+    let all = ["between", "in-second", "in-step", "after-second", "late", "a", "b"];
+    for (asked, gone) in [
+        ("t1", &["between"][..]),
+        ("t2", &["in-second", "in-step", "after-second"]),
+        ("t3", &["late"]),
+        ("t2.1", &["in-step"]),
+        ("t2.2", &["after-second"]),
+        ("t1 t3", &["between", "late"]),
+    ] {
+        let mut options = words(asked);
+        options.choice.whose = Some(Whose::You);
+        world.open().undo_now(&options).unwrap_or_else(|e| panic!("{asked}: {e}"));
+        let left: Vec<&str> = all.into_iter().filter(|path| !world.path(path).exists()).collect();
+        assert_eq!(left, gone, "{asked}");
+        world.redo();
+        world.assert_is(&start);
+    }
+    for (asked, said) in [("t99", "has no turn 99"), ("t2.9", "has no step 9"), ("3", "have none")] {
+        let mut options = words(asked);
+        options.choice.whose = Some(Whose::You);
+        let error = undo_error(&world, &options);
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+#[test]
+fn what_comes_after_a_sessions_last_turn_is_not_of_it_once_another_session_was_prompted() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s");
+    agent.edits("first", &["a"], |w| done(w.write("a", "1\n")));
+    world.write("mine", "1\n");
+    let other = Agent::new(&world, "r");
+    other.edits("another", &["b"], |w| done(w.write("b", "1\n")));
+    world.write("later", "1\n");
+    let mut options = words("s:t1");
+    options.choice.whose = Some(Whose::You);
+    world.open().undo_now(&options).unwrap();
+    assert!(!world.path("mine").exists() && world.path("later").exists());
+}
+
 #[test]
 fn what_an_interrupted_tool_wrote_is_found_and_left_alone_until_the_user_says_so() {
     let world = World::new();

@@ -672,16 +672,14 @@ pub fn canonical_folder(path: &std::path::Path) -> io::Result<PathBuf> {
 }
 
 /// What a program writes that is given a path: the path itself, and where that is a symlink, what it leads to, link by link.
-/// Each with a canonical parent; the last need not exist, since a program may make what a symlink leads to. Empty where the
-/// path has no name or cannot be followed.
+/// Each with a canonical parent; the last need not exist, nor the folders that it is in, since a program may make what a
+/// symlink leads to. Empty where the path has no name or cannot be followed.
 pub fn written_by_name(path: &std::path::Path) -> Vec<PathBuf> {
-    // As many as the system follows.
-    const MOST_LINKS: usize = 40;
     let mut found: Vec<PathBuf> = Vec::new();
     let mut next = path.to_owned();
     while found.len() <= MOST_LINKS {
         let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
-        let Ok(parent) = canonical(parent) else { break };
+        let Ok(parent) = folder_led_to(parent, &mut MOST_LINKS.clone()) else { break };
         let whole = parent.join(name);
         if found.contains(&whole) {
             break;
@@ -694,6 +692,28 @@ pub fn written_by_name(path: &std::path::Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// As many symlinks as the system follows.
+const MOST_LINKS: usize = 40;
+
+/// The folder that a path leads to, which need not be there yet: of a symlink to nothing, what would be made through it.
+fn folder_led_to(path: &std::path::Path, links: &mut usize) -> io::Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    match (absolute.canonicalize(), absolute.parent(), absolute.file_name()) {
+        (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = folder_led_to(parent, links)?;
+            let whole = parent.join(name);
+            match std::fs::read_link(&whole) {
+                Ok(target) if *links > 0 => {
+                    *links -= 1;
+                    folder_led_to(&parent.join(target), links)
+                }
+                _ => Ok(whole),
+            }
+        }
+        (result, ..) => result,
+    }
 }
 
 /// Does one thing beside the other. The system tells of bytes that did not get to the disk once, so that the sync at the

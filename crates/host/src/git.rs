@@ -26,6 +26,7 @@ mod obstacle;
 mod pack;
 mod place;
 mod rebuild;
+mod refresh;
 mod refs;
 mod reftable;
 mod seen;

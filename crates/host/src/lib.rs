@@ -10,6 +10,7 @@ pub mod clock;
 pub mod disk;
 pub mod fail;
 pub mod git;
+mod ignored;
 mod index;
 mod lock;
 pub mod outside;
@@ -30,6 +31,7 @@ mod walk;
 
 pub use apply::{STAGED, canonical, canonical_folder, staged_by, staged_step, written_by_name};
 pub use clock::{Clock, SystemClock};
+pub use ignored::IgnoreFiles;
 pub use index::Index;
 pub use lock::Lock;
 pub use parallel::in_parallel;

@@ -33,7 +33,7 @@ pub use sources::{RuleSource, SourceKind, last_change, leave_out as rules_leave_
 pub use unread::{UnreadRules, unread_rules};
 
 /// Larger ignore files, in bytes, are not read; [`unread_rules`] names them.
-const LARGEST_RULES: u64 = 4 << 20;
+pub(crate) const LARGEST_RULES: u64 = 4 << 20;
 
 /// The largest `.git` file or `commondir` that is read, in bytes: it holds one path.
 const LARGEST_POINTER: u64 = 64 << 10;
@@ -451,7 +451,7 @@ impl Level {
     }
 }
 
-fn says<T>(matched: Match<T>) -> Option<bool> {
+pub(crate) fn says<T>(matched: Match<T>) -> Option<bool> {
     match matched {
         Match::None => None,
         Match::Ignore(_) => Some(true),
@@ -460,7 +460,7 @@ fn says<T>(matched: Match<T>) -> Option<bool> {
 }
 
 /// Reads an ignore file; a line that is no pattern is passed over, as git does.
-fn parse(bytes: &[u8]) -> Gitignore {
+pub(crate) fn parse(bytes: &[u8]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for line in bytes.split(|b| *b == b'\n') {

@@ -4,9 +4,12 @@
 //! there before the change. Whole entries are `merge`'s. Nothing here guesses: what cannot be told apart is a clash, and
 //! a clash has a result only when somebody decided it.
 
+mod align;
+
 use std::hash::Hash;
 use std::ops::Range;
 
+use align::Alignments;
 use imara_diff::{Algorithm, Diff, InternedInput};
 use serde::{Deserialize, Serialize};
 
@@ -119,23 +122,17 @@ pub(crate) fn merge_text(
     labels: &Labels,
 ) -> (Option<Vec<u8>>, Vec<Clash>) {
     let (base, ours, theirs) = (lines(base), lines(ours), lines(theirs));
-    let text_hunks = |side: &[&[u8]]| {
-        let mut hunks = hunks(&base, side);
-        for hunk in &mut hunks {
-            hunk.open = side[hunk.side.clone()].last().is_some_and(|line| !line.ends_with(b"\n"));
-        }
-        hunks
-    };
+    let (to_ours, to_theirs) = (aligned(&base, &ours), aligned(&base, &theirs));
     let end = if ours.first().is_some_and(|line| line.ends_with(b"\r\n")) { "\r\n" } else { "\n" };
     let (mut out, mut clashes) = (Vec::new(), Vec::new());
-    for piece in pieces(base.len(), &text_hunks(&ours), &text_hunks(&theirs)) {
-        let (b, o, t) = (&base[piece.base], &ours[piece.ours.clone()], &theirs[piece.theirs]);
-        if o == t || b == t {
-            out.extend(o.concat());
+    for piece in pieces(base.len(), &to_ours.certain, &to_theirs.certain) {
+        let (b, o, t) = (&base[piece.base.clone()], &ours[piece.ours.clone()], &theirs[piece.theirs.clone()]);
+        if let Some(one) = undisputed(b, o, t) {
+            out.extend(one.concat());
             continue;
         }
-        if b == o {
-            out.extend(t.concat());
+        if let Some(merged) = merged_any_way(&piece, [&base, &ours, &theirs], (&to_ours, &to_theirs)) {
+            out.extend(merged);
             continue;
         }
         // What both sides have at the edges is no matter of dispute; base loses only what all three share, so that it
@@ -168,7 +165,67 @@ pub(crate) fn merge_text(
     ((clashes.is_empty() || decision.is_some()).then_some(out), clashes)
 }
 
+/// The ways to align a side's lines with those of base.
+fn aligned(base: &[&[u8]], side: &[&[u8]]) -> Alignments {
+    let mut alignments = Alignments::of(base, side);
+    for hunk in alignments.ways.iter_mut().flatten().chain(&mut alignments.certain) {
+        hunk.open = side[hunk.side.clone()].last().is_some_and(|line| !line.ends_with(b"\n"));
+    }
+    alignments
+}
+
+/// What becomes of a piece that only one side changed, or both alike.
+fn undisputed<'a, T: PartialEq>(base: &[T], ours: &'a [T], theirs: &'a [T]) -> Option<&'a [T]> {
+    match () {
+        () if ours == theirs || base == theirs => Some(ours),
+        () if base == ours => Some(theirs),
+        () => None,
+    }
+}
+
+/// What becomes of a piece whichever way its sides are aligned; none where it depends on that, or is a clash anyway.
+fn merged_any_way(
+    piece: &Piece,
+    [base, ours, theirs]: [&[&[u8]]; 3],
+    (to_ours, to_theirs): (&Alignments, &Alignments),
+) -> Option<Vec<u8>> {
+    let within = |hunks: &[Hunk], side: &Range<usize>| -> Vec<Hunk> {
+        let moved = |range: &Range<usize>, by: usize| range.start - by..range.end - by;
+        let cut = |hunk: &Hunk| Hunk {
+            base: moved(&hunk.base, piece.base.start),
+            side: moved(&hunk.side, side.start),
+            ..*hunk
+        };
+        held(hunks, &piece.base, side).iter().map(cut).collect()
+    };
+    let (b, o, t) = (&base[piece.base.clone()], &ours[piece.ours.clone()], &theirs[piece.theirs.clone()]);
+    let mut result: Option<Vec<u8>> = None;
+    for one in &to_ours.ways {
+        let one = within(one, &piece.ours);
+        for other in &to_theirs.ways {
+            let other = within(other, &piece.theirs);
+            let mut merged = Vec::new();
+            for piece in pieces(b.len(), &one, &other) {
+                merged.extend(undisputed(&b[piece.base], &o[piece.ours], &t[piece.theirs])?.concat());
+            }
+            if result.as_ref().is_some_and(|result| *result != merged) {
+                return None;
+            }
+            result = Some(merged);
+        }
+    }
+    result
+}
+
+/// Those of some hunks, in order, that lie within a stretch of base and of the side. None lies across its ends.
+fn held<'a>(hunks: &'a [Hunk], base: &Range<usize>, side: &Range<usize>) -> &'a [Hunk] {
+    let from = hunks.partition_point(|hunk| hunk.base.start < base.start || hunk.side.start < side.start);
+    let to = hunks.partition_point(|hunk| hunk.base.end <= base.end && hunk.side.end <= side.end);
+    hunks.get(from..to).unwrap_or_default()
+}
+
 /// One place where a side differs from base.
+#[derive(Clone, Debug)]
 pub(crate) struct Hunk {
     /// What it takes the place of; empty for an insertion.
     pub base: Range<usize>,
@@ -176,6 +233,8 @@ pub(crate) struct Hunk {
     pub side: Range<usize>,
     /// Nothing can follow it: its last line has no end.
     pub open: bool,
+    /// Where in it something was added or taken away cannot be told, and its edges are no exception.
+    pub floats: bool,
 }
 
 /// Where a side differs from base, as the text diff sees it.
@@ -186,7 +245,7 @@ pub(crate) fn hunks<T: Copy + Default + Eq + Hash>(base: &[T], side: &[T]) -> Ve
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_no_heuristic(&input);
     let range = |r: Range<u32>| r.start as usize..r.end as usize;
-    diff.hunks().map(|h| Hunk { base: range(h.before), side: range(h.after), open: false }).collect()
+    diff.hunks().map(|h| Hunk { base: range(h.before), side: range(h.after), open: false, floats: false }).collect()
 }
 
 /// A stretch of base with what became of it on both sides. All pieces in order are the three contents.
@@ -201,7 +260,7 @@ pub(crate) struct Piece {
 /// Cuts three contents at the same places.
 ///
 /// Hunks share a piece when they change a common line of base or insert at the same point. Those that only touch do not:
-/// their order is beyond doubt.
+/// their order is beyond doubt, unless one of them could be at that point as well as elsewhere.
 pub(crate) fn pieces(len: usize, ours: &[Hunk], theirs: &[Hunk]) -> Vec<Piece> {
     let mut queue: Vec<(&Hunk, usize)> = ours.iter().map(|h| (h, 0)).chain(theirs.iter().map(|h| (h, 1))).collect();
     // An insertion goes before what replaces the line that follows it.
@@ -222,13 +281,15 @@ pub(crate) fn pieces(len: usize, ours: &[Hunk], theirs: &[Hunk]) -> Vec<Piece> {
         }
         let mut last = [None, None];
         last[side] = Some(first);
-        let (mut end, mut open) = (first.base.end, first.open);
+        let (mut end, mut open, mut floats) = (first.base.end, first.open, first.floats);
         while let Some((next, side)) = queue.next_if(|(next, _)| {
             let insertion = next.base.start == end && next.base.is_empty();
-            next.base.start < end || (insertion && (start == end || open))
+            let could_be_here = next.base.start == end && (floats || next.floats);
+            next.base.start < end || (insertion && (start == end || open)) || could_be_here
         }) {
             end = end.max(next.base.end);
             open |= next.open;
+            floats |= next.floats;
             last[side] = Some(next);
         }
         let mut ends = sides.map(|s| s + end - start);
@@ -350,6 +411,40 @@ mod tests {
                 "{decision:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_nul_anywhere_makes_a_content_binary_on_whichever_side() {
+        let text = b"line\n".repeat(4000);
+        let (first, last) = ([b"new\n", &text[..]].concat(), [&text[..], b"new\n"].concat());
+        let late = |text: &[u8]| [text, b"\0\n"].concat();
+        for (base, ours, theirs) in [
+            (late(&text), first.clone(), last.clone()),
+            (text.clone(), late(&first), last.clone()),
+            (text.clone(), first.clone(), late(&last)),
+        ] {
+            let merged = merge(false, &base, &ours, &theirs, None, &LABELS);
+            assert_eq!((merged.bytes, merged.whole), (None, true));
+        }
+    }
+
+    #[test]
+    fn an_edit_that_could_be_at_several_places_is_a_clash_where_it_matters() {
+        // Which of the three went, the one before the new line or one after it?
+        check_clash("a\na\na\n", "a\na\n", "a\nx\na\na\n", (2, "", "a", "x a"));
+        check_clash("a\na\n", "a\na\na\n", "a\nx\na\n", (2, "a", "", "x"));
+        // Here it does not matter, nor away from the equal lines.
+        check("a\na\na\nb\n", "a\na\nb\n", "a\na\na\nb\nx\n", "a\na\nb\nx\n");
+        check("p\na\na\nq\n", "p\na\na\na\nq\n", "P\na\na\nq\n", "P\na\na\na\nq\n");
+        check("a\na\nb\n", "a\nb\n", "x\na\na\nb\n", "x\na\nb\n");
+    }
+
+    #[test]
+    fn a_function_between_others_has_its_place_though_all_end_alike() {
+        let (f, g, new) = ("fn f {\n  1\n}\n\n", "fn g {\n  2\n}\n\n", "fn new {\n  3\n}\n\n");
+        let ours = [f, new, g].concat();
+        let theirs = ["fn f {\n  1\n  more\n}\n\n", g].concat();
+        check(&[f, g].concat(), &ours, &theirs, &["fn f {\n  1\n  more\n}\n\n", new, g].concat());
     }
 
     #[test]

@@ -331,7 +331,7 @@ fn align<'a>(base: &[Cell<'a>], side: &[Cell<'a>]) -> Vec<Hunk> {
     let mut out = Vec::new();
     for (next_b, next_s) in pairs {
         if (b, s) != (next_b, next_s) {
-            out.push(Hunk { base: b..next_b, side: s..next_s, open: false });
+            out.push(Hunk { base: b..next_b, side: s..next_s, open: false, floats: false });
         }
         (b, s) = (next_b + 1, next_s + 1);
     }

@@ -12,7 +12,7 @@ pub enum TextDiff {
         /// The places that differ, each with the lines around it.
         hunks: Vec<Hunk>,
     },
-    /// A side has a NUL byte near its beginning, or is too large to compare.
+    /// A side has a NUL byte, or is too large to compare.
     Binary,
 }
 
@@ -57,12 +57,11 @@ pub enum Side {
 
 /// Files over this are not compared line by line.
 pub(crate) const LARGEST: usize = 16 << 20;
-/// How far a NUL byte is looked for, as git does.
-const SNIFF: usize = 8000;
 
 /// Whether bytes are shown as binary: not text, or text that cannot be compared line by line in sensible time.
 pub fn is_binary(bytes: &[u8]) -> bool {
-    bytes.len() > LARGEST || bytes[..bytes.len().min(SNIFF)].contains(&0) || is_monotonous(bytes)
+    // All of it: git looks at the first 8,000 bytes alone, but many a format begins with more text than that.
+    bytes.len() > LARGEST || bytes.contains(&0) || is_monotonous(bytes)
 }
 
 /// Whether bytes are very many lines of very few kinds. What such files have in common takes time in the square of their
@@ -223,6 +222,9 @@ mod tests {
     #[test]
     fn a_nul_byte_means_binary() {
         assert_eq!(diff(b"a\0b", b"", 3), TextDiff::Binary);
+        let late = [b"line\n".repeat(2000), b"\0".to_vec()].concat();
+        assert_eq!(diff(&late, b"", 3), TextDiff::Binary);
+        assert_eq!(diff(b"", &late, 3), TextDiff::Binary);
     }
 
     #[test]

@@ -85,6 +85,14 @@ pub enum ArchiveError {
     /// Whole, and holding what no piton writes.
     #[error("the archive is refused: {0}")]
     Refused(String),
+    /// It says that it holds more than the store could have held itself.
+    #[error("the archive's files are said to take {declared} bytes or more, too much for a budget of {budget} bytes")]
+    OverBudget {
+        /// What is said up to where it became too much.
+        declared: u64,
+        /// The store's.
+        budget: u64,
+    },
     /// A session that is too much for one archive.
     #[error("the session's records take more than {} MiB, which is too much for one archive", MOST_TIMELINE >> 20)]
     TooMuch,

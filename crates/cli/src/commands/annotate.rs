@@ -37,7 +37,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let mut workspace = Surroundings::read(global)?.open(console)?;
     let text = if args.text == "-" { read_stdin()? } else { args.text.clone() };
     let annotated = workspace.annotate(&args.target, text.trim_end())?;
-    console.print(&annotated, |out, look| write(out, look, &annotated))
+    console.print_done(&annotated, |out, look| write(out, look, &annotated))
 }
 
 /// The checkpoint in one line, with its note.

@@ -130,7 +130,7 @@ fn list(workspace: &Workspace, all: bool, console: &mut Console) -> Result<(), F
 fn rename(workspace: &mut Workspace, args: &Rename, console: &mut Console) -> Result<(), Failure> {
     let renamed = workspace.rename_session(&args.session, &args.name)?;
     let names = Names::of(&workspace.sessions()?.sessions);
-    console.print(&renamed, |out, look| {
+    console.print_done(&renamed, |out, look| {
         let id = look.paint.id(names.session(&renamed.session.id));
         writeln!(out, "session {id} is called \"{}\"", escape(&args.name))
     })?;
@@ -141,7 +141,7 @@ fn rename(workspace: &mut Workspace, args: &Rename, console: &mut Console) -> Re
 fn promote(workspace: &mut Workspace, args: &One, console: &mut Console) -> Result<(), Failure> {
     let promoted = workspace.promote(&args.session)?;
     let names = Names::of(&workspace.sessions()?.sessions);
-    console.print(&promoted, |out, look| {
+    console.print_done(&promoted, |out, look| {
         let id = look.paint.id(names.session(&promoted.session.id));
         if promoted.already {
             return writeln!(out, "session {id} is the main line already");
@@ -172,7 +172,7 @@ fn delete(workspace: &mut Workspace, args: &Delete, console: &mut Console) -> Re
     let sessions = plan.branches.iter().map(|branch| branch.id.to_string()).collect();
     let done = workspace.delete_branches(&DeleteOptions { sessions, older_than: None })?;
     let done = BranchDeletion { stay: plan.stay, ..done };
-    console.print(&done, |out, look| write_deletion(out, look, &done, &names))?;
+    console.print_done(&done, |out, look| write_deletion(out, look, &done, &names))?;
     say_untold(console, &done.untold);
     console.advise("`piton branch restore SESSION` brings one back; the checkpoints stay");
     Ok(())
@@ -196,7 +196,7 @@ fn write_deletion(out: &mut dyn Write, look: &Look, deletion: &BranchDeletion, n
 fn restore(workspace: &mut Workspace, args: &One, console: &mut Console) -> Result<(), Failure> {
     let restored = workspace.restore_branch(&args.session)?;
     let names = Names::of(&workspace.sessions()?.sessions);
-    console.print(&restored, |out, look| writeln!(out, "restored {}", line(look, &restored.session, &names)))?;
+    console.print_done(&restored, |out, look| writeln!(out, "restored {}", line(look, &restored.session, &names)))?;
     say_untold(console, &restored.untold);
     Ok(())
 }

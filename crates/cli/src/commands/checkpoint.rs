@@ -43,7 +43,7 @@ pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Fai
     let options = CaptureOptions { name: args.name, annotation: args.annotation, sync: args.sync };
     let progress = workspace.progress();
     let captured = with_progress(console, &progress, "Capturing", || workspace.capture(&options))?;
-    console.print(&captured, |out, look| write(out, look, &captured))?;
+    console.print_done(&captured, |out, look| write(out, look, &captured))?;
     if !console.is_json() {
         console.say_with(|out, look| {
             skipped::write_unread_rules(out, look, &captured.unread_rules)?;

@@ -2,6 +2,7 @@
 
 mod archive;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
 use crate::escape::{escape, escape_path, escape_view};
+use crate::paths::resolve;
 use crate::{files, words};
 
 /// Write a session to one file, or checkpoints to git as commits
@@ -21,7 +23,8 @@ use crate::{files, words};
 /// transcript, and the turns that it shares with the session that it is a branch of. `piton import` reads it into the store
 /// of another workspace, here or on another machine. Whoever has the file can read all of it.
 ///
-/// With `--git` nothing but commits is made. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
+/// With `--git` nothing but commits is made, and what is ignored and not tracked (`.env`, keys) stays out of them: the output
+/// lists it, and `--include` takes in what you name. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
 /// each turn, one after the other, and your own edits between turns as commits of their own, so that `git log -p`, `git
 /// blame` or `git bisect` can look at them. The same checkpoints always become the same commits. HEAD, the index and your
 /// files stay as they are; only the reference is made.
@@ -38,13 +41,16 @@ pub struct Args {
     /// All turns of a session: the beginning of its id, or its name
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// The reference to make: a branch's name, or a whole name such as refs/tags/x
-    #[arg(long, value_name = "REF")]
+    /// The branch to make
+    #[arg(long, value_name = "BRANCH")]
     git: Option<String>,
     /// Another repository than the one around the workspace; a bare one is made where nothing is
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, requires = "git")]
     into: Option<PathBuf>,
-    /// Replace the file if it is there, or the reference; never a branch that is checked out
+    /// Take in this ignored path too, a file or a folder; may be given several times
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath, requires = "git")]
+    include: Vec<OsString>,
+    /// Replace the file if it is there, or the branch; never a branch that is checked out
     #[arg(long)]
     force: bool,
 }
@@ -62,15 +68,19 @@ What git cannot hold is left out and said: empty folders, and permission bits ot
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let Some(reference) = &args.git else { return archive::run(args, global, console) };
-    let workspace = Surroundings::read(global)?.open(console)?;
+    let surroundings = Surroundings::read(global)?;
+    let workspace = surroundings.open(console)?;
     let what = match (&args.target, &args.session) {
         (_, Some(session)) => ExportWhat::Session(session.clone()),
         (Some(target), None) => ExportWhat::Checkpoint(target.clone()),
         (None, None) => return Err(Failure::user("an export needs a checkpoint or a session")),
     };
-    let options = ExportOptions { what, reference: reference.clone(), into: args.into.clone(), force: args.force };
+    let include = args.include.iter().map(|path| resolve(workspace.path(), &surroundings.here, path));
+    let include = include.collect::<Result<_, _>>()?;
+    let (reference, into) = (reference.clone(), args.into.clone());
+    let options = ExportOptions { what, reference, include, into, force: args.force };
     let exported = workspace.export_git(&options)?;
-    console.print(&exported, |out, look| write(out, look, &exported))?;
+    console.print_done(&exported, |out, look| write(out, look, &exported))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &exported));
     }
@@ -99,9 +109,15 @@ fn write(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()
     )
 }
 
-/// What git could not hold.
+/// What stayed out, and what git could not hold.
 fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()> {
     let note = look.paint.warn("note:");
+    if !exported.ignored.is_empty() {
+        writeln!(out, "{note} left out, because git ignores them; `--include PATH` takes one in:")?;
+        let shown = look.lines(files::ON_A_TERMINAL).min(exported.ignored.len());
+        exported.ignored[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
+        files::write_rest(out, look, "  ", exported.ignored.len() - shown)?;
+    }
     if !exported.without.is_empty() {
         let turns: Vec<_> = exported.without.iter().map(|turn| format!("t{turn}")).collect();
         writeln!(out, "{note} nothing was captured in {}, so there is no commit", turns.join(", "))?;

@@ -58,7 +58,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let progress = workspace.progress();
     let forked = with_progress(console, &progress, "Forking", || workspace.fork(&args.target, &options))?;
     let names = Names::of(&workspace.sessions()?.sessions);
-    console.print(&forked, |out, look| write(out, look, args, &forked, &names))?;
+    console.print_done(&forked, |out, look| write(out, look, args, &forked, &names))?;
     if !console.is_json() {
         console.say_with(|out, look| write_rest(out, look, &forked));
     }

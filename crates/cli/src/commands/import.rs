@@ -44,7 +44,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         return Err(Failure::user(format!("{} {what}", escape_path(&file))).hint("name the archive to read"));
     }
     let imported = workspace.import_session(&file)?;
-    console.print(&imported, |out, look| write(out, look, &imported))?;
+    console.print_done(&imported, |out, look| write(out, look, &imported))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &imported));
     }

@@ -46,7 +46,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         (None, _) => surroundings.folder()?,
     };
     let made = surroundings.engine.init(&folder, InitOptions { force: args.force, budget: args.budget })?;
-    console.print(&made, |out, look| {
+    console.print_done(&made, |out, look| {
         let path = escape_path(&made.path);
         let what = if made.already_known { "was a workspace already" } else { "is a workspace now" };
         writeln!(out, "{} {what}", look.paint.bold(path))?;

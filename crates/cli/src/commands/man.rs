@@ -58,7 +58,7 @@ pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
         pages.push(Page { name, file: Some(file.to_string_lossy().into_owned()), text: None });
     }
     let made = Pages { pages };
-    console.print(&made, |out, _| {
+    console.print_done(&made, |out, _| {
         made.pages
             .iter()
             .flat_map(|page| &page.file)

@@ -50,7 +50,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = Surroundings::read(global)?.open(console)?;
     if args.forget_git {
         let forgotten = Forgotten { forgotten: workspace.forget_old_git()? };
-        return console.print(&forgotten, |out, look| write_forgotten(out, look, &forgotten.forgotten));
+        return console.print_done(&forgotten, |out, look| write_forgotten(out, look, &forgotten.forgotten));
     }
     let all = workspace.operations()?.operations;
     let limit = args.limit.unwrap_or(usize::MAX).min(all.len());

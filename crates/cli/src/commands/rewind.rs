@@ -166,7 +166,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         outcome.also = rewind_others(&outcome, target, &options);
     }
     let outcome = outcome;
-    console.print(&outcome, |out, look| match &target {
+    console.print_done(&outcome, |out, look| match &target {
         Some(target) => write(out, look, &outcome, target),
         None => writeln!(out, "rewound to before {}: {}", escape(&args.target), outcome::summary(&outcome, look)),
     })?;

@@ -132,7 +132,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             Err(other) => return Err(other),
         }
     }
-    console.print(&done, |out, look| write(out, look, &done))?;
+    console.print_done(&done, |out, look| write(out, look, &done))?;
     for note in &done.notes {
         let word = console.talk.paint.warn("note:");
         console.advise(format!("{word} {}", escape(note)));

@@ -127,7 +127,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let outcome = workspace.summarize(&turns, &summary.text)?;
     let done = Summarized { summary, outcome: Some(outcome) };
     let names = Names::of(&workspace.sessions()?.sessions);
-    console.print(&done, |out, _| write_done(out, &done, side, &names))?;
+    console.print_done(&done, |out, _| write_done(out, &done, side, &names))?;
     if console.is_json() {
         return Ok(());
     }

@@ -75,6 +75,7 @@ Examples:
   piton undo --since 10m --preview        what it did in the last ten minutes
   piton undo t3 --conflict markers        with both versions in the file where they clash
   piton undo --owner you --path notes.md  your own edits of a file
+  piton undo t3 --owner you               what you did from the beginning of turn 3 to the next prompt
   piton undo --wait                       as soon as the agent's turn has ended
   piton undo --op kmzq                    takes back an operation: `piton ops` lists them";
 
@@ -131,7 +132,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         None => failure,
     })?;
     let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
-    console.print(&outcome, |out, look| write(out, look, &outcome))?;
+    console.print_done(&outcome, |out, look| write(out, look, &outcome))?;
     tell(console, &workspace, &outcome)?;
     signals.tell(console, &outcome::way_back(&outcome));
     Ok(outcome::exit_code(&outcome))

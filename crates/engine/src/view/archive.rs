@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use piton_model::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::PathView;
+
 /// A session that was written to an archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionExported {
@@ -25,6 +27,9 @@ pub struct SessionExported {
     pub checkpoints: u64,
     /// Trees, files and parts of files.
     pub objects: u64,
+    /// Files in it that are ignored and that git does not track, such as `.env`.
+    #[serde(default)]
+    pub ignored: Vec<PathView>,
     /// Bytes of the transcript, where it is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<u64>,

@@ -67,6 +67,9 @@ pub struct Exported {
     pub other_modes: u64,
     /// Paths that the last checkpoint had left out.
     pub skipped_count: u64,
+    /// Files that stayed out, because they are ignored and git does not track them.
+    #[serde(default)]
+    pub ignored: Vec<PathView>,
     /// Git has what was meant: every commit's tree is the one that piton reckoned.
     pub verified: bool,
 }

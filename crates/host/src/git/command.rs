@@ -2,13 +2,22 @@
 //!
 //! Called only where somebody asked for git state or an export; no capture and no plain rewind comes here. Git runs without
 //! hooks, without a terminal to ask at and without variables that would lead it to another repository, so that what it does
-//! is what its arguments say. Never runs a `git` that lies in the folder it works on.
+//! is what its arguments say. One that does nothing for long is ended. Never runs a `git` that lies in the folder it works
+//! on.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::obstacle::obstacle;
 
@@ -35,6 +44,14 @@ pub enum GitError {
         /// What it said.
         said: String,
     },
+    /// It did nothing for too long, and was ended.
+    #[error("git {command}: it did nothing for {seconds} seconds and was ended")]
+    TimedOut {
+        /// What it was to do.
+        command: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// It said more than is read.
     #[error("git {command}: it said more than {most} bytes")]
     TooMuch {
@@ -53,7 +70,17 @@ pub struct Git {
     index: Option<PathBuf>,
     /// The repository and a work tree that is not its own.
     work_tree: Option<(PathBuf, PathBuf)>,
+    patience: Duration,
+    /// The names of the filters that the settings have a program for, once somebody asked.
+    filters: Arc<OnceLock<HashSet<String>>>,
 }
+
+/// So long git may neither hear nor say anything, nor end: it reads a million files in less.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// So long it has to remove its own locks when it is ended.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often it is looked at.
+const TICK: Duration = Duration::from_millis(100);
 
 /// What is read of an answer: the names of a million files.
 const MOST_SAID: usize = 256 << 20;
@@ -87,7 +114,8 @@ impl Git {
         if let Some(path) = obstacle(folder) {
             return Err(GitError::Obstacle { path });
         }
-        Ok(Self { program, folder: folder.to_owned(), index: None, work_tree: None })
+        let (folder, filters) = (folder.to_owned(), Arc::default());
+        Ok(Self { program, folder, index: None, work_tree: None, patience: PATIENCE, filters })
     }
 
     /// The same with another index.
@@ -153,25 +181,51 @@ impl Git {
         }
     }
 
-    /// Starts it, speaks and listens at once, so that neither waits for the other.
+    /// The filters that the settings have a program for. No run uses them: git compares a file through its clean filter
+    /// whenever it writes an index, and that is a program of the user's, which may take any time.
+    pub(super) fn filters(&self) -> Result<&HashSet<String>, GitError> {
+        if let Some(known) = self.filters.get() {
+            return Ok(known);
+        }
+        let asked = ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"];
+        // Where the settings cannot be read, git says so when it is to do something.
+        let (_, said, _) = self.talk_without(&asked, &HashSet::new(), |_| Ok(()))?;
+        let names = said.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
+        let of_key = |key: &str| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned());
+        Ok(self.filters.get_or_init(|| names.filter_map(of_key).collect()))
+    }
+
     fn talk<A: AsRef<OsStr>>(
         &self,
         arguments: &[A],
-        speak: impl FnOnce(&mut ChildStdin) -> io::Result<()>,
+        speak: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), GitError> {
-        let mut child = self.command(arguments).spawn().map_err(|error| match error.kind() {
+        self.talk_without(arguments, self.filters()?, speak)
+    }
+
+    /// Starts it, speaks and listens at once, so that neither waits for the other.
+    fn talk_without<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        filters: &HashSet<String>,
+        speak: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), GitError> {
+        let mut child = self.command(arguments, filters).spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => GitError::NotFound,
             _ => GitError::Io(error),
         })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = (stdin, stdout, stderr) else {
+        let (Some(stdin), Some(stdout), Some(mut stderr)) = (stdin, stdout, stderr) else {
             return Err(end(&mut child, io::Error::other("it has no streams")));
         };
-        let (spoken, said, complaints) = std::thread::scope(|scope| {
-            let said = scope.spawn(move || {
+        let group = Pid::from_child(&child);
+        let moved = AtomicU64::new(0);
+        let (over, ended) = channel::<()>();
+        let (spoken, said, complaints, status, is_stopped) = std::thread::scope(|scope| {
+            let said = scope.spawn(|| {
                 let mut bytes = Vec::new();
                 // Dropped at the limit: git ends when nobody listens any more.
-                let read = (&mut stdout).take(MOST_SAID as u64 + 1).read_to_end(&mut bytes);
+                let read = Counted(stdout, &moved).take(MOST_SAID as u64 + 1).read_to_end(&mut bytes);
                 read.map(|_| bytes)
             });
             let complaints = scope.spawn(move || {
@@ -180,15 +234,24 @@ impl Git {
                 let rest = io::copy(&mut stderr, &mut io::sink());
                 read.and(rest).map(|_| bytes)
             });
+            let (moved_so_far, patience) = (&moved, self.patience);
+            let watch = scope.spawn(move || stop_when_idle(group, patience, moved_so_far, &ended));
+            let mut stdin = Counted(stdin, &moved);
             let spoken = speak(&mut stdin);
             if spoken.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
                 // The caller stopped in the middle: what git heard so far must not pass for all.
                 let _ = child.kill();
             }
             drop(stdin);
-            (spoken, said.join(), complaints.join())
+            let (said, complaints) = (said.join(), complaints.join());
+            let status = child.wait();
+            drop(over);
+            (spoken, said, complaints, status, watch.join().unwrap_or(false))
         });
-        let status = child.wait()?;
+        let status = status?;
+        if is_stopped {
+            return Err(GitError::TimedOut { command: name_of(arguments), seconds: self.patience.as_secs() });
+        }
         let broken = || io::Error::other("reading its answer failed");
         let said = said.map_err(|_| broken())??;
         let complaints = complaints.map_err(|_| broken())??;
@@ -203,9 +266,15 @@ impl Git {
         Ok((status, said, complaints))
     }
 
-    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+    fn command<A: AsRef<OsStr>>(&self, arguments: &[A], filters: &HashSet<String>) -> Command {
         let mut command = Command::new(&self.program);
-        command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // With a group of its own whatever it starts can be ended with it, and a Ctrl-C is piton's to hear.
+        command
+            .process_group(0)
+            .current_dir(&self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         for (name, _) in std::env::vars_os() {
             let is_git = name.as_encoded_bytes().starts_with(b"GIT_");
             if is_git && !KEPT.iter().any(|kept| name == *kept) {
@@ -216,6 +285,9 @@ impl Git {
         command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("GIT_LITERAL_PATHSPECS", "1");
         // Nothing is fetched, and no object stands for another: what piton reads itself knows of neither.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_NO_REPLACE_OBJECTS", "1");
+        command.env("GIT_ALLOW_PROTOCOL", "none");
+        // Settings could have it tell what it does to a file or a socket.
+        command.env("GIT_TRACE2", "0").env("GIT_TRACE2_EVENT", "0").env("GIT_TRACE2_PERF", "0");
         command.env("GIT_COMMITTER_NAME", "piton").env("GIT_COMMITTER_EMAIL", "piton@localhost");
         if let Some(index) = &self.index {
             command.env("GIT_INDEX_FILE", index);
@@ -226,9 +298,57 @@ impl Git {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
+        for name in filters {
+            for (key, value) in [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")] {
+                command.arg("-c").arg(format!("filter.{name}.{key}={value}"));
+            }
+        }
         command.args(arguments);
         command
     }
+}
+
+/// A stream that tells how much went through it.
+struct Counted<'a, S>(S, &'a AtomicU64);
+
+impl<S: Read> Read for Counted<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        self.1.fetch_add(count as u64, Relaxed);
+        Ok(count)
+    }
+}
+
+impl<S: Write> Write for Counted<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.0.write(bytes)?;
+        self.1.fetch_add(count as u64, Relaxed);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Ends git, and all that it started, once nothing has moved for too long. Whether it had to.
+fn stop_when_idle(group: Pid, patience: Duration, moved: &AtomicU64, ended: &Receiver<()>) -> bool {
+    let is_running = |time: Duration| matches!(ended.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+    let (mut seen, mut since) = (0, Instant::now());
+    while is_running(TICK.min(patience)) {
+        let now = moved.load(Relaxed);
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        } else if since.elapsed() >= patience {
+            // Asked first, because then it removes its own locks.
+            let _ = kill_process_group(group, Signal::TERM);
+            if is_running(GRACE) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            return true;
+        }
+    }
+    false
 }
 
 fn end(child: &mut Child, error: io::Error) -> GitError {
@@ -289,6 +409,25 @@ mod tests {
         let input = "0123456789012345678901234567890123456789\n".repeat(50_000);
         let said = git.run_with(&["cat-file", "--batch-check"], input.as_bytes()).unwrap();
         assert_eq!(said.iter().filter(|b| **b == b'\n').count(), 50_000);
+    }
+
+    #[test]
+    fn one_that_does_nothing_is_ended_with_all_that_it_started_and_one_that_works_is_not() {
+        let scratch = tempfile::tempdir().unwrap();
+        let script = |text: &str| {
+            let program = scratch.path().join("program");
+            std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+            Git { patience: Duration::from_millis(700), ..Git::at(scratch.path(), Some(&program)).unwrap() }
+        };
+        let began = Instant::now();
+        let error = script("sleep 60 & sleep 61").run(&["x"]).unwrap_err();
+        assert!(matches!(error, GitError::TimedOut { .. }), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(30));
+        let error = script("trap '' TERM; cat >/dev/null; while :; do sleep 60; done").run_with(&["x"], b"y");
+        assert!(matches!(error, Err(GitError::TimedOut { .. })));
+        let said = script("for n in 1 2 3 4 5 6; do echo $n; sleep 0.3; done").run(&["x"]).unwrap();
+        assert_eq!(said, b"1\n2\n3\n4\n5\n6\n");
     }
 
     #[test]

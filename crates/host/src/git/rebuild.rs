@@ -11,6 +11,7 @@ use piton_model::git::{ASSUME_VALID, GitState, INTENT_TO_ADD, SKIP_WORKTREE, Sta
 use super::command::GitError;
 use super::hash::Id;
 use super::index::Index;
+use super::refresh::refresh;
 use super::staged;
 use super::write::{IndexLock, NewIndex, RepositoryWriter, WriteError, limits, line_of, refused};
 
@@ -27,9 +28,8 @@ impl RepositoryWriter<'_> {
         let staged: Vec<&StagedEntry> = state.staged.iter().collect();
         git.run_with(&["update-index", "-z", "--index-info"], &self.lines(&staged))?;
         self.intend(&new.path, &staged)?;
+        refresh(&git)?;
         self.flag(&git, state)?;
-        // Where a file is not as the index has it, git says so by its exit code; that is none of our business.
-        let _ = git.ask(&["update-index", "-q", "--unmerged", "--refresh"]);
         self.check(&new.path, state)?;
         new.fingerprint = self.repository.fingerprint_of(&new.path).map_err(WriteError::Index)?;
         Ok(new)

@@ -14,6 +14,7 @@ use piton_model::record::Numbered;
 use piton_model::{Entry, ObjectId, Record, Tree};
 
 use super::{ArchiveError, END, END_LENGTH, HEAD, LARGEST_RECORD, MAGIC, MOST_TIMELINE, Manifest, VERSION};
+use crate::error::StoreError;
 use crate::objects::{CHUNK_MAX, Packed};
 use crate::pack::{self, Kind, LARGEST, RECORD_HEAD, Sound};
 use crate::write::{ROW, Writer};
@@ -26,6 +27,9 @@ const DEEPEST: u32 = 2_048;
 const MOST_PATHS: u64 = 5_000_000;
 /// The same for bytes: of all files of a checkpoint, and of all large files, which are hashed anew.
 const MOST_BYTES: u64 = 1 << 40;
+/// How much more than its budget a store holds when it is unpacked, and what two files share is counted twice. More than
+/// this is no session: it would take hours to read.
+const UNPACKED: u64 = 16;
 /// A link's target that the system could not have.
 const LONGEST_TARGET: usize = 4_096;
 /// Bits that make a file run as its owner or its group, whoever starts it.
@@ -45,6 +49,29 @@ pub struct Archive {
     digest: blake3::Hash,
     /// Where the hashed bytes end.
     end: u64,
+    declared: Declared,
+}
+
+/// What an archive says that it holds, in bytes, against the budget of the store that it is to go to.
+#[derive(Clone, Copy, Debug)]
+struct Declared {
+    bytes: u64,
+    budget: u64,
+}
+
+impl Declared {
+    /// Counts before anything is read or made room for.
+    fn add(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.within(self.bytes)
+    }
+
+    fn within(self, bytes: u64) -> Result<(), ArchiveError> {
+        if bytes > self.budget.saturating_mul(UNPACKED).min(MOST_BYTES) {
+            return Err(ArchiveError::OverBudget { declared: bytes, budget: self.budget });
+        }
+        Ok(())
+    }
 }
 
 /// An object of an archive.
@@ -64,20 +91,26 @@ struct Held {
 }
 
 impl Archive {
-    /// Reads an archive and checks all that can be seen without knowing what its records mean. Writes nothing.
+    /// Reads an archive for a store with this budget, and checks all that can be seen without knowing what its records mean.
+    /// Writes nothing.
     ///
     /// # Errors
-    /// What cannot be read, and whatever is not exactly as an archive must be.
-    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+    /// What cannot be read, what such a store could not hold, and whatever is not exactly as an archive must be.
+    pub fn open(path: &Path, budget: u64) -> Result<Self, ArchiveError> {
         // A pipe or a device has no length to hold a declared one against, and may never end.
         if !std::fs::metadata(path).map_err(ArchiveError::Read)?.is_file() {
             return Err(ArchiveError::NotOne);
         }
         let file = File::open(path).map_err(ArchiveError::Read)?;
         let length = file.metadata().map_err(ArchiveError::Read)?.len();
+        // Its objects are kept as they are in it, so not even a store that has them all could be as large.
+        if length > budget {
+            return Err(StoreError::OverBudget { needed: length, budget }.into());
+        }
         let again = file.try_clone().map_err(ArchiveError::Read)?;
         let reader = BufReader::with_capacity(256 << 10, again);
-        let mut input = Input { reader, at: 0, length, hasher: blake3::Hasher::new() };
+        let declared = Declared { bytes: 0, budget };
+        let mut input = Input { reader, at: 0, length, hasher: blake3::Hasher::new(), declared };
         let version = input.head()?;
         if version == 0 || version > VERSION {
             return Err(ArchiveError::Newer { found: version });
@@ -90,10 +123,9 @@ impl Archive {
         let manifest = manifest.ok_or_else(|| ArchiveError::Refused("it does not say what it is of".into()))?;
         let (records, objects) = (Vec::new(), HashMap::new());
         let digest = blake3::Hash::from_bytes([0; 32]);
-        let mut archive = Self { file, manifest, records, objects, count: 0, timeline: 0, digest, end: 0 };
-        let mut hashed = 0;
+        let mut archive = Self { file, manifest, records, objects, count: 0, timeline: 0, digest, end: 0, declared };
         while let Some(frame) = input.record()? {
-            archive.take(frame, &mut hashed)?;
+            archive.take(frame)?;
         }
         archive.end = input.at - END_LENGTH as u64;
         archive.digest = input.hasher.finalize();
@@ -123,8 +155,10 @@ impl Archive {
         match self.objects.get_mut(id) {
             Some(held) if held.kind == Kind::Tree => {
                 held.is_needed = true;
-                let fits = held.paths <= MOST_PATHS && held.size <= MOST_BYTES;
-                if fits { Ok(()) } else { Err(refused("a checkpoint holds more than a folder can")) }
+                if held.paths > MOST_PATHS {
+                    return Err(refused("a checkpoint holds more than a folder can"));
+                }
+                self.declared.within(held.size)
             }
             _ => Err(refused("the tree of a checkpoint is not in it")),
         }
@@ -166,7 +200,7 @@ impl Archive {
         }
     }
 
-    fn take(&mut self, frame: Frame, hashed: &mut u64) -> Result<(), ArchiveError> {
+    fn take(&mut self, frame: Frame) -> Result<(), ArchiveError> {
         let Frame { sound, at, length } = frame;
         let damaged = |why| ArchiveError::Damaged { at, why };
         if sound.kind == Kind::Timeline {
@@ -194,7 +228,7 @@ impl Archive {
             Held { kind: sound.kind, at, length, size, paths: 0, depth: 0, holds_skipped: false, is_needed: false };
         let held = match sound.kind {
             Kind::Tree => self.tree(&sound.raw, plain)?,
-            Kind::Chunks => Held { size: self.chunks(&sound, hashed)?, ..plain },
+            Kind::Chunks => Held { size: self.chunks(&sound)?, ..plain },
             Kind::Blob | Kind::Timeline => plain,
             Kind::Commit => return Err(refused("it holds a record that belongs to a pack")),
         };
@@ -249,11 +283,15 @@ impl Archive {
     }
 
     /// The length of a large file, whose chunks must have come before its list. Their hash must be the file's id.
-    fn chunks(&mut self, sound: &Sound, hashed: &mut u64) -> Result<u64, ArchiveError> {
+    fn chunks(&mut self, sound: &Sound) -> Result<u64, ArchiveError> {
         let (list, rest) = sound.raw.as_chunks::<36>();
         if !rest.is_empty() || list.is_empty() {
             return Err(refused("a list of chunks is none"));
         }
+        // A few bytes can name the same chunk again and again.
+        let lengths =
+            list.iter().map(|entry| u64::from(u32::from_le_bytes([entry[32], entry[33], entry[34], entry[35]])));
+        self.declared.add(lengths.sum())?;
         let (mut whole, mut size) = (blake3::Hasher::new(), 0);
         for entry in list {
             let (id, length) = entry.split_at(32);
@@ -266,10 +304,6 @@ impl Archive {
             }
             held.is_needed = true;
             size += held.size;
-            *hashed = hashed.saturating_add(held.size);
-            if *hashed > MOST_BYTES {
-                return Err(refused("its files are larger than a session's"));
-            }
             whole.update(&read_again(&self.file, &id, held)?.raw);
         }
         if whole.finalize().as_bytes() != &sound.id.0 {
@@ -330,6 +364,7 @@ struct Input {
     length: u64,
     /// Of all bytes up to here; not of the end, which says it.
     hasher: blake3::Hasher,
+    declared: Declared,
 }
 
 impl Input {
@@ -388,6 +423,7 @@ impl Input {
             return Err(damaged("a record says that it is larger than any"));
         }
         let length = u32::try_from(length).map_err(|_| damaged("a record says that it is larger than any"))?;
+        self.declared.add(raw)?;
         self.fill(&mut bytes, payload)?;
         self.hasher.update(&bytes);
         let sound = pack::unpack(&bytes).filter(|sound| sound.delta.is_none());

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use piton_engine::model::Target;
-use piton_engine::view::SessionExported;
+use piton_engine::view::{PathView, SessionExported};
 use piton_engine::{ArchiveError, ExportSessionError, TargetError, Workspace};
 
 use super::Args;
@@ -12,8 +12,8 @@ use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::error::Failure;
-use crate::escape::{escape, escape_path};
-use crate::words;
+use crate::escape::{escape, escape_path, escape_view};
+use crate::{files, words};
 
 /// Bytes that are gathered before they are written.
 const GATHERED: usize = 1 << 20;
@@ -37,10 +37,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         Err(TargetError::UnknownSession(_)) if matches!(wanted.parse(), Ok(Target::Turn { .. })) => {
             return Err(Failure::user(format!("`{wanted}` is no session, and an archive is of a whole one"))
                 .hint("`piton sessions` lists them")
-                .hint("`--git REF` makes commits of checkpoints under that name, such as `--git piton/export`"));
+                .hint("`--git BRANCH` makes commits of checkpoints under that name, such as `--git piton/export`"));
         }
         Err(error) => return Err(error.into()),
     };
+    let ignored = workspace.ignored_in_session(session.id.as_str())?;
+    say_ignored(console, &ignored);
     if is_stream {
         let mut out = BufWriter::with_capacity(GATHERED, io::stdout().lock());
         workspace.export_session(session.id.as_str(), &mut out)?;
@@ -49,11 +51,26 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let name = args.output.clone().unwrap_or_else(|| format!("session-{}.piton", session.id.short()).into());
     let place = exact(&surroundings.here.join(name))?;
     let exported = write_file(&workspace, session.id.as_str(), &place, args.force)?;
-    console.print(&exported, |out, look| write(out, look, &exported, &place))?;
+    let exported = SessionExported { ignored, ..exported };
+    console.print_done(&exported, |out, look| write(out, look, &exported, &place))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &exported, place.starts_with(workspace.path())));
     }
     Ok(())
+}
+
+/// Names what whoever gets the archive could read, before there is one. JSON has it in the document.
+fn say_ignored(console: &mut Console, ignored: &[PathView]) {
+    if ignored.is_empty() || console.is_json() {
+        return;
+    }
+    console.say_with(|out, look| {
+        let count = words::plural(ignored.len() as u64, "file");
+        writeln!(out, "{} {count} in it that git ignores, which may hold secrets:", look.paint.warn("note:"))?;
+        let shown = look.lines(files::ON_A_TERMINAL).min(ignored.len());
+        ignored[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
+        files::write_rest(out, look, "  ", ignored.len() - shown)
+    });
 }
 
 /// The same place without `..` and links on the way, so that it can be seen whether it lies in the workspace.
@@ -73,8 +90,13 @@ fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -
     if place.is_dir() {
         return Err(Failure::user(format!("{} is a folder", escape_path(place))).hint("name the file to write"));
     }
-    // A link to nothing is something too.
-    if !force && (place.exists() || place.is_symlink()) {
+    // What a link leads to, a device or a pipe is nothing that was meant to be replaced, and a link to nothing is
+    // something too.
+    if is_other_than_a_file(place).map_err(refused)? {
+        return Err(Failure::user(format!("{} is no plain file, so it is not replaced", escape_path(place)))
+            .hint("name another file, or `-o -` to write to stdout"));
+    }
+    if !force && place.exists() {
         return Err(taken());
     }
     let folder = place.parent().map_or_else(PathBuf::new, Path::to_owned);
@@ -96,6 +118,15 @@ fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -
     }
     exported.file = Some(place.to_owned());
     Ok(exported)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the archive's place is the user's choice, wherever it is")]
+fn is_other_than_a_file(place: &Path) -> io::Result<bool> {
+    match std::fs::symlink_metadata(place) {
+        Ok(found) => Ok(!found.is_file()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn write(out: &mut dyn Write, look: &Look, exported: &SessionExported, place: &Path) -> io::Result<()> {
