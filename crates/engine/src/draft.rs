@@ -281,17 +281,21 @@ impl Draft {
         paths.dedup();
         paths
     }
-
-    /// Whether a change is taken back by this: where its path stays as it is, it is not.
-    fn takes_back(&self, path: &WorkspacePath, decision: Option<Decision>) -> bool {
-        let stays = |conflict: &Conflict| !conflict.decided || decision == Some(Decision::Ours);
-        let in_conflict = self.conflicts.iter().any(|conflict| stays(conflict) && conflict.holds(path));
-        let unknown = self.plan.kept.iter().any(|(kept, _)| path.is_within(kept));
-        !in_conflict && !unknown
-    }
 }
 
 impl Request {
+    /// Whether what is in conflict stays as it is: nobody decided, or so.
+    fn leaves(&self, conflict: &Conflict) -> bool {
+        !conflict.decided || self.settle.conflicts == Some(Decision::Ours)
+    }
+
+    /// Whether a change is taken back: where its path stays as it is, it is not.
+    fn takes_back(&self, draft: &Draft, path: &WorkspacePath) -> bool {
+        let in_conflict = draft.conflicts.iter().any(|conflict| self.leaves(conflict) && conflict.holds(path));
+        let unknown = draft.plan.kept.iter().any(|(kept, _)| path.is_within(kept));
+        !in_conflict && !unknown
+    }
+
     /// Where the repository goes, if anywhere.
     pub(crate) fn git_move(&self) -> Option<&GitMove> {
         self.git.as_ref().map(GitPlan::change).filter(|change| !change.is_empty())
@@ -306,12 +310,12 @@ impl Request {
             changes.retain(|at| !at.paths.is_empty());
             changes
         };
-        let stays = draft.open_conflicts().flat_map(Conflict::paths);
+        let stays = draft.conflicts.iter().filter(|conflict| self.leaves(conflict)).flat_map(Conflict::paths);
         let stays = stays.chain(draft.plan.kept.iter().map(|(path, _)| path)).cloned().chain(unplanned);
         match &self.kind {
             OperationKind::Undo { changes } => {
                 let mut changes = with_fresh(changes);
-                changes.iter_mut().for_each(|at| at.paths.retain(|p| draft.takes_back(p, self.settle.conflicts)));
+                changes.iter_mut().for_each(|at| at.paths.retain(|p| self.takes_back(draft, p)));
                 changes.retain(|at| !at.paths.is_empty());
                 OperationKind::Undo { changes }
             }
@@ -323,7 +327,7 @@ impl Request {
             },
             OperationKind::Redo { of, gone, only, .. } => {
                 let mut gone = with_fresh(gone);
-                gone.iter_mut().for_each(|at| at.paths.retain(|p| draft.takes_back(p, self.settle.conflicts)));
+                gone.iter_mut().for_each(|at| at.paths.retain(|p| self.takes_back(draft, p)));
                 gone.retain(|at| !at.paths.is_empty());
                 let (of, only) = (of.clone(), only.clone());
                 OperationKind::Redo { of, gone, left: stays.collect(), only, open: draft.may_go_on_with() }

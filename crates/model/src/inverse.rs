@@ -791,8 +791,8 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                     _ => Why::Replaced,
                 };
                 let was = match was {
-                    // What it held comes back path by path.
-                    Some(Folder { mode, .. }) => Some(self.folder_of(*mode, Tree::default())),
+                    // What it held went path by path, and comes back so.
+                    Some(Folder { mode, .. }) if base.is_none() => Some(self.folder_of(*mode, Tree::default())),
                     was => was.cloned(),
                 };
                 self.decide(path, why, Some(here), was)
