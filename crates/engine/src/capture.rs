@@ -614,6 +614,10 @@ impl Workspace {
         // A branch that somebody went to is where they are, though its agent has not said anything yet.
         let mut sessions = self.store.sessions()?;
         sessions.retain(|row| row.session.rank != Rank::Deleted);
+        if let Some(at) = sessions.iter().position(|row| self.is_typed_in(&row.session.id) && self.is_live(row)) {
+            let typed_in = sessions.remove(at);
+            sessions.insert(0, typed_in);
+        }
         let gone_to = sessions.first().filter(|row| !row.heard && row.last_seq > 0).map(|row| row.session.id.clone());
         let is_here = |row: &SessionRow| self.is_live(row) || Some(&row.session.id) == gone_to.as_ref();
         let Some(row) = sessions.into_iter().find(is_here) else { return Ok(None) };

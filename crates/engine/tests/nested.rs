@@ -148,3 +148,21 @@ fn a_tool_that_runs_in_a_workspace_inside_or_around_is_not_written_under() {
         workspace.rewind_now(&id, &RewindOptions::default()).unwrap();
     }
 }
+
+/// A turn that named a file in there is in both stores. The other one used to hold every further undo up.
+#[test]
+fn what_is_taken_back_around_the_inner_workspace_does_not_stand_before_earlier_turns() {
+    let world = nested();
+    let agent = Agent::new(&world, "s1");
+    agent.edits("one", &["README"], |w| {
+        w.write("README", "one\n");
+    });
+    agent.edits("two", &["in/lib.rs"], |w| {
+        w.write("in/lib.rs", "two\n");
+    });
+    let read = |path: &str| std::fs::read_to_string(world.path(path)).unwrap();
+    let outcome = undo(&world, "s1").unwrap();
+    assert_eq!((read("in/lib.rs").as_str(), outcome.other_workspaces.len()), ("inner\n", 0));
+    undo(&world, "s1").unwrap();
+    assert_eq!(read("README"), "outer\n");
+}
