@@ -240,7 +240,12 @@ fn turns_at_possible_place(place: &Path) -> String {
 /// Piton's home: where stores are, and the hook's log.
 pub fn home() -> Result<PathBuf, Failure> {
     match variable("PITON_HOME") {
-        Some(place) => std::path::absolute(place).map_err(|error| Failure::user(format!("PITON_HOME: {error}"))),
+        // It would be another place in every folder, and a hook's is not the user's.
+        Some(place) if place.is_relative() => {
+            Err(Failure::user(format!("PITON_HOME is `{}`, which is no absolute path", escape_path(&place)))
+                .hint("set it to one that begins with `/`, or unset it"))
+        }
+        Some(place) => Ok(place),
         None => Ok(data_folder()?.join("piton")),
     }
 }
