@@ -227,7 +227,7 @@ impl Surroundings {
 }
 
 fn earlier_turns(around: &Path) -> String {
-    let around = escape_path(around);
+    let around = quoted(around);
     format!(
         "this worktree's own store is younger than the worktree; earlier turns are in that of {around}: \
          `piton log --workspace {around}`"
@@ -243,7 +243,7 @@ fn turns_of_hidden(hidden: &[WorkspaceId]) -> String {
 }
 
 fn turns_at_former_place(place: &Path) -> String {
-    let place = escape_path(place);
+    let place = quoted(place);
     format!(
         "this folder was captured at {place} before another folder took that place; its turns of that time are in the \
          store of {place}: `piton log --workspace {place}`"
@@ -251,7 +251,7 @@ fn turns_at_former_place(place: &Path) -> String {
 }
 
 fn turns_at_possible_place(place: &Path) -> String {
-    let place = escape_path(place);
+    let place = quoted(place);
     format!(
         "a folder that was captured at {place} is gone, and may be this one: its file system does not tell; \
          `piton log --workspace {place}` shows its turns"
@@ -261,7 +261,12 @@ fn turns_at_possible_place(place: &Path) -> String {
 /// Piton's home: where stores are, and the hook's log.
 pub fn home() -> Result<PathBuf, Failure> {
     match variable("PITON_HOME") {
-        Some(place) => std::path::absolute(place).map_err(|error| Failure::user(format!("PITON_HOME: {error}"))),
+        // It would be another place in every folder, and a hook's is not the user's.
+        Some(place) if place.is_relative() => {
+            Err(Failure::user(format!("PITON_HOME is `{}`, which is no absolute path", escape_path(&place)))
+                .hint("set it to one that begins with `/`, or unset it"))
+        }
+        Some(place) => Ok(place),
         None => Ok(data_folder()?.join("piton")),
     }
 }
@@ -291,6 +296,7 @@ pub fn environment(settings: Option<&Settings>) -> Environment {
         home_folder,
         agent_state,
         // Where nobody can be asked, a guess that is wrong would be found out too late.
+        session: std::env::var(hook::INSIDE).ok().and_then(|id| id.parse().ok()),
         guesses_session: io::stdin().is_terminal() && io::stderr().is_terminal(),
         largest_file: settings.map(|settings| settings.size_limit.value),
         largest_ignored_file: settings.map(|settings| settings.ignored_limit.value),

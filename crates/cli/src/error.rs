@@ -292,6 +292,13 @@ impl From<ChosenError> for Failure {
                     None => there,
                 }
             }
+            ChosenError::ElsewhereUnread { session, here, .. } => {
+                let failure = failure.hint("make that store readable for you, and run the command again");
+                let of = of_session(session.as_ref());
+                let by_number =
+                    |turn| format!("`piton undo {of}t{turn}` takes back the last turn that changed files here");
+                here.map(by_number).into_iter().fold(failure, Self::hint)
+            }
             ChosenError::Unknown { turn, session, why: Unknown::OtherFolder, .. } => {
                 let of = of_session(session.as_ref());
                 failure.hint(format!("`piton rewind {of}t{turn} --across` brings back what was there before it"))
@@ -446,6 +453,9 @@ impl From<ExportError> for Failure {
             }
             ExportError::Place(PlaceError::Git(error)) | ExportError::Git(error) => error.into(),
             ExportError::Place(PlaceError::Io { .. }) => Self::user(text),
+            ExportError::Displaced { path, .. } => Self::user(text)
+                .hint("`--into DIR` means a repository of its own; a bare one is made where nothing is")
+                .hint(format!("move {} away, and `piton rewind TARGET` brings the folder back", quoted(&path))),
             ExportError::BadName(_) => {
                 Self::user(text).hint("a branch's name, such as piton/x, as git takes it: nothing else can be made")
             }
@@ -574,6 +584,9 @@ impl From<OperationError> for Failure {
             OperationError::Target(error) => error.into(),
             OperationError::Stale { .. } | OperationError::OtherFolder { .. } => Self::user(text),
             OperationError::Conflict(_) | OperationError::Running(_) => Self::user(text),
+            OperationError::Displaced { path, .. } => {
+                Self::user(text).hint(format!("move {} away, and run the command again", quoted(&path)))
+            }
             OperationError::Git(error) => error.into(),
             OperationError::Conversation(NoConversation::Within { .. }) => {
                 Self::user(text).hint("`--scope code` takes only the files back")

@@ -13,11 +13,21 @@ pub fn about(text: &str, workspace: Option<&str>) -> String {
     for command in parts[..last].iter_mut().skip(1).step_by(2) {
         let verb = command.strip_prefix("piton ").and_then(|rest| rest.split(' ').next());
         let is_here = verb.is_some_and(|verb| !ANYWHERE.contains(&verb) && !verb.starts_with('-'));
+        let is_init = verb == Some("init");
         if is_here && !command.contains(" --workspace ") {
             command.push_str(&format!(" --workspace {workspace}"));
+        } else if is_init && !names_a_folder(command) {
+            command.push_str(&format!(" {workspace}"));
         }
     }
     parts.join("`")
+}
+
+/// Whether an `init` says which folder is meant; without one it is the current one.
+fn names_a_folder(init: &str) -> bool {
+    let words = init.split(' ').skip(2).collect::<Vec<_>>();
+    let is_value = |at: usize| at > 0 && words[at - 1] == "--budget";
+    words.iter().enumerate().any(|(at, word)| !word.starts_with("--") && !is_value(at))
 }
 
 #[cfg(test)]
@@ -32,7 +42,12 @@ mod tests {
             "`piton undo --op kmzq`, then `piton redo --outside`, puts it back",
             "`piton undo --op kmzq --workspace 'a b'`, then `piton redo --outside --workspace 'a b'`, puts it back",
         );
+        check("`piton init` makes it known", "`piton init 'a b'` makes it known");
+        check("`piton init --force`", "`piton init --force 'a b'`");
+        check("`piton init --budget 1G`", "`piton init --budget 1G 'a b'`");
         for same in [
+            "`piton init DIR`, or `piton init .` for the current one",
+            "`piton init --budget 1G DIR`",
             "`--partial` leaves it; `src/a.rs` stays",
             "`piton help config` lists the keys; `piton setup` adds it",
             "`piton redo --workspace /other` takes it back there",

@@ -14,7 +14,7 @@ use crate::escape::{escape, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
 use crate::owners::Names;
 use crate::paint::Paint;
-use crate::plan::{write_git, write_interrupted, write_other_workspaces, write_outside, write_owned};
+use crate::plan::{write_git, write_interrupted, write_other_workspaces, write_outside, write_owned, write_unknown};
 use crate::skipped;
 use crate::words::{grouped, plural};
 
@@ -42,6 +42,7 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
         true => vec!["the workspace folder's own mode restored".to_owned()],
     };
     let end = match outcome.not_done.len() {
+        0 if !outcome.unknown.is_empty() => look.paint.warn("not all of it is known"),
         _ if !outcome.changed_again.is_empty() => look.paint.warn("changed again since"),
         0 => look.paint.good("verified"),
         left => look.paint.warn(format!("{} not restored", plural(left as u64, "path"))),
@@ -86,12 +87,13 @@ fn is_left(file: &OutsideView) -> bool {
     matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict)
 }
 
-/// What else there is to know of it. `way_outside` says how to have files outside the workspace put back too.
+/// What else there is to know of what a verb did. `way_outside` says how to have files outside the workspace put back too.
 fn write_remarks(
     out: &mut dyn Write,
     look: &Look,
     outcome: &OperationOutcome,
     names: &Names,
+    verb: &str,
     way_outside: &str,
 ) -> io::Result<()> {
     let paint = look.paint;
@@ -105,8 +107,7 @@ fn write_remarks(
     let git = (outcome.git.as_ref(), outcome.git_stays.as_deref());
     write_git(out, look, git.0, git.1, outcome.head_moved.as_ref())?;
     if outcome.also.is_empty() {
-        let kind = outcome.operation.as_ref().map_or("rewind", |operation| &operation.kind);
-        write_other_workspaces(out, look, kind, &outcome.other_workspaces)?;
+        write_other_workspaces(out, look, verb, &outcome.other_workspaces)?;
     }
     let list = |out: &mut dyn Write, heading: &str, paths: &[String]| -> io::Result<()> {
         if paths.is_empty() {
@@ -135,6 +136,7 @@ fn write_remarks(
     list(out, "not restored", &unknown.into_iter().map(not_done).collect::<Vec<_>>())?;
     let refused: Vec<_> = refused.into_iter().map(|one| escape_view(&one.path)).collect();
     list(out, "not restored, or with other permission bits, because the system refused it", &refused)?;
+    write_unknown(out, look, &outcome.unknown)?;
     let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
     let shown = look.lines(ON_A_TERMINAL / 4);
     write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;
@@ -182,6 +184,7 @@ pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
         let is_in_vain = outcome.operation.is_none() && (!outcome.unsure.is_empty() || outcome.git_stays.is_some());
         let is_left_outside = outcome.touches_outside && outcome.outside.iter().any(is_left);
         outcome.not_done.is_empty()
+            && outcome.unknown.is_empty()
             && !outcome.skipped.iter().any(is_damaged)
             && !is_open
             && !is_in_vain
@@ -191,8 +194,8 @@ pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
     if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-/// Says all of it, to a person.
-pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Names) {
+/// Says all of it, to a person; the verb is the one that was asked for: `rewind`, `undo` or `redo`.
+pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Names, verb: &str) {
     if console.is_json() {
         return;
     }
@@ -204,7 +207,7 @@ pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Na
         _ => "`piton redo`, then the same with `--outside`,".to_owned(),
     };
     let way = console.meant(&way);
-    console.say_with(|out, look| write_remarks(out, look, outcome, names, &way));
+    console.say_with(|out, look| write_remarks(out, look, outcome, names, verb, &way));
 }
 
 /// The command that takes back what was done, files outside the workspace too where it touched any.

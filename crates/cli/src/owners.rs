@@ -8,10 +8,10 @@ use piton_engine::view::{GapView, SessionView, StepView};
 
 use crate::escape::escape;
 
-/// How sessions are told apart in what a person types: `t3` is of the session that reported last, `kmzq:t3` of another.
+/// How sessions are told apart in what a person types: `t3` is of the session where the user is, `kmzq:t3` of another.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    last: Option<SessionId>,
+    here: Option<SessionId>,
     short: HashMap<SessionId, String>,
 }
 
@@ -19,7 +19,7 @@ pub struct Names {
 const FEWEST: usize = 4;
 
 impl Names {
-    /// The names of a workspace's sessions; the one that reported last comes first.
+    /// The names of a workspace's sessions. A turn without one is of the session where the user is.
     pub fn of(sessions: &[SessionView]) -> Self {
         let short = |id: &SessionId| {
             let is_enough = |letters: &usize| {
@@ -29,7 +29,8 @@ impl Names {
             id.as_str()[..letters].to_owned()
         };
         let all = sessions.iter().map(|session| (session.id.clone(), short(&session.id))).collect();
-        Self { last: sessions.first().map(|session| session.id.clone()), short: all }
+        let here = sessions.iter().find(|session| session.current).or(sessions.first());
+        Self { here: here.map(|session| session.id.clone()), short: all }
     }
 
     /// As few letters of a session's id as mean it.
@@ -40,7 +41,7 @@ impl Names {
     /// What to type to mean a turn, or a step in it.
     pub fn target(&self, session: &SessionId, turn: u32, step: Option<u32>) -> String {
         let of =
-            if self.last.as_ref() == Some(session) { String::new() } else { format!("{}:", self.session(session)) };
+            if self.here.as_ref() == Some(session) { String::new() } else { format!("{}:", self.session(session)) };
         match step {
             Some(step) => format!("{of}t{turn}.{step}"),
             None => format!("{of}t{turn}"),
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn owners_and_their_evidence_are_told_in_plain_words() {
         let (one, two) = (SessionId::of("a", "1"), SessionId::of("a", "2"));
-        let names = Names { last: Some(one.clone()), short: HashMap::from([(two.clone(), "kmzq".to_owned())]) };
+        let names = Names { here: Some(one.clone()), short: HashMap::from([(two.clone(), "kmzq".to_owned())]) };
         let named = Owner::Step { step: step(&one, 3, 1), evidence: Evidence::Named };
         let window = Owner::Step { step: step(&two, 1, 2), evidence: Evidence::Window };
         let unsure = Owner::Unsure {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use piton_engine::model::Cause;
 use piton_engine::model::ownership::Owner;
-use piton_engine::view::{ChangedFile, CheckpointView, CommandView, Diff, PathView, PlanView};
+use piton_engine::view::{ChangedFile, CheckpointView, CommandView, Diff, PathView, PlanView, UnknownTurn};
 
 use crate::columns::fit;
 use crate::console::Look;
@@ -23,7 +23,7 @@ use crate::owners::Names;
 use crate::patch;
 use crate::skipped;
 use crate::titles::Titles;
-use crate::words::{age, grouped, is_imported, label};
+use crate::words::{self, age, grouped, is_imported, label};
 
 pub use conflicts::write as write_conflicts;
 pub use git::write as write_git;
@@ -119,6 +119,7 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         plan.not_done[..shown].iter().try_for_each(|one| writeln!(out, "  {}", outcome::not_done(one)))?;
         write_rest(out, look, "  ", plan.not_done.len() - shown)?;
     }
+    write_unknown(out, look, &plan.unknown)?;
     let others = skipped::others(&plan.skipped, &plan.not_done);
     if !others.is_empty() {
         writeln!(out, "Left alone, because not captured:")?;
@@ -268,6 +269,15 @@ fn write_commands(out: &mut dyn Write, look: &Look, commands: &[CommandView], ar
         let room = if look.terminal { look.width.saturating_sub(step.len() + 6).max(20) } else { usize::MAX };
         let (text, _) = fit(&format!("{first}{more}"), room);
         writeln!(out, "  {}  {text}", look.paint.id(step))?;
+    }
+    Ok(())
+}
+
+/// Says of which turns not all is known that they changed, so that not all of it is taken back.
+pub fn write_unknown(out: &mut dyn Write, look: &Look, turns: &[UnknownTurn]) -> io::Result<()> {
+    for UnknownTurn { turn, why } in turns {
+        let why = words::unknown(why, &format!("t{turn}"));
+        writeln!(out, "{} not all that turn {turn} changed is known: {why}", look.paint.warn("warning:"))?;
     }
     Ok(())
 }

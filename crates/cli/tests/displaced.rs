@@ -104,7 +104,7 @@ fn a_project_that_a_copy_of_it_replaces_has_its_gap_and_stays_within_reach() {
     assert!(code == Some(1) && stores(&scene) == 2, "no workspace is made of a store: {said}");
     // Its folder is another's now, and nothing is written there.
     let (code, said) = piton(&scene, &app, &["rewind", "good", "--yes", "--interrupted", "--workspace", &id]);
-    assert!(code == Some(1) && said.contains("something else stands in its place"), "{said}");
+    assert!(code == Some(1) && said.contains("another workspace stands in its place; nothing was changed"), "{said}");
     assert!(app.join("new").exists() && !app.join("precious").exists());
     std::fs::rename(&app, &new).unwrap();
     let (code, said) = piton(&scene, &new, &["rewind", "good", "--yes", "--interrupted", "--workspace", &id]);
@@ -165,7 +165,7 @@ fn a_worktree_that_a_symlink_replaces_is_gone_and_what_the_link_leads_to_is_no_w
     let (_, log) = piton(&scene, &app, &["log", "--workspace", "w1"]);
     assert!(log.contains("prompt 2") && log.contains("a symlink stands in its place"), "{log}");
     let (code, said) = piton(&scene, &app, &["rewind", "t2", "--yes", "--workspace", "w1"]);
-    assert!(code == Some(1) && said.contains("something else stands in its place"), "{said}");
+    assert!(code == Some(1) && said.contains("a symlink stands in its place; nothing was changed"), "{said}");
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1, "nothing was written there");
     std::fs::remove_file(app.join("w1")).unwrap();
     let (code, said) = piton(&scene, &app, &["rewind", "t2", "--yes", "--workspace", "w1"]);
@@ -305,4 +305,46 @@ fn a_first_turn_that_replaces_the_project_is_not_said_to_have_changed_nothing() 
     assert!(log.contains("prompt 1  ?") && log.contains(way), "{log}");
     let (_, said) = piton(&scene, &app, &["changes"]);
     assert!(said.contains("nothing is known that session") && said.contains(way), "{said}");
+}
+
+/// An export used to write into the repository of what stands there, and a preview told of its HEAD.
+#[test]
+fn nothing_is_written_into_the_repository_of_what_took_the_place_nor_told_of_it() {
+    for by in ["a symlink", "another workspace"] {
+        let (scene, app) = project();
+        turn(&scene, &app, 1, &["echo one >> a"]);
+        let other = scene.world.base().join("p/other");
+        std::fs::create_dir_all(&other).unwrap();
+        std::fs::write(other.join("o"), "o\n").unwrap();
+        git(&other, &["init", "-q"]);
+        git(&other, &["add", "-A"]);
+        git(&other, &["commit", "-qm", "o"]);
+        std::fs::remove_dir_all(&app).unwrap();
+        let which = match by {
+            "a symlink" => {
+                std::os::unix::fs::symlink(&other, &app).unwrap();
+                app.display().to_string()
+            }
+            _ => {
+                assert_eq!(piton(&scene, &other, &["checkpoint"]).0, Some(0));
+                std::fs::rename(&other, &app).unwrap();
+                assert_eq!(piton(&scene, &app, &["checkpoint"]).0, Some(0));
+                named_workspace(&piton(&scene, &app, &["log"]).1)
+            }
+        };
+        let (code, said) = piton(&scene, scene.world.base(), &["export", "start", "--git", "x", "--workspace", &which]);
+        let why = format!("is gone, and {by} stands in its place; nothing was exported");
+        assert!(code == Some(1) && said.contains(&why) && said.contains("--into DIR"), "{said}");
+        assert!(!app.join(".git/refs/heads/x").exists());
+        let into = scene.world.base().join("copy");
+        let into = ["export", "start", "--git", "x", "--into", into.to_str().unwrap(), "--workspace", &which];
+        assert_eq!(piton(&scene, scene.world.base(), &into).0, Some(0));
+        let all = [&["rewind", "start"][..], &["rewind", "start", "--git"], &["undo"]];
+        for (asked, how) in all.iter().flat_map(|asked| [(asked, "--preview"), (asked, "--yes")]) {
+            let args = [asked, &[how, "--workspace", &which][..]].concat();
+            let (code, said) = piton(&scene, scene.world.base(), &args);
+            let why = format!("{by} stands in its place; nothing was changed");
+            assert!(code == Some(1) && said.contains(&why), "{args:?}: {said}");
+        }
+    }
 }

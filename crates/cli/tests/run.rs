@@ -98,6 +98,19 @@ fn a_command_is_a_session_of_one_turn_and_can_be_taken_back() {
     assert!(!scene.path("ws/b.txt").exists());
 }
 
+/// "no changes" used to be said where somebody else's capture had found them.
+#[test]
+fn what_another_capture_found_while_it_ran_is_told_too() {
+    let scene = Scene::new();
+    let script = "echo new > b.txt; touch ../go; while [ -e ../go ]; do sleep 0.05; done";
+    let child = scene.piton(&["run", "--", "sh", "-c", script]).stderr(Stdio::piped()).spawn().unwrap();
+    until(|| scene.path("go").exists());
+    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
+    fs::remove_file(scene.path("go")).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert!(said(&done.stderr).contains("piton: 1 created · piton rewind "), "{}", said(&done.stderr));
+}
+
 #[test]
 fn a_command_that_takes_the_whole_workspace_is_taken_back_too() {
     let scene = Scene::new();

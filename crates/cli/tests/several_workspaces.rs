@@ -393,3 +393,84 @@ fn hints_about_another_sessions_workspaces_name_the_session() {
     std::fs::remove_dir_all(&worktree).unwrap();
     way("brings back what was there before it");
 }
+
+/// It used to pass over the turn that may be the last one, and take back an older one.
+#[test]
+fn an_undo_does_not_guess_where_another_store_cannot_be_read() {
+    let scene = Scene::new(PITON);
+    let (a, b) = (scene.world.ws(), scene.world.base().join("b"));
+    repository(&a);
+    repository(&b);
+    turn(&scene, "s", &a, 1, "echo 1 >> b");
+    turn(&scene, "s", &b, 2, "echo 2 >> b");
+    let home = scene.world.base().join("home/workspaces");
+    let is_of_b = |store: &PathBuf| text(store.join("workspace.json")).contains(&format!("{:?}", b));
+    let store = std::fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().path()).find(is_of_b).unwrap();
+    // What nobody can read, whoever runs this.
+    let kept = scene.world.base().join("kept");
+    std::fs::rename(&store, &kept).unwrap();
+    std::fs::write(&store, "").unwrap();
+    let (code, said) = piton(&scene, &a, &["undo", "--yes"]);
+    assert_eq!((code, text(a.join("b"))), (Some(1), "b\n1\n".into()), "{said}");
+    assert!(said.contains(&store.display().to_string()) && said.contains("cannot be read"), "{said}");
+    assert!(said.contains("hint: `piton undo t1` takes back the last turn that changed files here"), "{said}");
+    assert_eq!(piton(&scene, &a, &["undo", "t1", "--yes"]).0, Some(0));
+    assert_eq!(text(a.join("b")), "b\n");
+    // One that is gone for good has nothing to tell.
+    assert_eq!(piton(&scene, &a, &["redo", "--yes"]).0, Some(0));
+    std::fs::remove_file(&store).unwrap();
+    assert_eq!(piton(&scene, &a, &["undo", "--yes"]).0, Some(0));
+}
+
+#[test]
+fn no_command_names_a_flag_that_only_another_has() {
+    let scene = Scene::new(PITON);
+    let (a, b) = (scene.world.ws(), scene.world.base().join("b"));
+    repository(&a);
+    repository(&b);
+    turn(&scene, "s", &a, 1, "true");
+    turn(&scene, "s", &b, 2, "true");
+    std::fs::write(a.join("b"), "mine\n").unwrap();
+    turn(&scene, "s", &a, 3, &format!("echo 3 >> b; echo 3 >> {}/b", b.display()));
+    // The file was the user's last, so nothing is done.
+    let (code, said) = piton(&scene, &a, &["undo", "--yes"]);
+    assert!(code == Some(1) && said.contains("`piton undo --workspace DIR` is for one of those"), "{said}");
+    assert!(!said.contains("--all-workspaces"), "{said}");
+}
+
+/// `/piton changes` used to number the changes of the session that reported last, and `/piton undo 1` took back another's.
+#[test]
+fn inside_a_session_every_command_is_about_that_session() {
+    let scene = Scene::new(PITON);
+    let (a, b) = (scene.world.ws(), scene.world.base().join("b"));
+    repository(&a);
+    repository(&b);
+    turn(&scene, "s", &a, 1, "echo 1 >> b");
+    turn(&scene, "z", &a, 1, "echo z > zz");
+    let count = std::cell::Cell::new(10);
+    let say = |typed: &str| {
+        let id = format!("q{}", count.replace(count.get() + 1));
+        report(&scene, "s", &a, "prompt", json!({ "turn": id, "text": typed })).unwrap()
+    };
+    for _ in 0..2 {
+        let said = say("/piton changes");
+        assert!(said.starts_with("[1] b (modified)") && said.contains("t1.1 shell") && !said.contains("zz"), "{said}");
+        let said = say("/piton log");
+        let of = |name: &str| said.lines().find(|line| line.contains(name)).unwrap().trim_start().to_owned();
+        assert!(of("~1").starts_with("t1 ") && of("+1").contains(":t1 "), "{said}");
+        assert!(say("/piton show t1").contains("before t1\n"));
+        assert!(say("/piton blame b --at t1").contains("before piton"));
+        assert!(say("/piton undo 1 --preview").contains("restore  b"));
+        report(&scene, "z", &a, "session-ended", json!({}));
+    }
+    assert!(say("/piton undo").contains("undid turn 1"));
+    assert!(text(a.join("b")) == "b\n" && a.join("zz").exists());
+    assert!(say("/piton help undo").contains("Take back chosen changes"));
+    // What a hint names can be typed.
+    turn(&scene, "s", &b, 2, "echo 2 >> b");
+    let said = say("/piton undo");
+    let there = format!("/piton undo --workspace {}", b.display());
+    assert!(said.contains(&format!("`{there}`")), "{said}");
+    assert!(say(&there).contains("undid turn 2"));
+    assert_eq!(text(b.join("b")), "b\n");
+}

@@ -294,3 +294,15 @@ fn what_nobody_captured_is_in_the_list_of_changes_with_the_number_that_an_undo_t
     scene.ok(&["undo", "1", "--unsure", "--yes"]);
     assert_eq!(scene.read("f"), "1");
 }
+
+#[test]
+fn a_home_that_is_not_absolute_is_refused() {
+    let scene = scene();
+    let done = scene.piton(&["status"]).env("PITON_HOME", "store").output().unwrap();
+    let said = both(&done);
+    assert!(
+        done.status.code() == Some(1) && said.contains("PITON_HOME is `store`, which is no absolute path"),
+        "{said}"
+    );
+    assert!(!scene.world.path("store").exists());
+}

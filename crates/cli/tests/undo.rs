@@ -693,3 +693,30 @@ fn an_undo_or_redo_in_another_folder_names_a_command_that_works() {
         assert_eq!(scene.read("a"), expected, "{args:?}: {refused}");
     }
 }
+
+/// It used to be "undid turn 1: …; verified", though the turn had begun before piton saw the folder.
+#[test]
+fn an_undo_of_a_turn_that_is_known_in_part_says_so() {
+    let scene = Scene::new(PITON);
+    scene.world.write("a", "1\n");
+    let agent = Agent::new(&scene.world, "s1");
+    // The first word that piton hears.
+    agent.after("c0");
+    agent.step("Bash", &[], |world| {
+        world.write("a", "2\n");
+    });
+    agent.end_turn();
+    let why = "not all that turn 1 changed is known: it was under way when this folder was captured for the first time";
+    let text = scene.ok(&["undo", "--preview"]);
+    assert!(text.contains(&format!("warning: {why}\n")), "{text}");
+    let plan = scene.json(&["undo", "--preview"]);
+    assert_eq!(plan["unknown"], json!([{ "turn": 1, "why": "before-first-capture" }]));
+    let done = scene.run(&["undo", "--yes"]);
+    assert_eq!((done.status.code(), scene.read("a")), (Some(1), "1\n".into()));
+    let text = both(&done);
+    assert!(text.contains("not all of it is known\n") && text.contains(why) && !text.contains("verified"), "{text}");
+    scene.ok(&["redo", "--yes"]);
+    let done = scene.run(&["undo", "t1", "--yes", "--json"]);
+    let outcome: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((done.status.code(), &outcome["unknown"]), (Some(1), &plan["unknown"]));
+}

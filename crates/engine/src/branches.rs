@@ -231,6 +231,11 @@ impl Workspace {
             for row in all.iter().filter(is_old).filter(is_there) {
                 match why_not(row) {
                     Some(why) => stay.push(BranchStays { session: row.session.id.clone(), why: why.to_string() }),
+                    // Somebody chose it, so it goes only by its name.
+                    None if row.session.rank == Rank::Main => {
+                        let why = format!("session {} is the main line", row.session.id.short());
+                        stay.push(BranchStays { session: row.session.id.clone(), why });
+                    }
                     None => rows.push(row.clone()),
                 }
             }

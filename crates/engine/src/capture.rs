@@ -16,8 +16,8 @@ use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Wen
 use piton_model::session::Ending;
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Place, Rank, Record, SessionId, Timestamp,
-    WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Place, Rank, Record, SessionId, StepRef,
+    Timestamp, WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
@@ -593,6 +593,14 @@ impl Workspace {
             windows.push(ending.clone());
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
+        let reported = match &about.place {
+            Some(Place { session, turn, step: Some(step) }) => {
+                Some(StepRef { session: session.clone(), turn: *turn, step: *step })
+            }
+            _ => None,
+        };
+        let nearby = self.nearby_since(parent, reported.as_ref());
+        windows.extend(nearby.windows);
         let has_missed = about.has_missed
             || self.store.has_lost_events_since(parent.seq)?
             // While another folder stood here, nobody looked at this one.
@@ -613,7 +621,8 @@ impl Workspace {
                 Some(went) => went.owner(&change.path, &windows),
                 None => ownership::owner(found, &windows, &about.moment),
             };
-            let owner = if has_missed { ownership::beside_a_missed_tool(owner) } else { owner };
+            let is_missed = has_missed || nearby.missed.iter().any(|part| change.path.is_within(part));
+            let owner = if is_missed { ownership::beside_a_missed_tool(owner) } else { owner };
             // Of too many to list one owner is told, and that only where nothing more is to be said of any of them.
             let settles = if is_listed && went.is_none() { ownership::settles(&owner, found, &windows) } else { None };
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
@@ -665,6 +674,10 @@ impl Workspace {
         // A branch that somebody went to is where they are, though its agent has not said anything yet.
         let mut sessions = self.store.sessions()?;
         sessions.retain(|row| row.session.rank != Rank::Deleted);
+        if let Some(at) = sessions.iter().position(|row| self.is_typed_in(&row.session.id) && self.is_live(row)) {
+            let typed_in = sessions.remove(at);
+            sessions.insert(0, typed_in);
+        }
         let gone_to = sessions.first().filter(|row| !row.heard && row.last_seq > 0).map(|row| row.session.id.clone());
         let is_here = |row: &SessionRow| self.is_live(row) || Some(&row.session.id) == gone_to.as_ref();
         let Some(row) = sessions.into_iter().find(is_here) else { return Ok(None) };
@@ -710,5 +723,7 @@ pub(crate) fn window_of(row: &StepRow, since: u64, along: bool) -> Window {
         closed: row.closed.filter(|_| !matches!(row.ending, Some(Ending::Interrupted | Ending::Lost))),
         background: row.step.background && row.closed.is_none(),
         along,
+        part: None,
+        failed: matches!(row.ending, Some(Ending::Failed | Ending::Interrupted)),
     }
 }

@@ -2,7 +2,7 @@
 
 mod spans;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError}
 
 use crate::capture::About;
 use crate::draft::Seen;
+use crate::elsewhere::Elsewhere;
 use crate::lineage::Lineage;
 use crate::moves::Along;
 use crate::outside::OutsideChanges;
@@ -156,6 +157,18 @@ pub enum ChosenError {
         /// The last one that changed files here, if any did.
         here: Option<u32>,
     },
+    /// The session works in another workspace too, whose store cannot be read.
+    #[error("the last turn may have changed files of another workspace, whose store {} cannot be read: {reason}", store.display())]
+    ElsewhereUnread {
+        /// That store's folder.
+        store: PathBuf,
+        /// What the system says.
+        reason: String,
+        /// Whose turns they are, where a number alone means another session's.
+        session: Option<SessionId>,
+        /// The last turn that changed files here, if any did.
+        here: Option<u32>,
+    },
 }
 
 fn not_known(about: &str, why: &Unknown) -> String {
@@ -203,6 +216,8 @@ pub(crate) struct Chosen {
     pub elsewhere: Vec<PathBuf>,
     /// What went out of sight, or went without ever having been in sight.
     pub left_out: Vec<Undone>,
+    /// Turns of it of which not all is known that they changed.
+    pub unknown: Vec<UnknownTurn>,
 }
 
 /// A change with the checkpoint that found it.
@@ -299,8 +314,9 @@ impl Workspace {
         left_out.sort_by_key(|one| (one.step.turn, one.step.step));
         let elsewhere = match (&session, whose) {
             (Some(session), Whose::Agent) if !is_filtered => self.turns_elsewhere(session),
-            _ => Vec::new(),
+            _ => Elsewhere::default(),
         };
+        let (unread, elsewhere) = (elsewhere.unread, elsewhere.turns);
         let what = match (&choice.what, &session) {
             (Some(what), _) => what.clone(),
             (None, Some(session)) if !is_filtered => {
@@ -319,6 +335,10 @@ impl Workspace {
                 }
                 let outside = self.last_turn_outside(session, last)?;
                 let last = if with_outside { last.max(outside) } else { last };
+                if let Some((store, reason)) = unread.into_iter().next() {
+                    let session = self.unless_meant(session);
+                    return Err(ChosenError::ElsewhereUnread { store, reason, session, here: last }.into());
+                }
                 let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();
                 if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
                     let changed = elsewhere.into_iter().filter(|(_, turns)| turns.contains(&turn));
@@ -340,6 +360,14 @@ impl Workspace {
             (None, _) => What::All,
         };
         let about = self.about(&what, choice, session.as_ref())?;
+        let unknown = match &session {
+            Some(session) if whose == Whose::Agent && choice.since.is_none() && range.is_none() => {
+                let listed: HashSet<u32> =
+                    rows.iter().filter_map(|row| last_turn(&row.change.owner, session)).collect();
+                self.unknown_in(session, &what, choice.what.is_none() && !is_filtered, &listed)?
+            }
+            _ => Vec::new(),
+        };
         let mut chosen = Vec::new();
         let mut unsure = Vec::new();
         let mut held = Vec::new();
@@ -403,7 +431,41 @@ impl Workspace {
         let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
         let commands = commands(&steps);
-        Ok(Chosen { changes: chosen, along, unsure, stuck: held, commands, about, outside, elsewhere, left_out })
+        Ok(Chosen {
+            changes: chosen,
+            along,
+            unsure,
+            stuck: held,
+            commands,
+            about,
+            outside,
+            elsewhere,
+            left_out,
+            unknown,
+        })
+    }
+
+    /// The turns that are taken back as a whole and of which not all is known. Where the last turn is meant, those after the
+    /// one that was found too: one of them may be it.
+    fn unknown_in(
+        &self,
+        session: &Lineage,
+        what: &What,
+        is_last: bool,
+        listed: &HashSet<u32>,
+    ) -> Result<Vec<UnknownTurn>, StoreError> {
+        let is_meant = |number: u32| match what {
+            What::Places(places) => {
+                places.iter().any(|(turn, step)| step.is_none() && (*turn == number || (is_last && number > *turn)))
+            }
+            What::All => true,
+            What::Last(_) | What::Numbers(_) => false,
+        };
+        // What was not captured in time was found later, and is listed.
+        let is_found = |one: &UnknownTurn| matches!(one.why, Unknown::Gap { .. }) && listed.contains(&one.turn);
+        let mut unknown = self.unknown_turns(session, true)?;
+        unknown.retain(|one| is_meant(one.turn) && !is_found(one));
+        Ok(unknown)
     }
 
     /// Why there is nothing to take back: there is nothing, or nobody knows.

@@ -215,6 +215,11 @@ fn compare_roots(
     changes.retain(|c| !c.implied && c.path.is_in_scope(paths));
     let left_out = diff::left_out(&trees, &from.tree, &to.tree)?;
     let mut not_compared: Vec<_> = left_out.into_iter().map(|one| (one.path, one.reason)).collect();
+    // What one side could not capture and the other has not at all.
+    for (from, to) in [(&from, &to), (&to, &from)] {
+        let gone = diff::gone_unknown(&trees, &from.tree, &to.tree)?;
+        not_compared.extend(gone.into_iter().filter(|(_, reason)| reason.is_missed()));
+    }
     // What is asked for by its path and left out on both sides is not equal either: nobody knows.
     for path in paths.iter().filter(|path| !path.is_root()) {
         if let Some(Entry::Skipped { reason }) = diff::lookup(&trees, &to.tree, path)?

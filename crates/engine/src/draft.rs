@@ -28,7 +28,7 @@ use crate::rewind::RewindAsked;
 use crate::running::Known;
 use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::undo::UndoOptions;
-use crate::view::{ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView};
+use crate::view::{ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView, UnknownTurn};
 use crate::workspace::{Standing, Workspace};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.
@@ -219,6 +219,8 @@ pub(crate) struct Remarks {
     pub commands: Vec<CommandView>,
     /// Other workspaces that an undo's turns changed too.
     pub elsewhere: Vec<PathBuf>,
+    /// Turns of which more was to be taken back than is known.
+    pub unknown: Vec<UnknownTurn>,
 }
 
 /// What a request comes to, given what is there now.
@@ -341,6 +343,9 @@ impl Request {
 impl Workspace {
     /// Plans without any side effect: scans and hashes, stores nothing.
     pub(crate) fn plan(&self, ask: Ask) -> Result<Plan, OperationError> {
+        if ask.writes_files() && self.is_missing() {
+            self.refuse_displaced()?;
+        }
         let mut forced = Vec::new();
         loop {
             let looked = self.look(ask.root_mode(), &forced)?;
@@ -422,6 +427,7 @@ impl Workspace {
             other_workspaces: self.other_workspaces_of(request),
             head_moved: self.head_moved_of(request)?,
             running: Vec::new(),
+            unknown: request.remarks.unknown.clone(),
         })
     }
 

@@ -17,7 +17,7 @@ use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow
 
 use crate::target::TargetError;
 use crate::view::{Exported, ExportedCommit, PathView};
-use crate::workspace::Workspace;
+use crate::workspace::{InItsPlace, Workspace};
 
 /// What to export, and where to.
 #[derive(Clone, Debug)]
@@ -55,6 +55,14 @@ pub enum ExportError {
     /// Where to.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// Something else stands in the place of the workspace's folder, and its repository is not the workspace's.
+    #[error("{} is gone, and {} stands in its place; nothing was exported", path.display(), by.word())]
+    Displaced {
+        /// Where it was.
+        path: PathBuf,
+        /// What is there.
+        by: InItsPlace,
+    },
     /// No name for a branch.
     #[error("`{0}` is no name for a branch")]
     BadName(String),
@@ -116,7 +124,10 @@ impl Workspace {
         let program = self.environment.git.as_deref();
         let place = match &options.into {
             Some(folder) => Place::at(folder, program)?,
-            None => Place::around(&self.path, program)?,
+            None => match self.in_its_place() {
+                Some(by) => return Err(ExportError::Displaced { path: self.path.clone(), by }),
+                None => Place::around(&self.path, program)?,
+            },
         };
         // Git takes some names for others, such as `@{-1}`.
         match place.git.run(&["check-ref-format", "--branch", branch]) {

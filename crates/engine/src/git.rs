@@ -74,7 +74,7 @@ impl Workspace {
     /// Whether the repository is at another commit than it was at a checkpoint.
     pub(crate) fn head_moved(&self, target: &CheckpointRow) -> Result<Option<HeadMoved>, StoreError> {
         let Some(then) = self.git_at(target)? else { return Ok(None) };
-        let Some(repository) = Repository::find(&self.path) else { return Ok(None) };
+        let Some(repository) = self.found_repository() else { return Ok(None) };
         // Only HEAD is of interest here, so the index is not read.
         let now = repository.read(&Limits { index_bytes: 0, ..Limits::default() }, None);
         let known = |head: &Head| head.commit.is_some() || head.branch.is_some();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use piton_host::git::{Repository, RepositoryWriter};
+use piton_host::git::RepositoryWriter;
 use piton_model::OperationId;
 use piton_store::OperationState;
 
@@ -23,7 +23,7 @@ impl Workspace {
     /// # Errors
     /// Where git refuses, or is not there.
     pub fn kept_git(&self) -> Result<Vec<KeptGit>, GitRefusal> {
-        let Some(repository) = Repository::find(&self.path) else { return Ok(Vec::new()) };
+        let Some(repository) = self.found_repository() else { return Ok(Vec::new()) };
         let writer = repository.writer(self.environment.git.as_deref())?;
         self.kept_in(&writer)
     }

@@ -303,7 +303,7 @@ impl Workspace {
     }
 
     fn repository(&self) -> Result<Repository, GitRefusal> {
-        Repository::find(&self.path).ok_or_else(|| GitRefusal::NoRepository(self.path.clone()))
+        self.found_repository().ok_or_else(|| GitRefusal::NoRepository(self.path.clone()))
     }
 
     fn plan_move(

@@ -46,6 +46,7 @@ mod left_out;
 mod leftovers;
 mod lineage;
 mod moves;
+mod near;
 mod notice;
 mod observe;
 mod operate;

@@ -80,14 +80,20 @@ impl Workspace {
         Ok(self.working_sessions()?.into_iter().next().map(|row| row.session.id))
     }
 
-    /// The sessions that somebody may mean who names none, the one that reported last first: none that was deleted, and
-    /// where anybody works here, none that is only captured along.
+    /// Whether what is asked for was typed inside this very session.
+    pub(crate) fn is_typed_in(&self, session: &SessionId) -> bool {
+        self.environment.session.as_ref() == Some(session)
+    }
+
+    /// The sessions that somebody may mean who names none, the one that is typed in first, then the one that reported last:
+    /// none that was deleted, and where anybody works here, none that is only captured along.
     pub(crate) fn working_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         let mut all = self.store.sessions()?;
         all.retain(|row| row.session.rank != Rank::Deleted);
         if all.iter().any(|row| !row.session.along) {
             all.retain(|row| !row.session.along);
         }
+        all.sort_by_key(|row| !self.is_typed_in(&row.session.id));
         Ok(all)
     }
 

@@ -814,7 +814,8 @@ impl Context {
         }
         let opened = if self.is_new_step { UNKNOWN } else { row.step.opened };
         let window = window_of(row, since, self.along);
-        Some(Window { opened, closed: Some(self.asked), background: false, ..window })
+        let failed = matches!(event, Event::ToolFailed { .. });
+        Some(Window { opened, closed: Some(self.asked), background: false, failed, ..window })
     }
 }
 

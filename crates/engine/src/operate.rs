@@ -44,7 +44,7 @@ use crate::sink::{FreshTrees, HashingSink, Trees};
 use crate::sound::is_sound;
 use crate::target::TargetError;
 use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{InItsPlace, Standing, Workspace};
 
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +110,14 @@ pub enum OperationError {
         path: PathBuf,
         /// What would come back, or, of an undo, what was captured last in the folder that was there.
         state: Option<CheckpointId>,
+    },
+    /// Something else stands in the place of the workspace's folder.
+    #[error("{} is gone, and {} stands in its place; nothing was changed", path.display(), by.word())]
+    Displaced {
+        /// Where it was.
+        path: PathBuf,
+        /// What is there.
+        by: InItsPlace,
     },
     /// The system refused, and everything was put back.
     #[error("{reason}; everything is as it was before{}", but_left(.leftovers))]
@@ -391,6 +399,7 @@ impl Workspace {
             also: Vec::new(),
             head_moved: self.head_moved_of(&request)?,
             interrupted,
+            unknown: request.remarks.unknown.clone(),
         };
         if taken.is_lean {
             let is_new = |one: &SkippedView| !outcome.skipped.iter().any(|other| other.path == one.path);
@@ -545,6 +554,14 @@ impl Workspace {
         }
     }
 
+    /// Refuses to go on where something else stands in the place of the workspace's folder: it is never written.
+    pub(crate) fn refuse_displaced(&self) -> Result<(), OperationError> {
+        match self.in_its_place() {
+            Some(by) => Err(OperationError::Displaced { path: self.path.clone(), by }),
+            None => Ok(()),
+        }
+    }
+
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
     fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<RootToRewind, OperationError> {
         let known = |root| RootToRewind { root, change: None, made: None };
@@ -558,6 +575,7 @@ impl Workspace {
             }
             Standing::Other(root) => (root, None),
             Standing::Missing => {
+                self.refuse_displaced()?;
                 let made = make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
                 (Root::open(&self.path).map_err(|e| self.folder_error(e))?, Some(made))
             }

@@ -259,7 +259,7 @@ impl Engine {
     }
 
     /// What a workspace's rules leave out on the way to a path that is there.
-    fn left_out(&self, root: &Path, path: &Path) -> Option<LeftOut> {
+    pub(crate) fn left_out(&self, root: &Path, path: &Path) -> Option<LeftOut> {
         let inner = path.strip_prefix(root).ok().filter(|inner| !inner.as_os_str().is_empty() && path.is_dir())?;
         let open = Root::open(root).ok()?;
         let (folder, reason) = left_out(&open, rules_for(&self.home, &self.environment), inner)?;

@@ -32,8 +32,10 @@ const LONGEST_ABOUT: usize = 120;
 pub(crate) struct Running {
     /// The sessions that the operation is about.
     own: Vec<AtWork>,
-    /// Others whose tools run.
+    /// Others whose tools run here, and may be writing to the very files; at a rewind all that are at work.
     others: Vec<AtWork>,
+    /// Others whose tools run elsewhere, while this workspace is only captured along.
+    along: Vec<AtWork>,
     /// Commands that go on after their tools have returned.
     background: Vec<StepRow>,
     /// Whether the operation puts anything into files.
@@ -41,12 +43,14 @@ pub(crate) struct Running {
 }
 
 /// A session in the middle of a turn.
-struct AtWork {
+pub(crate) struct AtWork {
     session: SessionRow,
     turn: TurnRow,
     /// Its tools that run.
     steps: Vec<StepRow>,
     interrupted: Option<Interrupted>,
+    /// It works in a workspace inside this one or around it, whose store has its records.
+    is_near: bool,
 }
 
 /// What ran when a plan was made, and what the user says of that.
@@ -60,14 +64,16 @@ pub(crate) struct Known {
 
 impl Running {
     pub(crate) fn known(&self) -> Known {
-        Known { sessions: self.own.iter().map(AtWork::heard).collect(), interrupted: false }
+        Known { sessions: self.own.iter().chain(&self.others).map(AtWork::heard).collect(), interrupted: false }
     }
 
     /// For showing: what stands in the way first.
     pub(crate) fn views(&self) -> Vec<RunningView> {
-        let own = self.own.iter().map(|one| one.view(true, self.writes && one.interrupted.is_none()));
-        let others = self.others.iter().map(|one| one.view(false, false));
-        let mut views: Vec<_> = own.chain(others).collect();
+        let blocks = |one: &AtWork| self.writes && one.interrupted.is_none();
+        let own = self.own.iter().map(|one| one.view(true, blocks(one)));
+        let others = self.others.iter().map(|one| one.view(false, blocks(one)));
+        let along = self.along.iter().map(|one| one.view(false, false));
+        let mut views: Vec<_> = own.chain(others).chain(along).collect();
         views.sort_by_key(|view| !view.blocks);
         let is_own = |row: &StepRow| self.own.iter().any(|one| one.session.session.id == row.step.at.session);
         views.extend(self.background.iter().map(|row| of_step(row, Activity::Background, is_own(row))));
@@ -179,17 +185,22 @@ impl Workspace {
         let says = known.map_or(ask.says_interrupted(), |known| known.interrupted);
         let is_meant = |one: &AtWork| known.is_none_or(|known| known.sessions.contains(&one.heard()));
         let (mut over, mut at_work) = (Vec::new(), Vec::new());
-        for mut one in self.running(ask)?.own {
+        let Running { own, others, .. } = self.running(ask)?;
+        let all = own.into_iter().map(|one| (one, true)).chain(others.into_iter().map(|one| (one, false)));
+        for (mut one, is_own) in all {
             if one.interrupted.is_none() && says && is_meant(&one) {
                 one.interrupted = Some(Interrupted::Said);
             }
-            if one.interrupted.is_some() { over.push(one) } else { at_work.push(one.view(true, true)) }
+            if one.interrupted.is_some() { over.push((one, is_own)) } else { at_work.push(one.view(is_own, true)) }
         }
         if !at_work.is_empty() {
             return Err(OperationError::Running(at_work));
         }
-        self.note_interrupted(lock, &over)?;
-        Ok(over.iter().map(|one| one.view(true, false)).collect())
+        let views = over.iter().map(|(one, is_own)| one.view(*is_own, false)).collect();
+        // Of one that works near, its own store hears: it has its own lock.
+        let here: Vec<AtWork> = over.into_iter().map(|(one, _)| one).filter(|one| !one.is_near).collect();
+        self.note_interrupted(lock, &here)?;
+        Ok(views)
     }
 
     /// What agents are at, seen from what is asked for.
@@ -200,11 +211,21 @@ impl Workspace {
             own.extend(self.at_work(session)?);
         }
         let mut seen = concerned;
+        let runs = |one: &AtWork| !one.steps.is_empty() && one.interrupted.is_none();
+        if matches!(ask, Ask::Rewind(_)) {
+            // It leaves nobody's files as they are, so it is in the way of whoever is in the middle of a turn.
+            for row in self.store.sessions()?.into_iter().filter(|row| self.is_live(row)) {
+                let session = row.session.id;
+                if !seen.contains(&session) {
+                    others.extend(self.at_work(&session)?.filter(|one| one.interrupted.is_none()));
+                    seen.push(session);
+                }
+            }
+        }
         for row in self.store.open_steps()? {
             let session = &row.step.at.session;
             if !seen.contains(session) {
                 seen.push(session.clone());
-                let runs = |one: &AtWork| !one.steps.is_empty() && one.interrupted.is_none();
                 others.extend(self.at_work(session)?.filter(runs));
             }
             // What a subagent does after its turn has ended goes on in the background too.
@@ -214,7 +235,18 @@ impl Workspace {
                 background.push(row);
             }
         }
-        Ok(Running { own, others, background, writes: ask.writes_files() })
+        let (along, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|one| one.session.session.along);
+        for near in self.near_captured() {
+            for row in near.store.open_steps()? {
+                let session = &row.step.at.session;
+                if !seen.contains(session) {
+                    seen.push(session.clone());
+                    let at_work = near.at_work(session)?.filter(runs);
+                    others.extend(at_work.map(|one| AtWork { is_near: true, ..one }));
+                }
+            }
+        }
+        Ok(Running { own, others, along, background, writes: ask.writes_files() })
     }
 
     /// The sessions that an operation is about: those that it names, and the one at work now where it goes on with the
@@ -279,7 +311,7 @@ impl Workspace {
             // What cannot be read says nothing.
             self.says_interrupted(&session, &turn).unwrap_or(false).then_some(Interrupted::Transcript)
         };
-        Ok(Some(AtWork { session, turn, steps, interrupted }))
+        Ok(Some(AtWork { session, turn, steps, interrupted, is_near: false }))
     }
 
     /// Whether the transcript says that a turn was interrupted. Only what was written since its prompt is read.

@@ -189,7 +189,7 @@ impl Workspace {
     }
 
     /// The session that is meant: by the beginning of its id, the agent's id or its name; without one, the one that
-    /// reported last.
+    /// it is typed in, else the one that reported last.
     pub fn session_meant(&self, wanted: Option<&str>, text: &str) -> Result<SessionRow, TargetError> {
         let mut all = self.store.sessions()?;
         if let Some(wanted) = wanted {
@@ -214,6 +214,10 @@ impl Workspace {
                     candidates: all.iter().map(|row| row.session.id.to_string()).collect(),
                 }),
             };
+        }
+        if let Some(own) = &self.environment.session {
+            let is_own = |row: &SessionRow| row.session.id == *own;
+            return all.into_iter().find(is_own).ok_or_else(|| TargetError::NoSession(text.to_owned()));
         }
         let all = self.working_sessions()?;
         let live: Vec<String> =

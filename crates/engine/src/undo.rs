@@ -40,7 +40,7 @@ impl Workspace {
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let Chosen { changes, along, unsure, stuck, commands, about, outside, elsewhere, left_out } =
+        let Chosen { changes, along, unsure, stuck, commands, about, outside, elsewhere, left_out, unknown } =
             self.choose(&options.choice, options.outside, seen)?;
         let inverse = self.inverse_of(&changes, seen)?;
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
@@ -59,7 +59,7 @@ impl Workspace {
             returns: None,
             settle: options.settle,
             left_out,
-            remarks: Remarks { along, unsure, stuck, commands, elsewhere, ..Remarks::default() },
+            remarks: Remarks { along, unsure, stuck, commands, elsewhere, unknown, ..Remarks::default() },
         })
     }
 

@@ -4,12 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use piton_host::git::{UserConfig, WorktreeLink};
+use piton_host::git::{Repository, UserConfig, WorktreeLink};
 use piton_host::{
     Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, canonical_folder, clock,
     identity_at, probe,
 };
-use piton_model::{Record, SkipReason, WorkspaceId};
+use piton_model::{Record, SessionId, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
 use crate::capture::CaptureError;
@@ -51,6 +51,8 @@ pub struct Environment {
     pub limit: Limit,
     /// Where several sessions are at work and none is named, take the one that reported last.
     pub guesses_session: bool,
+    /// The session that is meant where none is named: that of the agent in which a command is typed.
+    pub session: Option<SessionId>,
     /// Files over this are skipped; the default where not given.
     pub largest_file: Option<u64>,
     /// Ignored files up to this are captured; the default where not given.
@@ -71,6 +73,7 @@ impl Default for Environment {
             clock: Arc::new(SystemClock),
             limit: LIMIT,
             guesses_session: true,
+            session: None,
             largest_file: None,
             largest_ignored_file: None,
             git: None,
@@ -432,9 +435,18 @@ impl Workspace {
     pub(crate) fn in_its_place(&self) -> Option<InItsPlace> {
         match canonical(&self.path) {
             Ok(path) if path != self.path => Some(InItsPlace::Symlink),
-            Ok(path) if self.home.of(&path).is_some_and(|of| of.id != self.record.id) => Some(InItsPlace::Workspace),
+            // One that was there for a while and went leaves the place empty.
+            Ok(path) if identity_at(&path).is_some() => {
+                let is_other = self.home.of(&path).is_some_and(|of| of.id != self.record.id);
+                is_other.then_some(InItsPlace::Workspace)
+            }
             _ => None,
         }
+    }
+
+    /// The repository that the workspace's folder is in. That of something in its place is somebody else's.
+    pub(crate) fn found_repository(&self) -> Option<Repository> {
+        if self.in_its_place().is_some() { None } else { Repository::find(&self.path) }
     }
 
     /// Whether its folder is not there any more.

@@ -402,3 +402,19 @@ fn a_conversation_has_no_more_branches_than_its_limit_and_deleting_makes_room() 
     world.open().rewind_now("t2", &options).unwrap();
     world.open().redo_now(&RedoOptions::default()).unwrap();
 }
+
+/// A bulk delete used to take the promoted main line along without a word.
+#[test]
+fn the_main_line_goes_only_by_its_name() {
+    let clock = Arc::new(Moved(AtomicI64::new(0)));
+    let world = World::with(|environment| environment.clock = clock.clone());
+    three_turns(&world);
+    let main = forked(&world, "t2");
+    world.open().promote(&main.id).unwrap();
+    clock.0.store(40 * DAY, Ordering::SeqCst);
+    let month = DeleteOptions { sessions: Vec::new(), older_than: Some(30 * DAY) };
+    let plan = world.open().plan_delete(&month).unwrap();
+    assert!(plan.branches.is_empty() && plan.stay[0].why.ends_with("is the main line"), "{plan:?}");
+    delete(&world, &main).unwrap();
+    assert!(!main.path().exists());
+}

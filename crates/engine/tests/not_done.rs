@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use piton_engine::view::OperationOutcome;
-use piton_engine::{Choice, OperationError, RewindOptions, UndoOptions, What};
+use piton_engine::{Choice, DiffOptions, OperationError, RewindOptions, UndoOptions, What};
 use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user, git};
 
@@ -418,4 +418,30 @@ fn what_came_and_went_in_what_is_undone_is_not_missed() {
     let outcome = world.open().undo_now(&both).unwrap();
     assert_eq!((not_done(&outcome), outcome.verified), (vec![], true), "{outcome:?}");
     assert!(!world.path("lib").exists());
+}
+
+/// A rewind used to say "left alone" of it, and a comparison "no differences".
+#[test]
+fn what_could_not_be_captured_and_is_gone_is_named_as_not_restored() {
+    let world = World::with(|environment| environment.largest_file = Some(10));
+    world.write("g/large", "more than ten bytes").write("g/small", "s").write("large", "more than ten bytes");
+    let id = world.capture();
+    let gone = vec!["g/large TooLarge".to_owned(), "large TooLarge".to_owned()];
+    world.remove("g").remove("large");
+    let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap().view().clone();
+    assert_eq!(plan.not_done.len(), 2, "{:?}", plan.not_done);
+    let outcome = world.rewind(&id);
+    assert_eq!((not_done(&outcome), outcome.verified, &text(&world, "g/small")[..]), (gone.clone(), false, "s"));
+    // As long as it is not there.
+    assert_eq!(not_done(&world.rewind(&id)), gone);
+    let options = DiffOptions { from: Some(id.clone()), ..DiffOptions::default() };
+    let not_compared = world.open().diff(&options).unwrap().not_compared;
+    assert_eq!(not_compared.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["g/large", "large"]);
+    world.write("g/large", "something again, who knows").write("large", "something again, who knows");
+    assert!(world.rewind(&id).not_done.is_empty(), "nobody knows");
+    // What a rule leaves out is made again.
+    world.write(".gitignore", "built/\n").write("built/out", "o");
+    let id = world.capture();
+    world.remove("built");
+    assert!(world.rewind(&id).verified);
 }

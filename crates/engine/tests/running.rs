@@ -5,9 +5,9 @@
 
 use piton_engine::model::event::{Event, ToolCall};
 use piton_engine::model::ownership::Owner;
-use piton_engine::model::{Ending, Scope};
+use piton_engine::model::{Ending, Scope, WorkspacePath};
 use piton_engine::view::{Activity, Interrupted, RunningView};
-use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, UndoOptions, What};
+use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, UndoOptions, What, Whose};
 use piton_testkit::{Agent, Claude, World};
 use serde_json::json;
 
@@ -205,7 +205,7 @@ fn the_conversation_alone_goes_back_under_a_running_tool_and_the_plan_says_so() 
 }
 
 #[test]
-fn other_sessions_and_commands_in_the_background_are_remarks_and_no_refusal() {
+fn another_sessions_tool_is_not_written_under_and_commands_in_the_background_are_remarks() {
     let world = World::new();
     let (one, two) = (Agent::new(&world, "one"), Agent::new(&world, "two"));
     two.prompt("beside");
@@ -222,7 +222,13 @@ fn other_sessions_and_commands_in_the_background_are_remarks_and_no_refusal() {
     let options = UndoOptions { choice, ..UndoOptions::default() };
     let plan = world.open().plan_undo(&options).unwrap().view().clone();
     let seen: Vec<_> = plan.running.iter().map(|one| (one.what, one.own, one.blocks)).collect();
-    assert_eq!(seen, [(Activity::Tool, false, false), (Activity::Background, false, false)]);
+    assert_eq!(seen, [(Activity::Tool, false, true), (Activity::Background, false, false)]);
+    assert_eq!(refused(world.open().undo_now(&options)).session, two.id());
+    two.after("c");
+    // Between its tools only what is not its own work is in the way of nobody.
+    let plan = world.open().plan_undo(&options).unwrap().view().clone();
+    let seen: Vec<_> = plan.running.iter().map(|one| (one.what, one.own, one.blocks)).collect();
+    assert_eq!(seen, [(Activity::Background, false, false)]);
     world.open().undo_now(&options).unwrap();
     assert!(!world.path("a").exists());
 }
@@ -272,4 +278,45 @@ fn a_plan_that_writes_nothing_is_in_nobodys_way() {
     assert!(plan.view().is_empty() && plan.view().running[0].what == Activity::Tool);
     assert!(workspace.carry_out(plan).unwrap().operation.is_none());
     assert_eq!(agent.turns()[1].ending, None);
+}
+
+/// A rewind used to be refused only under the session that had reported last.
+#[test]
+fn no_verb_writes_under_an_agent_at_work_whoever_reported_last() {
+    let world = World::new();
+    world.write("a", "0\n");
+    let id = world.capture();
+    let (idle, busy) = (Agent::new(&world, "idle"), Agent::new(&world, "busy"));
+    busy.edits("one", &["a"], |w| {
+        w.write("a", "1\n");
+    });
+    busy.prompt("two");
+    busy.before("c", "Bash", &[]);
+    idle.edits("beside", &["b"], |w| {
+        w.write("b", "1\n");
+    });
+    world.write("mine", "1\n");
+    let before = world.snapshot();
+    let rewinds = [
+        RewindOptions::default(),
+        RewindOptions { scope: Some(Scope::Code), ..RewindOptions::default() },
+        RewindOptions { paths: vec![WorkspacePath::new("a").unwrap()], ..RewindOptions::default() },
+    ];
+    let rewind = |options: &RewindOptions| refused(world.open().rewind_now(&id, options));
+    let undo = |choice: Choice| refused(world.open().undo_now(&UndoOptions { choice, ..UndoOptions::default() }));
+    for options in &rewinds {
+        assert_eq!((rewind(options).session, rewind(options).what), (busy.id(), Activity::Tool));
+    }
+    let yours = Choice { whose: Some(Whose::You), ..Choice::default() };
+    let of_idle = Choice { session: Some("idle".into()), ..Choice::default() };
+    for choice in [yours, of_idle.clone()] {
+        assert_eq!(undo(choice).session, busy.id());
+    }
+    world.assert_is(&before);
+    // Between its tools a rewind would still take its files from it; an undo of another session's work would not.
+    busy.after("c");
+    assert_eq!(rewind(&RewindOptions::default()).what, Activity::Turn);
+    world.open().undo_now(&UndoOptions { choice: of_idle, ..UndoOptions::default() }).unwrap();
+    busy.end_turn();
+    world.open().rewind_now(&id, &RewindOptions::default()).unwrap();
 }

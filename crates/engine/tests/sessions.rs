@@ -1174,3 +1174,35 @@ fn no_repeated_word_of_a_tool_takes_the_work_of_others() {
     world.open().undo_now(&Default::default()).unwrap();
     assert!(world.snapshot().has("first") && !world.snapshot().has("second"));
 }
+
+/// The user rejects an edit and makes it himself: the tool that did not run used to own that, as sure.
+#[test]
+fn what_a_tool_names_is_its_own_only_if_it_ran() {
+    let failed = |call, interrupted| Event::ToolFailed { call, error: "no".into(), interrupted };
+    for (how, is_sure) in [("done", true), ("failed", false), ("interrupted", false), ("never heard of again", false)] {
+        // Also where somebody looks while it runs.
+        for looks in [false, true] {
+            let world = World::new();
+            world.write("a", "1\n");
+            let agent = Agent::new(&world, "s");
+            agent.prompt("edit it");
+            agent.before("c", "Edit", &["a"]);
+            world.write("a", "2\n");
+            if looks {
+                world.capture();
+            }
+            let call = agent.call("c", "Edit", &["a"], false);
+            match how {
+                "done" => drop(agent.after("c")),
+                "failed" => drop(agent.tell(failed(call, false))),
+                "interrupted" => drop(agent.tell(failed(call, true))),
+                _ => {}
+            }
+            agent.end_turn();
+            let undone = world.open().undo_now(&UndoOptions::default()).unwrap();
+            assert_eq!(undone.unsure.is_empty(), is_sure, "{how}, {looks}");
+            let text = std::fs::read_to_string(world.path("a")).unwrap();
+            assert_eq!(text, if is_sure { "1\n" } else { "2\n" }, "{how}, {looks}");
+        }
+    }
+}

@@ -4,13 +4,16 @@
 //! [`Owner::Unsure`], with everybody who may have been it.
 //!
 //! - A tool's *window* is open from its before event to its after event (or to what shows that it must have ended).
-//! - `named`: a tool whose window was open names the file.
+//! - `named`: a tool whose window was open names the file, and reports that it ran. One that failed, or of which nobody has
+//!   heard since, may not have run at all: the user may have edited the file in its place.
 //! - `window`: the file changed while the window of one tool that does not say what it writes, such as a shell, was
 //!   open and no other.
 //! - Found while no window was open: the user's own; unless events were lost, so that a tool may have run of which nobody
 //!   knows ([`beside_a_missed_tool`]).
 //! - A shell of a session that works here goes before one of a session that works elsewhere, such as in the folder around
 //!   this worktree: two agents side by side in worktrees of one repository hardly write into each other's.
+//! - A workspace may lie in another one. A tool of a session that works in a part of this folder alone is asked about in that
+//!   part; outside of it, its shell gives way to every other, and is never the only one that it may have been.
 //! - Where nothing was captured when a tool began, what the user did before it is in the same change: unsure.
 //! - What went with the workspace's folder went before anybody found the folder gone: it is judged as of that moment, whatever
 //!   ran since ([`Went`]).
@@ -163,6 +166,17 @@ pub struct Window {
     pub background: bool,
     /// Its session works elsewhere, and this workspace is only captured along.
     pub along: bool,
+    /// Its session works in this part of the workspace alone, which is a workspace of its own.
+    pub part: Option<WorkspacePath>,
+    /// The tool reported that it failed or was interrupted: it may not have run at all.
+    pub failed: bool,
+}
+
+impl Window {
+    /// Whether the tool's session works in another part than the one with this path.
+    fn is_elsewhere(&self, path: &WorkspacePath) -> bool {
+        self.part.as_ref().is_some_and(|part| !path.is_within(part))
+    }
 }
 
 /// The opening of a window whose beginning nobody heard of.
@@ -243,7 +257,10 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     let gone_outside = |window: &Window| {
         found.deleted && window.closed.zip(found.when).is_some_and(|(closed, when)| when > closed + TICK)
     };
-    let open: Vec<&Window> = windows.iter().filter(is_open_then).collect();
+    let is_naming = |window: &Window| window.named.iter().any(|named| found.path.is_within(named));
+    // What a tool says that it writes elsewhere has nothing to do with this path.
+    let is_about = |window: &&Window| !(window.says && window.is_elsewhere(found.path)) || is_naming(window);
+    let open: Vec<&Window> = windows.iter().filter(is_open_then).filter(is_about).collect();
     // A window without an end, at a moment that does not belong to its turn: when it ended nobody knows.
     let is_vague = |window: &Window| {
         window.background
@@ -258,26 +275,30 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     };
     let ended_now = |window: &Window| matches!(moment, Moment::After(step) if *step == window.step);
 
-    let naming: Vec<&Window> =
-        open.iter().copied().filter(|w| w.named.iter().any(|named| found.path.is_within(named))).collect();
+    let naming: Vec<&Window> = open.iter().copied().filter(|window| is_naming(window)).collect();
+    let may_not_be = |w: &Window| (is_vague(w) && !ended_now(w)) || w.late || w.failed;
+    let has_ended = |w: &Window| w.closed.is_some() || ended_now(w);
     match naming[..] {
         // Where nothing was captured when it began, what the user did before that is in the same change.
-        [one] if (!is_vague(one) || ended_now(one)) && !one.late => {
+        [one] if !may_not_be(one) && has_ended(one) => {
             return Owner::Step { step: one.step.clone(), evidence: Evidence::Named };
         }
         [] => {}
-        _ => return unsure(&naming, naming.iter().any(|w| (is_vague(w) && !ended_now(w)) || w.late)),
+        [one] => return unsure(&[one], true),
+        _ => return unsure(&naming, naming.iter().any(|window| may_not_be(window))),
     }
 
     let mut silent: Vec<&Window> = open.iter().copied().filter(|w| !w.says).collect();
-    if silent.iter().any(|window| !window.along) {
-        silent.retain(|window| !window.along);
+    let gives_way = |window: &Window| window.along || window.is_elsewhere(found.path);
+    if silent.iter().any(|window| !gives_way(window)) {
+        silent.retain(|window| !gives_way(window));
     }
     match silent[..] {
         [] if open.is_empty() => Owner::You,
         // A tool that says what it writes, and something else changed: a hook of its own, or the user.
         [] => unsure(&open, true),
         [one] if found.was_yours || one.opened == UNKNOWN || one.late || gone_outside(one) => unsure(&[one], true),
+        [one] if one.is_elsewhere(found.path) => unsure(&[one], true),
         [one] if ended_now(one) || !is_vague(one) => Owner::Step { step: one.step.clone(), evidence: Evidence::Window },
         _ => {
             let or_you =
@@ -353,6 +374,8 @@ mod tests {
             closed: None,
             background: false,
             along: false,
+            part: None,
+            failed: false,
         }
     }
 
@@ -366,6 +389,15 @@ mod tests {
 
     fn closed(window: Window, at: i64) -> Window {
         Window { closed: Some(at * SECOND), ..window }
+    }
+
+    fn failed(window: Window) -> Window {
+        Window { failed: true, ..window }
+    }
+
+    /// Of a session that works in a part of the workspace.
+    fn in_part(window: Window, part: &str) -> Window {
+        Window { part: Some(WorkspacePath::new(part).unwrap()), ..window }
     }
 
     fn background(window: Window) -> Window {
@@ -444,6 +476,31 @@ mod tests {
                 vec![edit(edited.clone(), 4, "")],
                 after(&edited),
             ),
+            (
+                "a tool that names the file failed",
+                "unsure 1.1.2 you",
+                Some(5),
+                false,
+                vec![failed(edit(edited.clone(), 4, "a.txt"))],
+                after(&edited),
+            ),
+            (
+                "it failed earlier in the turn",
+                "unsure 1.1.2 you",
+                Some(5),
+                false,
+                vec![failed(closed(edit(edited.clone(), 4, "a.txt"), 6))],
+                within.clone(),
+            ),
+            (
+                "no after event of an edit, the turn goes on",
+                "unsure 1.1.2 you",
+                Some(5),
+                false,
+                vec![edit(edited.clone(), 4, "a.txt")],
+                within.clone(),
+            ),
+            ("a shell failed", "window 1.1.1", Some(5), false, vec![failed(shell(bash.clone(), 4))], after(&bash)),
             ("only a shell ran", "window 1.1.1", Some(5), false, vec![shell(bash.clone(), 4)], after(&bash)),
             ("a shell deleted it", "window 1.1.1", None, false, vec![shell(bash.clone(), 4)], after(&bash)),
             ("changed before the shell began", "you", Some(2), false, vec![shell(bash.clone(), 4)], after(&bash)),
@@ -818,6 +875,25 @@ mod tests {
         // Before the shell here was open, it was the other one.
         assert_eq!(who(7, false, &[there.clone(), here], &Moment::After(step(2, 1, 1))), "window 2.1.1");
         assert_eq!(who(7, false, &[there], &Moment::After(step(2, 1, 1))), "window 2.1.1");
+    }
+
+    /// Another session works in a workspace inside this one, of which `a.txt` is a part or is not.
+    #[test]
+    fn a_tool_of_who_works_in_a_part_of_the_workspace_counts_there() {
+        let (here, there) = (shell(step(1, 1, 1), 4), closed(shell(step(2, 1, 1), 4), 6));
+        let after = Moment::After(step(1, 1, 1));
+        let named = |part: &str| in_part(closed(edit(step(2, 1, 1), 4, "a.txt"), 6), part);
+        for (story, expected, windows) in [
+            ("both shells", "unsure 1.1.1 2.1.1", vec![here.clone(), in_part(there.clone(), "a.txt")]),
+            ("its shell elsewhere", "window 1.1.1", vec![here.clone(), in_part(there.clone(), "b")]),
+            ("its shell alone, elsewhere", "unsure 2.1.1 you", vec![in_part(there.clone(), "b")]),
+            ("its shell alone", "window 2.1.1", vec![in_part(there, "a.txt")]),
+            ("it names the file", "named 2.1.1", vec![here.clone(), named("a.txt")]),
+            ("it names the file elsewhere", "named 2.1.1", vec![here, named("b")]),
+            ("it names another", "you", vec![in_part(closed(edit(step(2, 1, 1), 4, "b/c"), 6), "b")]),
+        ] {
+            assert_eq!(who(5, false, &windows, &after), expected, "{story}");
+        }
     }
 
     #[test]

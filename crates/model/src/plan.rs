@@ -1,7 +1,8 @@
 //! What a rewind would do, path by path; made without side effects, shown as the preview, applied as it is.
 //!
 //! The rules about skipped things live here and nowhere else:
-//! - what the target skipped is unknown, so whatever is there now stays;
+//! - what the target skipped is unknown, so whatever is there now stays; what it could not capture and is gone since is
+//!   named as not restored ([`Plan::undone`]);
 //! - what is skipped now is never deleted, and a folder that holds it stays;
 //! - where the target has something and a rule skipped what is there now, the plan asks for it to be captured first
 //!   ([`Plan::unknown`]); where it cannot be captured, it stays and is listed ([`Plan::kept`]);
@@ -247,7 +248,13 @@ impl<S: TreeSource> Planner<'_, S> {
             return Ok(());
         }
         match (have, want) {
-            (None, None) | (None, Some(Entry::Skipped { .. })) => self.is_exact = false,
+            (None, None) => self.is_exact = false,
+            (None, Some(Entry::Skipped { reason })) => {
+                self.is_exact = false;
+                if reach == Reach::Within {
+                    self.miss(&path, *reason);
+                }
+            }
             (Some(Entry::Skipped { reason }), None) => {
                 self.is_exact = false;
                 match reason {
@@ -317,12 +324,24 @@ impl<S: TreeSource> Planner<'_, S> {
         Ok(())
     }
 
+    /// Names what the target could not capture and is gone since: nobody can bring it back.
+    fn miss(&mut self, path: &WorkspacePath, reason: SkipReason) {
+        if reason.is_missed() {
+            self.plan.undone.push(Undone { path: path.clone(), reason, known: None });
+        }
+    }
+
     /// What of an entry can be made and lies in the scope; `None` where that is nothing.
     fn makeable(&mut self, path: &WorkspacePath, want: &Entry) -> Result<Option<Entry>, S::Error> {
         let reach = self.reach(path);
         match want {
-            Entry::Skipped { .. } => Ok(None),
             _ if reach == Reach::Outside => Ok(None),
+            Entry::Skipped { reason } => {
+                if reach == Reach::Within {
+                    self.miss(path, *reason);
+                }
+                Ok(None)
+            }
             Entry::Folder { mode, tree, holds_skipped } if *holds_skipped || reach == Reach::Above => {
                 let mut made = Vec::new();
                 let tree = self.source.tree(tree)?;

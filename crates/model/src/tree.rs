@@ -120,6 +120,12 @@ impl SkipReason {
         matches!(self, Self::Ignored | Self::Excluded | Self::TooLarge)
     }
 
+    /// Whether somebody misses what was left out for this when it is gone: an ordinary file that could not be captured. What a
+    /// rule leaves out is made again, and sockets come and go.
+    pub fn is_missed(self) -> bool {
+        matches!(self, Self::Unreadable | Self::TooLarge | Self::Budget | Self::BareRepository)
+    }
+
     /// The words a person reads.
     pub fn describe(self) -> &'static str {
         match self {

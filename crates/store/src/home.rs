@@ -364,8 +364,27 @@ impl Home {
         all.map(|noted| (noted.id, noted.path)).collect()
     }
 
+    /// The stores of workspaces that a session works in that are there and cannot be read, with what the system says.
+    pub fn unread_stores_of(&self, session: &SessionId) -> Vec<(PathBuf, StoreError)> {
+        let unread = self.ids_of(session).into_iter().filter(|(id, along)| !along && self.known(id).is_none());
+        let error = |(id, _)| {
+            let folder = self.folder(&id);
+            // One that is gone for good has nothing to tell.
+            let is_there = folder.try_exists().unwrap_or(true);
+            let error = self.open(&id).and_then(|store| store.workspace()).err().filter(|_| is_there)?;
+            Some((folder, error))
+        };
+        unread.filter_map(error).collect()
+    }
+
     /// The workspaces that a session works in, and those that are captured along with them.
     pub fn all_workspaces_of(&self, session: &SessionId) -> Vec<NotedWorkspace> {
+        let noted = |(id, along)| self.known(&id).map(|known| NotedWorkspace { id, path: self.name_of(&known), along });
+        self.ids_of(session).into_iter().filter_map(noted).collect()
+    }
+
+    /// The workspaces that are noted for a session, each with whether it is only captured along.
+    fn ids_of(&self, session: &SessionId) -> Vec<(WorkspaceId, bool)> {
         let Ok(bytes) = std::fs::read(self.session(session)) else { return Vec::new() };
         // A damaged line says nothing; the others still hold.
         let lines = String::from_utf8_lossy(&bytes);
@@ -381,8 +400,7 @@ impl Home {
                 None => all.push((id, along)),
             }
         }
-        let noted = |(id, along)| self.known(&id).map(|known| NotedWorkspace { id, path: self.name_of(&known), along });
-        all.into_iter().filter_map(noted).collect()
+        all
     }
 
     /// Notes that a session works in a workspace, or that this is captured along. Like the paths this only helps finding:

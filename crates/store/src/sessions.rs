@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use piton_model::conversation::{Rank, Went};
-use piton_model::ownership::{Candidate, Owned, Owner};
+use piton_model::ownership::{Candidate, Evidence, Owned, Owner, Settles};
 use piton_model::session::{Gap, Message, Outside, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
     Cause, ChangeKind, Checkpoint, Ending, OperationId, Place, Record, Session, SessionId, StepRef, Timestamp, Turn,
@@ -239,15 +239,17 @@ pub(crate) fn settle(db: &Connection, at: &StepRef) -> Result<(), StoreError> {
         return Ok(());
     }
     // One that goes on in the background has only returned.
-    let sql = "SELECT 1 FROM steps WHERE key = ?1 AND NOT background";
-    if !db.prepare_cached(sql)?.exists([&key])? {
-        return Ok(());
-    }
+    let sql = "SELECT coalesce(ending, '') FROM steps WHERE key = ?1 AND NOT background";
+    let ending: Option<String> = db.prepare_cached(sql)?.query_row([&key], |row| row.get(0)).optional()?;
+    let Some(ending) = ending else { return Ok(()) };
+    let has_failed = [Ending::Failed, Ending::Interrupted].iter().any(|how| how.as_str() == ending);
+    // A tool that failed may not have run at all, so that the user may have edited the file that it names.
+    let is_its = |settles: &Settles| !(has_failed && settles.evidence == Evidence::Named);
     for seq in checkpoints {
         let json: String = db.query_row("SELECT owned FROM checkpoints WHERE seq = ?1", [seq], |row| row.get(0))?;
         let mut owned: Vec<Owned> = serde_json::from_str(&json).map_err(from_sql)?;
         for group in &mut owned {
-            if let Some(settles) = group.settles.take_if(|settles| settles.step == *at) {
+            if let Some(settles) = group.settles.take_if(|settles| settles.step == *at).filter(is_its) {
                 group.owner = settles.into();
             }
         }

@@ -18,7 +18,7 @@ use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
 use crate::error::Failure;
-use crate::escape::{escape, escape_path};
+use crate::escape::{escape, escape_path, quoted};
 use crate::settings::shown;
 use crate::words::{age, plural, size};
 use crate::{agent_files, agreement, hook, owners, settings};
@@ -289,7 +289,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         checks.problem("gap", waiting(&status.waiting, age(last.at, console.look.now)), hint);
     }
     if let Some((left_out, root)) = surroundings.left_out() {
-        let hint = format!("`piton init {}` makes it a workspace of its own", escape_path(&left_out.folder));
+        let hint = format!("`piton init {}` makes it a workspace of its own", quoted(&left_out.folder));
         checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);
     }
     if status.history_lost {
@@ -309,7 +309,8 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
             checks.problem(WHAT, format!("{path}: {used} used, no room for captures"), more_room(status.budget));
         }
         _ if status.size.saturating_mul(10) > status.budget.saturating_mul(9) => {
-            checks.note(WHAT, format!("{path}: {used} used"), "allow more: `piton init --budget SIZE`");
+            let more = format!("allow more: `piton init --budget SIZE {}`", quoted(folder));
+            checks.note(WHAT, format!("{path}: {used} used"), more);
         }
         _ => checks.ok(WHAT, format!("{path}: {}, {used}", plural(status.checkpoints, "checkpoint"))),
     }

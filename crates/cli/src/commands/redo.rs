@@ -73,7 +73,7 @@ pub fn take_back(
     let names = Names::of(&workspace.sessions()?.sessions);
     let of = taken_back(workspace, &outcome, &names)?;
     console.print_done(&outcome, |out, look| write(out, look, &outcome, &of))?;
-    outcome::say_remarks(console, &outcome, &names);
+    outcome::say_remarks(console, &outcome, &names, "redo");
     let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
     if outcome.operation.is_none() && (outcome.git_stays.is_some() || is_open || !outcome.not_done.is_empty()) {
         console.advise("`piton ops` lists what stands; `piton redo --op ID` takes another one back");

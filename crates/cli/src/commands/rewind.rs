@@ -171,7 +171,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         None => writeln!(out, "rewound to before {}: {}", escape(&args.target), outcome::summary(&outcome, look)),
     })?;
     if !console.is_json() {
-        outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions));
+        outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions), "rewind");
         if outcome.operation.is_some() {
             console.say(format!("`{}` takes it back", outcome::way_back(&outcome)));
         }

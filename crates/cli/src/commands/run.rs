@@ -8,8 +8,9 @@ use std::process::{Child, ExitCode, ExitStatus};
 
 use piton_agents::{Event, Report, ToolCall};
 use piton_engine::model::SessionId;
+use piton_engine::model::diff::Counts;
 use piton_engine::view::{CheckpointView, Observed};
-use piton_engine::{Engine, EventPlace, ObserveOptions, ObservedElsewhere, OwnSettings};
+use piton_engine::{DiffOptions, Engine, EventPlace, ObserveOptions, ObservedElsewhere, OwnSettings};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::{Handle, Signals};
@@ -190,9 +191,12 @@ impl Session {
             let way_back = way_back.unwrap_or_default();
             let why = match observed {
                 Ok(Observed { checkpoint: Some(checkpoint), .. }) => {
-                    if !checkpoint.changes.is_empty() {
+                    // Somebody else may have captured while it ran, so the last capture alone tells too little.
+                    let since = before.and_then(|(_, before)| self.changed(&path, before, &checkpoint));
+                    let counts = since.unwrap_or(checkpoint.changes);
+                    if !counts.is_empty() {
                         has_changed = true;
-                        let what = changes(&checkpoint.changes);
+                        let what = changes(&counts);
                         console.say(format!("piton: {what}{place}{way_back}"));
                     }
                     continue;
@@ -207,6 +211,13 @@ impl Session {
         if !has_changed && !is_missing {
             console.say("piton: no changes");
         }
+    }
+
+    /// What changed in a workspace between two checkpoints; none where that cannot be told.
+    fn changed(&self, path: &Path, from: &CheckpointView, to: &CheckpointView) -> Option<Counts> {
+        let (from, to) = (Some(from.id.to_string()), Some(to.id.to_string()));
+        let options = DiffOptions { from, to, names_only: true, ..DiffOptions::default() };
+        Some(self.engine.open(path).ok()?.diff(&options).ok()?.changes)
     }
 
     /// Observes, and fails where anything that the command may change is not captured.

@@ -45,8 +45,9 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     let status = with_progress(console, &progress, "Looking", || workspace.status())?;
     let warnings = hook::weakened(&settings::find(Some(workspace.path())).settings);
     let shown = Shown { status: &status, warnings: &warnings };
+    let way_back = console.meant("`piton rewind TARGET` brings it back");
     console.print(&shown, |out, look| {
-        write(out, look, &status)?;
+        write(out, look, &status, &way_back)?;
         for said in agreement::sentences(&status.rules_waiting) {
             writeln!(out, "{} {said}; {}", look.paint.warn("warning:"), agreement::HOW)?;
         }
@@ -81,8 +82,8 @@ pub fn waiting(events: &[GapView], age: impl Display) -> String {
     format!("{count} could not be recorded yet; the last {age}, {last}")
 }
 
-/// The whole of it.
-pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
+/// The whole of it; `way_back` says how a folder that is gone comes back.
+fn write(out: &mut dyn Write, look: &Look, status: &Status, way_back: &str) -> io::Result<()> {
     let paint = look.paint;
     let word = |text: &str| paint.dim(format!("{text:<14}"));
     writeln!(out, "{}{}", word("workspace"), escape_path(&status.path))?;
@@ -93,8 +94,7 @@ pub fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()
             writeln!(out, "{} {text}", paint.warn("warning:"))?;
         }
         FolderState::Missing => {
-            let text = "the folder is gone; `piton rewind TARGET` brings it back";
-            writeln!(out, "{} {text}", paint.warn("warning:"))?;
+            writeln!(out, "{} the folder is gone; {way_back}", paint.warn("warning:"))?;
         }
     }
     for operation in &status.pending {

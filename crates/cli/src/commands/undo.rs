@@ -190,7 +190,7 @@ fn tell(console: &mut Console, workspace: &Workspace, outcome: &OperationOutcome
         return Ok(());
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    outcome::say_remarks(console, outcome, &names);
+    outcome::say_remarks(console, outcome, &names, "undo");
     if outcome.operation.is_some() {
         console.say(format!("`{}` takes it back", outcome::way_back(outcome)));
     }

@@ -3,6 +3,7 @@
 //! It runs in a process of its own. A rewind that takes long must not end with the hook, which an agent may end when
 //! it likes: the process goes on, and the answer says so.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -12,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use piton_agents::{Reply, Report};
 use piton_engine::Engine;
-use piton_engine::model::{SessionId, Target};
+use piton_engine::model::SessionId;
 
-use super::{Outcome, VARIABLE};
+use super::{INSIDE, Outcome, VARIABLE};
 use crate::escape::{escape, quoted};
 
 /// How long an answer may take. Claude Code ends a hook of piton's after 30 seconds.
@@ -67,27 +68,6 @@ const HELP: &str = "\
 /piton rules               changed rules that wait for your word; `/piton rules accept` agrees
 Also: blame, ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
-/// Options of those commands that take the next word for their value.
-const WITH_VALUE: [&str; 17] = [
-    "--scope",
-    "--path",
-    "--path-b64",
-    "--workspace",
-    "--color",
-    "--context",
-    "-U",
-    "--limit",
-    "-n",
-    "--since",
-    "--session",
-    "--owner",
-    "--conflict",
-    "--op",
-    "--wait-at-most",
-    "--at",
-    "-L",
-];
-
 /// Runs what was typed after `/piton`.
 pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
     let Some(words) = shlex::split(typed) else {
@@ -103,58 +83,36 @@ pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &
         return (Reply::Answer(text), "answered nothing".into());
     }
     let session = SessionId::of(&report.agent, &report.session);
-    let arguments = arguments(verb, &words[1..], usual, &session);
+    let arguments = arguments(verb, &words[1..], usual, root);
     if WRITERS.contains(&verb) {
         // Who can type has an agent that waits: its turn is over, whether or not it said so. What goes wrong here the
         // command itself meets again.
         let _ = engine.open(root).map(|mut workspace| workspace.prompted(&session, report.prompt_id.as_deref()));
     }
-    let text = match run(verb, &arguments, cwd, root, until) {
+    let text = match run(verb, &arguments, &session, cwd, until) {
         Ok(text) => as_typed(&text, &session, root),
         Err(error) => format!("piton: the command cannot be run: {error}"),
     };
     (Reply::Answer(text), format!("answered {verb}"))
 }
 
-/// Turns of the session in which they are typed are its own, also where another one is at work beside it.
-fn arguments(verb: &str, words: &[String], usual: &[&str], session: &SessionId) -> Vec<String> {
-    // What follows is words that are searched, or a note.
-    let mut targets = match verb {
-        "show" | "diff" | "rewind" | "undo" => usize::MAX,
-        "annotate" => 1,
-        _ => 0,
-    };
-    let mut arguments: Vec<String> = Vec::with_capacity(words.len());
-    let mut is_value = false;
-    for word in words {
-        let is_plain = !is_value && !word.starts_with('-');
-        if !is_value && word == "--" {
-            // Paths, whatever they look like.
-            targets = 0;
-        }
-        is_value = !is_value && WITH_VALUE.contains(&&word[..]);
-        arguments.push(match word.parse() {
-            Ok(Target::Turn { .. }) if is_plain && targets > 0 => format!("{session}:{word}"),
-            _ => word.clone(),
-        });
-        targets = targets.saturating_sub(usize::from(is_plain));
-    }
-    let is_said = |flag: &str| arguments.iter().any(|word| word == flag);
+/// What was typed, with the flags that stand for a person who is asked, and with the workspace that it is about.
+fn arguments(verb: &str, words: &[String], usual: &[&str], root: &Path) -> Vec<OsString> {
+    let is_said = |flag: &str| words.iter().any(|word| word == flag);
+    let is_given = |flag: &str| words.iter().any(|word| word == flag || word.starts_with(&format!("{flag}=")));
     let is_asked_otherwise = |flag: &str| {
         is_said(flag) || is_said("--preview") || (HOW.contains(&flag) && HOW.iter().any(|how| is_said(how)))
     };
-    let mut missing: Vec<String> =
-        usual.iter().filter(|flag| !is_asked_otherwise(flag)).map(|flag| flag.to_string()).collect();
-    let names_one = |word: &String| word.starts_with("--session") || word.starts_with("--op") || word.contains(":t");
-    if verb == "undo" && !arguments.iter().any(names_one) {
-        // `last 2` is of this session too.
-        missing.extend(["--session".to_owned(), session.to_string()]);
+    let mut arguments: Vec<OsString> = Vec::with_capacity(words.len());
+    if verb != "help" && !is_given("--workspace") {
+        arguments.extend(["--workspace".into(), root.into()]);
     }
-    if verb == "rewind" && !arguments.iter().any(|word| word.starts_with("--scope")) {
+    arguments.extend(usual.iter().filter(|flag| !is_asked_otherwise(flag)).map(OsString::from));
+    if verb == "rewind" && !is_given("--scope") {
         // Who types it goes on right here, so the conversation goes back only on demand.
-        missing.push("--scope=code".to_owned());
+        arguments.push("--scope=code".into());
     }
-    arguments.splice(0..0, missing);
+    arguments.extend(words.iter().map(OsString::from));
     arguments
 }
 
@@ -177,10 +135,12 @@ fn as_typed(printed: &str, session: &SessionId, root: &Path) -> String {
     printed.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn run(verb: &str, arguments: &[String], cwd: &Path, root: &Path, until: Instant) -> std::io::Result<String> {
+fn run(verb: &str, arguments: &[OsString], session: &SessionId, cwd: &Path, until: Instant) -> std::io::Result<String> {
     let (mut output, input) = std::io::pipe()?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg(verb).arg("--workspace").arg(root).args(arguments).current_dir(cwd);
+    command.arg(verb).args(arguments).current_dir(cwd);
+    // Turns, changes and the last turn are those of the session in which they are typed.
+    command.env(INSIDE, session.as_str());
     command.env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE").env("COLUMNS", "100").env(VARIABLE, "off");
     // One pipe for both, so that the lines come in their order; a group of its own, so that it outlives this process.
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input).process_group(0);
@@ -219,38 +179,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_one_of_this_session_and_nobody_is_asked() {
-        let session = SessionId::of("claude-code", "s1");
+    fn nobody_is_asked_and_what_was_typed_is_said_once() {
         let check = |verb: &str, usual: &[&str], typed: &[&str], expected: &[&str]| {
             let typed: Vec<String> = typed.iter().map(|word| word.to_string()).collect();
-            let expected: Vec<String> = expected.iter().map(|word| word.replace("SESSION", session.as_str())).collect();
-            assert_eq!(arguments(verb, &typed, usual, &session), expected, "{typed:?}");
+            assert_eq!(arguments(verb, &typed, usual, Path::new("/w")), expected, "{typed:?}");
         };
-        check("rewind", &["--yes"], &["t5"], &["--yes", "--scope=code", "SESSION:t5"]);
-        check(
-            "rewind",
-            &["--yes"],
-            &["t5.2", "--path", "a b"],
-            &["--yes", "--scope=code", "SESSION:t5.2", "--path", "a b"],
-        );
-        check("rewind", &["--yes"], &["t5.end", "--preview"], &["--scope=code", "SESSION:t5.end", "--preview"]);
-        check("rewind", &["--yes"], &["-y", "kmzq"], &["--scope=code", "-y", "kmzq"]);
-        check("rewind", &["--yes"], &["other:t5"], &["--yes", "--scope=code", "other:t5"]);
-        check("rewind", &[], &["t5", "--scope", "both"], &["SESSION:t5", "--scope", "both"]);
-        check("diff", &["--stat"], &["10m", "t1"], &["--stat", "10m", "SESSION:t1"]);
-        check("rewind", &["--careful"], &["t5", "--yes"], &["--scope=code", "SESSION:t5", "--yes"]);
-        check("undo", &["--yes"], &["last", "2"], &["--yes", "--session", "SESSION", "last", "2"]);
-        check("undo", &["--yes"], &["t3", "--partial"], &["--yes", "SESSION:t3", "--partial"]);
-        check("undo", &["--yes"], &["--op", "kmzq"], &["--yes", "--op", "kmzq"]);
-        check("search", &[], &["t5"], &["t5"]);
-        // A file may be called like a turn.
-        check("rewind", &[], &["t1", "--path", "t5"], &["--scope=code", "SESSION:t1", "--path", "t5"]);
-        check("rewind", &[], &["--path-b64", "t5", "t1"], &["--scope=code", "--path-b64", "t5", "SESSION:t1"]);
-        check("rewind", &[], &["--path=t5", "t1"], &["--scope=code", "--path=t5", "SESSION:t1"]);
-        check("rewind", &[], &["--path", "--path", "t1"], &["--scope=code", "--path", "--path", "SESSION:t1"]);
-        check("diff", &[], &["-U", "t5", "t1", "--", "t2"], &["-U", "t5", "SESSION:t1", "--", "t2"]);
-        check("annotate", &[], &["--color", "t3", "t5", "t4"], &["--color", "t3", "SESSION:t5", "t4"]);
-        check("annotate", &[], &["t5", "t4"], &["SESSION:t5", "t4"]);
+        let here = |more: &[&'static str]| [&["--workspace", "/w"], more].concat();
+        check("rewind", &["--careful"], &["t5"], &here(&["--careful", "--scope=code", "t5"]));
+        check("rewind", &["--careful"], &["t5", "--preview"], &here(&["--scope=code", "t5", "--preview"]));
+        check("rewind", &["--careful"], &["-y", "kmzq"], &here(&["--scope=code", "-y", "kmzq"]));
+        check("rewind", &[], &["t5", "--scope", "both"], &here(&["t5", "--scope", "both"]));
+        check("rewind", &[], &["t5", "--scope=both"], &here(&["t5", "--scope=both"]));
+        check("diff", &["--stat"], &["10m", "t1"], &here(&["--stat", "10m", "t1"]));
+        check("undo", &["--yes"], &["last", "2"], &here(&["--yes", "last", "2"]));
+        check("undo", &["--yes"], &["--workspace", "/v"], &["--yes", "--workspace", "/v"]);
+        check("undo", &["--yes"], &["--workspace=/v"], &["--yes", "--workspace=/v"]);
+        check("help", &[], &["undo"], &["undo"]);
     }
 
     #[test]

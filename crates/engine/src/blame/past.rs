@@ -200,7 +200,10 @@ impl<'w> Past<'w> {
             None => true,
         };
         let found = Found { path, when: None, deleted: false, was_yours };
-        Ok(ownership::owner(found, &windows, &moment))
+        let owner = ownership::owner(found, &windows, &moment);
+        // Which tools were at work there at that time is not worth asking.
+        let is_alone = self.workspace.near().is_empty();
+        Ok(if is_alone { owner } else { ownership::beside_a_missed_tool(owner) })
     }
 
     /// Who made a file what it is at a checkpoint.

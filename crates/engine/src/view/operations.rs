@@ -12,7 +12,7 @@ use crate::moves::Along;
 
 use super::{
     ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, LeftoverView, PathView,
-    RunningView, SkippedView, readable,
+    RunningView, SkippedView, UnknownTurn, readable,
 };
 
 /// What a rewind, an undo or a redo would do.
@@ -41,6 +41,9 @@ pub struct PlanView {
     /// Of those, paths that should change and cannot, because what is there now cannot be captured first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<SkippedView>,
+    /// Turns that are taken back as far as is known what they changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<UnknownTurn>,
     /// Of the restored and created paths, those whose content is put together from what is there now and what was.
     pub merged: Vec<PathView>,
     /// Paths where taking back does not go together with what is there now: nothing is done while any is undecided.
@@ -238,6 +241,9 @@ pub struct OperationOutcome {
     /// there are any, not all of it is done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<SkippedView>,
+    /// Turns that were taken back as far as is known what they changed. Where there are any, not all of it is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<UnknownTurn>,
     /// Of those, what was put together from what was there and what had been.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<PathView>,
