@@ -299,6 +299,10 @@ impl From<ChosenError> for Failure {
             ChosenError::Unknown { why: Unknown::BeforeFirstCapture, .. } => {
                 failure.hint("nothing older is kept of this folder; git or a backup may have it")
             }
+            ChosenError::Unknown { turn, session, why: Unknown::Damaged, .. } => {
+                let of = of_session(session.as_ref());
+                failure.hint(format!("`piton rewind {of}t{turn}` brings back what was there before it")).hint(DAMAGED)
+            }
             ChosenError::Unknown { why: Unknown::Gap { .. }, .. } => {
                 failure.hint("`piton log` shows what was not captured, and `piton status` what to do about it")
             }

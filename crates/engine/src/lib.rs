@@ -42,6 +42,7 @@ mod lean;
 mod left_out;
 mod leftovers;
 mod lineage;
+mod lost;
 mod notice;
 mod observe;
 mod operate;

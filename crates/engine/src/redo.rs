@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use piton_model::diff;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::{ChangesAt, Operation, OperationKind, SessionId, StepRef, WorkspacePath};
+use piton_model::{ChangesAt, Operation, OperationKind, SessionId, SkipReason, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::chosen::commands;
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::lost::refuse_lost;
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
 use crate::rewind::files;
@@ -104,7 +105,7 @@ impl Workspace {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
         } else if let Some((left, back)) = self.line_left(operation)? {
-            let (left, carried) = self.leave_line(left, back, before, seen)?;
+            let (left, carried) = self.leave_line((left, back), before, seen, *settle)?;
             away = left;
             Aim::StateWith { target: before.clone(), carried }
         } else {
@@ -174,10 +175,10 @@ impl Workspace {
     /// what others did since carried over. What goes stays in its checkpoints.
     fn leave_line(
         &self,
-        left: &SessionId,
-        back: &SessionId,
+        (left, back): (&SessionId, &SessionId),
         before: &CheckpointRow,
         seen: &Seen<'_>,
+        settle: Settle,
     ) -> Result<(Away, Inverse), OperationError> {
         let back = self.lineage(back)?;
         let mut of_line = Vec::new();
@@ -200,13 +201,18 @@ impl Workspace {
         let (gone, mut carried): (Vec<_>, Vec<_>) = since.into_iter().partition(|change| is_of_line(&change.owner));
         let mut steps = self.store.steps_since(before.seq)?;
         steps.retain(|row| is_step(&row.step.at));
+        carried.reverse();
+        let (inverse, lost) = self.carried_of(&carried, seen)?;
+        refuse_lost(&lost, settle)?;
+        carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
+        carried.reverse();
+        let stuck = lost.into_iter().map(|path| (path, SkipReason::Damaged)).collect();
         let away = Away {
             gone: by_checkpoint(&gone),
             fresh: gone.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()).collect(),
-            remarks: Remarks { carried: files(&carried), commands: commands(&steps), ..Remarks::default() },
+            remarks: Remarks { carried: files(&carried), stuck, commands: commands(&steps), ..Remarks::default() },
         };
-        carried.reverse();
-        Ok((away, self.carried_of(&carried, seen)?))
+        Ok((away, inverse))
     }
 
     /// What an operation changed at some paths, or everywhere, turned round.

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use piton_model::TreeSource;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::plan::RootState;
-use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, WorkspacePath};
+use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::chosen::{Choice, Chosen, ChosenChange};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle, folder_at};
+use crate::lost::{is_uncompared, refuse_lost};
 use crate::operate::OperationError;
 use crate::view::OperationOutcome;
 use crate::workspace::Workspace;
@@ -39,9 +40,11 @@ impl Workspace {
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let Chosen { changes, unsure, stuck, commands, about, outside, elsewhere, left_out } =
+        let Chosen { changes, unsure, mut stuck, commands, about, outside, elsewhere, left_out } =
             self.choose(&options.choice, options.outside, seen)?;
-        let inverse = self.inverse_of(&changes, seen)?;
+        let (inverse, lost) = self.inverse_of(&changes, seen)?;
+        refuse_lost(&lost, options.settle)?;
+        stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
         Ok(Request {
             kind: OperationKind::Undo { changes: by_checkpoint(&changes) },
@@ -62,18 +65,33 @@ impl Workspace {
         })
     }
 
-    /// Some changes, given newest first, turned round: for each what it left and what was there before.
-    pub(crate) fn inverse_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, StoreError> {
+    /// Some changes, given newest first, turned round: for each what it left and what was there before. With the paths that
+    /// are left out because one of these cannot be told any more.
+    pub(crate) fn inverse_of(
+        &self,
+        changes: &[ChosenChange],
+        seen: &Seen<'_>,
+    ) -> Result<(Inverse, Vec<WorkspacePath>), StoreError> {
         self.links_of(changes, seen, Way::Back)
     }
 
     /// Some changes, given oldest first, as they were made: for each what was there before and what it left.
-    pub(crate) fn carried_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, StoreError> {
+    pub(crate) fn carried_of(
+        &self,
+        changes: &[ChosenChange],
+        seen: &Seen<'_>,
+    ) -> Result<(Inverse, Vec<WorkspacePath>), StoreError> {
         self.links_of(changes, seen, Way::Forth)
     }
 
-    fn links_of(&self, changes: &[ChosenChange], seen: &Seen<'_>, way: Way) -> Result<Inverse, StoreError> {
+    fn links_of(
+        &self,
+        changes: &[ChosenChange],
+        seen: &Seen<'_>,
+        way: Way,
+    ) -> Result<(Inverse, Vec<WorkspacePath>), StoreError> {
         let mut inverse = Inverse::default();
+        let mut lost = Vec::new();
         let mut roots: HashMap<CheckpointId, Option<CheckpointRow>> = HashMap::new();
         let head = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
         for chosen in changes {
@@ -83,7 +101,11 @@ impl Workspace {
                     if !roots.contains_key(parent) {
                         roots.insert(parent.clone(), self.store.checkpoint(parent)?);
                     }
-                    let Some(Some(parent)) = roots.get(parent) else { continue };
+                    // Its record is damaged.
+                    let Some(Some(parent)) = roots.get(parent) else {
+                        lost.push(chosen.path.clone());
+                        continue;
+                    };
                     (parent.checkpoint.root, found.checkpoint.root)
                 }
                 None => match head {
@@ -97,7 +119,18 @@ impl Workspace {
             };
             let trees = &seen.trees;
             let path = &chosen.path;
-            let (before, after) = (folder_at(trees, then, path)?, folder_at(trees, now, path)?);
+            let looked = folder_at(trees, then, path).and_then(|before| Ok((before, folder_at(trees, now, path)?)));
+            let (before, after) = match looked {
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                    lost.push(path.clone());
+                    continue;
+                }
+                looked => looked?,
+            };
+            if is_uncompared(before.as_ref(), after.as_ref()) {
+                lost.push(path.clone());
+                continue;
+            }
             let (came, went) = (before.is_none(), after.is_none());
             inverse.add(path.clone(), Link { after, before });
             if went {
@@ -115,7 +148,15 @@ impl Workspace {
                 at = above;
             }
         }
-        Ok(inverse)
+        lost.sort();
+        lost.dedup();
+        // With an older or newer change of the same path alone, it would be neither as before nor as after.
+        for path in inverse.paths().cloned().collect::<Vec<_>>() {
+            if lost.iter().any(|lost| path.is_within(lost)) {
+                inverse.remove(&path);
+            }
+        }
+        Ok((inverse, lost))
     }
 
     /// Notes the bits of the folders around something that comes back, in case they are gone.

@@ -215,6 +215,29 @@ impl Store {
         self.checkpoint_where("WHERE line = ?1 ORDER BY seq LIMIT 1", [line])
     }
 
+    /// The newest checkpoint of a line before a record.
+    pub fn checkpoint_before(&self, line: u32, seq: u64) -> Result<Option<CheckpointRow>, StoreError> {
+        let clause = "WHERE line = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT 1";
+        self.checkpoint_where(clause, rusqlite::params![line, seq as i64])
+    }
+
+    /// The checkpoints of a line whose parent is not in the view, in order: its record is damaged.
+    pub fn checkpoints_after_lost(&self, line: u32) -> Result<Vec<CheckpointRow>, StoreError> {
+        let clause = "WHERE line = ?1 AND parent IS NOT NULL
+                      AND NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.id = c.parent) ORDER BY seq";
+        self.checkpoints_where(clause, [line])
+    }
+
+    /// Whether any record of the timeline after a given one is lost: records are numbered without a gap.
+    pub fn has_lost_records_since(&self, seq: u64) -> Result<bool, StoreError> {
+        // First, so that what another process records meanwhile is counted and not missed.
+        let next = self.next_number()?.unwrap_or(0);
+        let counted = "SELECT count(*), coalesce(max(seq), ?1) FROM records WHERE seq > ?1";
+        let (count, last): (i64, i64) =
+            self.db().prepare_cached(counted)?.query_row([seq as i64], |r| Ok((r.get(0)?, r.get(1)?)))?;
+        Ok(seq + count as u64 + 1 < next.max(last as u64 + 1))
+    }
+
     /// The newest checkpoint of a line that is not younger than a moment.
     pub fn not_after(&self, line: u32, moment: Timestamp) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where(
