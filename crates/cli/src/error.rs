@@ -639,6 +639,13 @@ impl From<RecoverError> for Failure {
                 }
                 other => other,
             },
+            RecoverError::UnderWay { .. } => Self::user(text).hint("run the command again when it has ended"),
+            RecoverError::Home { source, .. } => match Self::from(source) {
+                Self::Error { hints, fault, .. } => {
+                    Self::Error { message: text, hints, fault }.hint(format!("then {AGAIN}; nothing was lost"))
+                }
+                other => other,
+            },
             RecoverError::Store(error) => error.into(),
         }
     }

@@ -356,6 +356,7 @@ impl Workspace {
                 };
                 self.record_change(lock, change)?;
                 self.store.drop_index();
+                self.end_replaced_ones(lock)?;
                 Ok(root)
             }
         }

@@ -6,8 +6,11 @@
 use std::path::PathBuf;
 
 use piton_engine::model::WorkspacePath;
-use piton_engine::view::Unknown;
-use piton_engine::{Choice, OperationError, RewindOptions, Settle, UndoOptions, What};
+use piton_engine::view::{OperationStatus, Unknown};
+use piton_engine::{
+    CaptureOptions, Choice, InitOptions, OperationError, RewindOptions, Settle, UndoOptions, What,
+};
+use piton_host::fail;
 use piton_testkit::{Agent, World};
 use rusqlite::Connection;
 
@@ -193,5 +196,79 @@ fn a_folder_that_cannot_be_compared_is_a_change_of_its_own() {
         let outcome = world.open().undo_now(&options).unwrap();
         assert_eq!(outcome.not_done.len(), 1, "{:?}", outcome.not_done);
         assert_eq!(std::fs::read_to_string(world.path("a")).unwrap(), if is_root { "a2" } else { "a1" });
+    }
+}
+
+/// A rewind of last week was taken back over the work of days, once `piton init` or a move had written the workspace's record again.
+#[test]
+fn an_operation_whose_end_is_damaged_is_not_run_again_after_the_workspaces_record_changed() {
+    for moves in [true, false] {
+        let mut world = World::new();
+        world.write("a", "one").write("b", "one");
+        let id = world.capture();
+        world.write("a", "two").write("b", "two");
+        world.capture();
+        world.rewind(&id);
+        let done = asked::<i64>(&world, "SELECT seq FROM checkpoints WHERE cause = 'operation'")[0] as u64;
+        world.write("a", "my work");
+        world.capture();
+        if moves {
+            std::fs::rename(world.ws(), world.base().join("elsewhere")).unwrap();
+            let moved = world.base().join("elsewhere");
+            drop(world.engine.open(&moved).unwrap());
+            std::fs::rename(moved, world.ws()).unwrap();
+        } else {
+            let options = InitOptions { budget: Some(5_000_000_000), ..InitOptions::default() };
+            world.engine.init(&world.ws(), options).unwrap();
+        }
+        world.write("c", "more work");
+        world.capture();
+        let now = world.snapshot();
+        lose(&world, &[done, done + 1]);
+        let workspace = world.open();
+        assert!(workspace.recovered().is_empty(), "{:?}", workspace.recovered());
+        drop(workspace);
+        world.assert_is(&now);
+        world.hold(tempfile::tempdir().unwrap());
+    }
+}
+
+/// Nobody said a word of the half-changed files.
+#[test]
+fn an_operation_that_was_cut_off_and_whose_record_is_lost_is_said_aloud() {
+    for with_view in [true, false] {
+        let world = World::new();
+        for name in ["a", "b", "c", "d"] {
+            world.write(name, "one");
+        }
+        let id = world.capture();
+        for name in ["a", "b", "c", "d"] {
+            world.write(name, "two");
+        }
+        let cut = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            fail::when(
+                3,
+                "apply:swap",
+                || panic!("cut off"),
+                || world.open().rewind_now(&id, &RewindOptions::default()),
+            )
+        }));
+        assert!(cut.is_err());
+        let offset = asked::<i64>(&world, "SELECT offset FROM records WHERE kind = 'operation'");
+        flip(&world, &offset);
+        if !with_view {
+            lose_view(&world);
+        }
+        let workspace = world.open();
+        let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+        assert!(said.damaged);
+        let before = said.before.to_string();
+        drop(workspace);
+        assert!(world.open().recovered().is_empty(), "it is said once");
+        let states: Vec<_> = world.open().operations().unwrap().operations.iter().map(|one| one.state).collect();
+        assert!(states.iter().all(|state| *state == OperationStatus::GivenUp), "{states:?}");
+        world.open().capture(&CaptureOptions::default()).unwrap();
+        world.rewind(&before);
+        assert_eq!(std::fs::read_to_string(world.path("a")).unwrap(), "two");
     }
 }
