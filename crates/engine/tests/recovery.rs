@@ -200,3 +200,19 @@ fn whoever_reads_is_told_where_the_home_does_not_let_it_be_ended() {
         assert!(world.open().unended().is_none());
     });
 }
+
+/// Every command waited for ever.
+#[test]
+fn a_pipe_in_the_place_of_a_note_holds_nobody_up() {
+    let (world, id) = cut_off(3);
+    let store = world.base().join("home/workspaces").read_dir().unwrap().next().unwrap().unwrap().path();
+    for name in ["leftovers", "reopened", "progress"] {
+        let path = store.join(name);
+        let _ = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+    }
+    drop(world.open());
+    world.rewind(&id);
+    assert_eq!(read(&world, "a"), "a one\n");
+}
