@@ -594,6 +594,9 @@ impl From<OperationError> for Failure {
             }
             OperationError::Chosen(error) => error.into(),
             OperationError::NothingToRedo => Self::user(text).hint("`piton log` lists the checkpoints to rewind to"),
+            OperationError::NothingKnownToRedo => {
+                Self::user(text).hint("`piton log` lists the checkpoints to rewind to").hint(DAMAGED)
+            }
             OperationError::RolledBack { full_disk: true, .. } => {
                 Self::user(text).hint("free some space and run the command again; nothing was lost")
             }

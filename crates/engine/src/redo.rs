@@ -84,7 +84,8 @@ impl Workspace {
             operation.result = after.checkpoint.root;
         }
         // The row's: where the check found something else than the capture had read, it is the corrected one.
-        let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
+        let lost = StoreError::DamagedRecord { seq: row.seq };
+        let before = self.store.checkpoint(&row.before)?.ok_or(lost)?;
         let RedoOptions { settle, outside, interrupted, .. } = *options;
         Ok(Ask::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
     }
@@ -252,7 +253,10 @@ impl Workspace {
                     return Ok((of.clone(), left));
                 }
             }
-            return Err(OperationError::NothingToRedo);
+            return Err(match self.store.has_lost_records_since(0)? {
+                true => OperationError::NothingKnownToRedo,
+                false => OperationError::NothingToRedo,
+            });
         };
         let mut found: Vec<_> =
             rows.iter().zip(&standing).filter(|(row, _)| row.id.as_str().starts_with(wanted)).collect();

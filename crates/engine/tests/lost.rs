@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationStatus, Unknown};
 use piton_engine::{
-    CaptureOptions, Choice, InitOptions, OperationError, RewindOptions, Settle, UndoOptions, What,
+    CaptureOptions, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What,
 };
 use piton_host::fail;
 use piton_testkit::{Agent, World};
@@ -267,6 +267,10 @@ fn an_operation_that_was_cut_off_and_whose_record_is_lost_is_said_aloud() {
         assert!(world.open().recovered().is_empty(), "it is said once");
         let states: Vec<_> = world.open().operations().unwrap().operations.iter().map(|one| one.state).collect();
         assert!(states.iter().all(|state| *state == OperationStatus::GivenUp), "{states:?}");
+        if !with_view {
+            let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+            assert!(matches!(error, OperationError::NothingKnownToRedo), "{error}");
+        }
         world.open().capture(&CaptureOptions::default()).unwrap();
         world.rewind(&before);
         assert_eq!(std::fs::read_to_string(world.path("a")).unwrap(), "two");
