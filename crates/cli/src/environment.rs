@@ -344,12 +344,34 @@ fn announce(console: &mut Console, workspace: &Workspace) {
     if let Some(error) = workspace.unended() {
         console.say_with(|out, look| writeln!(out, "{} {}", look.paint.warn("note:"), escape(&error.to_string())));
     }
-    for one in workspace.recovered() {
+    say_recovered(console, workspace.recovered());
+}
+
+/// Says what became of operations that had been cut off.
+pub fn say_recovered(console: &mut Console, recovered: &[Recovered]) {
+    for one in recovered {
         console.say_with(|out, look| {
             let id = look.paint.id(one.operation.short());
             let note = look.paint.warn("note:");
             let back = format!("      `piton rewind {}` brings back the state before it", one.before.short());
-            if one.damaged {
+            if one.replaced {
+                writeln!(
+                    out,
+                    "{note} operation {id} had been cut off, and another folder has taken the place of its own"
+                )?;
+                writeln!(
+                    out,
+                    "      nothing was done here; `.piton-` files in a copy of that folder are its own, and may go"
+                )?;
+                writeln!(out, "{back}")?;
+            } else if one.mixed {
+                writeln!(
+                    out,
+                    "{note} operation {id} had been cut off, and its files were changed since, as was what it had put"
+                )?;
+                writeln!(out, "      beside them: nothing tells the old from the new, so nothing was put back")?;
+                writeln!(out, "{back}")?;
+            } else if one.damaged {
                 writeln!(out, "{note} operation {id} had been cut off, and what is needed to end it is damaged")?;
                 writeln!(out, "      its files may be half changed")?;
                 writeln!(out, "{back}")?;
@@ -360,11 +382,16 @@ fn announce(console: &mut Console, workspace: &Workspace) {
                 writeln!(out, "{back}")?;
             } else if one.finished {
                 writeln!(out, "{note} operation {id} had been cut off at its end; it is done now")?;
-            } else {
+            } else if one.left_alone.is_empty() && one.left_outside.is_empty() && one.waits_outside.is_empty() {
                 writeln!(
                     out,
                     "{note} operation {id} had been cut off; it is taken back, and the files are as before it"
                 )?;
+            } else {
+                writeln!(out, "{note} operation {id} had been cut off; it is taken back, but for the files below")?;
+                if !one.left_alone.is_empty() {
+                    writeln!(out, "{back}")?;
+                }
             }
             write_left_alone(out, one)
         });
@@ -384,6 +411,10 @@ fn write_left_alone(out: &mut dyn Write, one: &Recovered) -> std::io::Result<()>
     for path in &one.left_outside {
         writeln!(out, "        {}", escape(path))?;
     }
+    if !one.waits_outside.is_empty() {
+        writeln!(out, "      outside the workspace, not put back yet; the next command tries again:")?;
+    }
+    one.waits_outside.iter().try_for_each(|left| writeln!(out, "        {}", leftover(left)))?;
     if let Some(why) = &one.git_stays {
         writeln!(out, "      git stays as it is: {}", escape(why))?;
     }

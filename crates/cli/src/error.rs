@@ -306,6 +306,10 @@ impl From<ChosenError> for Failure {
             ChosenError::Unknown { why: Unknown::BeforeFirstCapture, .. } => {
                 failure.hint("nothing older is kept of this folder; git or a backup may have it")
             }
+            ChosenError::Unknown { turn, session, why: Unknown::Damaged, .. } => {
+                let of = of_session(session.as_ref());
+                failure.hint(format!("`piton rewind {of}t{turn}` brings back what was there before it")).hint(DAMAGED)
+            }
             ChosenError::Unknown { why: Unknown::Gap { .. }, .. } => {
                 failure.hint("`piton log` shows what was not captured, and `piton status` what to do about it")
             }
@@ -613,6 +617,9 @@ impl From<OperationError> for Failure {
             }
             OperationError::Chosen(error) => error.into(),
             OperationError::NothingToRedo => Self::user(text).hint("`piton log` lists the checkpoints to rewind to"),
+            OperationError::NothingKnownToRedo => {
+                Self::user(text).hint("`piton log` lists the checkpoints to rewind to").hint(DAMAGED)
+            }
             OperationError::RolledBack { full_disk: true, .. } => {
                 Self::user(text).hint("free some space and run the command again; nothing was lost")
             }
@@ -653,6 +660,13 @@ impl From<RecoverError> for Failure {
                 .hint("nothing was lost: the state before is captured")
                 .hint(format!("when that path can be read and written, {AGAIN}")),
             RecoverError::Capture { source, .. } => match Self::from(*source) {
+                Self::Error { hints, fault, .. } => {
+                    Self::Error { message: text, hints, fault }.hint(format!("then {AGAIN}; nothing was lost"))
+                }
+                other => other,
+            },
+            RecoverError::UnderWay { .. } => Self::user(text).hint("run the command again when it has ended"),
+            RecoverError::Home { source, .. } => match Self::from(source) {
                 Self::Error { hints, fault, .. } => {
                     Self::Error { message: text, hints, fault }.hint(format!("then {AGAIN}; nothing was lost"))
                 }

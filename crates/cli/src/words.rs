@@ -134,6 +134,7 @@ pub fn unknown(why: &Unknown, target: &str) -> String {
             format!("it began in another folder that stood here; `piton rewind {target} --across` brings that back")
         }
         Unknown::BeforeFirstCapture => "it was under way when this folder was captured for the first time".to_owned(),
+        Unknown::Damaged => "a checkpoint of that time is damaged in piton's store".to_owned(),
         Unknown::Gap { reason } => format!("not all of it was captured: {}", escape(reason)),
     }
 }

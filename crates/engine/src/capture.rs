@@ -11,7 +11,7 @@ use piton_host::{
     Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan,
     staged_step, unread_rules,
 };
-use piton_model::diff::{self, Change, Counts};
+use piton_model::diff::{Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Went, Window};
 use piton_model::session::Ending;
 use piton_model::target::{BadTarget, check_name};
@@ -22,6 +22,7 @@ use piton_model::{
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
 use crate::held::{Witness, hold};
+use crate::lost::{is_uncompared, readable_changes};
 use crate::notice::Notice;
 use crate::observe::ObserveOptions;
 use crate::recover::RecoverError;
@@ -383,6 +384,7 @@ impl Workspace {
                 };
                 self.record_change(lock, change)?;
                 self.store.drop_index();
+                self.end_replaced_ones(lock)?;
                 Ok(root)
             }
         }
@@ -533,12 +535,8 @@ impl Workspace {
         let trees = Trees { fresh, store: &self.store };
         let settings = self.settings_to_record(parent, &about)?;
         let from = parent.map(|p| p.checkpoint.root);
-        let changes = || match diff::root_changes(&trees, from.as_ref(), Some(&scan.root)) {
-            Ok(changes) => Ok(changes),
-            // A damaged parent must not keep the present from being captured.
-            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        };
+        // A damaged parent must not keep the present from being captured.
+        let changes = || readable_changes(&trees, from.as_ref(), &scan.root);
         // Without a new index, everything is as the one of before has it; which need not be what the parent has, since what
         // is read ahead keeps an index and makes no checkpoint.
         let (counts, owned) = match (parent, scan.index.as_ref().or(fresh.index_before())) {
@@ -605,15 +603,19 @@ impl Workspace {
             || self.store.has_lost_events_since(parent.seq)?
             // While another folder stood here, nobody looked at this one.
             || self.store.has_other_line_since(parent.seq, self.record.line)?;
+        let has_lost = self.store.has_lost_records_since(parent.seq)?;
         let may_be_a_shells = windows.iter().any(|window| !window.says);
         let last = if may_be_a_shells { self.store.last_owners(self.record.line)? } else { HashMap::new() };
         let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
         let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
         let mut owned: Vec<Owned> = Vec::new();
         for change in listed {
+            // A folder's own times do not tell when something in it changed.
+            let is_compared = !is_uncompared(change.before.as_ref(), change.after.as_ref());
+            let when = index.filter(|_| is_compared);
             let found = Found {
                 path: &change.path,
-                when: index.and_then(|index| when_it_came(index, change, &new_folders, parent.checkpoint.created_at)),
+                when: when.and_then(|index| when_it_came(index, change, &new_folders, parent.checkpoint.created_at)),
                 deleted: change.after.is_none(),
                 was_yours: last.get(&change.path).is_some_and(Owner::may_be_you),
             };
@@ -622,7 +624,11 @@ impl Workspace {
                 None => ownership::owner(found, &windows, &about.moment),
             };
             let is_missed = has_missed || nearby.missed.iter().any(|part| change.path.is_within(part));
-            let owner = if is_missed { ownership::beside_a_missed_tool(owner) } else { owner };
+            let owner = match (has_lost || !is_compared, is_missed) {
+                (true, _) => ownership::across_a_lost_record(owner),
+                (false, true) => ownership::beside_a_missed_tool(owner),
+                (false, false) => owner,
+            };
             // Of too many to list one owner is told, and that only where nothing more is to be said of any of them.
             let settles = if is_listed && went.is_none() { ownership::settles(&owner, found, &windows) } else { None };
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };

@@ -18,6 +18,7 @@ use crate::capture::About;
 use crate::draft::Seen;
 use crate::elsewhere::Elsewhere;
 use crate::lineage::Lineage;
+use crate::lost::readable_changes;
 use crate::moves::Along;
 use crate::outside::OutsideChanges;
 use crate::target::TargetError;
@@ -178,6 +179,9 @@ fn not_known(about: &str, why: &Unknown) -> String {
         }
         Unknown::BeforeFirstCapture => {
             format!("it is not known what {about} changed before this folder was captured for the first time")
+        }
+        Unknown::Damaged => {
+            format!("it is not known what {about} changed, since a checkpoint of that time is damaged in piton's store")
         }
         Unknown::Gap { reason } => {
             format!("it is not known what {about} changed, since not all of it was captured: {reason}")
@@ -528,14 +532,23 @@ impl Workspace {
             }
         }
         self.add_unlisted(whose, session, &mut found)?;
+        let is_wanted = |owner: &Owner| match (whose, session) {
+            (Whose::Agent, Some(session)) => session.may_own(owner),
+            (Whose::Agent, None) => false,
+            (Whose::You, _) => owner.may_be_you(),
+        };
+        let mut across = self.changes_across_lost(0)?;
+        across.retain(|change| {
+            let is_listed = |row: &Candidates| row.change.seq() == change.seq() && row.change.path == change.path;
+            is_wanted(&change.owner) && !found.iter().any(is_listed)
+        });
+        if !across.is_empty() {
+            found.extend(across.into_iter().map(|change| Candidates { number: None, change }));
+            found.sort_by_key(|row| row.change.seq());
+        }
         // What nobody has captured yet comes last.
         for change in self.uncaptured(seen)? {
-            let is_wanted = match (whose, session) {
-                (Whose::Agent, Some(session)) => session.may_own(&change.owner),
-                (Whose::Agent, None) => false,
-                (Whose::You, _) => change.owner.may_be_you(),
-            };
-            if is_wanted {
+            if is_wanted(&change.owner) {
                 let number = if whose == Whose::Agent { numbers.next() } else { None };
                 found.push(Candidates { number, change });
             }
@@ -557,7 +570,7 @@ impl Workspace {
     /// What changed since the last capture, and whose that is.
     pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, crate::OperationError> {
         let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
-        let changes = diff::root_changes(&seen.trees, Some(&head.checkpoint.root), Some(&seen.now))?;
+        let changes = readable_changes(&seen.trees, Some(&head.checkpoint.root), &seen.now)?;
         let about = About { is_folder_gone: seen.root.is_none(), ..About::of(Cause::BeforeOperation) };
         let mut owned = self.owners(&changes, seen.index, &head, &about)?;
         if owned.is_empty() {
@@ -615,8 +628,9 @@ impl Workspace {
                 None => Owner::Unsure { candidates: Vec::new() },
             };
             let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+            // Where the parent is lost, what it found is among the changes across it.
             let Some(parent) = parent.filter(|_| is_wanted(&owner)) else { continue };
-            let changes = diff::root_changes(&self.store, Some(&parent.checkpoint.root), Some(&at.checkpoint.root))?;
+            let changes = readable_changes(&self.store, Some(&parent.checkpoint.root), &at.checkpoint.root)?;
             let at = Arc::new(at);
             for change in changes.into_iter().filter(|change| !change.implied) {
                 let (kind, found_at) = (change.kind(), Some(at.clone()));
@@ -645,7 +659,14 @@ impl Workspace {
     pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<ChosenChange>, StoreError> {
         let rows = self.store.changes_since(from)?.into_iter().map(|row| ((), row)).collect();
         let mut changes: Vec<_> = self.at_checkpoints(rows)?.into_iter().map(|((), change)| change).collect();
-        let unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
+        let mut unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
+        // Also what is listed as a tool's: the lost checkpoint may have found an edit of the user at the same path.
+        let mut across = self.changes_across_lost(from)?;
+        let is_listed = |one: &ChosenChange, change: &ChosenChange| {
+            one.seq() == change.seq() && one.path == change.path && one.owner.may_be_you()
+        };
+        across.retain(|change| !changes.iter().any(|one| is_listed(one, change)));
+        unlisted.extend(across);
         if !unlisted.is_empty() {
             changes.extend(unlisted);
             changes.sort_by_key(ChosenChange::seq);

@@ -537,7 +537,10 @@ impl Workspace {
                 Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
                 let mut carried = carried.clone();
                 let (target, new) = match request.settle.partial {
-                    true => self.without_damaged_carried(trees, now, target, &mut carried)?,
+                    true => {
+                        let lost = request.remarks.stuck.iter().map(|(path, _)| path.clone()).collect();
+                        self.without_damaged_carried(trees, (now, target), &mut carried, lost)?
+                    }
                     false => (target, NewTrees::new()),
                 };
                 let layered = Layered { over: &new, under: trees };

@@ -10,8 +10,8 @@ use piton_host::{Lock, Root, Signatures, clock, read_entry, read_entry_signed};
 use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::edit::{Edit, NewTrees, edit, keep};
 use piton_model::plan::{Layered, RootState};
-use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Record, Tree, WorkspacePath};
-use piton_store::{Leftover, Purpose, StoreError};
+use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, OperationId, Record, Step, Tree, WorkspacePath};
+use piton_store::{Leftover, OperationState, Purpose, StoreError};
 
 use crate::operate::random_error;
 use crate::outside::Outer;
@@ -35,8 +35,10 @@ pub(crate) struct Cleared {
 pub(crate) struct Left {
     pub step: usize,
     pub view: LeftoverView,
-    /// It is as it was read, and the store has all of it.
+    /// It is as it was read, and the store has all of it; or nobody could look at it yet. The next command tries again.
     pub is_stored: bool,
+    /// It is told with the file that it belongs to.
+    pub is_told: bool,
 }
 
 /// What was stored of what stands at some steps' own names.
@@ -206,6 +208,8 @@ impl Workspace {
         let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
         let own = if [&step.before, &step.after].into_iter().any(|end| Some(&left) == end.as_ref()) {
             Own::Known { is_sound: is_sound(&self.store, &left).map_err(ApplyError::Content)? }
+        } else if self.is_stored_but_for_bits(&found, &left, step).map_err(ApplyError::Content)? {
+            Own::Known { is_sound: true }
         } else {
             let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&found, &left, after)).transpose();
             match unfinished.map_err(ApplyError::Content)? {
@@ -311,6 +315,11 @@ impl Workspace {
         let (mut stays, mut untold) = (Vec::new(), Vec::new());
         for number in steps.iter().copied().filter(|number| *number < applier.steps.len()) {
             let step = &applier.steps[number];
+            // It may stand at the new end still, if nobody could look at it when the others went back.
+            if of.outside && row.state == OperationState::RolledBack && self.put_back_late(&applier, number).is_err() {
+                untold.push(number);
+                continue;
+            }
             let sink = HashingSink::default();
             let found = read_entry_signed(applier.root, &applier.staged_path(number), &sink);
             let Ok((Some(left), mut signatures)) = found.unwrap_or_else(|never| match never {}) else { continue };
@@ -354,6 +363,42 @@ impl Workspace {
         stays.retain(|number| refused.contains(number));
         stays.append(&mut untold);
         Ok(stays)
+    }
+
+    /// Whether something is one of a step's two ends but for its bits, and the store has all of it.
+    fn is_stored_but_for_bits(&self, found: &Found<'_>, left: &Entry, step: &Step) -> Result<bool, StoreError> {
+        for end in [&step.before, &step.after].into_iter().flatten() {
+            if is_same_but_bits(&found.trees, left, end)? && is_sound(&self.store, end)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What stands at a path, and which of two ends that is but for the bits.
+    pub(crate) fn compared_at(
+        &self,
+        root: &Root,
+        path: &[u8],
+        step: &Step,
+    ) -> Result<Compared, ApplyError<StoreError>> {
+        let sink = HashingSink::with_contents();
+        let found = read_entry(root, path, &sink).unwrap_or_else(|never| match never {});
+        let entry = found.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+        let (fresh, contents) = sink.finish();
+        let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        let is_like = |end: &Option<Entry>| match (&entry, end) {
+            (Some(entry), Some(end)) => is_same_but_bits(&found.trees, entry, end).map_err(ApplyError::Content),
+            (entry, end) => Ok(entry.is_none() && end.is_none()),
+        };
+        let (before, after) = (is_like(&step.before)?, is_like(&step.after)?);
+        let is_unfinished = match (&entry, &step.after) {
+            (Some(entry), Some(wanted)) if !before && !after => {
+                self.is_unfinished(&found, entry, wanted).map_err(ApplyError::Content)?
+            }
+            _ => false,
+        };
+        Ok(Compared { entry, before, after, is_unfinished })
     }
 
     /// Whether something can only be a part of what was to be written: piton's own writing, cut short by a crash, a power
@@ -511,7 +556,12 @@ impl Left {
         }
         kept.extend_from_slice(path);
         let path = WorkspacePath::new(kept).unwrap_or_default();
-        Self { step, view: LeftoverView { path: (&path).into(), why: source.to_string() }, is_stored: true }
+        Self {
+            step,
+            view: LeftoverView { path: (&path).into(), why: source.to_string() },
+            is_stored: true,
+            is_told: false,
+        }
     }
 
     /// A path outside the workspace is told from the file system's root.
@@ -525,9 +575,14 @@ impl Left {
         Self::unread(applier, step, why.to_owned())
     }
 
+    /// A step whose file cannot be looked at, so that nobody knows which end it is at.
+    pub(crate) fn waits(applier: &Applier<'_>, step: usize, why: String) -> Self {
+        Self { is_stored: true, is_told: true, ..Self::unread(applier, step, why) }
+    }
+
     fn unread(applier: &Applier<'_>, step: usize, why: String) -> Self {
         let path = WorkspacePath::new(applier.staged_path(step)).unwrap_or_default();
-        Self { step, view: LeftoverView { path: (&path).into(), why }, is_stored: false }
+        Self { step, view: LeftoverView { path: (&path).into(), why }, is_stored: false, is_told: false }
     }
 }
 
@@ -546,6 +601,15 @@ fn laid_over(trees: &Trees<'_>, under: Option<&Entry>, over: &Entry, new: &mut N
     }
     let holds_skipped = both.holds_skipped();
     Ok(Entry::Folder { mode: *mode, tree: keep(Arc::new(both), new), holds_skipped })
+}
+
+/// Whether two entries hold the same, whatever their bits are. What is damaged is not known to be.
+pub(crate) fn is_same_but_bits(trees: &Trees<'_>, one: &Entry, other: &Entry) -> Result<bool, StoreError> {
+    let is_same = || Ok(is_part(trees, one, other)? && is_part(trees, other, one)?);
+    match is_same() {
+        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(false),
+        is_same => is_same,
+    }
 }
 
 /// Whether all that an entry has is in another one too, whatever its bits are.
@@ -580,6 +644,17 @@ fn is_part(trees: &Trees<'_>, part: &Entry, whole: &Entry) -> Result<bool, Store
 pub(crate) fn found_at<E>(root: &Root, path: &[u8], step: &WorkspacePath) -> Result<Option<Entry>, ApplyError<E>> {
     let found = read_entry(root, path, &HashingSink::default()).unwrap_or_else(|never| match never {});
     found.map_err(|source| ApplyError::Path { path: step.clone(), source })
+}
+
+/// What stands somewhere, beside the two ends of a step.
+pub(crate) struct Compared {
+    pub entry: Option<Entry>,
+    /// It holds what was there before, whatever its bits are.
+    pub before: bool,
+    /// It holds what the operation puts there, whatever its bits are.
+    pub after: bool,
+    /// It can only be a part of what the operation puts there.
+    pub is_unfinished: bool,
 }
 
 /// What was read of something that piton may have left.

@@ -45,6 +45,7 @@ mod lean;
 mod left_out;
 mod leftovers;
 mod lineage;
+mod lost;
 mod moves;
 mod near;
 mod notice;

@@ -134,7 +134,10 @@ impl Workspace {
         let MovedSince { moved, .. } = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?;
         for with in moved.ends().into_iter().filter(|end| end.is_in_scope(paths)) {
             let Some(path) = moved.path_then(with, target.seq).filter(|path| !path.is_in_scope(&all)) else { continue };
-            let then = diff::lookup(&self.store, &target.checkpoint.root.tree, &path)?;
+            let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, &path) {
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
+                found => found?,
+            };
             let here = diff::lookup(&seen.trees, &seen.now.tree, &path)?;
             let stands = diff::lookup(&seen.trees, &seen.now.tree, with)?;
             if let (Some(Entry::File { .. }), None, Some(Entry::File { .. })) = (then, here, stands) {
@@ -238,8 +241,15 @@ fn add<S: TreeSource<Error = StoreError>>(
     change: &ChosenChange,
     all: &mut ByHand,
 ) -> Result<(), StoreError> {
-    let ends = (folder_at(trees, before, &change.path)?, folder_at(trees, after, &change.path)?);
-    all.entry((at, whose(&change.owner))).or_default().add(&change.path, ends.0, ends.1);
+    let path = &change.path;
+    match folder_at(trees, before, path).and_then(|before| Ok((before, folder_at(trees, after, path)?))) {
+        // What cannot be read was moved nowhere, as far as anybody knows.
+        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {}
+        ends => {
+            let (before, after) = ends?;
+            all.entry((at, whose(&change.owner))).or_default().add(path, before, after);
+        }
+    }
     Ok(())
 }
 

@@ -94,6 +94,11 @@ pub enum OperationError {
     /// No operation is left to take back.
     #[error("there is no rewind or undo to take back")]
     NothingToRedo,
+    /// The same, while records are lost that may have told of one.
+    #[error(
+        "there is no rewind or undo to take back that is known; a record of the timeline is damaged, and may have told of one"
+    )]
+    NothingKnownToRedo,
     /// It was taken back already, or never came to its end.
     #[error("operation {} does not stand any more: there is nothing of it to take back", .0.short())]
     NotStanding(OperationId),

@@ -24,11 +24,11 @@ use piton_store::{CheckpointRow, Progress, Purpose, StoreError};
 use crate::bits::result_with_bits;
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
-use crate::leftovers::{Found, Left, found_at};
+use crate::leftovers::{Found, Left, found_at, is_same_but_bits};
 use crate::operate::{OperationError, outside};
 use crate::outside::{Outer, OutsideChanges, shown};
 use crate::sink::{HashingSink, Trees};
-use crate::view::Recovered;
+use crate::view::{LeftoverView, PathView, Recovered};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation that was cut off cannot be ended now.
@@ -52,6 +52,20 @@ pub enum RecoverError {
         /// Why.
         source: Box<CaptureError>,
     },
+    /// Another process is at work: it carries the operation out, or will end it.
+    #[error("operation {} has not ended, and another piton is at work: files may be half changed", operation.short())]
+    UnderWay {
+        /// Which.
+        operation: OperationId,
+    },
+    /// Piton's own folder does not let its end be recorded.
+    #[error("operation {} was cut off, its files may be half changed, and it waits: {source}", operation.short())]
+    Home {
+        /// Which.
+        operation: OperationId,
+        /// What is refused.
+        source: StoreError,
+    },
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -71,6 +85,10 @@ enum Side {
     EditedAfter,
     /// Swapped, and then a power cut took a part of it: what was put there was not synced yet.
     Torn,
+    /// Both ends hold the same, and the bits are neither's: there is nothing to swap.
+    Either,
+    /// Somebody changed what stands there and what stands beside it, so that nothing tells which is which.
+    Mixed,
 }
 
 impl Workspace {
@@ -83,7 +101,9 @@ impl Workspace {
             }
             pending => pending,
         };
-        if pending?.is_empty() {
+        let pending = pending?;
+        let lost = self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id);
+        let Some(first) = pending.first().map(|row| row.id.clone()).or(lost) else {
             // What earlier operations left is worth a try, and neither waiting nor failing.
             if (!self.store.leftovers().is_empty() || self.store.reopened().is_some())
                 && let Ok(lock) = self.store.lock(Duration::ZERO)
@@ -92,12 +112,19 @@ impl Workspace {
                 let _ = self.clear_leftovers(&lock);
             }
             return Ok(());
-        }
+        };
+        // Whoever only reads is told, and gets what there is.
+        let waits = |error: RecoverError| match error {
+            RecoverError::Store(source) if source.is_full_disk() || source.is_refused() => {
+                RecoverError::Home { operation: first.clone(), source }
+            }
+            error => error,
+        };
         // A process that is in the middle of an operation holds the lock; one that was cut off does not. Nobody waits for the
         // first here: who only reads takes what is there, and who writes ends what is pending once it has the lock.
         match self.store.lock(MOMENT) {
-            Err(StoreError::Busy) => Ok(()),
-            lock => self.recover_locked(&lock?),
+            Err(StoreError::Busy) => Err(RecoverError::UnderWay { operation: first.clone() }),
+            lock => lock.map_err(Into::into).and_then(|lock| self.recover_locked(&lock)).map_err(waits),
         }
     }
 
@@ -119,23 +146,51 @@ impl Workspace {
             let (operation, before) = match (self.store.operation(&row), before) {
                 (Ok(operation), Some(before)) => (operation, before),
                 (Err(StoreError::DamagedRecord { .. }), _) | (_, None) => {
-                    self.give_up(lock, row.id, row.before, "its record is damaged")?;
+                    self.give_up(lock, row.id, row.before, "its record is damaged, and its files may be half changed")?;
                     continue;
                 }
                 (Err(error), _) => return Err(error.into()),
             };
-            // In another folder, or in none, it waits: nobody asked for that folder to be touched.
+            // In another folder, or in none, it waits: nobody asked for that folder to be touched. Once that one is the
+            // workspace's, there is nothing left to wait for.
             let Ok(Standing::Same(root)) = self.standing() else { continue };
             if !root.identity().is_same(&operation.root) {
+                self.end_replaced(lock, row.id, row.before)?;
                 continue;
             }
             match self.recover(lock, &root, before, operation) {
                 Err(RecoverError::Store(StoreError::Damaged(_) | StoreError::Missing(_))) => {
-                    self.give_up(lock, row.id, row.before, "what is needed to end it is damaged")?;
+                    self.give_up(
+                        lock,
+                        row.id,
+                        row.before,
+                        "what is needed to end it is damaged, and its files may be half changed",
+                    )?;
                 }
                 recovered => self.recovered.push(recovered?),
             }
         }
+        // Its record is lost altogether, and with it what it was about to do.
+        if let Some((operation, before)) = self.store.begun_and_lost(self.record.line)? {
+            self.give_up(lock, operation, before, "its record is damaged, and its files may be half changed")?;
+        }
+        Ok(())
+    }
+
+    /// Ends what was cut off in folders that another one has taken the place of.
+    pub(crate) fn end_replaced_ones(&mut self, lock: &Lock) -> Result<(), StoreError> {
+        for row in self.store.pending()? {
+            if self.store.operation(&row).is_ok_and(|operation| !self.record.root.is_same(&operation.root)) {
+                self.end_replaced(lock, row.id, row.before)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_replaced(&mut self, lock: &Lock, operation: OperationId, before: CheckpointId) -> Result<(), StoreError> {
+        let why = "another folder has taken the place of the one it was in".to_owned();
+        self.note_end(lock, &operation, Outcome::GivenUp { why })?;
+        self.recovered.push(Recovered { replaced: true, ..ended(operation, before) });
         Ok(())
     }
 
@@ -147,18 +202,8 @@ impl Workspace {
         before: CheckpointId,
         why: &str,
     ) -> Result<(), StoreError> {
-        self.note_end(lock, &operation, Outcome::RolledBack { why: why.to_owned() })?;
-        self.recovered.push(Recovered {
-            operation,
-            before,
-            finished: false,
-            left_alone: Vec::new(),
-            left_outside: Vec::new(),
-            moved: Vec::new(),
-            git_stays: None,
-            damaged: true,
-            leftovers: Vec::new(),
-        });
+        self.note_end(lock, &operation, Outcome::GivenUp { why: why.to_owned() })?;
+        self.recovered.push(Recovered { damaged: true, ..ended(operation, before) });
         Ok(())
     }
 
@@ -215,22 +260,25 @@ impl Workspace {
             .steps
             .iter()
             .enumerate()
-            .map(|(number, step)| match side(&applier, number, step)? {
-                Side::EditedAfter | Side::EditedBefore if self.is_torn(&applier, &operation, step)? => Ok(Side::Torn),
-                side => Ok(side),
-            })
+            .map(|(number, step)| self.side_or_torn(&applier, &operation, number, step))
             .collect::<Result<Vec<_>, _>>()
             .map_err(refused)?;
         let outer = Outer::of(&operation).map_err(io_error)?;
         let outer = outer.as_ref().map(Outer::applier);
         let sides_outside = outer.as_ref().map_or_else(Vec::new, |outer| self.sides_outside(outer, &operation));
-        let mut all = sides.iter().chain(sides_outside.iter().flatten()).peekable();
-        let finished = match (progress, all.peek()) {
+        let told = sides.iter().chain(sides_outside.iter().flatten()).filter(|side| **side != Side::Either);
+        let mut told = told.peekable();
+        let finished = match (progress, told.peek()) {
             (Some(Progress::Clearing), _) => true,
-            (_, Some(_)) => all.all(|side| matches!(side, Side::After | Side::EditedAfter)),
+            // Of one that cannot be looked at nobody knows that it got there.
+            (_, Some(_)) if sides_outside.iter().any(Result::is_err) => false,
+            (_, Some(_)) => told.all(|side| matches!(side, Side::After | Side::EditedAfter)),
             (_, None) => folders_are_done(root, &operation),
         };
-        if !finished {
+        // To put back what can be told and to leave the rest would only be another mix.
+        let is_mixed = !finished && sides.contains(&Side::Mixed);
+        let goes_back = !finished && !is_mixed;
+        if goes_back {
             for (number, side) in sides.iter().enumerate() {
                 if matches!(side, Side::After | Side::Torn) {
                     self.swap_back_whole(&applier, number).map_err(refused)?;
@@ -246,10 +294,12 @@ impl Workspace {
             note.write(&operation.id, Progress::Clearing)?;
         }
         let cleared = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
-        let (mut left_outside, mut stays_outside) = (Vec::new(), Vec::new());
+        let mut end_outside = OutsideEnd::default();
         if let Some(outer) = &outer {
-            (left_outside, stays_outside) = self.end_outside(lock, outer, &sides_outside, finished).map_err(refused)?;
+            let way = if finished { None } else { Some(goes_back) };
+            end_outside = self.end_outside(lock, outer, &sides_outside, way).map_err(refused)?;
         }
+        let OutsideEnd { left: left_outside, stays: stays_outside, waits: waits_outside } = end_outside;
         self.keep_leftovers(lock, &operation.id, &cleared.left, &stays_outside)?;
         let rescued = cleared.checkpoint.map(|checkpoint| checkpoint.id);
         // Whoever moved HEAD or staged something since keeps that: it is said, and does not stand in the way for ever.
@@ -267,6 +317,11 @@ impl Workspace {
             let (result, new) = result_with_bits(&self.store, root, &operation, &not_taken)?;
             self.finish_recovered(lock, operation.clone(), before.checkpoint.clone(), (result, &new), rescued)?;
             edited(&operation, &sides)
+        } else if is_mixed {
+            let why = "it was cut off, and nothing tells which of its files are as before it".to_owned();
+            self.note_end(lock, &operation.id, Outcome::GivenUp { why })?;
+            let steps = operation.steps.iter().zip(&sides).filter(|(_, side)| **side != Side::Before);
+            steps.map(|(step, _)| step.path.clone()).collect()
         } else {
             self.merge_back(lock, root, &operation, &before)?
         };
@@ -279,73 +334,129 @@ impl Workspace {
         let moved =
             operation.steps.iter().map(|step| &step.path).filter(|path| is_moved(path)).map(Into::into).collect();
         // What is not known outside the workspace is told already.
-        let stays_outside = stays_outside.into_iter().filter(|left| left.is_stored);
+        let stays_outside = stays_outside.into_iter().filter(|left| left.is_stored && !left.is_told);
         let leftovers = cleared.left.into_iter().chain(stays_outside).map(|left| left.view).collect();
         let left_alone = left_alone.iter().map(Into::into).collect();
         let id = operation.id.clone();
         let before = before.checkpoint.id;
-        Ok(Recovered {
-            operation: id,
-            before,
-            finished,
-            left_alone,
-            left_outside,
-            moved,
-            git_stays,
-            damaged: false,
-            leftovers,
+        let mixed = is_mixed;
+        let ended = ended(id, before);
+        Ok(Recovered { finished, left_alone, left_outside, waits_outside, moved, git_stays, mixed, leftovers, ..ended })
+    }
+
+    /// Where a step stands, also after a power cut.
+    fn side_or_torn(
+        &self,
+        applier: &Applier<'_>,
+        operation: &Operation,
+        number: usize,
+        step: &Step,
+    ) -> Result<Side, ApplyError<StoreError>> {
+        match self.side_of(applier, number, step)? {
+            Side::EditedAfter | Side::EditedBefore | Side::Mixed if self.is_torn(applier, operation, step)? => {
+                Ok(Side::Torn)
+            }
+            side => Ok(side),
+        }
+    }
+
+    /// Where a step's path stands; what is beside it tells where an edited one stood.
+    fn side_of(&self, applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, ApplyError<StoreError>> {
+        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
+        if here == step.before {
+            return Ok(Side::Before);
+        }
+        if here == step.after {
+            return Ok(Side::After);
+        }
+        // A `chmod -R` reaches what piton put beside files too: where only bits differ, the content tells.
+        let here = self.compared_at(applier.root, step.path.as_bytes(), step)?;
+        match (here.before, here.after) {
+            (true, true) => return Ok(Side::Either),
+            (true, false) => return Ok(Side::Before),
+            (false, true) => return Ok(Side::After),
+            (false, false) => {}
+        }
+        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
+        let is_folder = |e: &Option<Entry>| e.as_ref().is_some_and(Entry::is_folder);
+        Ok(match beside.entry {
+            Some(_) if beside.before => Side::EditedAfter,
+            Some(_) if beside.after => Side::EditedBefore,
+            _ if is_folder(&here.entry) && is_folder(&step.before) => Side::EditedBefore,
+            _ if is_folder(&here.entry) && is_folder(&step.after) => Side::EditedAfter,
+            Some(_) if !beside.is_unfinished => Side::Mixed,
+            // Nothing was staged yet, or what was staged was removed; what came out is removed only once that is noted.
+            _ => Side::EditedBefore,
         })
     }
 
-    /// Where the files outside the workspace stand; none of one that cannot be looked at, which keeps nothing in the
+    /// Where the files outside the workspace stand; of one that cannot be looked at, why. That keeps nothing in the
     /// workspace from its end.
-    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Vec<Option<Side>> {
+    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Vec<Result<Side, String>> {
         let side_of = |(number, step): (usize, &Step)| -> Result<Side, ApplyError<StoreError>> {
             outer.settle(number)?;
-            match side(outer, number, step)? {
-                Side::EditedAfter | Side::EditedBefore if self.is_torn(outer, operation, step)? => Ok(Side::Torn),
-                side => Ok(side),
-            }
+            self.side_or_torn(outer, operation, number, step)
         };
-        outer.steps.iter().enumerate().map(|one| side_of(one).ok()).collect()
+        let why = |error: ApplyError<StoreError>| match error {
+            ApplyError::Path { source, .. } => source.to_string(),
+            error => error.to_string(),
+        };
+        outer.steps.iter().enumerate().map(|one| side_of(one).map_err(why)).collect()
     }
 
-    /// Drives the files outside the workspace to the same end, and removes what piton put beside them. Returns those
-    /// that somebody changed since, which are left as they are, and what could not be removed.
+    /// Drives the files outside the workspace to the same end, and removes what piton put beside them. `back` is none where
+    /// the operation is done, and says otherwise whether they go back or stay.
     fn end_outside(
         &self,
         lock: &Lock,
         outer: &Applier<'_>,
-        sides: &[Option<Side>],
-        finished: bool,
-    ) -> Result<(Vec<String>, Vec<Left>), ApplyError<StoreError>> {
+        sides: &[Result<Side, String>],
+        back: Option<bool>,
+    ) -> Result<OutsideEnd, ApplyError<StoreError>> {
+        let goes_back = back == Some(true);
         let mut refused = Vec::new();
         for (number, side) in sides.iter().enumerate() {
-            if !finished
-                && matches!(side, Some(Side::After | Side::Torn))
-                && self.swap_back_whole(outer, number).is_err()
+            if goes_back && matches!(side, Ok(Side::After | Side::Torn)) && self.swap_back_whole(outer, number).is_err()
             {
                 refused.push(number);
             }
         }
         outer.sync_swapped().map_err(outside)?;
-        let stays = self.clear_outside(lock, outer).map_err(outside)?;
-        let mut left = Vec::new();
+        let mut stays = self.clear_outside(lock, outer).map_err(outside)?;
+        let (mut left, mut waits) = (Vec::new(), Vec::new());
         for (number, side) in sides.iter().enumerate() {
             let step = &outer.steps[number];
+            if let (Err(why), Some(_)) = (side, back) {
+                waits.push(LeftoverView { path: PathView::outside(&step.path), why: why.clone() });
+                // Noted with what is to be removed, so that the next command tries again.
+                stays.retain(|left| left.step != number);
+                stays.push(Left::waits(outer, number, why.clone()));
+                continue;
+            }
             let is_unknown = stays.iter().any(|left| left.step == number && !left.is_stored);
             // What was there is not beside it any more, so it could not go back with the rest.
             let is_stuck = || {
                 let here = found_at::<StoreError>(outer.root, step.path.as_bytes(), &step.path);
-                !finished && *side == Some(Side::After) && !here.is_ok_and(|here| here != step.after)
+                goes_back && *side == Ok(Side::After) && !here.is_ok_and(|here| here != step.after)
             };
-            let is_told = matches!(side, None | Some(Side::EditedBefore | Side::EditedAfter));
+            let stays_put = back == Some(false) && *side != Ok(Side::Before);
+            let is_told =
+                matches!(side, Err(_) | Ok(Side::EditedBefore | Side::EditedAfter | Side::Mixed)) || stays_put;
             if is_unknown || is_told || refused.contains(&number) || is_stuck() {
                 left.push(shown(&step.path));
             }
         }
         outer.sync_swapped().map_err(outside)?;
-        Ok((left, stays))
+        Ok(OutsideEnd { left, stays, waits })
+    }
+
+    /// Puts a file outside the workspace back that could not be looked at when its operation was ended.
+    pub(crate) fn put_back_late(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        outer.settle(number)?;
+        match self.side_of(outer, number, &outer.steps[number])? {
+            Side::After => self.swap_back_whole(outer, number),
+            _ => Ok(()),
+        }
     }
 
     /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
@@ -410,8 +521,21 @@ impl Workspace {
     /// follows brings it back from the store.
     fn swap_back_whole(&self, applier: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
         let step = &applier.steps[number];
-        let beside = found_at(applier.root, &applier.staged_path(number), &step.path)?;
-        if beside == step.before { applier.swap_back(number) } else { Ok(()) }
+        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
+        let is_whole = beside.before && (beside.entry.is_some() || step.before.is_none());
+        if !is_whole {
+            return Ok(());
+        }
+        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
+        applier.swap_back(number)?;
+        // Whoever changed the bits of the new file alone meant the file.
+        if let (Some(Entry::File { mode: now, .. }), Some(Entry::File { mode: put, .. })) = (&here, &step.after)
+            && let (Some(Entry::File { mode: was, .. }), true) = (&step.before, beside.entry == step.before)
+            && now != put
+        {
+            applier.set_bits(&step.path, was ^ (now ^ put))?;
+        }
+        Ok(())
     }
 
     /// Drives what is still at the new end back from the store, path by path, and leaves what was edited; ends the
@@ -473,7 +597,11 @@ impl Workspace {
                 wanted => wanted?,
             };
             let is_damaged = damaged.iter().any(|path| path.is_within(&step.path));
-            if wanted != step.before || is_damaged {
+            let is_as_before = match (&wanted, &step.before) {
+                (Some(wanted), Some(before)) => is_same_but_bits(&trees, wanted, before)?,
+                (wanted, before) => wanted == before,
+            };
+            if !is_as_before || is_damaged {
                 left_alone.push(step.path.clone());
             }
             if wanted != here && !is_damaged {
@@ -524,6 +652,35 @@ impl Workspace {
         }
         self.note_end(lock, &operation.id, ended)?;
         Ok(MergedBack::Done { left_alone })
+    }
+}
+
+/// What came of the files outside the workspace.
+#[derive(Default)]
+struct OutsideEnd {
+    /// Those that somebody changed since: left as they are.
+    left: Vec<String>,
+    /// What could not be removed.
+    stays: Vec<Left>,
+    /// Those that could not be looked at.
+    waits: Vec<LeftoverView>,
+}
+
+/// An operation that has its end, of which nothing more is known.
+fn ended(operation: OperationId, before: CheckpointId) -> Recovered {
+    Recovered {
+        operation,
+        before,
+        finished: false,
+        left_alone: Vec::new(),
+        left_outside: Vec::new(),
+        waits_outside: Vec::new(),
+        moved: Vec::new(),
+        git_stays: None,
+        damaged: false,
+        mixed: false,
+        replaced: false,
+        leftovers: Vec::new(),
     }
 }
 
@@ -580,29 +737,9 @@ fn waits_for(source: CaptureError, operation: &OperationId) -> RecoverError {
     RecoverError::Capture { operation: operation.clone(), source: Box::new(source) }
 }
 
-/// Where a step's path stands; what is beside it tells where an edited one stood.
-fn side(applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, ApplyError<StoreError>> {
-    let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
-    if here == step.before {
-        return Ok(Side::Before);
-    }
-    if here == step.after {
-        return Ok(Side::After);
-    }
-    let beside = found_at(applier.root, &applier.staged_path(number), &step.path)?;
-    let is_folder = |e: &Option<Entry>| e.as_ref().is_some_and(Entry::is_folder);
-    Ok(match beside {
-        Some(_) if beside == step.before => Side::EditedAfter,
-        Some(_) if beside == step.after => Side::EditedBefore,
-        _ if is_folder(&here) && is_folder(&step.before) => Side::EditedBefore,
-        _ if is_folder(&here) && is_folder(&step.after) => Side::EditedAfter,
-        // Nothing was staged yet, or what was staged was removed; what came out is removed only once that is noted.
-        _ => Side::EditedBefore,
-    })
-}
-
 fn edited(operation: &Operation, sides: &[Side]) -> Vec<WorkspacePath> {
-    let edited = sides.iter().enumerate().filter(|(_, s)| matches!(s, Side::EditedBefore | Side::EditedAfter));
+    let edited =
+        sides.iter().enumerate().filter(|(_, s)| matches!(s, Side::EditedBefore | Side::EditedAfter | Side::Mixed));
     edited.map(|(n, _)| operation.steps[n].path.clone()).collect()
 }
 

@@ -6,11 +6,12 @@ use piton_model::diff;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::trail::{Begin, Taken};
-use piton_model::{ChangesAt, Operation, OperationKind, SessionId, StepRef, WorkspacePath};
+use piton_model::{ChangesAt, Operation, OperationKind, SessionId, SkipReason, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::chosen::commands;
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::lost::refuse_lost;
 use crate::operate::OperationError;
 use crate::outside::OutsideChanges;
 use crate::rewind::files;
@@ -84,7 +85,8 @@ impl Workspace {
             operation.result = after.checkpoint.root;
         }
         // The row's: where the check found something else than the capture had read, it is the corrected one.
-        let before = self.store.checkpoint(&row.before)?.ok_or(OperationError::NothingToRedo)?;
+        let lost = StoreError::DamagedRecord { seq: row.seq };
+        let before = self.store.checkpoint(&row.before)?.ok_or(lost)?;
         let RedoOptions { settle, outside, interrupted, .. } = *options;
         Ok(Ask::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
     }
@@ -105,7 +107,7 @@ impl Workspace {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
         } else if let Some((left, back)) = self.line_left(operation)? {
-            let (left, carried) = self.leave_line(left, back, before, seen)?;
+            let (left, carried) = self.leave_line((left, back), before, seen, *settle)?;
             away = left;
             Aim::StateWith { target: before.clone(), carried }
         } else {
@@ -176,10 +178,10 @@ impl Workspace {
     /// what others did since carried over. What goes stays in its checkpoints.
     fn leave_line(
         &self,
-        left: &SessionId,
-        back: &SessionId,
+        (left, back): (&SessionId, &SessionId),
         before: &CheckpointRow,
         seen: &Seen<'_>,
+        settle: Settle,
     ) -> Result<(Away, Inverse), OperationError> {
         let back = self.lineage(back)?;
         let mut of_line = Vec::new();
@@ -202,13 +204,18 @@ impl Workspace {
         let (gone, mut carried): (Vec<_>, Vec<_>) = since.into_iter().partition(|change| is_of_line(&change.owner));
         let mut steps = self.store.steps_since(before.seq)?;
         steps.retain(|row| is_step(&row.step.at));
+        carried.reverse();
+        let (inverse, lost) = self.carried_of(&carried, before, seen)?;
+        refuse_lost(&lost, settle)?;
+        carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
+        carried.reverse();
+        let stuck = lost.into_iter().map(|path| (path, SkipReason::Damaged)).collect();
         let away = Away {
             gone: by_checkpoint(&gone),
             fresh: gone.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()).collect(),
-            remarks: Remarks { carried: files(&carried), commands: commands(&steps), ..Remarks::default() },
+            remarks: Remarks { carried: files(&carried), stuck, commands: commands(&steps), ..Remarks::default() },
         };
-        carried.reverse();
-        Ok((away, self.carried_of(&carried, before, seen)?))
+        Ok((away, inverse))
     }
 
     /// What an operation changed at some paths, or everywhere, turned round.
@@ -253,7 +260,10 @@ impl Workspace {
                     return Ok((of.clone(), left));
                 }
             }
-            return Err(OperationError::NothingToRedo);
+            return Err(match self.store.has_lost_records_since(0)? {
+                true => OperationError::NothingKnownToRedo,
+                false => OperationError::NothingToRedo,
+            });
         };
         let mut found: Vec<_> =
             rows.iter().zip(&standing).filter(|(row, _)| row.id.as_str().starts_with(wanted)).collect();

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::target::split_session;
-use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, Target, WorkspacePath};
+use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::{ChosenChange, commands};
 use crate::conversation::{BranchAsked, NoConversation, Point, Talk, Terms};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::lineage::Lineage;
+use crate::lost::refuse_lost;
 use crate::operate::OperationError;
 use crate::outside::{OutsideSince, Taking};
 use crate::undo::by_checkpoint;
@@ -158,11 +159,17 @@ impl Workspace {
         remarks.others = files(since.iter().filter(|change| is_others(change) && !is_kept(change)));
         let aim = if carries {
             let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
+            carried.reverse();
+            let (inverse, lost) = self.carried_of(&carried, target, seen)?;
+            refuse_lost(&lost, options.settle)?;
+            // What cannot be carried over stays as it is, and is no part of what is.
+            carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
+            carried.reverse();
+            remarks.stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
             remarks.carried = files(&carried);
             kept = Some(by_checkpoint(&carried));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
-            carried.reverse();
-            Aim::StateWith { target: target.clone(), carried: self.carried_of(&carried, target, seen)? }
+            Aim::StateWith { target: target.clone(), carried: inverse }
         } else {
             Aim::State(target.clone())
         };

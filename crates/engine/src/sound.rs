@@ -146,16 +146,17 @@ impl Workspace {
     }
 
     /// The same where changes are carried over to the checkpoint. One that needs something damaged to be carried over is
-    /// taken out of `carried`, and its path counts as skipped too: what is there now is somebody's edit, and stays.
+    /// taken out of `carried`, and its path counts as skipped too: what is there now is somebody's edit, and stays. So do the
+    /// paths of `stay`.
     pub(crate) fn without_damaged_carried(
         &self,
         trees: &Trees<'_>,
-        now: RootState,
-        target: RootState,
+        (now, target): (RootState, RootState),
         carried: &mut Inverse,
+        stay: Vec<WorkspacePath>,
     ) -> Result<(RootState, NewTrees), StoreError> {
         let (mut sound, mut new) = self.without_damaged(trees, now, target)?;
-        let mut lost = Vec::new();
+        let mut lost = stay;
         for path in carried.paths().cloned().collect::<Vec<_>>() {
             let layered = Layered { over: &new, under: trees };
             let (here, then) = (diff::lookup(trees, &now.tree, &path)?, diff::lookup(&layered, &sound.tree, &path)?);
@@ -168,27 +169,31 @@ impl Workspace {
             }
             if !all_sound {
                 carried.remove(&path);
+                lost.push(path);
+            }
+        }
+        for trail in carried.trails().to_vec() {
+            if !self.can_follow(trees, now, &trail)? {
+                carried.retain_trails(|one| *one != trail);
+                lost.extend(trail.paths().into_iter().cloned());
+            }
+        }
+        if !lost.is_empty() {
+            let mut edits = Vec::new();
+            for mut stays in lost {
                 // Where its folder is not in the checkpoint either, the whole folder stays.
-                let mut stays = path;
+                let layered = Layered { over: &new, under: trees };
                 while let Some((above, _)) = stays.split() {
                     if above.is_root() || diff::lookup(&layered, &sound.tree, &above)?.is_some_and(|e| e.is_folder()) {
                         break;
                     }
                     stays = above;
                 }
-                lost.push((stays, Edit::Put(Some(Entry::Skipped { reason: SkipReason::Damaged }))));
+                edits.push((stays, Edit::Put(Some(Entry::Skipped { reason: SkipReason::Damaged }))));
             }
-        }
-        for trail in carried.trails().to_vec() {
-            if self.can_follow(trees, now, &trail)? {
-                continue;
-            }
-            carried.retain_trails(|one| *one != trail);
-            let skipped = Edit::Put(Some(Entry::Skipped { reason: SkipReason::Damaged }));
-            lost.extend(trail.paths().into_iter().map(|path| (path.clone(), skipped.clone())));
-        }
-        if !lost.is_empty() {
-            let (tree, more) = edit(&Layered { over: &new, under: trees }, &sound.tree, &lost)?;
+            edits.sort_by(|a, b| a.0.cmp(&b.0));
+            edits.dedup_by(|b, a| b.0.is_within(&a.0));
+            let (tree, more) = edit(&Layered { over: &new, under: trees }, &sound.tree, &edits)?;
             sound.tree = tree;
             new.extend(more);
         }

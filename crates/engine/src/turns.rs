@@ -132,6 +132,7 @@ impl Workspace {
         let mut rows: HashMap<TurnKey, (TurnRow, Vec<StepRow>, Option<Unknown>)> = HashMap::new();
         let mut shown_with: HashMap<u64, TurnKey> = HashMap::new();
         let mut from = u64::MAX;
+        let lost = self.turns_across_lost()?;
         for entry in &found {
             let (What::Turn(number), Some(session)) = (&entry.what, &entry.session) else { continue };
             let Some(turn) = self.store.turn(session, *number)? else { continue };
@@ -150,7 +151,8 @@ impl Workspace {
                 shown_with.extend(here.map(|turn| (row.seq, turn)));
                 checkpoints.push(row);
             }
-            let unknown = self.begins_amid(&turn, &steps, &checkpoints)?;
+            let is_lost = lost.contains(&(session.clone(), *number));
+            let unknown = self.begins_amid(&turn, &steps, &checkpoints)?.or(is_lost.then_some(Unknown::Damaged));
             rows.insert((session.clone(), *number), (turn, steps, unknown));
         }
         let mut gaps: HashMap<TurnKey, Vec<GapView>> = HashMap::new();

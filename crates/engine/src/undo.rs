@@ -6,11 +6,12 @@ use piton_model::TreeSource;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::plan::RootState;
 use piton_model::trail::{self, Begin, Taken};
-use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, WorkspacePath};
+use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::chosen::{Choice, Chosen, ChosenChange};
 use crate::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle, folder_at};
+use crate::lost::{is_uncompared, refuse_lost};
 use crate::operate::OperationError;
 use crate::view::OperationOutcome;
 use crate::workspace::Workspace;
@@ -40,9 +41,11 @@ impl Workspace {
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let Chosen { changes, along, unsure, stuck, commands, about, outside, elsewhere, left_out, unknown } =
+        let Chosen { changes, along, unsure, mut stuck, commands, about, outside, elsewhere, left_out, unknown } =
             self.choose(&options.choice, options.outside, seen)?;
-        let inverse = self.inverse_of(&changes, seen)?;
+        let (inverse, lost) = self.inverse_of(&changes, seen)?;
+        refuse_lost(&lost, options.settle)?;
+        stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
         Ok(Request {
             kind: OperationKind::Undo { changes: by_checkpoint(&changes) },
@@ -63,8 +66,13 @@ impl Workspace {
         })
     }
 
-    /// Some changes, given newest first, turned round: for each what it left and what was there before.
-    pub(crate) fn inverse_of(&self, changes: &[ChosenChange], seen: &Seen<'_>) -> Result<Inverse, OperationError> {
+    /// Some changes, given newest first, turned round: for each what it left and what was there before. With the paths that
+    /// are left out because one of these cannot be told any more.
+    pub(crate) fn inverse_of(
+        &self,
+        changes: &[ChosenChange],
+        seen: &Seen<'_>,
+    ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         self.links_of(changes, seen, Begin::Now)
     }
 
@@ -75,13 +83,19 @@ impl Workspace {
         changes: &[ChosenChange],
         then: &CheckpointRow,
         seen: &Seen<'_>,
-    ) -> Result<Inverse, OperationError> {
+    ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         self.links_of(changes, seen, Begin::Then(then.seq))
     }
 
-    fn links_of(&self, changes: &[ChosenChange], seen: &Seen<'_>, begin: Begin) -> Result<Inverse, OperationError> {
+    fn links_of(
+        &self,
+        changes: &[ChosenChange],
+        seen: &Seen<'_>,
+        begin: Begin,
+    ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let mut inverse = Inverse::default();
         let mut taken: Vec<Taken> = Vec::new();
+        let mut lost: Vec<WorkspacePath> = Vec::new();
         let mut roots: HashMap<CheckpointId, Option<CheckpointRow>> = HashMap::new();
         let head = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
         for chosen in changes {
@@ -91,7 +105,11 @@ impl Workspace {
                     if !roots.contains_key(parent) {
                         roots.insert(parent.clone(), self.store.checkpoint(parent)?);
                     }
-                    let Some(Some(parent)) = roots.get(parent) else { continue };
+                    // Its record is damaged.
+                    let Some(Some(parent)) = roots.get(parent) else {
+                        lost.push(chosen.path.clone());
+                        continue;
+                    };
                     (parent.checkpoint.root, found.checkpoint.root)
                 }
                 None => match head {
@@ -105,7 +123,18 @@ impl Workspace {
             };
             let trees = &seen.trees;
             let path = &chosen.path;
-            let (before, after) = (folder_at(trees, then, path)?, folder_at(trees, now, path)?);
+            let looked = folder_at(trees, then, path).and_then(|before| Ok((before, folder_at(trees, now, path)?)));
+            let (before, after) = match looked {
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                    lost.push(path.clone());
+                    continue;
+                }
+                looked => looked?,
+            };
+            if is_uncompared(before.as_ref(), after.as_ref()) {
+                lost.push(path.clone());
+                continue;
+            }
             let (came, went) = (before.is_none(), after.is_none());
             taken.push(Taken { at: chosen.seq(), path: path.clone(), link: Link { after, before } });
             if went {
@@ -123,8 +152,20 @@ impl Workspace {
                 at = above;
             }
         }
+        // With an older or newer change of the same file alone, it would be neither as before nor as after.
+        taken.retain(|one| !lost.iter().any(|lost| one.path.is_within(lost)));
         self.add_followed(&mut inverse, taken, begin, seen)?;
-        Ok(inverse)
+        let mut more = Vec::new();
+        inverse.retain_trails(|trail| {
+            let paths = trail.paths();
+            let is_lost = paths.iter().any(|path| lost.iter().any(|lost| path.is_within(lost)));
+            more.extend(paths.into_iter().filter(|_| is_lost).cloned());
+            !is_lost
+        });
+        lost.extend(more);
+        lost.sort();
+        lost.dedup();
+        Ok((inverse, lost))
     }
 
     /// Adds changes, in the order in which they are made, each file that was moved by its trail.

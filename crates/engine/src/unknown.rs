@@ -3,7 +3,9 @@
 //! The first checkpoint of a line has nothing to be compared with, so of a turn that was under way by then "nothing changed"
 //! would be a guess. Whoever tells of turns asks here before saying so. It follows from what is recorded anyway.
 
-use piton_model::{Cause, Place, StepRef};
+use std::collections::HashSet;
+
+use piton_model::{Cause, Place, SessionId, StepRef};
 use piton_store::{CheckpointRow, StepRow, StoreError, TurnRow};
 
 use crate::lineage::Lineage;
@@ -15,6 +17,7 @@ impl Workspace {
     /// is here now, so that those are meant too which worked in another one that stood here.
     pub(crate) fn unknown_turns(&self, session: &Lineage, is_here: bool) -> Result<Vec<UnknownTurn>, StoreError> {
         let first = self.store.first(self.record.line)?;
+        let lost = self.turns_across_lost()?;
         let mut unknown = Vec::new();
         for id in session.sessions() {
             let gaps = self.store.gaps(Some(id))?;
@@ -29,12 +32,23 @@ impl Workspace {
                     self.begins_amid(turn, &steps, &checkpoints.into_iter().map(|(row, _)| row).collect::<Vec<_>>())?
                 };
                 let mut gaps = gaps.iter().filter(|(_, gap)| gap.place.turn == number);
-                let why = late.or_else(|| gaps.next().map(|(_, gap)| Unknown::Gap { reason: gap.reason.clone() }));
+                let is_lost = lost.contains(&(id.clone(), number));
+                let why = late.or(is_lost.then_some(Unknown::Damaged));
+                let why = why.or_else(|| gaps.next().map(|(_, gap)| Unknown::Gap { reason: gap.reason.clone() }));
                 unknown.extend(why.map(|why| UnknownTurn { turn: number, why }));
             }
         }
         unknown.sort_by_key(|one| one.turn);
         Ok(unknown)
+    }
+
+    /// The turns that were under way where a checkpoint is lost: what they changed then is in no list.
+    pub(crate) fn turns_across_lost(&self) -> Result<HashSet<(SessionId, u32)>, StoreError> {
+        let mut turns = HashSet::new();
+        for across in self.lost_checkpoints()? {
+            turns.extend(self.steps_across(&across)?.into_iter().map(|step| (step.session, step.turn)));
+        }
+        Ok(turns)
     }
 
     /// Whether a line begins in the middle of a turn, whose checkpoints are given in order. In the first turn of all, that of

@@ -390,9 +390,19 @@ pub struct Recovered {
     /// Why the repository was left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_stays: Option<String>,
+    /// Files outside the workspace that could not be looked at: they may be as after it, and the next command tries again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_outside: Vec<LeftoverView>,
     /// Set where what is needed for ending it is damaged in the store: its files may be half changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
+    /// Set where somebody changed both the files and what it had put beside them, so that nothing tells the old from the new:
+    /// nothing was put back, and its files may be half changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mixed: bool,
+    /// Set where another folder stands in the place of the one it was in: nothing was done in this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
     /// What it put beside files and could not remove yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<LeftoverView>,

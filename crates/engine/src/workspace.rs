@@ -202,10 +202,9 @@ impl Engine {
         workspace.follow_move()?;
         match workspace.recover_pending() {
             // Whoever only reads need not wait for it; whoever writes tries again, and is told.
-            Err(error @ (RecoverError::Refused { .. } | RecoverError::Capture { .. })) => {
-                workspace.unended = Some(error);
-            }
-            recovered => recovered?,
+            Err(error @ RecoverError::Store(_)) => return Err(error.into()),
+            Err(error) => workspace.unended = Some(error),
+            Ok(()) => {}
         }
         Ok(workspace)
     }

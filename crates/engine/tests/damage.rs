@@ -824,6 +824,8 @@ fn opening_a_workspace_does_not_wait_for_the_operation_that_is_under_way() {
     let workspace = world.open();
     assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(workspace.recovered().is_empty());
+    // A plan that is made now would say that half of it is done already.
+    assert!(matches!(workspace.unended(), Some(piton_engine::RecoverError::UnderWay { .. })));
     assert!(workspace.log(Default::default()).unwrap().checkpoints.len() >= 3);
     drop((workspace, lock));
     assert!(pending(&world));

@@ -286,6 +286,11 @@ impl<'a> Applier<'a> {
         .map_err(&error)
     }
 
+    /// Gives what stands at a step's path permission bits.
+    pub fn set_bits<E>(&self, path: &WorkspacePath, mode: u16) -> Result<(), ApplyError<E>> {
+        set_mode(self.root, path, mode).map(drop).map_err(at(path))
+    }
+
     /// Refuses where an exchange got neither to its end nor back: whoever is about to record an end must not.
     pub fn check_settled<E>(&self) -> Result<(), ApplyError<E>> {
         for (number, step) in self.steps.iter().enumerate() {

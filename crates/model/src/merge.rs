@@ -25,6 +25,9 @@ pub fn merge_entry<S: TreeSource>(
     if ours == base {
         return Ok(theirs.cloned());
     }
+    if let Some(merged) = merge_bits(base, ours, theirs) {
+        return Ok(merged);
+    }
     let Some(Entry::Folder { mode, tree, .. }) = ours else { return Ok(ours.cloned()) };
     let listing = |entry: Option<&Entry>| match entry {
         Some(Entry::Folder { tree, mode, .. }) => Ok((Some(*mode), load(source, new, tree)?)),
@@ -49,6 +52,22 @@ pub fn merge_entry<S: TreeSource>(
     };
     let holds_skipped = merged.holds_skipped();
     Ok(Some(Entry::Folder { mode, tree: keep(Arc::new(merged), new), holds_skipped }))
+}
+
+/// A file of which only the bits were changed becomes as in `theirs`, with what was done to its bits done there as well. None
+/// where that is not so, or where the contents do not tell `base` from `theirs`.
+fn merge_bits(base: Option<&Entry>, ours: Option<&Entry>, theirs: Option<&Entry>) -> Option<Option<Entry>> {
+    let (Some(Entry::File { mode, blob, .. }), Some(Entry::File { mode: was, blob: base, .. })) = (ours, base) else {
+        return None;
+    };
+    match theirs {
+        Some(Entry::File { blob: theirs, .. }) if blob == base && theirs == base => None,
+        Some(Entry::File { mode: theirs, size, blob: put }) if blob == base => {
+            Some(Some(Entry::File { mode: theirs ^ (mode ^ was), size: *size, blob: *put }))
+        }
+        theirs if blob == base => Some(theirs.cloned()),
+        _ => None,
+    }
 }
 
 fn load<S: TreeSource>(source: &S, new: &NewTrees, id: &ObjectId) -> Result<Arc<Tree>, S::Error> {

@@ -348,6 +348,15 @@ pub fn beside_a_missed_tool(owner: Owner) -> Owner {
     }
 }
 
+/// The owner of a change where a record of the timeline is lost: what was found then is in no list, so that anybody may have had
+/// a part in it.
+pub fn across_a_lost_record(owner: Owner) -> Owner {
+    match owner {
+        Owner::Step { step, .. } => Owner::Unsure { candidates: vec![Candidate::Step(step), Candidate::You] },
+        owner => beside_a_missed_tool(owner),
+    }
+}
+
 fn unsure(windows: &[&Window], or_you: bool) -> Owner {
     let mut candidates: Vec<Candidate> = windows.iter().map(|w| Candidate::Step(w.step.clone())).collect();
     if or_you {

@@ -442,6 +442,11 @@ pub enum Outcome {
         /// Why.
         why: String,
     },
+    /// Nobody knows how it ended, or could end it: its files may be half changed.
+    GivenUp {
+        /// Why.
+        why: String,
+    },
 }
 
 #[cfg(test)]

@@ -309,6 +309,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                     ("done", Some(after.as_str()), before.as_ref().map(|b| b.as_str()), None)
                 }
                 Outcome::RolledBack { why } => ("rolled-back", None, None, Some(why.as_str())),
+                Outcome::GivenUp { why } => ("given-up", None, None, Some(why.as_str())),
             };
             db.prepare_cached(
                 "UPDATE operations SET state = ?2, after = ?3, before = coalesce(?4, before), why = ?5, ended_at = ?6

@@ -27,14 +27,14 @@ mod write;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use parking_lot::ReentrantMutex;
-use piton_host::{Index, Lock, clock, disk, own};
+use piton_host::{Index, Lock, bounded, clock, disk, own};
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -305,7 +305,7 @@ impl Store {
 
     /// What operations that have ended could not remove.
     pub fn leftovers(&self) -> Vec<Leftover> {
-        let Ok(bytes) = std::fs::read(self.folder.join(LEFTOVERS)) else { return Vec::new() };
+        let Some(bytes) = read_note(&self.folder, LEFTOVERS) else { return Vec::new() };
         // Where it is lost, what was left is captured like anything else, and nothing more.
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
@@ -563,6 +563,17 @@ pub(crate) fn take_lock(folder: &Path, patience: Duration) -> Result<Lock, Store
 
 pub(crate) fn pack_name(pack: u32) -> String {
     format!("{pack:06}.pack")
+}
+
+/// Reads a note beside the database. Whatever else stands at its name, such as a pipe, holds nobody up and says nothing.
+pub(crate) fn read_note(folder: &Path, name: &str) -> Option<Vec<u8>> {
+    /// More than any note that piton writes.
+    const LARGEST: u64 = 64 << 20;
+    let file = File::from(bounded::open_in(folder, Path::new(name)).ok()?);
+    let mut bytes = Vec::new();
+    file.metadata().ok().filter(|about| about.is_file())?;
+    file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Puts a new file in the place of an old one, whole, and so that it survives a power cut.

@@ -43,6 +43,10 @@ impl Store {
     pub fn progress_note(&self, _lock: &Lock) -> Result<ProgressNote, StoreError> {
         let path = self.folder().join(PROGRESS);
         let open = || {
+            // What nobody can write a note into goes, so that the operation can begin.
+            if std::fs::symlink_metadata(&path).is_ok_and(|about| !about.is_file()) {
+                std::fs::remove_file(&path)?;
+            }
             let file = own::open_or_make(&path, File::options().read(true).write(true).mode(0o600))?;
             if file.metadata()?.len() < LENGTH as u64 {
                 file.write_all_at(&[b' '; LENGTH], 0)?;
@@ -57,7 +61,7 @@ impl Store {
 
     /// How far an operation came, where it came that far.
     pub fn progress(&self, operation: &OperationId) -> Option<Progress> {
-        let bytes = std::fs::read(self.folder().join(PROGRESS)).ok()?;
+        let bytes = crate::read_note(self.folder(), PROGRESS)?;
         [Progress::Clearing, Progress::PutBack]
             .into_iter()
             .find(|progress| bytes.starts_with(&encode(operation, *progress)))

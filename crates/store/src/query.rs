@@ -55,6 +55,8 @@ pub enum OperationState {
     Done,
     /// The old tree stands.
     RolledBack,
+    /// Nobody knows how it ended, or could end it: its files may be half changed.
+    GivenUp,
 }
 
 /// An operation without its steps.
@@ -216,6 +218,29 @@ impl Store {
         self.checkpoint_where("WHERE line = ?1 ORDER BY seq LIMIT 1", [line])
     }
 
+    /// The newest checkpoint of a line before a record.
+    pub fn checkpoint_before(&self, line: u32, seq: u64) -> Result<Option<CheckpointRow>, StoreError> {
+        let clause = "WHERE line = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT 1";
+        self.checkpoint_where(clause, rusqlite::params![line, seq as i64])
+    }
+
+    /// The checkpoints of a line whose parent is not in the view, in order: its record is damaged.
+    pub fn checkpoints_after_lost(&self, line: u32) -> Result<Vec<CheckpointRow>, StoreError> {
+        let clause = "WHERE line = ?1 AND parent IS NOT NULL
+                      AND NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.id = c.parent) ORDER BY seq";
+        self.checkpoints_where(clause, [line])
+    }
+
+    /// Whether any record of the timeline after a given one is lost: records are numbered without a gap.
+    pub fn has_lost_records_since(&self, seq: u64) -> Result<bool, StoreError> {
+        // First, so that what another process records meanwhile is counted and not missed.
+        let next = self.next_number()?.unwrap_or(0);
+        let counted = "SELECT count(*), coalesce(max(seq), ?1) FROM records WHERE seq > ?1";
+        let (count, last): (i64, i64) =
+            self.db().prepare_cached(counted)?.query_row([seq as i64], |r| Ok((r.get(0)?, r.get(1)?)))?;
+        Ok(seq + count as u64 + 1 < next.max(last as u64 + 1))
+    }
+
     /// The newest checkpoint of a line that is not younger than a moment.
     pub fn not_after(&self, line: u32, moment: Timestamp) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where(
@@ -359,10 +384,38 @@ impl Store {
             SELECT 1 FROM checkpoints WHERE seq > ?1 AND line = (SELECT line FROM checkpoints WHERE id = ?2)
             AND (operation IS NULL OR operation IN (SELECT id FROM operations WHERE seq > ?1 AND kind != 'recover')))";
         let params = rusqlite::params![row.seq as i64, row.before.as_str()];
-        // Since it became another folder's, captures of that one tell nothing either.
-        let is_same_folder = self.workspace()?.is_some_and(|workspace| workspace.at <= row.began_at);
+        // Since it became another folder's, captures of that one tell nothing either. Its record is written again for other
+        // reasons, such as a move: only the root tells.
+        let root = match self.operation(row) {
+            Ok(operation) => Some(operation.root),
+            Err(StoreError::DamagedRecord { .. }) => self.root_before(row.seq)?,
+            Err(error) => return Err(error),
+        };
+        let is_same_folder =
+            self.workspace()?.is_some_and(|workspace| root.is_some_and(|root| workspace.root.is_same(&root)));
         let is_over = is_same_folder && self.db().query_row(later, params, |r| r.get(0))?;
-        Ok(is_over.then(|| Outcome::RolledBack { why: "the record of its end is damaged".to_owned() }))
+        Ok(is_over.then(|| Outcome::GivenUp { why: "the record of its end is damaged".to_owned() }))
+    }
+
+    /// The folder of the workspace as it was last recorded before a record.
+    fn root_before(&self, seq: u64) -> Result<Option<RootIdentity>, StoreError> {
+        let sql = "SELECT seq FROM workspaces WHERE seq < ?1 ORDER BY seq DESC LIMIT 1";
+        let found: Option<i64> = self.db().prepare_cached(sql)?.query_row([seq as i64], |r| r.get(0)).optional()?;
+        Ok(match found.map(|seq| self.record(seq as u64)) {
+            Some(Ok(Record::Workspace(workspace))) => Some(workspace.root),
+            _ => None,
+        })
+    }
+
+    /// The checkpoint of a line that was made at the beginning of an operation whose own record is lost, where nothing
+    /// tells that the operation ended.
+    pub fn begun_and_lost(&self, line: u32) -> Result<Option<(OperationId, CheckpointId)>, StoreError> {
+        let sql = "SELECT operation, id FROM checkpoints c
+                   WHERE seq = (SELECT max(seq) FROM checkpoints WHERE line = ?1)
+                     AND cause = 'before-operation' AND operation IS NOT NULL
+                     AND NOT EXISTS (SELECT 1 FROM operations WHERE id = c.operation)
+                     AND NOT EXISTS (SELECT 1 FROM records WHERE seq > c.seq AND kind = 'ended')";
+        Ok(self.db().prepare_cached(sql)?.query_row([line], |r| Ok((parsed(r, 0)?, parsed(r, 1)?))).optional()?)
     }
 
     /// Every operation, newest first.
@@ -472,6 +525,7 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
         state: match &state[..] {
             "done" => OperationState::Done,
             "rolled-back" => OperationState::RolledBack,
+            "given-up" => OperationState::GivenUp,
             _ => OperationState::Pending,
         },
         after: row.get::<_, Option<String>>(7)?.map(|id| id.parse().map_err(from_sql)).transpose()?,

@@ -201,7 +201,13 @@ fn replay(db: &Connection, folder: &Path, told: Option<&Told>) -> Result<Replaye
         LastEnd::NoCommit => false,
         LastEnd::Old => true,
     };
-    let to_seal = last.filter(|last| !is_told(last)).map(|(end, _)| (end, next));
+    // The numbers of lost records are not given again: the gap tells that something is missing there.
+    let after = |end: LastEnd| match end {
+        LastEnd::Commit { next: said } => said.max(next),
+        LastEnd::NoCommit => next + 1,
+        LastEnd::Old => next,
+    };
+    let to_seal = last.filter(|last| !is_told(last)).map(|(position, end)| (position, after(end)));
     Ok(Replayed { cut, generation, to_seal, ..replayed })
 }
 

@@ -34,7 +34,7 @@ pub struct ReopenedNote {
 impl Store {
     /// What a process that was cut off had set.
     pub fn reopened(&self) -> Option<Reopened> {
-        let bytes = std::fs::read(self.folder().join(REOPENED)).ok()?;
+        let bytes = crate::read_note(self.folder(), REOPENED)?;
         // Written whole or not at all; where the disk took it, nobody knows which bits they were.
         serde_json::from_slice(&bytes).ok()
     }

@@ -189,6 +189,18 @@ impl Store {
         Ok(last + 1)
     }
 
+    /// The number of the next record, as the last commit record tells it, if it can be read.
+    pub(crate) fn next_number(&self) -> Result<Option<u64>, StoreError> {
+        let end = self.end()?;
+        if end.offset == 0 {
+            return Ok(None);
+        }
+        let file = self.pack_file(end.pack)?;
+        let Some(tagger) = transactions::tagger_of(self.folder(), &file, end.pack)? else { return Ok(None) };
+        let commit = transactions::commit_ending_at(&file, &tagger, end.offset);
+        Ok(commit.map_err(StoreError::io("cannot read", &self.pack_path(end.pack)))?.map(|commit| commit.next()))
+    }
+
     fn pack_length(&self, pack: u32) -> Result<u64, StoreError> {
         transactions::pack_length(self.folder(), pack)
     }

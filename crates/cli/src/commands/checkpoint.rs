@@ -7,7 +7,7 @@ use piton_engine::view::{Captured, CheckpointDetail};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
-use crate::environment::Surroundings;
+use crate::environment::{Surroundings, say_recovered};
 use crate::error::Failure;
 use crate::escape::escape_view;
 use crate::progress::with_progress;
@@ -42,7 +42,9 @@ pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Fai
     let mut workspace = Surroundings::read(global)?.open_or_init(console)?;
     let options = CaptureOptions { name: args.name, annotation: args.annotation, sync: args.sync };
     let progress = workspace.progress();
+    let said = workspace.recovered().len();
     let captured = with_progress(console, &progress, "Capturing", || workspace.capture(&options))?;
+    say_recovered(console, &workspace.recovered()[said..]);
     console.print_done(&captured, |out, look| write(out, look, &captured))?;
     if !console.is_json() {
         console.say_with(|out, look| {

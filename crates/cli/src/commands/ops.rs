@@ -122,6 +122,10 @@ pub fn state(operation: &OperationView) -> Text {
             let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             Text::new(Style::Warn, "rolled back").and(Style::Plain, why)
         }
+        OperationStatus::GivenUp => {
+            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            Text::new(Style::Warn, "given up").and(Style::Plain, why)
+        }
     }
 }
 

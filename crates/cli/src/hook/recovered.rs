@@ -12,16 +12,23 @@ const NAMED: usize = 5;
 /// A line for the user; in a workspace that is not the session's first, with its folder.
 pub fn line(one: &Recovered, elsewhere: Option<&Path>) -> String {
     let place = elsewhere.map(|path| format!(" in {}", escape_path(path))).unwrap_or_default();
-    let came = if one.damaged || !one.moved.is_empty() {
+    let is_whole = one.left_alone.is_empty() && one.left_outside.is_empty() && one.waits_outside.is_empty();
+    let came = if one.replaced {
+        "and another folder has taken the place of its own"
+    } else if one.damaged || one.mixed || !one.moved.is_empty() {
         "and its files may be half changed"
     } else if one.finished {
         "and is done now"
     } else {
-        "and was taken back: the files are as before it"
+        match is_whole {
+            true => "and was taken back: the files are as before it",
+            false => "and was taken back, but for some files",
+        }
     };
     let mut text = format!("piton: note: operation {}{place} had been cut off, {came}", one.operation.short());
     let mut left: Vec<String> = one.moved.iter().chain(&one.left_alone).map(escape_view).collect();
     left.extend(one.left_outside.iter().map(|path| escape(path).into_owned()));
+    left.extend(one.waits_outside.iter().map(|left| escape_view(&left.path)));
     left.extend(one.leftovers.iter().map(|left| escape_view(&left.path)));
     if !left.is_empty() {
         let rest = left.len().saturating_sub(NAMED);

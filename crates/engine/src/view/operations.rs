@@ -333,7 +333,7 @@ pub struct OperationView {
     pub state: OperationStatus,
     /// When it began.
     pub began_at: Timestamp,
-    /// Why it was rolled back.
+    /// Why it was rolled back, or given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -348,6 +348,8 @@ pub enum OperationStatus {
     Done,
     /// The state before it stands.
     RolledBack,
+    /// Nobody knows how it ended, or could end it: its files may be half changed.
+    GivenUp,
 }
 
 impl From<&OperationRow> for OperationView {
@@ -364,6 +366,7 @@ impl From<&OperationRow> for OperationView {
                 OperationState::Pending => OperationStatus::Pending,
                 OperationState::Done => OperationStatus::Done,
                 OperationState::RolledBack => OperationStatus::RolledBack,
+                OperationState::GivenUp => OperationStatus::GivenUp,
             },
             began_at: row.began_at,
             why: row.why.clone(),

@@ -115,6 +115,8 @@ pub enum Unknown {
     OtherFolder,
     /// It was under way when this folder was captured for the first time.
     BeforeFirstCapture,
+    /// A checkpoint that was made in it is damaged in the store.
+    Damaged,
     /// Something in it was not captured.
     Gap {
         /// The first of these.

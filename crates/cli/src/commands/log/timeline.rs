@@ -295,6 +295,7 @@ fn of_operation(operation: &OperationView, around: &Around) -> Row {
         OperationStatus::Done => (Style::Dim, ""),
         OperationStatus::Pending => (Style::Warn, "  (not ended)"),
         OperationStatus::RolledBack => (Style::Warn, "  (rolled back)"),
+        OperationStatus::GivenUp => (Style::Warn, "  (given up)"),
     };
     // Not in the column of remarks, which all turns would have to make room for.
     let text = around.titles.title(operation).and(remark.0, remark.1);

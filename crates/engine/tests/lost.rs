@@ -1,0 +1,278 @@
+//! Records of the timeline that are damaged, and listings: what nobody can tell any more is named, never guessed.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::PathBuf;
+
+use piton_engine::model::WorkspacePath;
+use piton_engine::view::{OperationStatus, Unknown};
+use piton_engine::{
+    CaptureOptions, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What,
+};
+use piton_host::fail;
+use piton_testkit::{Agent, World};
+use rusqlite::Connection;
+
+const PARTIAL: Settle = Settle { conflicts: None, partial: true };
+
+/// The store's folder, found without opening the workspace, which would end what is pending.
+fn store(world: &World) -> PathBuf {
+    world.base().join("home/workspaces").read_dir().unwrap().next().unwrap().unwrap().path()
+}
+
+fn asked<T: rusqlite::types::FromSql>(world: &World, sql: &str) -> Vec<T> {
+    let db = Connection::open(piton_store::database_file(&store(world)).unwrap()).unwrap();
+    let mut query = db.prepare(sql).unwrap();
+    query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// Flips a bit in the payload of whatever lies at these places of the pack.
+fn flip(world: &World, offsets: &[i64]) {
+    let pack = store(world).join("packs/000001.pack");
+    let mut bytes = std::fs::read(&pack).unwrap();
+    assert!(!offsets.is_empty(), "nothing to damage");
+    offsets.iter().for_each(|offset| bytes[*offset as usize + 60] ^= 0x10);
+    std::fs::write(&pack, &bytes).unwrap();
+}
+
+/// Damages records and makes the view anew, so that it lacks them.
+fn lose(world: &World, records: &[u64]) {
+    let offset = |seq: &u64| asked(world, &format!("SELECT offset FROM records WHERE seq = {seq}"));
+    flip(world, &records.iter().flat_map(offset).collect::<Vec<i64>>());
+    lose_view(world);
+}
+
+fn lose_view(world: &World) {
+    for file in store(world).read_dir().unwrap().map(|file| file.unwrap().path()) {
+        if file.file_name().unwrap().to_string_lossy().starts_with("view") {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+}
+
+/// The number of a turn's checkpoint.
+fn made_at(world: &World, turn: u32, cause: &str) -> u64 {
+    let sql = format!("SELECT seq FROM checkpoints WHERE turn = {turn} AND cause = '{cause}'");
+    asked::<i64>(world, &sql)[0] as u64
+}
+
+/// Two turns, and the user's own work between them.
+fn two_turns() -> World {
+    let world = World::new();
+    world.write("a", "1\n2\n3\n4\n5\n6\n7\n8\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("one", "make", |w| {
+        w.write("agent", "x\n").write("a", "ONE\n2\n3\n4\n5\n6\n7\n8\n");
+    });
+    world.write("a", "ONE\n2\n3\n4\n5\n6\n7\nMINE\n").write("mine", "my own\n");
+    agent.runs("two", "make", |w| {
+        w.write("agent2", "x\n");
+    });
+    world
+}
+
+fn keeping_mine(settle: Settle) -> RewindOptions {
+    RewindOptions { keep_mine: true, settle, ..RewindOptions::default() }
+}
+
+fn all(settle: Settle) -> UndoOptions {
+    UndoOptions { choice: Choice { what: Some(What::All), ..Choice::default() }, settle, ..UndoOptions::default() }
+}
+
+fn damaged(error: OperationError) -> Vec<String> {
+    match error {
+        OperationError::RolledBack { damaged, .. } => damaged.iter().map(WorkspacePath::display).collect(),
+        error => panic!("{error:?}"),
+    }
+}
+
+/// `rewind --keep-mine` said "carried over" and deleted the file.
+#[test]
+fn an_edit_whose_parent_is_lost_is_not_carried_over_but_stays() {
+    let world = two_turns();
+    let now = world.snapshot();
+    lose(&world, &[made_at(&world, 1, "turn-end")]);
+    let refused = world.open().rewind_now("t1", &keeping_mine(Settle::default())).unwrap_err();
+    assert_eq!(damaged(refused), ["a", "mine"]);
+    world.assert_is(&now);
+    let plan = world.open().plan_rewind("t1", &keeping_mine(PARTIAL)).unwrap();
+    assert!(plan.view().carried.is_empty(), "{:?}", plan.view().carried);
+    let outcome = world.open().carry_out(plan).unwrap();
+    let not_done: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!(not_done, ["a", "mine"]);
+    assert_eq!(std::fs::read_to_string(world.path("mine")).unwrap(), "my own\n");
+    assert!(std::fs::read_to_string(world.path("a")).unwrap().contains("MINE"));
+    assert!(!world.path("agent2").exists());
+    world.redo();
+    world.assert_is(&now);
+}
+
+/// What the lost checkpoint itself had found was in no list any more: a rewind took it without a word.
+#[test]
+fn what_a_lost_checkpoint_found_may_be_anybodys() {
+    let world = two_turns();
+    lose(&world, &[made_at(&world, 2, "prompt")]);
+    let plan = world.open().plan_rewind("t1", &RewindOptions::default()).unwrap();
+    let others: Vec<_> = plan.view().others.iter().map(|file| &file.path.path[..]).collect();
+    assert_eq!(others, ["a", "mine"]);
+    let refused = world.open().rewind_now("t1", &keeping_mine(Settle::default())).unwrap_err();
+    assert_eq!(damaged(refused), ["a", "mine"]);
+}
+
+/// So did the last of all, which no later one names as its parent.
+#[test]
+fn what_the_last_checkpoint_found_may_be_anybodys_where_it_is_lost() {
+    let world = two_turns();
+    world.write("late", "late\n");
+    world.capture();
+    let last = asked::<i64>(&world, "SELECT max(seq) FROM checkpoints")[0] as u64;
+    lose(&world, &[last]);
+    let plan = world.open().plan_rewind("t2", &RewindOptions::default()).unwrap();
+    let others: Vec<_> = plan.view().others.iter().map(|file| &file.path.path[..]).collect();
+    assert_eq!(others, ["late"]);
+    let owner = serde_json::to_string(&plan.view().others[0].owner).unwrap();
+    assert!(owner.contains("unsure"), "{owner}");
+}
+
+/// `undo all` said that all was undone.
+#[test]
+fn a_tools_change_whose_checkpoint_or_parent_is_lost_is_named() {
+    let world = two_turns();
+    let now = world.snapshot();
+    lose(&world, &[made_at(&world, 1, "before-tool")]);
+    let refused = world.open().undo_now(&all(Settle::default())).unwrap_err();
+    assert_eq!(damaged(refused), ["a", "agent"]);
+    world.assert_is(&now);
+    let outcome = world.open().undo_now(&all(PARTIAL)).unwrap();
+    let not_done: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+    assert_eq!(not_done, ["a", "agent"]);
+    assert!(!world.path("agent2").exists());
+
+    let world = two_turns();
+    lose(&world, &[made_at(&world, 1, "after-tool")]);
+    let plan = world.open().plan_undo(&all(Settle::default())).unwrap();
+    let mut unsure: Vec<_> = plan.view().unsure.iter().map(|file| &file.path.path[..]).collect();
+    unsure.sort();
+    assert_eq!(unsure, ["a", "agent"]);
+    let turns = Agent::new(&world, "s").turns();
+    assert_eq!(turns[0].unknown, Some(Unknown::Damaged));
+    assert_eq!(turns[1].unknown, None);
+}
+
+/// The turn was logged as having changed nothing.
+#[test]
+fn a_folder_that_cannot_be_compared_is_a_change_of_its_own() {
+    for is_root in [true, false] {
+        let world = World::new();
+        world.write("a", "a1").write("d/c", "c1").write("e/f", "f1");
+        let agent = Agent::new(&world, "s");
+        agent.prompt("one");
+        agent.before("1", "Bash", &[]);
+        let sql = "SELECT offset FROM all_objects WHERE kind = 2";
+        let trees = asked::<i64>(&world, sql);
+        let sql = "SELECT offset FROM all_objects WHERE id IN (SELECT tree FROM checkpoints)";
+        let root = asked::<i64>(&world, sql);
+        let inner: Vec<i64> = trees.into_iter().filter(|offset| !root.contains(offset)).take(1).collect();
+        flip(&world, if is_root { &root } else { &inner });
+        world.open().verify(true).unwrap();
+        world.write("a", "a2").write("d/c", "c2").write("e/f", "f2");
+        agent.after("1");
+        agent.end_turn();
+        let turn = &agent.turns()[0];
+        let unsure = turn.unsure.iter().map(|file| &file.path.path[..]);
+        let mut found: Vec<_> = turn.files.iter().map(|file| &file.path.path[..]).chain(unsure).collect();
+        found.sort();
+        match is_root {
+            true => assert_eq!(found, ["."]),
+            false => assert!(found == ["a", "d", "e/f"] || found == ["a", "d/c", "e"], "{found:?}"),
+        }
+        // The rest is taken back, and what cannot be is named.
+        let options = UndoOptions {
+            choice: Choice { what: Some(What::All), unsure: true, ..Choice::default() },
+            settle: PARTIAL,
+            ..UndoOptions::default()
+        };
+        let outcome = world.open().undo_now(&options).unwrap();
+        assert_eq!(outcome.not_done.len(), 1, "{:?}", outcome.not_done);
+        assert_eq!(std::fs::read_to_string(world.path("a")).unwrap(), if is_root { "a2" } else { "a1" });
+    }
+}
+
+/// A rewind of last week was taken back over the work of days, once `piton init` or a move had written the workspace's record again.
+#[test]
+fn an_operation_whose_end_is_damaged_is_not_run_again_after_the_workspaces_record_changed() {
+    for moves in [true, false] {
+        let mut world = World::new();
+        world.write("a", "one").write("b", "one");
+        let id = world.capture();
+        world.write("a", "two").write("b", "two");
+        world.capture();
+        world.rewind(&id);
+        let done = asked::<i64>(&world, "SELECT seq FROM checkpoints WHERE cause = 'operation'")[0] as u64;
+        world.write("a", "my work");
+        world.capture();
+        if moves {
+            std::fs::rename(world.ws(), world.base().join("elsewhere")).unwrap();
+            let moved = world.base().join("elsewhere");
+            drop(world.engine.open(&moved).unwrap());
+            std::fs::rename(moved, world.ws()).unwrap();
+        } else {
+            let options = InitOptions { budget: Some(5_000_000_000), ..InitOptions::default() };
+            world.engine.init(&world.ws(), options).unwrap();
+        }
+        world.write("c", "more work");
+        world.capture();
+        let now = world.snapshot();
+        lose(&world, &[done, done + 1]);
+        let workspace = world.open();
+        assert!(workspace.recovered().is_empty(), "{:?}", workspace.recovered());
+        drop(workspace);
+        world.assert_is(&now);
+        world.hold(tempfile::tempdir().unwrap());
+    }
+}
+
+/// Nobody said a word of the half-changed files.
+#[test]
+fn an_operation_that_was_cut_off_and_whose_record_is_lost_is_said_aloud() {
+    for with_view in [true, false] {
+        let world = World::new();
+        for name in ["a", "b", "c", "d"] {
+            world.write(name, "one");
+        }
+        let id = world.capture();
+        for name in ["a", "b", "c", "d"] {
+            world.write(name, "two");
+        }
+        let cut = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            fail::when(
+                3,
+                "apply:swap",
+                || panic!("cut off"),
+                || world.open().rewind_now(&id, &RewindOptions::default()),
+            )
+        }));
+        assert!(cut.is_err());
+        let offset = asked::<i64>(&world, "SELECT offset FROM records WHERE kind = 'operation'");
+        flip(&world, &offset);
+        if !with_view {
+            lose_view(&world);
+        }
+        let workspace = world.open();
+        let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+        assert!(said.damaged);
+        let before = said.before.to_string();
+        drop(workspace);
+        assert!(world.open().recovered().is_empty(), "it is said once");
+        let states: Vec<_> = world.open().operations().unwrap().operations.iter().map(|one| one.state).collect();
+        assert!(states.iter().all(|state| *state == OperationStatus::GivenUp), "{states:?}");
+        if !with_view {
+            let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+            assert!(matches!(error, OperationError::NothingKnownToRedo), "{error}");
+        }
+        world.open().capture(&CaptureOptions::default()).unwrap();
+        world.rewind(&before);
+        assert_eq!(std::fs::read_to_string(world.path("a")).unwrap(), "two");
+    }
+}

@@ -1,0 +1,218 @@
+//! What somebody does between a crash and the next command, and what is then said of the files.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use piton_engine::view::OperationStatus;
+use piton_engine::{RewindOptions, UndoOptions};
+use piton_host::fail;
+use piton_testkit::{Agent, World, as_ordinary_user};
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Files that are replaced, one that goes and one that comes back, in a rewind that dies at its Nth swap.
+fn cut_off(nth: u64) -> (World, String) {
+    let world = World::new();
+    for name in NAMES {
+        world.write(name, format!("{name} one\n"));
+    }
+    world.write("gone", "gone one\n");
+    let id = world.capture();
+    for name in NAMES {
+        world.write(name, format!("{name} two\n"));
+    }
+    world.remove("gone").write("new/q", "new two\n");
+    let rewind = || world.open().rewind_now(&id, &RewindOptions::default());
+    dies(nth, || drop(rewind()));
+    (world, id)
+}
+
+fn dies(nth: u64, act: impl FnOnce()) {
+    let act = || fail::when(nth, "apply:swap", || panic!("cut off"), act);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err());
+}
+
+/// Every file beneath a folder, staged ones too.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() { found.extend(files(&entry)) } else { found.push(entry) }
+    }
+    found.sort();
+    found
+}
+
+fn contents(world: &World) -> Vec<(String, String)> {
+    let name = |path: &PathBuf| path.strip_prefix(world.ws()).unwrap().display().to_string();
+    files(&world.ws()).iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+fn read(world: &World, name: &str) -> String {
+    std::fs::read_to_string(world.path(name)).unwrap()
+}
+
+/// It left a mix of old and new, and said that the files are as before it.
+#[test]
+fn a_change_of_bits_everywhere_leaves_the_old_or_the_new_contents() {
+    for nth in 1..=6 {
+        let (world, _) = cut_off(nth);
+        for path in files(&world.ws()) {
+            let mode = path.metadata().unwrap().permissions().mode();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode | 0o020)).unwrap();
+        }
+        let workspace = world.open();
+        let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+        assert!(!said.mixed && said.left_alone.is_empty(), "{nth}: {said:?}");
+        let two = |name: &&str| (name.to_string(), format!("{name} two\n"));
+        let mut expected: Vec<_> = NAMES.iter().map(two).collect();
+        expected.push(("new/q".into(), "new two\n".into()));
+        assert_eq!(contents(&world), expected, "died at swap {nth}");
+        for path in files(&world.ws()) {
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o020, 0o020, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_change_of_one_files_bits_stays_when_its_content_goes_back() {
+    let (world, _) = cut_off(6);
+    let swapped = NAMES.iter().find(|name| read(&world, name).contains("one")).unwrap();
+    world.mode(swapped, 0o755);
+    drop(world.open());
+    assert!(read(&world, swapped).contains("two"));
+    assert_eq!(world.path(swapped).metadata().unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+/// Some were recreated and others left, and all were called as before it.
+#[test]
+fn where_nothing_tells_the_old_from_the_new_nothing_is_put_back_and_that_is_said() {
+    let (world, _) = cut_off(4);
+    for path in files(&world.ws()) {
+        let content = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("// licence\n{content}")).unwrap();
+    }
+    let here: Vec<_> = contents(&world).into_iter().filter(|(name, _)| !name.contains(".piton-")).collect();
+    let workspace = world.open();
+    let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+    assert!(said.mixed && !said.finished);
+    let before = said.before.to_string();
+    for name in NAMES {
+        assert!(said.left_alone.iter().any(|path| path.path == name), "{name}: {said:?}");
+    }
+    drop(workspace);
+    assert_eq!(contents(&world), here);
+    assert_eq!(world.open().operations().unwrap().operations[0].state, OperationStatus::GivenUp);
+    world.rewind(&before);
+    NAMES.iter().for_each(|name| assert_eq!(read(&world, name), format!("{name} two\n")));
+}
+
+/// Nothing ever ended it, and its files in the copy were neither captured nor listed.
+#[test]
+fn an_operation_whose_folder_was_replaced_ends_once_the_other_is_captured() {
+    let (world, _) = cut_off(3);
+    let copy = world.base().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for path in files(&world.ws()) {
+        let to = copy.join(path.strip_prefix(world.ws()).unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(path, to).unwrap();
+    }
+    std::fs::remove_dir_all(world.ws()).unwrap();
+    std::fs::rename(copy, world.ws()).unwrap();
+    let mut workspace = world.open();
+    assert!(workspace.recovered().is_empty());
+    let captured = workspace.capture(&Default::default()).unwrap();
+    let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+    assert!(said.replaced);
+    assert!(workspace.status().unwrap().pending.is_empty());
+    let id = captured.checkpoint.checkpoint.id.to_string();
+    let files = contents(&world).len() as u64;
+    assert_eq!(
+        workspace.show(&id).unwrap().checkpoint.checkpoint.changes.created,
+        files,
+        "its own names are captured there"
+    );
+    drop(workspace);
+    assert!(world.open().recovered().is_empty());
+}
+
+/// It said that somebody had changed the file, and never tried again.
+#[test]
+fn a_file_outside_that_cannot_be_looked_at_is_put_back_later() {
+    as_ordinary_user(|| {
+        let world = World::new();
+        let at = |name: &str| world.base().join(name);
+        for name in ["o1/f", "o2/g"] {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), "before\n").unwrap();
+        }
+        world.write("a", "before\n");
+        let named = [at("o1/f").display().to_string(), at("o2/g").display().to_string(), "a".to_owned()];
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
+        Agent::new(&world, "s").edits("go", &named, |w| {
+            w.write("a", "agent\n");
+            std::fs::write(at("o1/f"), "agent\n").unwrap();
+            std::fs::write(at("o2/g"), "agent\n").unwrap();
+        });
+        let undo = UndoOptions { outside: true, ..UndoOptions::default() };
+        dies(3, || drop(world.open().undo_now(&undo)));
+        let swapped = ["o1", "o2"].into_iter().find(|folder| {
+            files(&at(folder))
+                .iter()
+                .any(|f| !f.to_string_lossy().contains(".piton-") && std::fs::read(f).unwrap() == b"before\n")
+        });
+        let swapped = swapped.expect("one of the two was swapped");
+        let mode = |mode| std::fs::set_permissions(at(swapped), std::fs::Permissions::from_mode(mode)).unwrap();
+        mode(0);
+        let workspace = world.open();
+        let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+        let [waits] = &said.waits_outside[..] else { panic!("{said:?}") };
+        assert!(waits.path.path.contains(swapped) && waits.why.contains("ermission"), "{waits:?}");
+        assert!(said.left_outside.is_empty(), "{said:?}");
+        drop(workspace);
+        mode(0o755);
+        drop(world.open());
+        for name in ["o1/f", "o2/g"] {
+            assert_eq!(std::fs::read_to_string(at(name)).unwrap(), "agent\n");
+            assert_eq!(files(at(name).parent().unwrap()).len(), 1, "nothing of piton's is left");
+        }
+    });
+}
+
+/// Every command failed, without a word of the files.
+#[test]
+fn whoever_reads_is_told_where_the_home_does_not_let_it_be_ended() {
+    as_ordinary_user(|| {
+        let (world, _) = cut_off(3);
+        let store = world.base().join("home/workspaces").read_dir().unwrap().next().unwrap().unwrap().path();
+        let lock = store.join("lock");
+        std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o400)).unwrap();
+        let workspace = world.open();
+        let said = workspace.unended().expect("it is told").to_string();
+        assert!(said.contains("half changed"), "{said}");
+        assert_eq!(workspace.status().unwrap().pending.len(), 1);
+        workspace.log(Default::default()).unwrap();
+        drop(workspace);
+        std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(world.open().unended().is_none());
+    });
+}
+
+/// Every command waited for ever.
+#[test]
+fn a_pipe_in_the_place_of_a_note_holds_nobody_up() {
+    let (world, id) = cut_off(3);
+    let store = world.base().join("home/workspaces").read_dir().unwrap().next().unwrap().unwrap().path();
+    for name in ["leftovers", "reopened", "progress"] {
+        let path = store.join(name);
+        let _ = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+    }
+    drop(world.open());
+    world.rewind(&id);
+    assert_eq!(read(&world, "a"), "a one\n");
+}
