@@ -310,7 +310,9 @@ fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String,
         UndoOptions { choice, ..UndoOptions::default() }
     };
     let name = SESSIONS[n];
-    Some(match play.dice.below(7) {
+    // A rewind takes back operations since its target too, and with them lines of the user's that these brought back.
+    let is_first = !play.told.iter().any(|told| told.starts_with("undo") || told.starts_with("rewind"));
+    Some(match play.dice.below(if is_first { 7 } else { 6 }) {
         0 | 1 => (Asked::Undo(of(Some(What::All))), format!("undo all of {name}"), Some((n, 1, turns))),
         2 | 3 => {
             let what = What::Places(vec![(turn, None)]);
