@@ -94,16 +94,14 @@ enum Side {
 impl Workspace {
     /// Ends every operation that was cut off in this folder.
     pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
-        let pending = match self.store.pending() {
+        let begun = match self.begun() {
             Err(error) if error.is_damaged_database() => {
                 self.store.rebuild()?;
-                self.store.pending()
+                self.begun()
             }
-            pending => pending,
+            begun => begun,
         };
-        let pending = pending?;
-        let lost = self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id);
-        let Some(first) = pending.first().map(|row| row.id.clone()).or(lost) else {
+        let Some(first) = begun? else {
             // What earlier operations left is worth a try, and neither waiting nor failing.
             if (!self.store.leftovers().is_empty() || self.store.reopened().is_some())
                 && let Ok(lock) = self.store.lock(Duration::ZERO)
@@ -126,6 +124,13 @@ impl Workspace {
             Err(StoreError::Busy) => Err(RecoverError::UnderWay { operation: first.clone() }),
             lock => lock.map_err(Into::into).and_then(|lock| self.recover_locked(&lock)).map_err(waits),
         }
+    }
+
+    /// An operation that began and did not end, also where its record is lost.
+    fn begun(&self) -> Result<Option<OperationId>, StoreError> {
+        let pending = self.store.pending()?.into_iter().next().map(|row| row.id);
+        let lost = self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id);
+        Ok(pending.or(lost))
     }
 
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
