@@ -205,7 +205,7 @@ impl Workspace {
         let mut steps = self.store.steps_since(before.seq)?;
         steps.retain(|row| is_step(&row.step.at));
         carried.reverse();
-        let (inverse, lost) = self.carried_of(&carried, before, seen)?;
+        let (inverse, lost) = self.carried_of(&carried, &[], before, seen)?;
         refuse_lost(&lost, settle)?;
         carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
         carried.reverse();

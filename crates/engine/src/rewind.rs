@@ -160,14 +160,21 @@ impl Workspace {
         let aim = if carries {
             let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
             carried.reverse();
-            let (inverse, lost) = self.carried_of(&carried, target, seen)?;
+            // What was taken back since, and is nothing that goes back, stays taken back.
+            let mut undone = self.undone_since(target, &paths)?;
+            undone.retain(|(change, _)| is_kept(&change));
+            let (inverse, lost) = self.carried_of(&carried, &undone, target, seen)?;
             refuse_lost(&lost, options.settle)?;
-            // What cannot be carried over stays as it is, and is no part of what is.
-            carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
             carried.reverse();
+            // What cannot be carried over stays as it is, and is no part of what is.
+            let is_lost = |change: &ChosenChange| lost.iter().any(|lost| change.path.is_within(lost));
+            carried.retain(|change| !is_lost(change));
+            undone.retain(|(change, _)| !is_lost(change));
             remarks.stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
             remarks.carried = files(&carried);
             kept = Some(by_checkpoint(&carried));
+            let undone: Vec<_> = undone.into_iter().map(|(change, _)| change).collect();
+            kept.iter_mut().for_each(|kept| kept.extend(by_checkpoint(&undone)));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
             Aim::StateWith { target: target.clone(), carried: inverse }
         } else {
@@ -232,6 +239,26 @@ impl Workspace {
             (Some(place), _) => Ok(Some(self.lineage(&place.session)?)),
             (None, here) => Ok(here),
         }
+    }
+
+    /// What was in effect at a checkpoint and was taken back since, with when.
+    fn undone_since(
+        &self,
+        target: &CheckpointRow,
+        paths: &[WorkspacePath],
+    ) -> Result<Vec<(ChosenChange, u64)>, OperationError> {
+        if !self.store.operations()?.iter().any(|row| row.seq > target.seq && row.state == OperationState::Done) {
+            return Ok(Vec::new());
+        }
+        let mut changes = self.all_changes(0)?;
+        changes.retain(|change| change.seq() <= target.seq && change.path.is_in_scope(paths));
+        let Some(effects) = self.effects(&changes.iter().collect::<Vec<_>>())? else { return Ok(Vec::new()) };
+        let is_undone = |number: usize| !effects.is_in_effect(number) && effects.at(number, target.seq);
+        let numbered = changes.into_iter().enumerate().filter(|(number, _)| is_undone(*number));
+        let mut undone: Vec<_> = numbered.map(|(number, change)| (change, effects.turned_at(number))).collect();
+        // Of what was taken back at once, the newest first.
+        undone.sort_by_key(|(change, at)| (*at, std::cmp::Reverse(change.seq())));
+        Ok(undone)
     }
 
     /// What is in effect now and was not at a checkpoint, newest first.

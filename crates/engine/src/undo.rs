@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use piton_model::TreeSource;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::plan::RootState;
-use piton_model::trail::{self, Begin, Taken};
+use piton_model::trail::{self, Begin, Moment, Taken};
 use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
@@ -73,23 +73,28 @@ impl Workspace {
         changes: &[ChosenChange],
         seen: &Seen<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
-        self.links_of(changes, seen, Begin::Now)
+        let changes: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
+        self.links_of(&changes, seen, Begin::Now)
     }
 
     /// Some changes, given oldest first, as they were made, to be carried over to an earlier moment: for each what was there
-    /// before and what it left.
+    /// before and what it left. `undone` are changes from before that moment which were taken back after it, each with when.
     pub(crate) fn carried_of(
         &self,
         changes: &[ChosenChange],
+        undone: &[(ChosenChange, Moment)],
         then: &CheckpointRow,
         seen: &Seen<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
-        self.links_of(changes, seen, Begin::Then(then.seq))
+        let mut acts: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
+        acts.extend(undone.iter().map(|(change, at)| Act { change, at: *at, is_undoing: true }));
+        acts.sort_by_key(|act| act.at);
+        self.links_of(&acts, seen, Begin::Then(then.seq))
     }
 
     fn links_of(
         &self,
-        changes: &[ChosenChange],
+        acts: &[Act<'_>],
         seen: &Seen<'_>,
         begin: Begin,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
@@ -98,7 +103,7 @@ impl Workspace {
         let mut lost: Vec<WorkspacePath> = Vec::new();
         let mut roots: HashMap<CheckpointId, Option<CheckpointRow>> = HashMap::new();
         let head = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
-        for chosen in changes {
+        for Act { change: chosen, at: moment, is_undoing } in acts {
             let (then, now) = match &chosen.found_at {
                 Some(found) => {
                     let Some(parent) = &found.checkpoint.parent else { continue };
@@ -118,8 +123,8 @@ impl Workspace {
                 },
             };
             let (then, now) = match begin {
-                Begin::Now => (then, now),
-                Begin::Then(_) => (now, then),
+                Begin::Then(_) if !is_undoing => (now, then),
+                Begin::Now | Begin::Then(_) => (then, now),
             };
             let trees = &seen.trees;
             let path = &chosen.path;
@@ -136,7 +141,7 @@ impl Workspace {
                 continue;
             }
             let (came, went) = (before.is_none(), after.is_none());
-            taken.push(Taken { at: chosen.seq(), path: path.clone(), link: Link { after, before } });
+            taken.push(Taken { at: *moment, path: path.clone(), link: Link { after, before } });
             if went {
                 self.note_folders(trees, &mut inverse, then, path)?;
             }
@@ -148,7 +153,7 @@ impl Workspace {
                 if !comes_or_goes {
                     break;
                 }
-                taken.push(Taken { at: chosen.seq(), path: above.clone(), link: Link { after, before } });
+                taken.push(Taken { at: *moment, path: above.clone(), link: Link { after, before } });
                 at = above;
             }
         }
@@ -211,6 +216,19 @@ impl Workspace {
             at = above;
         }
         Ok(())
+    }
+}
+
+/// A change that is made once more, or taken back once more.
+struct Act<'a> {
+    change: &'a ChosenChange,
+    at: Moment,
+    is_undoing: bool,
+}
+
+impl<'a> Act<'a> {
+    fn made(change: &'a ChosenChange) -> Self {
+        Self { change, at: change.seq(), is_undoing: false }
     }
 }
 

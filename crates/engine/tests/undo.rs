@@ -635,3 +635,22 @@ fn the_rest_of_a_redo_leaves_what_was_undone_in_between() {
     undo(&world, "t1");
     assert_eq!(text(&world, "a"), "1\n");
 }
+
+#[test]
+fn what_was_taken_back_of_another_session_stays_taken_back_by_a_rewind_of_one_alone() {
+    let world = World::new();
+    world.write("mine", lines(1..=5)).write("f", "1\n");
+    let (one, other) = (Agent::new(&world, "one"), Agent::new(&world, "other"));
+    one.runs("delete it", "rm mine", |w| done(w.remove("mine")));
+    other.edits("edit", &["f"], |w| done(w.write("f", "2\n")));
+    undo(&world, &format!("{}:t1", one.id()));
+    let here = world.snapshot();
+    let options = RewindOptions { keep_mine: true, only_session: true, ..RewindOptions::default() };
+    world.open().rewind_now(&format!("{}:t1", other.id()), &options).unwrap();
+    assert_eq!((text(&world, "mine"), text(&world, "f")), (lines(1..=5), "1\n".into()));
+    // It is still what was taken back: there is nothing of it left to undo.
+    let error = undo_error(&world, &words(&format!("{}:t1", one.id())));
+    assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
+    world.redo();
+    world.assert_is(&here);
+}

@@ -41,6 +41,8 @@ struct Play<'w> {
     serial: u32,
     /// The turns of each agent.
     turns: [u32; 2],
+    /// Whose turns were taken back, in part or as a whole.
+    undone: [bool; 2],
     told: Vec<String>,
 }
 
@@ -192,7 +194,14 @@ fn lines_of(snapshot: &Snapshot, play: &Play<'_>) -> BTreeMap<String, BTreeSet<S
 fn session(seed: u64) {
     let world = World::new();
     let agents = SESSIONS.map(|session| Agent::new(&world, session));
-    let mut play = Play { world: &world, dice: Dice::of(&[seed]), serial: 0, turns: [0, 0], told: Vec::new() };
+    let mut play = Play {
+        world: &world,
+        dice: Dice::of(&[seed]),
+        serial: 0,
+        turns: [0, 0],
+        undone: [false, false],
+        told: Vec::new(),
+    };
     for path in &PATHS[..4] {
         let text: String = (0..10).map(|n| format!("{path} {n}\n")).collect();
         world.write(path, text);
@@ -310,9 +319,13 @@ fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String,
         UndoOptions { choice, ..UndoOptions::default() }
     };
     let name = SESSIONS[n];
-    // A rewind takes back operations since its target too, and with them lines of the user's that these brought back.
-    let is_first = !play.told.iter().any(|told| told.starts_with("undo") || told.starts_with("rewind"));
-    Some(match play.dice.below(if is_first { 7 } else { 6 }) {
+    // A rewind makes good again what was taken back of its own session since the target, and with that goes what of the user's
+    // had come back; without `--only-session` it does so of others, too.
+    let of_rewind = if play.undone[n] { 0 } else { 1 };
+    let is_undone = play.undone[1 - n];
+    let kind = play.dice.below(6 + of_rewind);
+    play.undone[n] = true;
+    Some(match kind {
         0 | 1 => (Asked::Undo(of(Some(What::All))), format!("undo all of {name}"), Some((n, 1, turns))),
         2 | 3 => {
             let what = What::Places(vec![(turn, None)]);
@@ -329,7 +342,7 @@ fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String,
             (Asked::Undo(of(Some(What::Last(count)))), format!("undo last {count} of {name}"), None)
         }
         _ => {
-            let only_session = play.dice.below(2) == 0;
+            let only_session = is_undone || play.dice.below(2) == 0;
             let options = RewindOptions { keep_mine: true, only_session, ..RewindOptions::default() };
             let target = format!("{}:t{turn}", agents[n].id());
             let told =

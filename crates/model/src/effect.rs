@@ -97,6 +97,11 @@ impl Effects {
         self.at(number, u64::MAX)
     }
 
+    /// The place in the order at which a change came into effect last, or went out of it.
+    pub fn turned_at(&self, number: usize) -> u64 {
+        self.since[number].last().map_or(0, |(since, _)| *since)
+    }
+
     /// Whether a change was in effect at some place in the order.
     pub fn at(&self, number: usize, seq: u64) -> bool {
         self.since[number].iter().rev().find(|(since, _)| *since <= seq).is_some_and(|(_, state)| *state)
