@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use piton_host::apply::{Applier, ApplyError, close_again, mode_of};
+use piton_host::apply::{Applier, ApplyError, Refusals, close_again, mode_of};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, read_entry};
 use piton_model::diff::{TreeSource, lookup};
@@ -25,7 +25,7 @@ use crate::bits::result_with_bits;
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
 use crate::leftovers::{Found, Left, found_at, is_same_but_bits};
-use crate::operate::{OperationError, outside};
+use crate::operate::{FromStore, OperationError, outside};
 use crate::outside::{Outer, OutsideChanges, shown};
 use crate::sink::{HashingSink, Trees};
 use crate::view::{LeftoverView, PathView, Recovered};
@@ -416,7 +416,9 @@ impl Workspace {
         let goes_back = back == Some(true);
         let mut refused = Vec::new();
         for (number, side) in sides.iter().enumerate() {
-            if goes_back && matches!(side, Ok(Side::After | Side::Torn)) && self.swap_back_whole(outer, number).is_err()
+            if goes_back
+                && matches!(side, Ok(Side::After | Side::Torn))
+                && self.swap_back_outside(outer, number).is_err()
             {
                 refused.push(number);
             }
@@ -454,9 +456,23 @@ impl Workspace {
     pub(crate) fn put_back_late(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
         outer.settle(number)?;
         match self.side_of(outer, number, &outer.steps[number])? {
-            Side::After => self.swap_back_whole(outer, number),
+            Side::After => self.swap_back_outside(outer, number),
             _ => Ok(()),
         }
+    }
+
+    /// Swaps a step outside the workspace back. No merge follows there, so what was there is staged again from the store where
+    /// it is not beside its place any more.
+    fn swap_back_outside(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        let Step { path, before, after } = &outer.steps[number];
+        if before.is_some() && found_at::<StoreError>(outer.root, &outer.staged_path(number), path)?.is_none() {
+            let none = Step { path: WorkspacePath::root(), before: None, after: None };
+            let mut steps = vec![none; outer.steps.len()];
+            steps[number] = Step { path: path.clone(), before: after.clone(), after: before.clone() };
+            let again = Applier { steps: &steps, ..*outer };
+            again.stage(&FromStore(&self.store), &Refusals::default())?;
+        }
+        self.swap_back_whole(outer, number)
     }
 
     /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
