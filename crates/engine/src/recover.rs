@@ -94,16 +94,14 @@ enum Side {
 impl Workspace {
     /// Ends every operation that was cut off in this folder.
     pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
-        let pending = match self.store.pending() {
+        let first = match self.first_unended() {
             Err(error) if error.is_damaged_database() => {
                 self.store.rebuild()?;
-                self.store.pending()
+                self.first_unended()
             }
-            pending => pending,
+            first => first,
         };
-        let pending = pending?;
-        let lost = self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id);
-        let Some(first) = pending.first().map(|row| row.id.clone()).or(lost) else {
+        let Some(first) = first? else {
             // What earlier operations left is worth a try, and neither waiting nor failing.
             if (!self.store.leftovers().is_empty() || self.store.reopened().is_some())
                 && let Ok(lock) = self.store.lock(Duration::ZERO)
@@ -125,6 +123,14 @@ impl Workspace {
         match self.store.lock(MOMENT) {
             Err(StoreError::Busy) => Err(RecoverError::UnderWay { operation: first.clone() }),
             lock => lock.map_err(Into::into).and_then(|lock| self.recover_locked(&lock)).map_err(waits),
+        }
+    }
+
+    /// The first operation that has no end.
+    fn first_unended(&self) -> Result<Option<OperationId>, StoreError> {
+        match self.store.pending()?.into_iter().next() {
+            Some(row) => Ok(Some(row.id)),
+            None => Ok(self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id)),
         }
     }
 
