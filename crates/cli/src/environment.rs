@@ -355,15 +355,9 @@ pub fn say_recovered(console: &mut Console, recovered: &[Recovered]) {
             let note = look.paint.warn("note:");
             let back = format!("      `piton rewind {}` brings back the state before it", one.before.short());
             if one.replaced {
-                writeln!(
-                    out,
-                    "{note} operation {id} had been cut off, and another folder has taken the place of its own"
-                )?;
-                writeln!(
-                    out,
-                    "      nothing was done here; `.piton-` files in a copy of that folder are its own, and may go"
-                )?;
-                writeln!(out, "{back}")?;
+                writeln!(out, "{note} operation {id} had been cut off, and another folder has taken the place of its own")?;
+                writeln!(out, "      nothing was done here; in a copy of that folder files may be half changed, and `.piton-` files")?;
+                writeln!(out, "      are the operation's; `piton rewind {} --across` brings back the state before it", one.before.short())?;
             } else if one.mixed {
                 writeln!(
                     out,

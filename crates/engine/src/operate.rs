@@ -1221,7 +1221,7 @@ pub(crate) fn random_error(source: io::Error) -> StoreError {
 }
 
 /// Content for staging, from the store.
-struct FromStore<'a>(&'a Store);
+pub(crate) struct FromStore<'a>(pub &'a Store);
 
 impl Content for FromStore<'_> {
     type Error = StoreError;

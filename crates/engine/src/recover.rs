@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use piton_host::apply::{Applier, ApplyError, close_again, mode_of};
+use piton_host::apply::{Applier, ApplyError, Refusals, close_again, mode_of};
 use piton_host::fail::point;
 use piton_host::{Lock, Root, clock, read_entry};
 use piton_model::diff::{TreeSource, lookup};
@@ -25,7 +25,7 @@ use crate::bits::result_with_bits;
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
 use crate::leftovers::{Found, Left, found_at, is_same_but_bits};
-use crate::operate::{OperationError, outside};
+use crate::operate::{FromStore, OperationError, outside};
 use crate::outside::{Outer, OutsideChanges, shown};
 use crate::sink::{HashingSink, Trees};
 use crate::view::{LeftoverView, PathView, Recovered};
@@ -94,14 +94,14 @@ enum Side {
 impl Workspace {
     /// Ends every operation that was cut off in this folder.
     pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
-        let begun = match self.begun() {
+        let first = match self.first_unended() {
             Err(error) if error.is_damaged_database() => {
                 self.store.rebuild()?;
-                self.begun()
+                self.first_unended()
             }
-            begun => begun,
+            first => first,
         };
-        let Some(first) = begun? else {
+        let Some(first) = first? else {
             // What earlier operations left is worth a try, and neither waiting nor failing.
             if (!self.store.leftovers().is_empty() || self.store.reopened().is_some())
                 && let Ok(lock) = self.store.lock(Duration::ZERO)
@@ -126,11 +126,12 @@ impl Workspace {
         }
     }
 
-    /// An operation that began and did not end, also where its record is lost.
-    fn begun(&self) -> Result<Option<OperationId>, StoreError> {
-        let pending = self.store.pending()?.into_iter().next().map(|row| row.id);
-        let lost = self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id);
-        Ok(pending.or(lost))
+    /// The first operation that has no end.
+    fn first_unended(&self) -> Result<Option<OperationId>, StoreError> {
+        match self.store.pending()?.into_iter().next() {
+            Some(row) => Ok(Some(row.id)),
+            None => Ok(self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id)),
+        }
     }
 
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
@@ -421,7 +422,9 @@ impl Workspace {
         let goes_back = back == Some(true);
         let mut refused = Vec::new();
         for (number, side) in sides.iter().enumerate() {
-            if goes_back && matches!(side, Ok(Side::After | Side::Torn)) && self.swap_back_whole(outer, number).is_err()
+            if goes_back
+                && matches!(side, Ok(Side::After | Side::Torn))
+                && self.swap_back_outside(outer, number).is_err()
             {
                 refused.push(number);
             }
@@ -459,9 +462,23 @@ impl Workspace {
     pub(crate) fn put_back_late(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
         outer.settle(number)?;
         match self.side_of(outer, number, &outer.steps[number])? {
-            Side::After => self.swap_back_whole(outer, number),
+            Side::After => self.swap_back_outside(outer, number),
             _ => Ok(()),
         }
+    }
+
+    /// Swaps a step outside the workspace back. No merge follows there, so what was there is staged again from the store where
+    /// it is not beside its place any more.
+    fn swap_back_outside(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        let Step { path, before, after } = &outer.steps[number];
+        if before.is_some() && found_at::<StoreError>(outer.root, &outer.staged_path(number), path)?.is_none() {
+            let none = Step { path: WorkspacePath::root(), before: None, after: None };
+            let mut steps = vec![none; outer.steps.len()];
+            steps[number] = Step { path: path.clone(), before: after.clone(), after: before.clone() };
+            let again = Applier { steps: &steps, ..*outer };
+            again.stage(&FromStore(&self.store), &Refusals::default())?;
+        }
+        self.swap_back_whole(outer, number)
     }
 
     /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same

@@ -12,6 +12,7 @@ use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const OUTSIDE: [&str; 2] = ["o1/f", "o2/g"];
 
 /// Files that are replaced, one that goes and one that comes back, in a rewind that dies at its Nth swap.
 fn cut_off(nth: u64) -> (World, String) {
@@ -139,47 +140,66 @@ fn an_operation_whose_folder_was_replaced_ends_once_the_other_is_captured() {
     assert!(world.open().recovered().is_empty());
 }
 
+/// An undo that dies between the swaps of two files outside; with the folder of the one that was swapped.
+fn cut_off_outside() -> (World, PathBuf) {
+    let world = World::new();
+    let at = |name: &str| world.base().join(name);
+    for name in OUTSIDE {
+        std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        std::fs::write(at(name), "before\n").unwrap();
+    }
+    world.write("a", "before\n");
+    let named: Vec<String> = OUTSIDE.iter().map(|name| at(name).display().to_string()).collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).chain(["a"]).collect();
+    Agent::new(&world, "s").edits("go", &named, |w| {
+        w.write("a", "agent\n");
+        OUTSIDE.iter().for_each(|name| std::fs::write(at(name), "agent\n").unwrap());
+    });
+    let undo = UndoOptions { outside: true, ..UndoOptions::default() };
+    dies(3, || drop(world.open().undo_now(&undo)));
+    let swapped = OUTSIDE.iter().find(|name| std::fs::read(at(name)).unwrap() == b"before\n");
+    let folder = at(swapped.expect("one of the two was swapped")).parent().unwrap().to_owned();
+    (world, folder)
+}
+
+fn assert_put_back_outside(world: &World) {
+    for name in OUTSIDE {
+        let path = world.base().join(name);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "agent\n");
+        assert_eq!(files(path.parent().unwrap()), [path], "nothing of piton's is left");
+    }
+}
+
 /// It said that somebody had changed the file, and never tried again.
 #[test]
 fn a_file_outside_that_cannot_be_looked_at_is_put_back_later() {
     as_ordinary_user(|| {
-        let world = World::new();
-        let at = |name: &str| world.base().join(name);
-        for name in ["o1/f", "o2/g"] {
-            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
-            std::fs::write(at(name), "before\n").unwrap();
-        }
-        world.write("a", "before\n");
-        let named = [at("o1/f").display().to_string(), at("o2/g").display().to_string(), "a".to_owned()];
-        let named: Vec<&str> = named.iter().map(String::as_str).collect();
-        Agent::new(&world, "s").edits("go", &named, |w| {
-            w.write("a", "agent\n");
-            std::fs::write(at("o1/f"), "agent\n").unwrap();
-            std::fs::write(at("o2/g"), "agent\n").unwrap();
-        });
-        let undo = UndoOptions { outside: true, ..UndoOptions::default() };
-        dies(3, || drop(world.open().undo_now(&undo)));
-        let swapped = ["o1", "o2"].into_iter().find(|folder| {
-            files(&at(folder))
-                .iter()
-                .any(|f| !f.to_string_lossy().contains(".piton-") && std::fs::read(f).unwrap() == b"before\n")
-        });
-        let swapped = swapped.expect("one of the two was swapped");
-        let mode = |mode| std::fs::set_permissions(at(swapped), std::fs::Permissions::from_mode(mode)).unwrap();
+        let (world, folder) = cut_off_outside();
+        let mode = |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
         mode(0);
         let workspace = world.open();
         let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
         let [waits] = &said.waits_outside[..] else { panic!("{said:?}") };
-        assert!(waits.path.path.contains(swapped) && waits.why.contains("ermission"), "{waits:?}");
+        assert!(waits.path.path.starts_with(folder.to_str().unwrap()) && waits.why.contains("ermission"), "{waits:?}");
         assert!(said.left_outside.is_empty(), "{said:?}");
         drop(workspace);
         mode(0o755);
         drop(world.open());
-        for name in ["o1/f", "o2/g"] {
-            assert_eq!(std::fs::read_to_string(at(name)).unwrap(), "agent\n");
-            assert_eq!(files(at(name).parent().unwrap()).len(), 1, "nothing of piton's is left");
-        }
+        assert_put_back_outside(&world);
     });
+}
+
+/// The file outside stayed at the new end while all others went back.
+#[test]
+fn a_file_outside_goes_back_from_the_store_where_what_was_beside_it_is_removed() {
+    let (world, folder) = cut_off_outside();
+    for path in files(&folder).into_iter().filter(|path| path.to_string_lossy().contains(".piton-")) {
+        std::fs::remove_file(path).unwrap();
+    }
+    let workspace = world.open();
+    let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+    assert!(!said.finished && said.left_outside.is_empty(), "{said:?}");
+    assert_put_back_outside(&world);
 }
 
 /// Every command failed, without a word of the files.

@@ -124,4 +124,18 @@ mod tests {
             &[("x/n", file("added"))],
         );
     }
+
+    #[test]
+    fn a_file_of_which_only_the_bits_were_changed_goes_back_and_keeps_that_change() {
+        let file = |mode, byte| Entry::File { mode, size: 1, blob: ObjectId([byte; 32]) };
+        let check = |base, ours, theirs: Option<Entry>, expected: Option<Entry>| {
+            let found = merge_bits(Some(&base), Some(&ours), theirs.as_ref());
+            assert_eq!(found, expected.map(Some));
+        };
+        check(file(0o644, 1), file(0o664, 1), Some(file(0o755, 2)), Some(file(0o775, 2)));
+        // Its content tells nothing where both ends have the same.
+        check(file(0o644, 1), file(0o664, 1), Some(file(0o755, 1)), None);
+        check(file(0o644, 1), file(0o664, 3), Some(file(0o755, 2)), None);
+        assert_eq!(merge_bits(Some(&file(0o644, 1)), Some(&file(0o664, 1)), None), Some(None));
+    }
 }

@@ -39,5 +39,6 @@ pub fn line(one: &Recovered, elsewhere: Option<&Path>) -> String {
     if let Some(why) = &one.git_stays {
         text += &format!("; git stays as it is: {}", escape(why));
     }
-    text + &format!("; `piton rewind {}` brings back the state before it", one.before.short())
+    let across = if one.replaced { " --across" } else { "" };
+    text + &format!("; `piton rewind {}{across}` brings back the state before it", one.before.short())
 }
