@@ -7,15 +7,16 @@
 //! What the last checkpoint does not have follows every rule at once.
 
 use std::collections::{BTreeSet, HashSet};
+use std::convert::Infallible;
 
-use piton_host::{Held, Lock, Root, RuleSource, Scan, SourceKind, process, rule_sources, rules_leave_out};
+use piton_host::{Held, Lock, Root, RuleSource, Scan, SourceKind, process, read_entry, rule_sources, rules_leave_out};
 use piton_model::diff::{self, TreeSource};
 use piton_model::ownership::{self, Found, Moment, Owner, Window};
 use piton_model::{Entry, HeldPath, ObjectId, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::{Attention, CaptureError, CaptureOptions, Taken};
-use crate::sink::Trees;
+use crate::sink::{HashingSink, Trees};
 use crate::view::{Accepted, HeldView, Waiting};
 use crate::workspace::{Standing, Workspace};
 
@@ -86,7 +87,7 @@ impl Workspace {
         let recorded = head.checkpoint.created_at.0.saturating_mul(1_000_000);
         let mut has_changed = false;
         for source in rule_sources(root, &self.rules(), std::slice::from_ref(path)) {
-            if source.changed_at > recorded && self.has_changed(&source, head)? {
+            if source.changed_at > recorded && self.has_changed(root, &source, head)? {
                 has_changed = true;
                 if !is_users(&self.owner_of_rule(&source, head, None)?) {
                     return Ok(false);
@@ -144,7 +145,7 @@ impl Workspace {
         let mut rules = Vec::new();
         let mut owner = None;
         for source in rule_sources(root, &self.rules(), &asked) {
-            if !self.has_changed(&source, head)? {
+            if !self.has_changed(root, &source, head)? {
                 continue;
             }
             let whose = self.owner_of_rule(&source, head, witness)?;
@@ -166,13 +167,16 @@ impl Workspace {
     }
 
     /// Whether a file with rules changed since a checkpoint.
-    fn has_changed(&self, source: &RuleSource, head: &CheckpointRow) -> Result<bool, StoreError> {
+    fn has_changed(&self, root: &Root, source: &RuleSource, head: &CheckpointRow) -> Result<bool, StoreError> {
         let is_younger = source.changed_at >= head.checkpoint.created_at.0.saturating_mul(1_000_000) - SLACK;
         let tree = &head.checkpoint.root.tree;
         let was = match &source.kind {
             SourceKind::Uncaptured => return Ok(is_younger),
-            SourceKind::File(_) if is_younger => return Ok(true),
-            SourceKind::File(path) => diff::lookup(&self.store, tree, path).map(|found| found.is_none()),
+            SourceKind::File(path) => diff::lookup(&self.store, tree, path).map(|was| match was {
+                // Times tell little of a file that came just before the checkpoint: what it says does.
+                Some(was) => is_younger && read_now(root, path).is_none_or(|now| now != was),
+                None => true,
+            }),
             SourceKind::NoFile(path) => diff::lookup(&self.store, tree, path).map(|found| found.is_some()),
             SourceKind::NoGit(folder) => {
                 tree_of(&self.store, tree, folder).map(|tree| tree.is_some_and(|tree| tree.has_git))
@@ -239,7 +243,7 @@ impl Workspace {
         let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else {
             return self.waiting_of(&[], head.as_ref());
         };
-        let (_, held) = self.look_held(&root, &[], &crate::sink::HashingSink::default())?;
+        let (_, held) = self.look_held(&root, &[], &HashingSink::default())?;
         self.waiting_of(&held, head.as_ref())
     }
 
@@ -284,6 +288,13 @@ impl Workspace {
         let open = self.store.open_steps()?;
         Ok(open.iter().any(|row| !row.step.background && row.step.process.as_ref().is_some_and(is_alive)))
     }
+}
+
+/// A file with rules as it is now; none where it cannot be read.
+fn read_now(root: &Root, path: &WorkspacePath) -> Option<Entry> {
+    let sink = HashingSink::default();
+    let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
+    read.ok().flatten()
 }
 
 /// Whether a change of the rules is the user's own word.
