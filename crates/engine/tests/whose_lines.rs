@@ -305,8 +305,11 @@ impl Asked {
     }
 }
 
-/// Something to ask for, and whose turns are taken back by that: of an agent, from one to another.
-fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String, Option<(usize, u32, u32)>)> {
+/// Turns of an agent: whose, from which to which.
+type Turns = (usize, u32, u32);
+
+/// Something to ask for, and which turns are taken back by that.
+fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String, Option<Turns>)> {
     let n = play.dice.below(2) as usize;
     let turns = play.turns[n];
     if turns == 0 {

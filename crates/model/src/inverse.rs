@@ -621,10 +621,8 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 }
             }
             for (above, mode) in ways {
-                if !edits.contains_key(&above) {
-                    let folder = self.folder_of(mode, Tree::default());
-                    edits.insert(above, Edit::Put(Some(folder)));
-                }
+                let folder = self.folder_of(mode, Tree::default());
+                edits.entry(above).or_insert(Edit::Put(Some(folder)));
             }
             self.out.moves.extend(one.begins.map(|from| Move { from, to: path.clone() }));
             taken.insert(path.clone());
