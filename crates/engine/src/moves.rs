@@ -49,6 +49,9 @@ impl MovedSince {
     }
 }
 
+/// More files than this that changed at once and neither came nor went are not looked at for moves.
+const MOST_EDITED: usize = 200;
+
 /// What happened at each moment, by each hand.
 type ByHand = BTreeMap<(Moment, String), Happened>;
 
@@ -191,9 +194,15 @@ impl Workspace {
     /// Adds what checkpoints found.
     fn add_captured(&self, seq: u64, all: &mut ByHand) -> Result<(), StoreError> {
         let rows = self.store.changes_since(seq + 1)?;
-        // Only where something came or went: what was only edited was not moved.
+        // Where nothing came or went, files may still have changed places; but of many that were edited at once each is an edit.
+        let mut counts: HashMap<u64, (usize, usize)> = HashMap::new();
+        for row in &rows {
+            let (edited, other) = counts.entry(row.seq).or_default();
+            *if row.kind == ChangeKind::Modified { edited } else { other } += 1;
+        }
+        let may_hold_moves = |(edited, other): &(usize, usize)| *other > 0 || (2..=MOST_EDITED).contains(edited);
         let moved: HashSet<u64> =
-            rows.iter().filter(|row| row.kind != ChangeKind::Modified).map(|row| row.seq).collect();
+            counts.iter().filter(|(_, count)| may_hold_moves(count)).map(|(seq, _)| *seq).collect();
         let rows = rows.into_iter().filter(|row| moved.contains(&row.seq));
         let listed = self.at_checkpoints(rows.map(|row| ((), row)).collect())?.into_iter().map(|((), change)| change);
         let unlisted = self.unlisted(self.store.checkpoints_cut(seq + 1)?, |_| true)?;

@@ -270,3 +270,26 @@ fn a_new_file_at_the_old_place_is_not_overwritten() {
     world.open().rewind_now("t1", &keep_mine(PARTIAL)).unwrap();
     assert_eq!((text(&world, "f"), text(&world, "g")), ("mine\n".to_owned(), lines(&[])));
 }
+
+#[test]
+fn a_file_is_followed_also_where_something_else_takes_its_place() {
+    let world = World::new();
+    world.write("f", lines(&[])).write("g", "another\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("begin", &["f"], |w| done(w.write("f", lines(&[(2, "agent")]))));
+    world.write("f", lines(&[(2, "agent"), (9, "user")]));
+    agent.runs("move", "mv f g; ln -s nowhere f", |w| done(w.remove("g").rename("f", "g").link("f", "nowhere")));
+    let here = world.snapshot();
+    undo(&world, &undo_of("all"));
+    assert_eq!((text(&world, "f"), text(&world, "g")), (lines(&[(9, "user")]), "another\n".to_owned()));
+    world.redo();
+    world.assert_is(&here);
+    // Two that change places.
+    let world = World::new();
+    world.write("a", lines(&[])).write("b", "1\n2\n3\n4\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("swap", "mv", |w| done(w.rename("a", "x").rename("b", "a").rename("x", "b")));
+    world.write("b", lines(&[(9, "user")]));
+    undo(&world, &undo_of("t1"));
+    assert_eq!((text(&world, "a"), text(&world, "b")), (lines(&[(9, "user")]), "1\n2\n3\n4\n".to_owned()));
+}

@@ -442,31 +442,39 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             let conflict = Conflict { others: vec![other.clone()], decided, ..Conflict::open(end.clone(), *why) };
             self.out.conflicts.push(conflict);
         }
-        let layered = Layered { over: &self.out.new_trees, under: self.source };
+        self.keep_sources(now, stays)
+    }
+
+    /// Finds contents that would go from where they came to and not be again where they came from: those paths stay.
+    fn keep_sources(&mut self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
+        let inverse = self.inverse;
+        let mut decided = Vec::new();
         for Source { path, blob, from } in &inverse.sources {
+            let layered = Layered { over: &self.out.new_trees, under: self.source };
             let holds = |tree: &ObjectId, path: &WorkspacePath| -> Result<bool, S::Error> {
                 let entry = lookup(&layered, tree, path)?;
                 Ok(matches!(entry, Some(Entry::File { blob: found, .. }) if found == *blob))
             };
-            if !holds(&now.tree, path)? || holds(&self.out.root.tree, path)? {
+            let goes = holds(&now.tree, path)? && !holds(&self.out.root.tree, path)?;
+            if !goes || stays.ends.contains_key(path) || !inverse.links.contains_key(path) {
                 continue;
             }
             let mut is_back = false;
-            let to = self.out.moves.iter().filter(|one| one.from == *path).map(|one| &one.to);
-            for other in from.iter().chain(to) {
+            for other in from {
                 is_back |= holds(&self.out.root.tree, other)?;
             }
-            let is_decided = self.decision == Some(Decision::Theirs);
-            if !is_back && !stays.ends.contains_key(path) && inverse.links.contains_key(path) {
-                if is_decided {
-                    let conflict =
-                        Conflict { others: from.clone(), decided: true, ..Conflict::open(path.clone(), Why::Half) };
-                    self.out.conflicts.push(conflict);
-                } else if let Some(other) = from.first() {
+            match from.first() {
+                Some(_) if !is_back && self.decision == Some(Decision::Theirs) => {
+                    let conflict = Conflict::open(path.clone(), Why::Half);
+                    decided.push(Conflict { others: from.clone(), decided: true, ..conflict });
+                }
+                Some(other) if !is_back => {
                     stays.ends.insert(path.clone(), (other.clone(), Why::Half));
                 }
+                _ => {}
             }
         }
+        self.out.conflicts.extend(decided);
         Ok(())
     }
 
@@ -1146,6 +1154,27 @@ mod tests {
         check_all(&[(first, g)], h, None, h, &["h+f,g Moved"]);
         check_all(&[(first, g)], h, Some(Decision::Ours), h, &["h+f,g Moved"]);
         check_all(&[(first, g)], h, Some(Decision::Theirs), first, &["h+f,g Moved"]);
+    }
+
+    #[test]
+    fn a_content_stays_where_it_came_to_until_it_is_back_where_it_came_from() {
+        let mut forest = Forest::default();
+        let (none, made): (Paths<'_>, Paths<'_>) = (&[], &[("g", file("mine"))]);
+        let back: Paths<'_> = &[("f", file("mine")), ("g", file("mine"))];
+        let path = |path: &str| WorkspacePath::new(path).unwrap();
+        for (now, decision, conflicts, left) in [
+            (made, None, &["g+f Half"][..], made),
+            (made, Some(Decision::Ours), &["g+f Half"], made),
+            (made, Some(Decision::Theirs), &["g+f Half"], none),
+            (back, None, &[], &back[..1]),
+        ] {
+            let mut inverse = inverse(&mut forest, &[(none, made)], now);
+            inverse.source(Source { path: path("g"), blob: ObjectId::of_blob(b"mine"), from: vec![path("f")] });
+            let (now, left) = (forest.plant(now), forest.plant(left));
+            let out = drafted(&forest, now, &inverse, decision);
+            assert_eq!(out.conflicts.iter().map(shown).collect::<Vec<_>>(), conflicts);
+            assert_eq!(out.root.tree, left, "{decision:?}");
+        }
     }
 
     #[test]
