@@ -460,6 +460,9 @@ impl From<ExportError> for Failure {
             ExportError::Displaced { path, .. } => Self::user(text)
                 .hint("`--into DIR` means a repository of its own; a bare one is made where nothing is")
                 .hint(format!("move {} away, and `piton rewind TARGET` brings the folder back", quoted(&path))),
+            ExportError::OtherFolder(_) => {
+                Self::user(text).hint("`--into DIR` means a repository of its own; a bare one is made where nothing is")
+            }
             ExportError::BadName(_) => {
                 Self::user(text).hint("a branch's name, such as piton/x, as git takes it: nothing else can be made")
             }

@@ -530,7 +530,8 @@ impl Workspace {
                     plan.kept.sort();
                     plan.kept.dedup();
                 }
-                return Ok(Draft { conflicts: not_to_be_touched(&plan).collect(), plan, ..Draft::default() });
+                let moves = self.moves_back(&request.kind)?;
+                return Ok(Draft { conflicts: not_to_be_touched(&plan).collect(), plan, moves, ..Draft::default() });
             }
             Aim::StateWith { target, carried } => {
                 let target = target.checkpoint.root;

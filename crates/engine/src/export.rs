@@ -17,7 +17,7 @@ use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow
 
 use crate::target::TargetError;
 use crate::view::{Exported, ExportedCommit, PathView};
-use crate::workspace::{InItsPlace, Workspace};
+use crate::workspace::{InItsPlace, Standing, Workspace};
 
 /// What to export, and where to.
 #[derive(Clone, Debug)]
@@ -63,6 +63,9 @@ pub enum ExportError {
         /// What is there.
         by: InItsPlace,
     },
+    /// Another folder stands at the workspace's path.
+    #[error("another folder stands at {}; nothing was exported", .0.display())]
+    OtherFolder(PathBuf),
     /// No name for a branch.
     #[error("`{0}` is no name for a branch")]
     BadName(String),
@@ -126,6 +129,10 @@ impl Workspace {
             Some(folder) => Place::at(folder, program)?,
             None => match self.in_its_place() {
                 Some(by) => return Err(ExportError::Displaced { path: self.path.clone(), by }),
+                // Another folder's repository is not this one's, whosever it is.
+                None if matches!(self.standing(), Ok(Standing::Other(_))) => {
+                    return Err(ExportError::OtherFolder(self.path.clone()));
+                }
                 None => Place::around(&self.path, program)?,
             },
         };

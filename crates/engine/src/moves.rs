@@ -8,7 +8,7 @@ use piton_model::inverse::Source;
 use piton_model::moves::{Happened, Move, Paired, pair};
 use piton_model::plan::RootState;
 use piton_model::trail::{Moment, Moved};
-use piton_model::{Candidate, Entry, ObjectId, Owner, StepRef, WorkspacePath};
+use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::chosen::ChosenChange;
@@ -67,27 +67,27 @@ impl Workspace {
         let Some(first) = chosen.iter().map(ChosenChange::seq).min().filter(|_| !all.is_empty()) else {
             return Ok(Vec::new());
         };
-        let known: HashSet<(u64, &WorkspacePath)> = chosen.iter().map(|change| (change.seq(), &change.path)).collect();
-        let moved =
-            self.moved_since(first.saturating_sub(1), |path| known.iter().any(|(_, one)| *one == path), seen)?;
-        let mut wanted: BTreeMap<(u64, WorkspacePath), &ChosenChange> = BTreeMap::new();
-        for change in chosen.iter() {
+        let mut known: HashSet<(u64, WorkspacePath)> =
+            chosen.iter().map(|change| (change.seq(), change.path.clone())).collect();
+        let paths: HashSet<WorkspacePath> = known.iter().map(|(_, path)| path.clone()).collect();
+        let moved = self.moved_since(first.saturating_sub(1), |path| paths.contains(path), seen)?;
+        let in_effect = self.in_effect(&all.iter().collect::<Vec<_>>())?;
+        let all = all.into_iter().zip(in_effect).filter(|(_, effective)| *effective).map(|(change, _)| change);
+        let all: HashMap<(u64, WorkspacePath), ChosenChange> =
+            all.map(|change| ((change.seq(), change.path.clone()), change)).collect();
+        let mut along = Vec::new();
+        // What goes along may be one half itself: of the file that was moved to where this one was.
+        let mut next = 0;
+        while let Some(change) = chosen.get(next).cloned() {
+            next += 1;
             for partner in moved.partners(change.seq(), &change.path) {
-                if !known.contains(&(change.seq(), &partner)) {
-                    wanted.insert((change.seq(), partner), change);
+                let at = (change.seq(), partner);
+                let half = all.get(&at).filter(|half| whose(&half.owner) == whose(&change.owner));
+                if let Some(half) = half.filter(|_| known.insert(at.clone())) {
+                    along.push(Along { path: half.path.clone(), with: change.path.clone() });
+                    chosen.push(half.clone());
                 }
             }
-        }
-        let is_wanted = |change: &ChosenChange| {
-            let with = wanted.get(&(change.seq(), change.path.clone()))?;
-            (whose(&with.owner) == whose(&change.owner)).then(|| with.path.clone())
-        };
-        let halves: Vec<_> = all.into_iter().filter_map(|change| Some((is_wanted(&change)?, change))).collect();
-        let in_effect = self.in_effect(&halves.iter().map(|(_, change)| change).collect::<Vec<_>>())?;
-        let mut along = Vec::new();
-        for ((with, change), _) in halves.into_iter().zip(in_effect).filter(|(_, effective)| *effective) {
-            along.push(Along { path: change.path.clone(), with });
-            chosen.push(change);
         }
         // Newest first, as they are taken back.
         chosen.sort_by_key(|change| std::cmp::Reverse(change.seq()));
@@ -135,17 +135,25 @@ impl Workspace {
             return Ok((all, along));
         }
         let MovedSince { moved, .. } = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?;
-        for with in moved.ends().into_iter().filter(|end| end.is_in_scope(paths)) {
-            let Some(path) = moved.path_then(with, target.seq).filter(|path| !path.is_in_scope(&all)) else { continue };
-            let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, &path) {
-                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
-                found => found?,
-            };
-            let here = diff::lookup(&seen.trees, &seen.now.tree, &path)?;
-            let stands = diff::lookup(&seen.trees, &seen.now.tree, with)?;
-            if let (Some(Entry::File { .. }), None, Some(Entry::File { .. })) = (then, here, stands) {
-                all.push(path.clone());
-                along.push(Along { path, with: with.clone() });
+        let ends = moved.ends();
+        // What goes along may stand where another file was moved to.
+        loop {
+            let found = all.len();
+            for with in ends.iter().filter(|end| end.is_in_scope(&all)).collect::<Vec<_>>() {
+                let path = moved.path_then(with, target.seq);
+                let Some(path) = path.filter(|path| !path.is_in_scope(&all)) else { continue };
+                let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, &path) {
+                    Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
+                    found => found?,
+                };
+                let stands = diff::lookup(&seen.trees, &seen.now.tree, with)?;
+                if let (Some(Entry::File { .. }), Some(Entry::File { .. })) = (then, stands) {
+                    all.push(path.clone());
+                    along.push(Along { path, with: (*with).clone() });
+                }
+            }
+            if all.len() == found {
+                break;
             }
         }
         Ok((all, along))
@@ -218,6 +226,14 @@ impl Workspace {
             add(&self.store, (before, found.checkpoint.root), found.seq, &change, all)?;
         }
         Ok(())
+    }
+
+    /// The files that taking back an operation moves: those that it moved, back again.
+    pub(crate) fn moves_back(&self, kind: &OperationKind) -> Result<Vec<Move>, StoreError> {
+        let OperationKind::Redo { of, .. } = kind else { return Ok(Vec::new()) };
+        let Some(row) = self.store.operation_row(of)? else { return Ok(Vec::new()) };
+        let moves = self.store.operation(&row).map(|operation| operation.moves).unwrap_or_default();
+        Ok(moves.into_iter().map(|one| Move { from: one.to, to: one.from }).collect())
     }
 
     /// The files that an operation moves: those that are known, and others that its changes tell.

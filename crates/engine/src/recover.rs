@@ -13,7 +13,7 @@ use piton_host::{Lock, Root, clock, read_entry};
 use piton_model::diff::{TreeSource, lookup};
 use piton_model::edit::{Edit, NewTrees, edit};
 use piton_model::git::GitEnd;
-use piton_model::merge::merge_entry;
+use piton_model::merge::{merge_entry, with_bits};
 use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
@@ -555,7 +555,7 @@ impl Workspace {
             && let (Some(Entry::File { mode: was, .. }), true) = (&step.before, beside.entry == step.before)
             && now != put
         {
-            applier.set_bits(&step.path, was ^ (now ^ put))?;
+            applier.set_bits(&step.path, with_bits(*was, *put, *now))?;
         }
         Ok(())
     }

@@ -293,3 +293,60 @@ fn a_file_is_followed_also_where_something_else_takes_its_place() {
     undo(&world, &undo_of("t1"));
     assert_eq!((text(&world, "a"), text(&world, "b")), (lines(&[(9, "user")]), "1\n2\n3\n4\n".to_owned()));
 }
+
+#[test]
+fn a_file_that_is_edited_moved_and_replaced_in_one_call_is_not_lost() {
+    let world = World::new();
+    world.write("app", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("nothing", "true", |_| {});
+    world.write("app", lines(&[(9, "user")]));
+    agent.runs("move", "sed, mv, echo", |w| {
+        done(w.write("core", lines(&[(1, "agent"), (9, "user")])).write("app", "import core\n"));
+    });
+    undo(&world, &undo_of("all"));
+    assert_eq!(text(&world, "app"), lines(&[(9, "user")]));
+    assert!(!has(&world, "core"));
+}
+
+#[test]
+fn what_goes_along_takes_the_other_half_of_its_own_along() {
+    let path = |path: &str| WorkspacePath::new(path).unwrap();
+    let moved = || {
+        let world = World::new();
+        world.write("a", lines(&[(3, "user a")])).write("e", "x\ny\nuser e\n");
+        let agent = Agent::new(&world, "s");
+        agent.runs("move", "mv a b; mv e a", |w| done(w.rename("a", "b").rename("e", "a")));
+        world
+    };
+    let is_back = |world: &World| {
+        assert_eq!((text(world, "a"), text(world, "e")), (lines(&[(3, "user a")]), "x\ny\nuser e\n".to_owned()));
+        assert!(!has(world, "b"));
+    };
+    let world = moved();
+    let choice = Choice { paths: vec![path("b")], ..Choice::default() };
+    undo(&world, &UndoOptions { choice, ..UndoOptions::default() });
+    is_back(&world);
+    let world = moved();
+    let options = RewindOptions { paths: vec![path("b")], ..RewindOptions::default() };
+    world.open().rewind_now("t1", &options).unwrap();
+    is_back(&world);
+}
+
+#[test]
+fn an_undo_that_was_taken_back_can_be_done_again() {
+    let world = World::new();
+    world.write("g", "a\nb\nc\nd\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv g h", |w| done(w.rename("g", "h")));
+    let long = "a\nb\nc\nd\nlong\nlonger\nlongest\nlonger still\nand more\nand more\n";
+    agent.edits("edit", &["h"], |w| done(w.write("h", long)));
+    for _ in 0..2 {
+        undo(&world, &undo_of("all"));
+        assert_eq!(text(&world, "g"), "a\nb\nc\nd\n");
+        assert!(!has(&world, "h"));
+        world.redo();
+        assert_eq!(text(&world, "h"), long);
+        assert!(!has(&world, "g"));
+    }
+}

@@ -43,6 +43,10 @@ struct Play<'w> {
     turns: [u32; 2],
     /// Whose turns were taken back, in part or as a whole.
     undone: [bool; 2],
+    /// Lines that an agent copied: the copy goes with its turn, and the user may have deleted the other one.
+    copied: BTreeSet<String>,
+    /// Whether a file has both sides of a conflict: then it has lines of what was taken back.
+    is_marked: bool,
     told: Vec<String>,
 }
 
@@ -139,6 +143,8 @@ impl Play<'_> {
                 let Some(to) = self.free() else { return };
                 self.make_way(&to);
                 std::fs::copy(self.world.path(&path), self.world.path(&to)).unwrap();
+                let text = std::fs::read_to_string(self.world.path(&path)).unwrap();
+                self.copied.extend(text.lines().filter(|_| who != Who::User).map(str::to_owned));
                 format!("copies {path} to {to}")
             }
             (15, _) => {
@@ -200,6 +206,8 @@ fn session(seed: u64) {
         serial: 0,
         turns: [0, 0],
         undone: [false, false],
+        copied: BTreeSet::new(),
+        is_marked: false,
         told: Vec::new(),
     };
     for path in &PATHS[..4] {
@@ -405,11 +413,12 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
     };
     let lost: Vec<_> = had
         .iter()
-        .filter(|(line, _)| line.starts_with("user ") && !has.contains_key(*line))
+        .filter(|(line, _)| line.starts_with("user ") && !has.contains_key(*line) && !play.copied.contains(*line))
         .filter(|(_, paths)| !paths.iter().all(is_named))
         .collect();
     assert!(lost.is_empty(), "lines of the user's that are gone: {lost:?}\n{outcome:?}\n{}", play.story());
-    let is_whole = plan.conflicts.is_empty() && plan.unsure.is_empty() && plan.not_done.is_empty();
+    play.is_marked |= settle.conflicts == Some(Decision::Markers) && !plan.conflicts.is_empty();
+    let is_whole = !play.is_marked && plan.conflicts.is_empty() && plan.unsure.is_empty() && plan.not_done.is_empty();
     if let (Some((n, from, to)), true) = (taken, is_whole) {
         let is_of = |line: &&String| {
             let turn = line

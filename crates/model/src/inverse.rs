@@ -302,9 +302,10 @@ pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
     let mut drafted = draft_with(source, contents, then, carried, turned, &labels)?;
     for conflict in &mut drafted.conflicts {
         conflict.clashes.iter_mut().for_each(|clash| std::mem::swap(&mut clash.ours, &mut clash.theirs));
-        let leads = |one: &&Move| conflict.holds(&one.from) && !conflict.holds(&one.to);
-        let others: Vec<_> = carried.since.iter().filter(leads).map(|one| one.to.clone()).collect();
-        conflict.others.extend(others);
+        // A file whose old place stays taken stays where it is, and so may take the old place of another.
+        while let Some(one) = carried.since.iter().find(|one| conflict.holds(&one.from) && !conflict.holds(&one.to)) {
+            conflict.others.push(one.to.clone());
+        }
     }
     Ok(drafted)
 }

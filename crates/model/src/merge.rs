@@ -63,11 +63,27 @@ fn merge_bits(base: Option<&Entry>, ours: Option<&Entry>, theirs: Option<&Entry>
     match theirs {
         Some(Entry::File { blob: theirs, .. }) if blob == base && theirs == base => None,
         Some(Entry::File { mode: theirs, size, blob: put }) if blob == base => {
-            Some(Some(Entry::File { mode: theirs ^ (mode ^ was), size: *size, blob: *put }))
+            Some(Some(Entry::File { mode: with_bits(*theirs, *was, *mode), size: *size, blob: *put }))
         }
         theirs if blob == base => Some(theirs.cloned()),
         _ => None,
     }
+}
+
+/// Bits with the same change as from some bits to others: what was changed is as it was changed to, the rest stays.
+///
+/// ```
+/// use piton_model::merge::with_bits;
+///
+/// // Closed by hand while it was open to all for a moment: it stays closed.
+/// assert_eq!(with_bits(0o600, 0o644, 0o600), 0o600);
+/// assert_eq!(with_bits(0o640, 0o644, 0o600), 0o600);
+/// assert_eq!(with_bits(0o755, 0o644, 0o755), 0o755);
+/// assert_eq!(with_bits(0o644, 0o755, 0o775), 0o664);
+/// ```
+pub fn with_bits(bits: u16, from: u16, to: u16) -> u16 {
+    let changed = from ^ to;
+    (bits & !changed) | (to & changed)
 }
 
 fn load<S: TreeSource>(source: &S, new: &NewTrees, id: &ObjectId) -> Result<Arc<Tree>, S::Error> {

@@ -76,6 +76,9 @@ pub struct Paired {
 /// More pairs of files with one and the same content are not told apart: every one is compared with every other.
 const MOST_EQUAL: usize = 250_000;
 
+/// More files than this are not compared by how much of them is alike: each is read.
+const MOST_ALIKE: usize = 50;
+
 /// The content of a file, unless it is empty: all empty files are equal, and say nothing.
 fn blob(entry: &Entry) -> Option<ObjectId> {
     match entry {
@@ -115,7 +118,15 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
         equal(&mut found, &mut new, &mut paired);
         equal(&mut found, &mut over, &mut paired);
     }
-    alike(contents, &left, &new, concerned, &mut paired);
+    // In whose place something stands that is not it, edited.
+    let is_other = |path: &WorkspacePath| match unused.iter().find(|(one, ..)| one == path) {
+        Some((path, was, is)) => paired.moves.iter().any(|one| one.to == *path) || !is_alike(contents, path, was, is),
+        None => true,
+    };
+    let mut all = left.clone();
+    all.extend(unused.iter().take(MOST_ALIKE).map(|(path, was, _)| (path.clone(), was.clone())));
+    let moves = alike(contents, &all, &new, concerned, is_other);
+    paired.moves.extend(moves);
     paired.moves.retain(|one| one.from != one.to);
     paired.moves.sort();
     paired
@@ -174,12 +185,10 @@ fn alike<C: Contents>(
     left: &[Place],
     new: &[Place],
     concerned: impl Fn(&WorkspacePath) -> bool,
-    paired: &mut Paired,
-) {
-    /// More than this are not compared: each is read.
-    const MOST: usize = 50;
-    if left.len() > MOST || new.len() > MOST {
-        return;
+    may_be_gone: impl Fn(&WorkspacePath) -> bool,
+) -> Vec<Move> {
+    if left.len() > 2 * MOST_ALIKE || new.len() > MOST_ALIKE {
+        return Vec::new();
     }
     let size = |(_, entry): &Place| match entry {
         Entry::File { size, .. } => *size,
@@ -201,7 +210,7 @@ fn alike<C: Contents>(
             }
             if let (Some(Some(a)), Some(Some(b))) = (read.get(&old), read.get(&fresh)) {
                 let alike = text::alike(a, b);
-                if alike >= 0.5 {
+                if alike >= 0.5 && may_be_gone(&was.0) {
                     likeness.insert((from, to), ((alike * 1000.0) as u32, nearness(&was.0, &is.0)));
                 }
             }
@@ -209,7 +218,7 @@ fn alike<C: Contents>(
     }
     let numbers = |all: &[Place]| (0..all.len()).collect();
     let (pairs, ..) = best_pairs(numbers(left), numbers(new), |from, to| likeness.get(&(from, to)).copied());
-    paired.moves.extend(pairs.into_iter().map(|(from, to)| one(&left[from], &new[to])));
+    pairs.into_iter().map(|(from, to)| one(&left[from], &new[to])).collect()
 }
 
 fn one(from: &Place, to: &Place) -> Move {
@@ -306,6 +315,8 @@ mod tests {
         check("f=1", "g=1 f=2", "f>g");
         check("f=1 g=2", "f=2 g=1", "f>g g>f");
         check("f=1,2,3, t=1,2,4,", "f=1,2,4, g=1,2,3,", "f>g t>f");
+        // Edited on its way, and something new in its place.
+        check("f=1,2,3,4,", "f=7, g=1,2,3,5,", "f>g");
         // A copy, and an edit of what was copied.
         check("f=1,2,3,4,", "f=1,2,3,5, f.bak=1,2,3,4,", "");
     }

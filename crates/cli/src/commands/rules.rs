@@ -102,7 +102,7 @@ fn accept(workspace: &mut Workspace, is_sure: bool, console: &mut Console) -> Re
         }
     }
     let accepted = workspace.accept_rules()?;
-    console.print(&accepted, |out, look| write_accepted(out, look, &accepted))
+    console.print_done(&accepted, |out, look| write_accepted(out, look, &accepted))
 }
 
 const NOTHING: &str = "nothing waits for your word: all rules and settings hold as they are";
