@@ -443,7 +443,25 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             let conflict = Conflict { others: vec![other.clone()], decided, ..Conflict::open(end.clone(), *why) };
             self.out.conflicts.push(conflict);
         }
-        self.keep_sources(now, stays)
+        self.keep_sources(now, stays)?;
+        self.keep_named(now, stays)
+    }
+
+    /// Finds what would be done all the same at a path that an open conflict names: it stays, too.
+    fn keep_named(&self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
+        let layered = Layered { over: &self.out.new_trees, under: self.source };
+        let open = self.out.conflicts.iter().filter(|conflict| !conflict.decided);
+        for (conflict, path) in open.flat_map(|conflict| conflict.others.iter().map(move |path| (conflict, path))) {
+            if lookup(&layered, &self.out.root.tree, path)? == lookup(self.source, &now.tree, path)? {
+                continue;
+            }
+            if self.inverse.links.contains_key(path) {
+                stays.ends.entry(path.clone()).or_insert_with(|| (conflict.path.clone(), conflict.why));
+            }
+            let trails = self.inverse.trails.iter().enumerate().filter(|(_, trail)| trail.paths().contains(path));
+            stays.trails.extend(trails.map(|(number, _)| number));
+        }
+        Ok(())
     }
 
     /// Finds contents that would go from where they came to and not be again where they came from: those paths stay.

@@ -202,6 +202,8 @@ fn alike<C: Contents>(
             // A file of more than twice the size cannot be half alike.
             let may_be = a / 2 <= b && b / 2 <= a && a.max(b) <= text::LARGEST as u64;
             let (Some(old), Some(fresh)) = (blob(&was.1), blob(&is.1)) else { continue };
+            // A file that became a folder is none that was moved into it.
+            let may_be = may_be && !is.0.is_within(&was.0);
             if !may_be || !(concerned(&was.0) || concerned(&is.0)) {
                 continue;
             }
