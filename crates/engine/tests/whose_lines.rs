@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use piton_engine::model::WorkspacePath;
 use piton_engine::model::content::Decision;
-use piton_engine::view::{OperationOutcome, PathView, PlanView};
+use piton_engine::model::{Owner, WorkspacePath};
+use piton_engine::view::{ChangedFile, OperationOutcome, PathView, PlanView};
 use piton_engine::{Choice, ChosenError, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, What};
 
 use piton_testkit::{Agent, Dice, Snapshot, World};
@@ -418,7 +418,10 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
         .collect();
     assert!(lost.is_empty(), "lines of the user's that are gone: {lost:?}\n{outcome:?}\n{}", play.story());
     play.is_marked |= settle.conflicts == Some(Decision::Markers) && !plan.conflicts.is_empty();
-    let is_whole = !play.is_marked && plan.conflicts.is_empty() && plan.unsure.is_empty() && plan.not_done.is_empty();
+    // What may be the user's is carried over by a rewind, and left alone by an undo.
+    let is_unsure = |file: &ChangedFile| matches!(file.owner, Owner::Unsure { .. });
+    let is_sure = plan.unsure.is_empty() && !plan.carried.iter().any(is_unsure);
+    let is_whole = !play.is_marked && plan.conflicts.is_empty() && is_sure && plan.not_done.is_empty();
     if let (Some((n, from, to)), true) = (taken, is_whole) {
         let is_of = |line: &&String| {
             let turn = line
