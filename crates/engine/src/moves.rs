@@ -246,7 +246,8 @@ impl Workspace {
         let changed: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
         let known = known.iter().filter(|one| changed.contains(&one.from) && changed.contains(&one.to));
         let known: Vec<Move> = known.cloned().collect();
-        let is_known = |path: &WorkspacePath| known.iter().any(|one| one.from == *path || one.to == *path);
+        let ends: HashSet<&WorkspacePath> = known.iter().flat_map(|one| [&one.from, &one.to]).collect();
+        let is_known = |path: &WorkspacePath| ends.contains(path);
         happened.gone.retain(|(path, _)| !is_known(path));
         happened.came.retain(|(path, _)| !is_known(path));
         happened.replaced.retain(|(path, ..)| !is_known(path));

@@ -239,10 +239,14 @@ pub(crate) struct Hunk {
 
 /// Where a side differs from base, as the text diff sees it.
 pub(crate) fn hunks<T: Copy + Default + Eq + Hash>(base: &[T], side: &[T]) -> Vec<Hunk> {
+    hunks_by(Algorithm::Histogram, base, side)
+}
+
+fn hunks_by<T: Copy + Default + Eq + Hash>(algorithm: Algorithm, base: &[T], side: &[T]) -> Vec<Hunk> {
     let mut input = InternedInput::default();
     input.update_before(base.iter().copied());
     input.update_after(side.iter().copied());
-    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    let mut diff = Diff::compute(algorithm, &input);
     diff.postprocess_no_heuristic(&input);
     let range = |r: Range<u32>| r.start as usize..r.end as usize;
     diff.hunks().map(|h| Hunk { base: range(h.before), side: range(h.after), open: false, floats: false }).collect()

@@ -540,7 +540,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 self.conflict(&trail.now, Why::NoRoom, Vec::new(), is_decided);
             }
             for conflict in &mut self.out.conflicts[conflicts..] {
-                conflict.others = trail.paths().into_iter().filter(|path| **path != conflict.path).cloned().collect();
+                conflict.others = trail.paths_but(&conflict.path);
             }
             self.out.merged.truncate(merged);
             let Ok(to) = to else { continue };
@@ -635,7 +635,15 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 }
                 at = above;
             }
-            let collides = taken.iter().any(|other| other.is_within(&path) || path.is_within(other));
+            // A folder sorts right before what it holds.
+            let holds_one = taken.range(&path..).next().is_some_and(|other| other.is_within(&path));
+            let mut above = path.split();
+            let mut is_held = false;
+            while let Some((folder, _)) = above.filter(|_| !is_held) {
+                is_held = taken.contains(&folder);
+                above = folder.split();
+            }
+            let collides = holds_one || is_held;
             if !is_free || collides {
                 if collides || self.decision != Some(Decision::Theirs) {
                     stays.trails.insert(one.trail);
@@ -644,7 +652,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 let trail = &self.inverse.trails[one.trail];
                 self.conflict(&trail.now, Why::NoRoom, Vec::new(), true);
                 if let Some(conflict) = self.out.conflicts.last_mut() {
-                    conflict.others = trail.paths().into_iter().filter(|path| **path != trail.now).cloned().collect();
+                    conflict.others = trail.paths_but(&trail.now);
                 }
             }
             for (above, mode) in ways {
@@ -929,7 +937,7 @@ fn is_put_together(trail: &Trail, here: Option<&Place>, (path, entry): &Place) -
 const LABELS: Labels<'static> = Labels { ours: "now", base: "what is taken back", theirs: "before" };
 
 /// Whether two entries are the same for taking back: folders are their bits, what they hold counts by itself.
-pub(crate) fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
+fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
     match (a, b) {
         (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) => a == b,
         _ => a == b,

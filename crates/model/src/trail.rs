@@ -60,6 +60,11 @@ impl Trail {
         self.begins.iter().chain([&self.now]).chain(of_steps).collect()
     }
 
+    /// The same without one.
+    pub fn paths_but(&self, one: &WorkspacePath) -> Vec<WorkspacePath> {
+        self.paths().into_iter().filter(|path| *path != one).cloned().collect()
+    }
+
     /// Every version of it, with its path.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         self.steps.iter().flat_map(|step| step.from.iter().chain(&step.to))

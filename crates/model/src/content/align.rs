@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, InternedInput};
+use imara_diff::Algorithm;
 
-use super::{Hunk, held};
+use super::{Hunk, held, hunks_by};
 
 /// The ways to align a side with base, and what they have in common.
 pub(super) struct Alignments {
@@ -26,9 +26,9 @@ impl Alignments {
         let (turned_base, turned_side) = (turned(base), turned(side));
         let mut ways = Vec::new();
         for algorithm in [Algorithm::Histogram, Algorithm::Myers] {
-            ways.push(hunks(algorithm, base, side));
+            ways.push(hunks_by(algorithm, base, side));
             // From the end: what can be at either of two places is at the first here and at the last there.
-            let mut from_end = hunks(algorithm, &turned_base, &turned_side);
+            let mut from_end = hunks_by(algorithm, &turned_base, &turned_side);
             from_end.reverse();
             for hunk in &mut from_end {
                 hunk.base = base.len() - hunk.base.end..base.len() - hunk.base.start;
@@ -71,16 +71,6 @@ impl Alignments {
         }
         settled
     }
-}
-
-fn hunks<T: Copy + Default + Eq + Hash>(algorithm: Algorithm, base: &[T], side: &[T]) -> Vec<Hunk> {
-    let mut input = InternedInput::default();
-    input.update_before(base.iter().copied());
-    input.update_after(side.iter().copied());
-    let mut diff = Diff::compute(algorithm, &input);
-    diff.postprocess_no_heuristic(&input);
-    let range = |r: Range<u32>| r.start as usize..r.end as usize;
-    diff.hunks().map(|h| Hunk { base: range(h.before), side: range(h.after), open: false, floats: false }).collect()
 }
 
 /// The places that differ when only those lines count as kept that every way pairs with the same line.
