@@ -473,4 +473,12 @@ fn inside_a_session_every_command_is_about_that_session() {
     assert!(said.contains(&format!("`{there}`")), "{said}");
     assert!(say(&there).contains("undid turn 2"));
     assert_eq!(text(b.join("b")), "b\n");
+    // Whoever types has stopped the agent, also in the workspaces that it is not in now.
+    report(&scene, "s", &b, "prompt", json!({ "turn": "p3", "text": "go" }));
+    let call = json!({ "turn": "p3", "tool": "shell", "call": "c3", "command": "sleep 9" });
+    report(&scene, "s", &b, "before-tool", call);
+    std::fs::write(b.join("b"), "half\n").unwrap();
+    let said = say(&format!("{there} --unsure"));
+    assert!(said.contains("undid turn 3"), "{said}");
+    assert_eq!(text(b.join("b")), "b\n");
 }

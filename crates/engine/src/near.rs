@@ -19,7 +19,7 @@ const SCAN: i64 = 2_000;
 
 /// A known workspace inside this one or around it.
 pub(crate) struct NearWorkspace {
-    known: Known,
+    pub known: Known,
     /// Where it is in this one; none for one around it.
     part: Option<WorkspacePath>,
 }
@@ -128,7 +128,7 @@ impl Workspace {
     }
 
     /// A path of a near workspace as one of this, where it is.
-    fn path_near(&self, near: &NearWorkspace, path: &WorkspacePath) -> Option<WorkspacePath> {
+    pub(crate) fn path_near(&self, near: &NearWorkspace, path: &WorkspacePath) -> Option<WorkspacePath> {
         let whole = near.known.path.join(path.as_path());
         if self.path.starts_with(&whole) {
             // A folder around this workspace.

@@ -6,6 +6,7 @@
 //! is found later has the right owners.
 
 use std::io;
+use std::time::Duration;
 
 use piton_agents::Adapter;
 use piton_agents::claude_code::survey;
@@ -168,7 +169,7 @@ impl Workspace {
         // It may have ended while this waited.
         let Some(mut one) = self.at_work(session)?.filter(is_over) else { return Ok(()) };
         one.interrupted.get_or_insert(Interrupted::Said);
-        self.note_interrupted(&lock, &[one])
+        self.note_interrupted(&lock, &[&one])
     }
 
     /// Refuses an operation under an agent that is at work, and records the end of turns that were interrupted, which it
@@ -197,10 +198,28 @@ impl Workspace {
             return Err(OperationError::Running(at_work));
         }
         let views = over.iter().map(|(one, is_own)| one.view(*is_own, false)).collect();
-        // Of one that works near, its own store hears: it has its own lock.
-        let here: Vec<AtWork> = over.into_iter().map(|(one, _)| one).filter(|one| !one.is_near).collect();
-        self.note_interrupted(lock, &here)?;
+        let (near, here): (Vec<_>, Vec<_>) = over.into_iter().map(|(one, _)| one).partition(|one| one.is_near);
+        self.note_interrupted(lock, &here.iter().collect::<Vec<_>>())?;
+        self.note_interrupted_near(near);
         Ok(views)
+    }
+
+    /// Records the end of interrupted turns in the near stores that know them, or else every operation would ask for the
+    /// user's word again. Whoever holds the lock of such a store may wait for the lock of this one, so nobody waits here: a
+    /// store that is busy hears of it the next time.
+    fn note_interrupted_near(&self, over: Vec<AtWork>) {
+        if over.is_empty() {
+            return;
+        }
+        for near in self.near_captured() {
+            let Ok(lock) = near.store.lock(Duration::ZERO) else { continue };
+            let is_same = |one: &&AtWork| {
+                let now = near.at_work(&one.session.session.id).ok().flatten();
+                now.is_some_and(|now| now.heard() == one.heard())
+            };
+            let known: Vec<&AtWork> = over.iter().filter(is_same).collect();
+            let _ = near.note_interrupted(&lock, &known);
+        }
     }
 
     /// What agents are at, seen from what is asked for.
@@ -212,15 +231,9 @@ impl Workspace {
         }
         let mut seen = concerned;
         let runs = |one: &AtWork| !one.steps.is_empty() && one.interrupted.is_none();
-        if matches!(ask, Ask::Rewind(_)) {
-            // It leaves nobody's files as they are, so it is in the way of whoever is in the middle of a turn.
-            for row in self.store.sessions()?.into_iter().filter(|row| self.is_live(row)) {
-                let session = row.session.id;
-                if !seen.contains(&session) {
-                    others.extend(self.at_work(&session)?.filter(|one| one.interrupted.is_none()));
-                    seen.push(session);
-                }
-            }
+        let is_rewind = matches!(ask, Ask::Rewind(_));
+        if is_rewind {
+            others.extend(self.in_a_turn(&mut seen)?);
         }
         for row in self.store.open_steps()? {
             let session = &row.step.at.session;
@@ -237,16 +250,34 @@ impl Workspace {
         }
         let (along, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|one| one.session.session.along);
         for near in self.near_captured() {
+            let known = others.len();
+            if is_rewind {
+                others.extend(near.in_a_turn(&mut seen)?);
+            }
             for row in near.store.open_steps()? {
                 let session = &row.step.at.session;
                 if !seen.contains(session) {
                     seen.push(session.clone());
-                    let at_work = near.at_work(session)?.filter(runs);
-                    others.extend(at_work.map(|one| AtWork { is_near: true, ..one }));
+                    others.extend(near.at_work(session)?.filter(runs));
                 }
             }
+            others[known..].iter_mut().for_each(|one| one.is_near = true);
         }
         Ok(Running { own, others, along, background, writes: ask.writes_files() })
+    }
+
+    /// Sessions that nobody has seen yet and that are in the middle of a turn, whether or not a tool runs. A rewind leaves
+    /// nobody's files as they are, so it is in the way of all of them.
+    fn in_a_turn(&self, seen: &mut Vec<SessionId>) -> Result<Vec<AtWork>, StoreError> {
+        let mut found = Vec::new();
+        for row in self.store.sessions()?.into_iter().filter(|row| self.is_live(row)) {
+            let session = row.session.id;
+            if !seen.contains(&session) {
+                found.extend(self.at_work(&session)?.filter(|one| one.interrupted.is_none()));
+                seen.push(session);
+            }
+        }
+        Ok(found)
     }
 
     /// The sessions that an operation is about: those that it names, and the one at work now where it goes on with the
@@ -337,7 +368,7 @@ impl Workspace {
     }
 
     /// Records that turns ended in the middle, and their tools with them.
-    fn note_interrupted(&self, lock: &Lock, over: &[AtWork]) -> Result<(), StoreError> {
+    fn note_interrupted(&self, lock: &Lock, over: &[&AtWork]) -> Result<(), StoreError> {
         if over.is_empty() {
             return Ok(());
         }

@@ -8,18 +8,19 @@ use std::path::PathBuf;
 
 use piton_agents::Adapter;
 use piton_model::diff::{self, ChangeKind};
-use piton_model::{Cause, Entry, SessionId, WorkspacePath};
+use piton_model::{Cause, Counts, Entry, SessionId, Timestamp, WorkspacePath};
 use piton_store::{OperationRow, StoreError};
 
 use crate::redo::standing;
-use crate::view::{LeftBehind, Told, ToldFile};
+use crate::view::{LeftBehind, PathView, Told, ToldFile};
 use crate::workspace::Workspace;
 
 impl Workspace {
     /// What there is to tell at the beginning of a turn.
     pub(crate) fn told(&self, session: &SessionId, turn: u32) -> Result<Option<Told>, StoreError> {
         let Some(now) = self.store.turn(session, turn)?.map(|row| row.seq) else { return Ok(None) };
-        let since = match self.store.turn_before(session, turn)? {
+        let before = self.store.turn_before(session, turn)?;
+        let since = match &before {
             Some(before) => Some(before.seq),
             // Before its first turn a branch knows what was so when it was made.
             None => self.branched_at(session)?,
@@ -29,13 +30,41 @@ impl Workspace {
             return Ok(moved_from.map(|from| Told { moved_from: Some(from), ..Told::default() }));
         };
         let operations = self.store.operations_between(since, now)?;
-        if operations.is_empty() {
-            return Ok(None);
+        let mut files = self.changed_by(&operations)?;
+        let mut did = if files.is_empty() { Vec::new() } else { self.what_was_done(&operations)? };
+        if let Some(before) = &before {
+            self.add_near(before.turn.at, &mut did, &mut files)?;
         }
-        let files = self.changed_by(&operations)?;
-        let did = if files.is_empty() { Vec::new() } else { self.what_was_done(&operations)? };
         let left = self.left_behind(session, &operations)?;
         Ok((left.is_some() || !files.is_empty()).then_some(Told { did, files, left, moved_from: None }))
+    }
+
+    /// Adds what operations in workspaces inside or around this one changed here since a time. They are looked for only where
+    /// the files of this workspace have just been found changed.
+    fn add_near(&self, since: Timestamp, did: &mut Vec<String>, files: &mut Vec<ToldFile>) -> Result<(), StoreError> {
+        let found = self.store.head(self.record.line)?.map(|row| row.checkpoint.changes);
+        if found.is_none_or(|changes| changes == Counts::default()) {
+            return Ok(());
+        }
+        for near in self.near() {
+            // One that cannot be read tells nothing.
+            let Ok(other) = self.engine().load(&near.known.id, near.known.path.clone()) else { continue };
+            let mut operations = other.store.operations()?;
+            operations.retain(|row| row.began_at >= since);
+            let changed = other.changed_here(&operations)?.into_iter();
+            let here = changed.filter_map(|(path, kind)| Some((self.path_near(&near, &path)?, kind)));
+            let here: Vec<_> = here.filter(|(path, _)| !path.is_root()).collect();
+            if !here.is_empty() {
+                did.push(format!("went back in {}, which shares files with this folder", other.path.display()));
+            }
+            for (path, kind) in here {
+                let path = PathView::from(&path);
+                if !files.iter().any(|file| file.path == path) {
+                    files.push(ToldFile { path, kind });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The number of the operation that made a branch.
@@ -59,9 +88,14 @@ impl Workspace {
         Ok(known.map(|(_, path)| path).find(|path| *path != self.path))
     }
 
+    fn changed_by(&self, operations: &[OperationRow]) -> Result<Vec<ToldFile>, StoreError> {
+        let changed = self.changed_here(operations)?;
+        Ok(changed.into_iter().map(|(path, kind)| ToldFile { path: (&path).into(), kind }).collect())
+    }
+
     /// The files that some operations, given oldest first, touched and that are not as they were before the first of
     /// them. What one took back and another brought again is as it was.
-    fn changed_by(&self, operations: &[OperationRow]) -> Result<Vec<ToldFile>, StoreError> {
+    fn changed_here(&self, operations: &[OperationRow]) -> Result<Vec<(WorkspacePath, ChangeKind)>, StoreError> {
         let mut then = None;
         let mut touched: BTreeSet<WorkspacePath> = BTreeSet::new();
         for row in operations {
@@ -87,7 +121,7 @@ impl Workspace {
                 (_, None) => ChangeKind::Deleted,
                 _ => ChangeKind::Modified,
             };
-            files.push(ToldFile { path: (&path).into(), kind });
+            files.push((path, kind));
         }
         Ok(files)
     }

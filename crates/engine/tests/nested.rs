@@ -168,3 +168,43 @@ fn what_is_taken_back_around_the_inner_workspace_does_not_stand_before_earlier_t
     undo(&world, "s1").unwrap();
     assert_eq!(read("README"), "outer\n");
 }
+
+/// Between two tools of a turn nothing is open, and a rewind around the inner workspace used to go over its agent.
+#[test]
+fn an_agent_in_the_middle_of_a_turn_inside_is_not_rewound_under() {
+    let world = nested();
+    let inner = inside(&world, "s2");
+    let id = world.open().capture(&CaptureOptions::default()).unwrap().checkpoint.checkpoint.id.to_string();
+    inner.prompt("go");
+    inner.before("c", "Bash", &[]);
+    world.write("in/lib.rs", "half\n");
+    inner.after("c");
+    let refused = world.open().rewind_now(&id, &RewindOptions::default());
+    let Err(OperationError::Running(running)) = refused else { panic!("{refused:?}") };
+    assert_eq!((&running[0].session, running[0].what), (&inner.id(), Activity::Turn));
+    inner.end_turn();
+    world.open().rewind_now(&id, &RewindOptions::default()).unwrap();
+    assert_eq!(std::fs::read_to_string(world.path("in/lib.rs")).unwrap(), "inner\n");
+    let told = inner.prompt("next").told.expect("its file changed under it");
+    assert_eq!(told.files.iter().map(|file| file.path.path.as_str()).collect::<Vec<_>>(), ["lib.rs"]);
+    assert_eq!(told.did, [format!("went back in {}, which shares files with this folder", world.ws().display())]);
+    inner.end_turn();
+    assert!(inner.prompt("and on").told.is_none(), "once is enough");
+}
+
+/// The tool never says that it ended. The user's word used to be asked for at every operation around it.
+#[test]
+fn that_a_turn_inside_was_interrupted_is_said_once() {
+    let world = nested();
+    let inner = inside(&world, "s2");
+    let id = world.open().capture(&CaptureOptions::default()).unwrap().checkpoint.checkpoint.id.to_string();
+    inner.prompt("go");
+    inner.before("c", "Bash", &[]);
+    let rewind = |interrupted: bool, text: &str| {
+        world.write("in/lib.rs", text);
+        world.open().rewind_now(&id, &RewindOptions { interrupted, ..RewindOptions::default() })
+    };
+    assert!(matches!(rewind(false, "a\n"), Err(OperationError::Running(_))));
+    rewind(true, "b\n").unwrap();
+    rewind(false, "c\n").unwrap();
+}

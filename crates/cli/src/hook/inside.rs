@@ -85,9 +85,12 @@ pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &
     let session = SessionId::of(&report.agent, &report.session);
     let arguments = arguments(verb, &words[1..], usual, root);
     if WRITERS.contains(&verb) {
-        // Who can type has an agent that waits: its turn is over, whether or not it said so. What goes wrong here the
-        // command itself meets again.
-        let _ = engine.open(root).map(|mut workspace| workspace.prompted(&session, report.prompt_id.as_deref()));
+        // Who can type has an agent that waits: its turn is over, whether or not it said so, in every workspace that it
+        // works in. What goes wrong here the command itself meets again.
+        let elsewhere = engine.workspaces_of(&session).into_iter().filter(|path| path != root);
+        for path in std::iter::once(root.to_owned()).chain(elsewhere) {
+            let _ = engine.open(&path).map(|mut workspace| workspace.prompted(&session, report.prompt_id.as_deref()));
+        }
     }
     let text = match run(verb, &arguments, &session, cwd, until) {
         Ok(text) => as_typed(&text, &session, root),
