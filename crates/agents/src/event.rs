@@ -4,8 +4,64 @@
 //! conversation itself.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use piton_model::event::{Event, Report, Subagent, ToolCall};
+
+/// What an agent reports, and how it is answered.
+pub trait Events: Sync {
+    /// Reads what the agent wrote to the hook's standard input.
+    ///
+    /// What piton does not use is read over and not kept. How much a caller reads at all is its own business.
+    fn parse(&self, stdin: &[u8]) -> Result<Report, BadReport>;
+
+    /// Whether a tool is known not to change files. One that piton does not know counts as mutating.
+    fn is_reader(&self, tool: &str) -> bool;
+
+    /// What to write to standard output, in the agent's form.
+    fn reply(&self, reply: &Reply) -> Vec<u8>;
+
+    /// How long a hook may take: who is ended by the agent cannot note a gap.
+    fn time_limit(&self) -> Duration;
+
+    /// The files and folders that belong to a session whose report names this transcript, which comes first: the agent
+    /// writes them while it works, so they are never captured and never put back. None where the file does not look like a
+    /// transcript: a report may name any.
+    fn belongings(&self, session: &str, transcript: &Path) -> Vec<PathBuf>;
+}
+
+/// What piton says to the agent that reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing: the agent goes on as if there were no piton.
+    Nothing,
+    /// One line that the user sees.
+    Line(String),
+    /// The answer to a prompt that was for piton: the user sees it and no model is asked.
+    Answer(String),
+    /// Something that the model is told together with the prompt.
+    Context(String),
+    /// A line for the user, and something for the model.
+    Both {
+        /// What the user sees.
+        line: String,
+        /// What the model is told.
+        context: String,
+    },
+}
+
+/// One line of JSON, as every reply is.
+pub(crate) fn json_line(value: &serde_json::Value) -> Vec<u8> {
+    let mut out = value.to_string().into_bytes();
+    out.push(b'\n');
+    out
+}
+
+/// What a prompt asks of piton: the rest of `/piton …`, trimmed; none for every other prompt.
+pub fn piton_command(prompt: &str) -> Option<&str> {
+    let rest = prompt.trim().strip_prefix("/piton")?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+}
 
 /// Why bytes are not a report.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -136,6 +192,23 @@ fn steers(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prompt_for_piton_is_told_from_every_other() {
+        for (prompt, expected) in [
+            ("/piton", Some("")),
+            ("/piton undo last 2", Some("undo last 2")),
+            ("  /piton\trewind t5 \n", Some("rewind t5")),
+            ("/pitons", None),
+            ("/piton:undo", None),
+            ("please /piton undo", None),
+            ("piton undo", None),
+            ("/Piton undo", None),
+            ("", None),
+        ] {
+            assert_eq!(piton_command(prompt), expected, "{prompt:?}");
+        }
+    }
 
     #[test]
     fn a_session_id_cannot_lead_out_of_a_folder() {

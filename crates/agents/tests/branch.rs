@@ -5,11 +5,12 @@
 use std::collections::HashSet;
 use std::io::BufReader;
 
-use piton_agents::claude_code::branch::{Copied, copy};
+use piton_agents::claude_code::branch::copy;
 use piton_agents::claude_code::said::said;
 use piton_agents::claude_code::summary::{Summary, copy_with_summary_after, copy_with_summary_before};
-use piton_agents::claude_code::survey::{Survey, prompt_at, survey};
-use piton_agents::claude_code::transcript::turns;
+use piton_agents::claude_code::survey::{prompt_at, survey};
+use piton_agents::claude_code::turns::turns;
+use piton_agents::transcript::{Copied, Survey};
 use piton_model::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -239,9 +240,10 @@ fn a_summary_before_the_last_turns_is_the_beginning_of_the_chain() {
     for (name, transcript) in SESSIONS {
         let found = surveyed(transcript.as_bytes());
         for first in 1..found.turns.len() {
-            let (before, rest) = transcript.as_bytes().split_at(found.turns[first].offset as usize);
+            let (all, cut) = (transcript.as_bytes(), found.turns[first].offset);
+            let rest = &all[cut as usize..];
             let mut branch = Vec::new();
-            let written = copy_with_summary_before(before, rest, &mut branch, NEW, &SUMMARY).unwrap();
+            let written = copy_with_summary_before(all, cut, &mut branch, NEW, &SUMMARY).unwrap();
             assert_eq!((written.read, written.bytes), (transcript.len() as u64, branch.len() as u64), "{name}");
             let told = lines(&branch);
             assert_eq!(written.lines as usize, told.len(), "{name}");
@@ -277,7 +279,8 @@ fn whatever_had_a_removed_line_as_its_parent_has_the_summary() {
 "#;
     let mut branch = Vec::new();
     let summary = Summary { text: "s", uuids: ["u1", "u2"], at: Timestamp(0) };
-    copy_with_summary_before(&before[..], &rest[..], &mut branch, "new", &summary).unwrap();
+    let all = [&before[..], rest].concat();
+    copy_with_summary_before(&all[..], before.len() as u64, &mut branch, "new", &summary).unwrap();
     let branch = String::from_utf8(branch).unwrap();
     let (added, rest) = branch.split_at(branch.match_indices('\n').nth(1).unwrap().0 + 1);
     assert!(added.lines().all(|line| line.ends_with(r#","cwd":"/w","sessionId":"new"}"#)), "{added}");

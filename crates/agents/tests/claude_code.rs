@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
-use piton_agents::claude_code::command::piton_command;
-use piton_agents::claude_code::transcript::{Summary, TranscriptTurn, turns};
-use piton_agents::{Adapter, Event, Report, ToolCall};
+use piton_agents::claude_code::turns::{Summary, turns};
+use piton_agents::event::piton_command;
+use piton_agents::transcript::TranscriptTurn;
+use piton_agents::{Event, Report, ToolCall, claude_code};
 
 macro_rules! fixture {
     ($name:literal) => {
@@ -16,7 +17,7 @@ macro_rules! fixture {
 }
 
 fn reports(recorded: &str) -> Vec<Report> {
-    recorded.lines().map(|line| Adapter::ClaudeCode.parse(line.as_bytes()).unwrap()).collect()
+    recorded.lines().map(|line| claude_code::AGENT.events.parse(line.as_bytes()).unwrap()).collect()
 }
 
 /// A report on one line: who, what, and the last letters of its prompt's and its call's ids.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use piton_agents::claude_code::branch::copy;
 use piton_agents::claude_code::said::said;
 use piton_agents::claude_code::survey::{prompt_at, survey};
-use piton_agents::claude_code::transcript::turns;
-use piton_agents::{Adapter, Event};
+use piton_agents::claude_code::turns::turns;
+use piton_agents::{Event, claude_code, generic};
 
 struct Counting;
 
@@ -48,19 +48,19 @@ fn what_piton_does_not_use_takes_no_memory() {
     let claude = format!(
         r#"{{"session_id":"s","cwd":"/w","hook_event_name":"PostToolUse","tool_name":"Write","tool_input":{{"content":"{long}","file_path":"/w/a"}},"tool_response":{{"originalFile":"{long}"}},"more":["{long}"]}}"#
     );
-    let (report, used) = peak(|| Adapter::ClaudeCode.parse(claude.as_bytes()).unwrap());
+    let (report, used) = peak(|| claude_code::AGENT.events.parse(claude.as_bytes()).unwrap());
     assert!(matches!(report.event, Event::AfterTool(call) if call.summary == "Write a"));
     assert!(used < 64 << 10, "{used} bytes for a report of {}", claude.len());
 
     let many = "\"a\",".repeat(1 << 20);
     let generic =
         format!(r#"{{"event":"after-tool","session":"s","cwd":"/w","tool":"t","more":"{long}","paths":[{many}"b"]}}"#);
-    let (report, used) = peak(|| Adapter::Generic.parse(generic.as_bytes()).unwrap());
+    let (report, used) = peak(|| generic::AGENT.events.parse(generic.as_bytes()).unwrap());
     assert!(matches!(report.event, Event::AfterTool(call) if call.paths.len() == 1000));
     assert!(used < 512 << 10, "{used} bytes for a report of {}", generic.len());
 
     let deep = "[".repeat(1 << 20);
-    let (report, used) = peak(|| Adapter::ClaudeCode.parse(format!(r#"{{"a":{deep}"#).as_bytes()).is_err());
+    let (report, used) = peak(|| claude_code::AGENT.events.parse(format!(r#"{{"a":{deep}"#).as_bytes()).is_err());
     assert!(report && used < 8 << 20, "{used} bytes for what never ends");
 
     let transcript = format!(

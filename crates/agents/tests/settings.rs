@@ -4,7 +4,8 @@
 
 use std::process::Command;
 
-use piton_agents::claude_code::settings::{BadSettings, EVENTS, HookCommand, install, installed, remove};
+use piton_agents::claude_code::settings::{EVENTS, HookCommand, install, installed, remove};
+use piton_agents::setup::BadSettings;
 use proptest::prelude::*;
 
 fn piton() -> HookCommand {
@@ -16,8 +17,8 @@ fn check(text: &str) -> String {
     let with = install(text, &piton()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(install(&with, &piton()).as_ref(), Ok(&with), "twice is once\n{text}");
     let found = installed(&with).unwrap();
-    assert_eq!(found.missing(), Vec::<&str>::new(), "{with}");
-    assert!(found.hooks.iter().all(|hook| hook.command == piton()));
+    assert_eq!(found.missing, Vec::<&str>::new(), "{with}");
+    assert!(found.hooks.iter().all(|hook| hook.program == piton().program));
     assert_eq!(found.hooks.len(), EVENTS.len(), "{with}");
     let moved = install(&with, &HookCommand::new("/opt/it's \"new\"/piton")).unwrap();
     assert_eq!(install(&moved, &piton()).as_ref(), Ok(&with), "another path and back\n{text}");
@@ -178,13 +179,13 @@ fn what_an_earlier_piton_left_is_brought_up_to_date() {
     let with = install(old, &piton()).unwrap();
     let found = installed(&with).unwrap();
     assert_eq!(found.hooks.len(), EVENTS.len(), "{with}");
-    assert!(found.is_complete() && !with.contains("PostToolBatch") && !with.contains("/old"), "{with}");
+    assert!(found.missing.is_empty() && !with.contains("PostToolBatch") && !with.contains("/old"), "{with}");
     // The user's own time limit is the user's.
     assert!(with.contains("\"timeout\":5") && !with.contains("\"matcher\":\"*\""), "{with}");
     // So are hooks for events that piton does nothing with.
     let now: Vec<String> = found.hooks.into_iter().map(|hook| hook.event).collect();
     let old = with.replacen("\"SessionEnd\"", "\"SubagentStop\"", 1);
-    assert_eq!(installed(&old).unwrap().missing(), ["SessionEnd"]);
+    assert_eq!(installed(&old).unwrap().missing, ["SessionEnd"]);
     let with = install(&old, &piton()).unwrap();
     assert!(!with.contains("Subagent"), "{with}");
     assert_eq!(installed(&with).unwrap().hooks.len(), now.len());

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
-use piton_agents::claude_code;
+use piton_agents::{Agent, Agents, STATE_FOLDERS_OF_OTHERS};
 use piton_engine::model::settings::Settings;
 use piton_engine::model::{SessionId, WorkspaceId};
 use piton_engine::view::{Initialized, Recovered, UnreadStore};
@@ -19,27 +19,6 @@ use crate::escape::{escape, escape_path, escape_view, quoted};
 use crate::gitconfig::{user_config, usual_excludes};
 use crate::outcome::leftover;
 use crate::{agreement, hook, settings};
-
-/// Folders under the user's home where agents keep their own state. They are never captured: a rewind that took an
-/// agent's transcript back while it writes to it would break the conversation that the user is in.
-const AGENT_STATE: [&str; 14] = [
-    // Claude Code: transcripts, its own copies of edited files, plans, shells.
-    ".claude/projects",
-    ".claude/file-history",
-    ".claude/todos",
-    ".claude/tasks",
-    ".claude/shell-snapshots",
-    ".claude/session-env",
-    ".claude/debug",
-    // The others keep transcripts and shadow repositories there.
-    ".codex/sessions",
-    ".codex/log",
-    ".gemini/tmp",
-    ".local/share/opencode",
-    ".copilot",
-    ".cline",
-    ".pi/agent/sessions",
-];
 
 /// The surroundings of a command.
 pub struct Surroundings {
@@ -284,13 +263,18 @@ pub fn engine_for(root: &Path) -> Result<Engine, Failure> {
 /// What the engine must know of its surroundings, by these settings where they are known.
 pub fn environment(settings: Option<&Settings>) -> Environment {
     let home_folder = variable("HOME").or_else(|| etcetera::home_dir().ok());
-    let agent_state = home_folder.iter().flat_map(|home| AGENT_STATE.iter().map(|folder| home.join(folder))).collect();
-    let transcripts = claude_folder(home_folder.as_deref()).map(|folder| folder.join("projects"));
+    let agents = Agents::default();
+    let state_folders = agents.iter().flat_map(|agent| agent.state_folders).chain(&STATE_FOLDERS_OF_OTHERS);
+    let state_folders: Vec<_> = state_folders.collect();
+    let agent_state =
+        home_folder.iter().flat_map(|home| state_folders.iter().map(|folder| home.join(folder))).collect();
+    let root = |agent: Agent| agent.transcripts?.root(home_folder.as_deref(), &|name| variable(name));
+    let transcripts = agents.iter().filter_map(|agent| Some((agent.name.to_owned(), root(agent)?))).collect();
     let usual = Environment::default();
     let most_branches = settings.and_then(|settings| usize::try_from(settings.most_branches.value).ok());
     Environment {
         most_branches: most_branches.unwrap_or(usual.most_branches),
-        transcripts: transcripts.map(|folder| (claude_code::NAME.to_owned(), folder)).into_iter().collect(),
+        transcripts,
         global_excludes: usual_excludes(home_folder.as_deref(), &|name| std::env::var_os(name)),
         git_config: user_config(home_folder.as_deref(), &|name| std::env::var_os(name)),
         home_folder,
@@ -302,11 +286,6 @@ pub fn environment(settings: Option<&Settings>) -> Environment {
         largest_ignored_file: settings.map(|settings| settings.ignored_limit.value),
         ..usual
     }
-}
-
-/// Where Claude Code keeps its settings and its transcripts.
-pub fn claude_folder(home: Option<&Path>) -> Option<PathBuf> {
-    variable("CLAUDE_CONFIG_DIR").or_else(|| home.map(|home| home.join(".claude")))
 }
 
 fn data_folder() -> Result<PathBuf, Failure> {

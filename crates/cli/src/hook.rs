@@ -18,20 +18,19 @@ mod weakened;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use piton_agents::claude_code::command::piton_command;
-use piton_agents::claude_code::transcript;
-use piton_agents::{Adapter, Event, Reply, Report};
+use piton_agents::event::piton_command;
+use piton_agents::{Agent, Agents, Event, Reply, Report};
 use piton_engine::model::SessionId;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Observed;
-use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, OwnSettings, TurnFound};
+use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, OwnSettings};
 
 use self::log::Line;
 use self::watchdog::Watchdog;
@@ -55,15 +54,6 @@ pub const INSIDE: &str = "PITON_INSIDE_SESSION";
 const USUAL_BUDGET: Duration = Duration::from_secs(10);
 /// What a capture may take over its budget to write down what it has. Then the process ends in the middle of it.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// What a hook of an agent's may take at most, whatever the settings say: Claude Code ends it after the 30 seconds that
-/// `piton setup` writes, and who is ended from outside cannot note a gap.
-pub fn longest(adapter: Adapter) -> Duration {
-    match adapter {
-        Adapter::ClaudeCode => Duration::from_secs(25),
-        Adapter::Generic => Duration::MAX,
-    }
-}
 
 /// The arguments after `hook`, if this process is a hook.
 pub fn arguments() -> Option<impl Iterator<Item = OsString>> {
@@ -111,14 +101,17 @@ fn attend(arguments: &[String], begun: Instant, watchdog: &Watchdog) {
     }
     let (agent, odd) = agent_of(arguments);
     watchdog.describe(Line::new(agent));
-    let attended = match Adapter::from_name(agent) {
-        None if agent.is_empty() => Err("error: which agent? `piton hook claude-code` or `piton hook generic`".into()),
+    let attended = match Agents::default().get(agent) {
+        None if agent.is_empty() => {
+            let known: Vec<_> = Agents::default().iter().map(|agent| format!("`piton hook {}`", agent.name)).collect();
+            Err(format!("error: which agent? {}", known.join(" or ")))
+        }
         None => Err(format!("error: piton knows no agent `{agent}`")),
-        Some(adapter) => input.report(adapter).and_then(|report| {
+        Some(agent) => input.report(agent).and_then(|report| {
             watchdog.describe(Line::of(&report));
-            let (reply, outcome) = take_in(adapter, report, begun, watchdog)?;
+            let (reply, outcome) = take_in(agent, report, begun, watchdog)?;
             // Who reads it may be gone, which is no failure of a capture.
-            let _ = io::stdout().write_all(&adapter.reply(&reply)).and_then(|()| io::stdout().flush());
+            let _ = io::stdout().write_all(&agent.events.reply(&reply)).and_then(|()| io::stdout().flush());
             Ok(outcome)
         }),
     };
@@ -140,7 +133,7 @@ fn agent_of(arguments: &[String]) -> (&str, Option<&str>) {
 /// What to say to the agent and what to the log.
 type Outcome = (Reply, String);
 
-fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watchdog) -> Result<Outcome, String> {
+fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog) -> Result<Outcome, String> {
     if let Event::Other { .. } | Event::SubagentStarted | Event::SubagentEnded = &report.event {
         return Ok((Reply::Nothing, "ignored".to_owned()));
     }
@@ -168,7 +161,7 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     }
     report.cwd = Some(cwd);
     let (settings, mistakes) = settings::load_leniently(Some(&root));
-    let deadline = begun + settings.time_budget.value.min(longest(adapter));
+    let deadline = begun + settings.time_budget.value.min(agent.events.time_limit());
     watchdog.end_at(deadline + GRACE);
     #[cfg(debug_assertions)]
     let deadline = if std::env::var_os("PITON_FAIL").is_some_and(|value| value == "late") { begun } else { deadline };
@@ -177,10 +170,10 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
         _ => None,
     };
     let is_reader =
-        |settings: &Settings| tool.as_ref().is_some_and(|tool| settings.is_reader(tool, adapter.is_reader(tool)));
+        |settings: &Settings| tool.as_ref().is_some_and(|tool| settings.is_reader(tool, agent.events.is_reader(tool)));
     // What one workspace calls a reader may write in another that the session works in.
     let is_reader_in = |other: &PathBuf| *other == root || is_reader(&settings::load_leniently(Some(other)).0);
-    let is_usual = tool.as_ref().is_some_and(|tool| adapter.is_reader(tool));
+    let is_usual = tool.as_ref().is_some_and(|tool| agent.events.is_reader(tool));
     if is_reader(&settings) && (is_usual || worked_in.iter().all(is_reader_in)) {
         return Ok((Reply::Nothing, "reader".to_owned()));
     }
@@ -192,11 +185,6 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     if !settings.automatic.value {
         watchdog.not_captured_in(&root);
     }
-    let count = |transcript: &mut dyn BufRead| {
-        let mut found = Vec::new();
-        transcript::turns(transcript, |turn| found.push(TurnFound { prompt_id: turn.prompt_id }))?;
-        Ok(found)
-    };
     let weak = RefCell::new(weakened(&settings));
     let settings_of = |other: &Path| {
         let (own, _) = settings::load_leniently(Some(other));
@@ -211,7 +199,6 @@ fn take_in(adapter: Adapter, mut report: Report, begun: Instant, watchdog: &Watc
     let options = ObserveOptions {
         automatic: settings.automatic.value,
         deadline: Some(deadline),
-        count_turns: adapter.has_transcript().then_some(&count),
         place: Some(&place),
         settings_of: Some(&settings_of),
         visiting: Some(&visiting),
@@ -384,17 +371,19 @@ fn line_for_user(engine: &Engine, root: &Path, report: &Report, observed: &Obser
 
 #[cfg(test)]
 mod tests {
-    use piton_agents::claude_code::settings::HookCommand;
-
     use super::*;
 
     #[test]
     fn a_hook_is_over_before_its_agent_ends_it() {
-        let hook = piton_agents::claude_code::settings::install("", &HookCommand::new("/piton")).unwrap();
-        let hook: serde_json::Value = serde_json::from_str(&hook).unwrap();
-        let theirs = Duration::from_secs(hook["hooks"]["Stop"][0]["hooks"][0]["timeout"].as_u64().unwrap());
-        for ours in [longest(Adapter::ClaudeCode), inside::AT_MOST, USUAL_BUDGET] {
-            assert!(ours + 2 * GRACE < theirs);
+        for agent in Agents::default().iter() {
+            let Some(setup) = agent.setup else { continue };
+            let settings = setup.install("", Path::new("/piton")).unwrap();
+            for hook in setup.installed(&settings).unwrap().hooks {
+                let theirs = Duration::from_secs_f64(hook.timeout.unwrap());
+                for ours in [agent.events.time_limit(), inside::AT_MOST, USUAL_BUDGET] {
+                    assert!(ours + 2 * GRACE < theirs, "{} {}", agent.name, hook.event);
+                }
+            }
         }
     }
 

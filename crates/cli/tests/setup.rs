@@ -86,8 +86,8 @@ fn what_was_added_is_taken_out_again_to_the_byte() {
         assert_eq!((&done["hooks"], &done["scope"]), (&json!("added"), &json!("user")));
         let text = fs::read_to_string(&file).unwrap();
         let found = settings::installed(&text).unwrap();
-        assert!(found.is_complete(), "{text}");
-        assert_eq!(found.hooks[0].command.program, PathBuf::from(PITON).canonicalize().unwrap());
+        assert!(found.missing.is_empty(), "{text}");
+        assert_eq!(found.hooks[0].program, PathBuf::from(PITON).canonicalize().unwrap());
         if before == Some(FULL) {
             assert!(text.contains("// mine") && text.contains("my-check") && text.contains("// keep"), "{text}");
         }
@@ -96,7 +96,7 @@ fn what_was_added_is_taken_out_again_to_the_byte() {
             assert_eq!(backup, before);
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         }
-        assert_eq!(fs::read_to_string(scene.path("home/.claude/commands/piton.md")).unwrap(), command::TEXT);
+        assert_eq!(fs::read_to_string(scene.path("home/.claude/commands/piton.md")).unwrap(), command::FILE.text);
         let done = scene.json(&["setup", "--remove"]);
         assert_eq!((&done["hooks"], &done["command_file"]), (&json!("removed"), &json!("removed")));
         let now = snapshot(&scene.path("home"));
@@ -183,7 +183,7 @@ fn a_symlink_stays_one_and_its_target_is_written() {
     symlink("../../dotfiles/claude.json", &link).unwrap();
     scene.json(&["setup", "--no-capture"]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert!(settings::installed(&fs::read_to_string(&target).unwrap()).unwrap().is_complete());
+    assert!(settings::installed(&fs::read_to_string(&target).unwrap()).unwrap().missing.is_empty());
     assert_eq!(fs::read_dir(scene.path("dotfiles")).unwrap().count(), 1);
     scene.json(&["setup", "--remove"]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -204,13 +204,13 @@ fn a_command_file_of_the_users_own_is_left_alone() {
     assert_eq!(scene.json(&["setup", "--remove"])["command_file"], "kept");
     assert_eq!(fs::read_to_string(&file).unwrap(), "climb!");
     // One that an earlier piton made is brought up to date, and one that its user changed is not taken away.
-    fs::write(&file, format!("{}\nolder\n", command::TEXT)).unwrap();
+    fs::write(&file, format!("{}\nolder\n", command::FILE.text)).unwrap();
     assert_eq!(scene.json(&["setup", "--remove"])["command_file"], "kept");
     let changed = fs::read_to_string(&file).unwrap();
     assert_eq!(scene.json(&["setup", "--no-capture"])["command_file"], "updated");
     let mut beside = fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
     assert!(beside.any(|path| path != file && fs::read_to_string(path).unwrap() == changed));
-    assert_eq!(fs::read_to_string(&file).unwrap(), command::TEXT);
+    assert_eq!(fs::read_to_string(&file).unwrap(), command::FILE.text);
 }
 
 #[test]

@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
-use piton_agents::Adapter;
 use piton_host::outside;
 use piton_model::id::is_id_prefix;
 use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
@@ -158,10 +157,10 @@ impl Workspace {
         archive: &mut ArchiveWriter<'_>,
     ) -> Result<Result<KeptTranscript, &'static str>, ArchiveError> {
         let mut why = "the agent keeps none that piton knows of";
-        let adapter = Adapter::from_name(&session.agent).filter(|adapter| adapter.has_transcript());
-        if let Some(adapter) = adapter.filter(|_| session.transcript.is_some()) {
+        let format = self.environment.agents.transcripts(&session.agent);
+        if let Some(format) = format.filter(|_| session.transcript.is_some()) {
             // A report may name any file, and an archive goes to others: only what a branch would be made of is taken.
-            let place = self.transcript_place(session, adapter);
+            let place = self.transcript_place(session, format);
             match place.map(|place| place.map(|path| outside::lines(&path, 0)).unwrap_or(Ok(None))) {
                 Ok(Ok(Some(mut lines))) if lines.length > 0 => {
                     let blob = archive.bytes(&mut lines.reader, lines.length)?;

@@ -8,11 +8,10 @@
 mod transcript;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use piton_agents::Adapter;
-use piton_agents::claude_code::transcript::project_folder;
-use piton_agents::claude_code::{branch, survey};
+use piton_agents::Transcripts;
+use piton_agents::transcript::{Survey, uuid};
 use piton_host::{clock, outside};
 use piton_model::conversation::{Began, ConversationMove, Origin, Went};
 use piton_model::target::{TurnPlace, split_session};
@@ -28,7 +27,7 @@ use crate::target::TargetError;
 use crate::view::{ConversationOutcome, ConversationPlanView};
 use crate::workspace::Workspace;
 
-use transcript::{CopyPlan, hash, unreadable};
+use transcript::{CopyPlan, CopyTo, hash, unreadable};
 pub(crate) use transcript::{Source, with_bytes};
 
 /// Why a conversation stays as it is.
@@ -145,7 +144,8 @@ impl Talk {
 #[derive(Clone)]
 pub(crate) struct BranchPlan {
     pub(crate) parent: Session,
-    adapter: Adapter,
+    /// How its agent keeps conversations.
+    format: Option<&'static dyn Transcripts>,
     pub(crate) origin: Origin,
     pub(crate) terms: Terms,
     /// None where nothing is left of the conversation, or its agent keeps no transcript.
@@ -207,12 +207,10 @@ impl Workspace {
         for session in lineage.sessions() {
             is_reported |= self.store.has_messages(session)?;
         }
-        let adapter = match Adapter::from_name(&parent.agent) {
-            Some(adapter) => adapter,
-            // One that reports what is said under a name of its own.
-            None if is_reported => Adapter::Generic,
-            None => return Err(NoConversation::Agent(parent.agent.clone()).into()),
-        };
+        let agent = self.environment.agents.get(&parent.agent);
+        if agent.is_none() && !is_reported {
+            return Err(NoConversation::Agent(parent.agent.clone()).into());
+        }
         self.check_branch_count(&parent.id)?;
         let mut view = ConversationPlanView {
             from: parent.id.clone(),
@@ -237,7 +235,7 @@ impl Workspace {
         if terms.how == Began::SummaryUpTo {
             (origin.turn, origin.missing) = (last + 1, point.turn.saturating_sub(1));
         }
-        if !adapter.has_transcript() {
+        let Some(format) = agent.and_then(|agent| agent.transcripts) else {
             if point.turn <= missing || point.turn > last + 1 {
                 return Err(NoConversation::NotThere { turn: point.turn }.into());
             }
@@ -248,10 +246,10 @@ impl Workspace {
             origin.summary = terms.summary.as_ref().map(|summary| summary.text.clone());
             // Without a transcript a summary is all that the agent needs to go on.
             view.anew &= terms.summary.is_none();
-            return Ok(BranchPlan { parent: parent.clone(), adapter, origin, terms, copy: None, cwd: None, view });
-        }
-        let (source, mode, cut_off) = self.transcript_of(parent, adapter)?;
-        let all = with_bytes(&self.store, &source, (0, u64::MAX), |bytes| survey::survey(bytes))?;
+            return Ok(BranchPlan { parent: parent.clone(), format: None, origin, terms, copy: None, cwd: None, view });
+        };
+        let (source, mode, cut_off) = self.transcript_of(parent, format)?;
+        let all = with_bytes(&self.store, &source, (0, u64::MAX), |bytes| format.survey(bytes))?;
         let prompt_id = row.as_ref().and_then(|row| row.turn.prompt_id.as_deref());
         let not_there = || NoConversation::NotThere { turn: point.turn };
         let at = cut_before(&all, missing, point.turn, prompt_id).ok_or_else(not_there)?;
@@ -266,7 +264,7 @@ impl Workspace {
         // What the transcript has to say of turns is more than piton may have heard.
         view.leaves = view.leaves.max((all.turns.len() - at) as u32);
         if let Some(turn) = all.turns.get(at) {
-            let whole = with_bytes(&self.store, &source, (turn.offset, all.length), |bytes| survey::prompt_at(bytes))?;
+            let whole = with_bytes(&self.store, &source, (turn.offset, all.length), |bytes| format.prompt_at(bytes))?;
             view.prompt = whole.or_else(|| Some(turn.turn.text.clone()));
         }
         let part = match terms.how {
@@ -285,23 +283,25 @@ impl Workspace {
             // Where it was said may have been another machine.
             (None, Source::Kept { .. }) => here(),
         };
-        let folder = match (&source, &terms.cwd) {
-            (Source::File(path), None) => path.parent().map(Path::to_owned).ok_or(NoConversation::Elsewhere)?,
+        let to = match (&source, &terms.cwd) {
+            (Source::File(path), None) => CopyTo::Beside(path.clone()),
             _ => {
-                let root = self.transcripts_of(adapter).ok_or(NoConversation::Elsewhere)?;
-                root.join(project_folder(&cwd).ok_or(NoConversation::Elsewhere)?)
+                let root = self.transcripts_root(&parent.agent).ok_or(NoConversation::Elsewhere)?;
+                CopyTo::PlaceOf { root, cwd: cwd.clone() }
             }
         };
+        to.file(format, &parent.agent_id).ok_or(NoConversation::Elsewhere)?;
         let copy = (!view.anew || terms.summary.is_some()).then_some(CopyPlan {
+            format,
             source,
-            folder,
+            to,
             mode,
             part,
             cut: offset,
             digest,
         });
         let (parent, terms) = (parent.clone(), terms.clone());
-        Ok(BranchPlan { parent, adapter, origin, terms, copy, cwd: Some(cwd), view })
+        Ok(BranchPlan { parent, format: Some(format), origin, terms, copy, cwd: Some(cwd), view })
     }
 
     /// A request for a branch alone.
@@ -367,15 +367,16 @@ impl Workspace {
             return Err(OperationError::WentOn);
         }
         let random = |error| OperationError::Store(crate::operate::random_error(error));
-        let agent_id = branch::uuid(clock::random().map_err(random)?);
+        let random = clock::random().map_err(random)?;
+        let agent_id = plan.format.map_or_else(|| uuid(random), |format| format.new_session(random));
         let parent = &plan.parent;
         let id = SessionId::of(&parent.agent, &agent_id);
         let goes_on = !plan.view.anew || plan.copy.is_some();
         let mut file = None;
         if let Some(copy) = &plan.copy {
             let (blob, size) = self.copy_to_store(writer, plan, copy, &agent_id)?;
-            outside::make_folder(&copy.folder).map_err(unreadable)?;
-            let path = copy.folder.join(format!("{agent_id}.jsonl"));
+            let path = copy.to.file(copy.format, &agent_id).ok_or(NoConversation::Elsewhere)?;
+            outside::make_folder(path.parent().unwrap_or(&path)).map_err(unreadable)?;
             let path = path.to_str().and_then(place).ok_or(NoConversation::Elsewhere)?;
             file = Some(Step { path, before: None, after: Some(Entry::File { mode: copy.mode, size, blob }) });
         }
@@ -403,7 +404,7 @@ impl Workspace {
             parent: parent.id.clone(),
             turn: plan.view.turn,
             prompt: plan.view.prompt.clone(),
-            resume: file.as_ref().and_then(|_| plan.adapter.resume_command(&agent_id)),
+            resume: file.as_ref().and_then(|_| plan.format?.resume_command(&agent_id)),
             cwd: plan.cwd.clone(),
             transcript,
         };
@@ -448,12 +449,17 @@ impl Workspace {
     pub(crate) fn back_at(&self, went: &Went) -> Result<ConversationOutcome, OperationError> {
         let session = went.to.as_ref().map(|id| self.store.session(id)).transpose()?.flatten();
         let session = session.map(|row| row.session);
-        let adapter = session.as_ref().and_then(|session| Adapter::from_name(&session.agent));
-        let resume = adapter.zip(session.as_ref()).and_then(|(adapter, one)| adapter.resume_command(&one.agent_id));
-        let source = adapter.zip(session.as_ref()).and_then(|(adapter, one)| self.transcript_of(one, adapter).ok());
-        let file = source.filter(|(source, ..)| matches!(source, Source::File(_)));
+        let format = session.as_ref().and_then(|session| self.environment.agents.transcripts(&session.agent));
+        let known = format.zip(session.as_ref());
+        let resume = known.and_then(|(format, one)| format.resume_command(&one.agent_id));
+        let file = known.and_then(|(format, one)| match self.transcript_of(one, format).ok()?.0 {
+            source @ Source::File(_) => Some((format, source)),
+            Source::Kept { .. } => None,
+        });
         let cwd = match &file {
-            Some((source, ..)) => with_bytes(&self.store, source, (0, BEGINNING), |bytes| survey::survey(bytes))?.cwd,
+            Some((format, source)) => {
+                with_bytes(&self.store, source, (0, BEGINNING), |bytes| format.survey(bytes))?.cwd
+            }
             None => None,
         };
         Ok(ConversationOutcome {
@@ -487,7 +493,7 @@ impl Workspace {
 ///
 /// Turns are found by the prompt's own id. A session that the agent itself forked has one id on many of them, and one
 /// from before piton has none that piton knows: then the number decides.
-fn cut_before(all: &survey::Survey, missing: u32, turn: u32, prompt_id: Option<&str>) -> Option<usize> {
+fn cut_before(all: &Survey, missing: u32, turn: u32, prompt_id: Option<&str>) -> Option<usize> {
     let by_number = turn.checked_sub(missing + 1).map(|at| at as usize).filter(|at| *at <= all.turns.len());
     let Some(wanted) = prompt_id else { return by_number };
     let has_it = |at: usize| all.turns.get(at).is_some_and(|turn| turn.turn.prompt_id.as_deref() == Some(wanted));

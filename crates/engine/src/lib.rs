@@ -91,7 +91,7 @@ pub use export::{ExportError, ExportOptions, ExportWhat};
 pub use fork::{ForkError, ForkOptions};
 pub use git_restore::{GitPlan, GitRefusal, GitRestored};
 pub use notice::Notice;
-pub use observe::{CountTurns, Elsewhere, ObserveOptions, OwnSettings, SettingsOf, TurnFound, Visit, Visiting};
+pub use observe::{Elsewhere, ObserveOptions, OwnSettings, SettingsOf, Visit, Visiting};
 pub use operate::OperationError;
 pub use place::{EventPlace, LeftOut, Located};
 pub use recover::RecoverError;
@@ -108,6 +108,7 @@ pub use workspace::{
     DEFAULT_BUDGET, Engine, Environment, InItsPlace, InitOptions, MINIMUM_BUDGET, OpenError, Workspace,
 };
 
+pub use piton_agents as agents;
 pub use piton_host::bounded::{open_in as open_bounded_in, read as read_bounded};
 pub use piton_host::git::{GitError, PlaceError, UserConfig, WriteError};
 pub use piton_host::own;

@@ -25,24 +25,12 @@ use crate::transcripts::is_within_any;
 use crate::view::{CheckpointView, Observed, Waiting};
 use crate::workspace::{Environment, Workspace};
 
-/// Counts the user's turns in a part of a transcript: those that an adapter finds in bytes.
-pub type CountTurns<'a> = dyn Fn(&mut dyn std::io::BufRead) -> std::io::Result<Vec<TurnFound>> + 'a;
-
-/// A user's turn that a transcript has.
-#[derive(Clone, Debug)]
-pub struct TurnFound {
-    /// What the agent calls it.
-    pub prompt_id: Option<String>,
-}
-
 /// How an event is taken in.
 pub struct ObserveOptions<'a> {
     /// Captures at all; otherwise only sessions, turns and steps are noted.
     pub automatic: bool,
     /// When to give up.
     pub deadline: Option<Instant>,
-    /// How the agent's transcript is read, where it has one.
-    pub count_turns: Option<&'a CountTurns<'a>>,
     /// The agent runs in this very process, so that this is the one to watch: what it left open is over when it is gone.
     pub embedded: bool,
     /// The turn and step that another workspace of the same session gave to this event.
@@ -94,7 +82,6 @@ impl Default for ObserveOptions<'_> {
         Self {
             automatic: true,
             deadline: None,
-            count_turns: None,
             embedded: false,
             elsewhere: None,
             place: None,
@@ -580,7 +567,7 @@ impl Workspace {
             Event::TurnEnded { .. } if report.prompt_id.is_some() && number_of_last > 0 => None,
             _ => return Ok((number_of_last, None, false)),
         };
-        let read = self.read_transcript(report, options, last.as_ref(), origin);
+        let read = self.read_transcript(report, last.as_ref(), origin);
         let number = match (&prompt, &read) {
             (Some(_), Some((mark, found))) => match position(found, report) {
                 Some(at) => mark.turns - found.len() as u32 + at + 1,
@@ -617,13 +604,12 @@ impl Workspace {
     fn read_transcript(
         &self,
         report: &Report,
-        options: &ObserveOptions<'_>,
         last: Option<&TurnRow>,
         origin: Option<&Origin>,
-    ) -> Option<(TranscriptMark, Vec<TurnFound>)> {
-        let (path, count) = (report.transcript.as_ref()?, options.count_turns?);
+    ) -> Option<(TranscriptMark, Vec<Option<String>>)> {
+        let (path, format) = (report.transcript.as_ref()?, self.environment.agents.transcripts(&report.agent)?);
         // A session's own file, and nothing else that a report may name.
-        if path.file_stem()?.to_str()? != report.session {
+        if !format.names(&report.session, path) {
             return None;
         }
         // Turns that a summary stands for in a branch count all the same.
@@ -635,7 +621,8 @@ impl Workspace {
             mark = beginning;
             part = outside::lines(path, 0).ok()??;
         }
-        let found = count(&mut part.reader).ok()?;
+        let mut found = Vec::new();
+        format.turns(&mut part.reader, &mut |turn| found.push(turn.prompt_id)).ok()?;
         Some((TranscriptMark { length: part.length, turns: mark.turns + found.len() as u32 }, found))
     }
 
@@ -881,8 +868,8 @@ fn is_over(
 }
 
 /// Where among the turns of a transcript an event's own is.
-fn position(found: &[TurnFound], report: &Report) -> Option<u32> {
-    let at = found.iter().position(|turn| turn.prompt_id.is_some() && turn.prompt_id == report.prompt_id)?;
+fn position(found: &[Option<String>], report: &Report) -> Option<u32> {
+    let at = found.iter().position(|id| id.is_some() && *id == report.prompt_id)?;
     u32::try_from(at).ok()
 }
 

@@ -8,8 +8,6 @@
 use std::io;
 use std::time::Duration;
 
-use piton_agents::Adapter;
-use piton_agents::claude_code::survey;
 use piton_host::{Lock, outside};
 use piton_model::session::{Ending, StepEnd, TurnEnd};
 use piton_model::{Record, SessionId, Timestamp};
@@ -347,23 +345,20 @@ impl Workspace {
 
     /// Whether the transcript says that a turn was interrupted. Only what was written since its prompt is read.
     fn says_interrupted(&self, row: &SessionRow, turn: &TurnRow) -> io::Result<bool> {
-        let adapter = Adapter::from_name(&row.session.agent).filter(|adapter| adapter.has_transcript());
-        let Some(Ok((Source::File(path), ..))) = adapter.map(|adapter| self.transcript_of(&row.session, adapter))
-        else {
-            return Ok(false);
-        };
+        let Some(format) = self.environment.agents.transcripts(&row.session.agent) else { return Ok(false) };
+        let Ok((Source::File(path), ..)) = self.transcript_of(&row.session, format) else { return Ok(false) };
         let begin = turn.turn.mark.map_or(0, |mark| mark.length);
-        let Some(all) = outside::lines(&path, begin)? else { return Ok(false) };
+        let Some(mut all) = outside::lines(&path, begin)? else { return Ok(false) };
         if all.length < begin {
             // Another file than the one that was read at the prompt.
             return Ok(false);
         }
         match all.length.saturating_sub(TAIL) {
             from if from > begin => match outside::lines(&path, from)? {
-                Some(tail) => survey::ends_interrupted(tail.reader),
+                Some(mut tail) => format.ends_interrupted(&mut tail.reader),
                 None => Ok(false),
             },
-            _ => survey::ends_interrupted(all.reader),
+            _ => format.ends_interrupted(&mut all.reader),
         }
     }
 

@@ -6,8 +6,8 @@
 
 use std::ops::RangeInclusive;
 
-use piton_agents::Adapter;
-use piton_agents::claude_code::said::{Said, Speaker, said};
+use piton_agents::Transcripts;
+use piton_agents::transcript::{Said, Speaker};
 use piton_model::conversation::Began;
 use piton_model::{Session, Timestamp};
 use piton_store::StoreError;
@@ -68,24 +68,23 @@ impl Workspace {
         let turns = options.from.unwrap_or(0)..=options.to.unwrap_or(u32::MAX);
         let mut read = Read::default();
         let mut no_transcript = None;
-        let adapter = Adapter::from_name(&session.agent).filter(|adapter| adapter.has_transcript());
-        let transcript = match adapter.map(|adapter| self.transcript_of(&session, adapter)) {
-            Some(Ok((found, ..))) => Some(found),
-            Some(Err(why)) => {
+        let format = self.environment.agents.transcripts(&session.agent);
+        let transcript = format.and_then(|format| match self.transcript_of(&session, format) {
+            Ok((found, ..)) => Some((format, found)),
+            Err(why) => {
                 no_transcript = Some(why.to_string());
                 None
             }
-            None => None,
-        };
+        });
         let missing = session.origin.as_ref().map_or(0, |origin| origin.missing);
         let source = match &transcript {
-            Some(found) => {
+            Some((format, found)) => {
                 let mut each = |one: SaidView| {
                     if turns.contains(&one.turn) {
                         read.add(one);
                     }
                 };
-                self.each_said(found, (0, u64::MAX), missing, &mut each)?;
+                self.each_said(*format, found, (0, u64::MAX), missing, &mut each)?;
                 SaidSource::Transcript
             }
             None => {
@@ -110,12 +109,13 @@ impl Workspace {
     /// Tells what was said in a part of a transcript; `before` turns come before that part.
     pub(crate) fn each_said(
         &self,
+        format: &dyn Transcripts,
         source: &Source,
         part: (u64, u64),
         before: u32,
         each: &mut (dyn FnMut(SaidView) + Send),
     ) -> Result<(), OperationError> {
-        with_bytes(&self.store, source, part, |bytes| said(bytes, |one| each(view(one, before))))
+        with_bytes(&self.store, source, part, |bytes| format.said(bytes, &mut |one| each(view(one, before))))
     }
 
     /// What piton heard of these turns of a conversation, in order. Messages are whole: an agent may have nothing else to

@@ -415,7 +415,6 @@ impl ObserveOptions<'_> {
         ObserveOptions {
             automatic: self.automatic,
             deadline: self.deadline,
-            count_turns: self.count_turns,
             embedded: self.embedded,
             elsewhere: None,
             place: None,

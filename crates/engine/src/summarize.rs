@@ -146,11 +146,11 @@ impl Workspace {
         let mut gather = Gather::new();
         match (&plan.copy, plan.terms.how) {
             (Some(copy), Began::SummaryUpTo) => {
-                self.each_said(&copy.source, (0, copy.cut), before, &mut |one| gather.add(one))?;
+                self.each_said(copy.format, &copy.source, (0, copy.cut), before, &mut |one| gather.add(one))?;
             }
             (Some(copy), _) => {
                 let before = turn.saturating_sub(1);
-                self.each_said(&copy.source, (copy.cut, u64::MAX), before, &mut |one| gather.add(one))?;
+                self.each_said(copy.format, &copy.source, (copy.cut, u64::MAX), before, &mut |one| gather.add(one))?;
             }
             (None, how) => {
                 let turns = if how == Began::SummaryUpTo { 0..=turn.saturating_sub(1) } else { turn..=u32::MAX };

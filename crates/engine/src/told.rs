@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use piton_agents::Adapter;
 use piton_model::diff::{self, ChangeKind};
 use piton_model::{Cause, Counts, Entry, SessionId, Timestamp, WorkspacePath};
 use piton_store::{OperationRow, StoreError};
@@ -177,7 +176,7 @@ impl Workspace {
             return Ok(None);
         }
         let to = at.as_ref().map(|id| self.store.session(id)).transpose()?.flatten().map(|row| row.session);
-        let resume = to.and_then(|to| Adapter::from_name(&to.agent)?.resume_command(&to.agent_id));
+        let resume = to.and_then(|to| self.environment.agents.transcripts(&to.agent)?.resume_command(&to.agent_id));
         Ok(Some(LeftBehind { turn, session: at, resume }))
     }
 }

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use piton_agents::Adapter;
 use piton_host::canonical;
 use piton_model::event::Report;
 use piton_store::StoreError;
@@ -22,13 +21,13 @@ impl Engine {
     /// the folder that the agent works in, and nothing for a file that does not look like a transcript: a report that says
     /// otherwise is wrong.
     fn new_belongings(&self, agent: &str, session: &str, transcript: &Path, cwd: Option<&Path>) -> Vec<PathBuf> {
-        let adapter = Adapter::from_name(agent).unwrap_or(Adapter::Generic);
-        if !transcript.is_absolute() || !adapter.looks_like_transcript(session, transcript) || transcript.is_dir() {
+        if !transcript.is_absolute() || transcript.is_dir() {
             return Vec::new();
         }
+        let belongings = self.environment.agents.of_session(agent).events.belongings(session, transcript);
         // Compared by where the files really are: the agent's folder, one in it or the transcript itself may be a symlink
         // that leads into a workspace.
-        let mut new: Vec<PathBuf> = adapter.belongings(transcript).iter().filter_map(|p| canonical(p).ok()).collect();
+        let mut new: Vec<PathBuf> = belongings.iter().filter_map(|p| canonical(p).ok()).collect();
         let noted = self.home.agent_state().paths;
         new.retain(|path| !is_within_any(path, self.environment.agent_state.iter().chain(&noted)));
         if new.is_empty() {

@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use piton_agents::Adapter;
 use piton_host::fail::point;
 use piton_host::{Lock, outside, trash};
 use piton_model::{Rank, Session, SessionId};
@@ -118,10 +117,8 @@ impl Workspace {
 
     /// The two places of a branch's transcript; none where its agent keeps no transcript, or it never had one.
     fn places(&self, session: &Session) -> Result<Option<Places>, BranchError> {
-        let Some(adapter) = Adapter::from_name(&session.agent).filter(|adapter| adapter.has_transcript()) else {
-            return Ok(None);
-        };
-        let Some(own) = self.transcript_place(session, adapter)? else { return Ok(None) };
+        let Some(format) = self.environment.agents.transcripts(&session.agent) else { return Ok(None) };
+        let Some(own) = self.transcript_place(session, format)? else { return Ok(None) };
         let folder = self.home.trash(&session.id);
         let trash = folder.join(own.file_name().unwrap_or_default());
         Ok(Some(Places { own, folder, trash }))

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use piton_agents::Agents;
 use piton_host::git::{Repository, UserConfig, WorktreeLink};
 use piton_host::{
     Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, canonical_folder, clock,
@@ -38,6 +39,8 @@ pub struct Environment {
     pub global_excludes: Option<PathBuf>,
     /// Where git's settings are, which may name another one.
     pub git_config: UserConfig,
+    /// The agents that are understood.
+    pub agents: Agents,
     /// State folders of agents, which are never captured.
     pub agent_state: Vec<PathBuf>,
     /// Where agents keep their transcripts, folder by folder, with the agent's name. Nothing else is read as one, and no
@@ -67,6 +70,7 @@ impl Default for Environment {
             home_folder: None,
             global_excludes: None,
             git_config: UserConfig::default(),
+            agents: Agents::default(),
             agent_state: Vec::new(),
             transcripts: Vec::new(),
             most_branches: MOST_BRANCHES,

@@ -6,7 +6,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use piton_agents::claude_code::transcript::project_folder;
+use piton_agents::claude_code::places::project_folder;
 use piton_engine::model::conversation::Began;
 use piton_engine::view::ForkOutcome;
 use piton_engine::{ForkError, ForkOptions, OpenError};

@@ -12,7 +12,7 @@ use piton_engine::model::summary::Side;
 use piton_engine::view::{LogEntry, OperationOutcome};
 use piton_engine::{
     CaptureOptions, ChangesOptions, DeleteOptions, ForkOptions, InitOptions, ObserveOptions, OperationError,
-    RedoOptions, RewindOptions, TimelineOptions, TurnFound,
+    RedoOptions, RewindOptions, TimelineOptions,
 };
 use piton_testkit::{Claude, World};
 use serde_json::json;
@@ -265,14 +265,7 @@ fn a_prompt_that_never_got_to_the_transcript_does_not_shift_the_turns_of_a_summa
         subagent: None,
         event: Event::Prompt { text: "never written".into() },
     };
-    let count = |part: &mut dyn std::io::BufRead| {
-        let mut found = Vec::new();
-        piton_agents::claude_code::transcript::turns(part, |turn| {
-            found.push(TurnFound { prompt_id: turn.prompt_id });
-        })?;
-        Ok(found)
-    };
-    let options = ObserveOptions { embedded: true, count_turns: Some(&count), ..ObserveOptions::default() };
+    let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
     world.engine.observe(&report, &options).unwrap();
     writes(&claude, "fifth", "x.txt");
     let turns = world.open().to_summarize("t3", Side::UpTo, None).unwrap();

@@ -12,8 +12,8 @@ use piton_engine::model::{Candidate, Evidence, Owner};
 use piton_engine::view::{ChangedFile, LogEntry, Observed, Unknown, UnknownTurn};
 use piton_engine::{
     CaptureError, CaptureOptions, ChangesOptions, Choice, ChosenError, MOST_MANUAL, Notice, ObserveError,
-    ObserveOptions, ObservedElsewhere, OperationError, RedoOptions, TargetError, TimelineOptions, Tool, TurnFound,
-    UndoOptions, Visit, What, Workspace,
+    ObserveOptions, ObservedElsewhere, OperationError, RedoOptions, TargetError, TimelineOptions, Tool, UndoOptions,
+    Visit, What, Workspace,
 };
 use piton_testkit::{Agent, World};
 
@@ -182,38 +182,6 @@ fn two_sessions_at_once_get_their_own_turns_and_overlapping_shells_are_unsure() 
     assert!(strict.open().resolve("one:t1").is_ok());
     one.tell(Event::SessionEnded { reason: None });
     assert!(strict.open().resolve("t1").is_ok());
-}
-
-#[test]
-fn a_session_that_began_before_piton_has_the_transcripts_numbers() {
-    let world = World::new();
-    let transcript = world.base().join("s1.jsonl");
-    std::fs::write(&transcript, "p1\np2\np3\n").unwrap();
-    let mut agent = Agent::new(&world, "s1");
-    agent.transcript = Some(transcript.clone());
-    let count = |part: &mut dyn std::io::BufRead| {
-        let mut text = String::new();
-        part.read_to_string(&mut text)?;
-        Ok(text.lines().map(|line| TurnFound { prompt_id: Some(line.to_owned()) }).collect())
-    };
-    let options = || ObserveOptions { embedded: true, count_turns: Some(&count), ..ObserveOptions::default() };
-    let tell = |id, event| world.engine.observe(&agent.report(Some(id), event), &options()).unwrap().0.turn;
-    // Piton comes in the middle of turn 3.
-    assert_eq!(tell("p3", Event::BeforeTool(agent.call("c", "Bash", &[], false))), 3);
-    assert_eq!(tell("p3", Event::AfterTool(agent.call("c", "Bash", &[], false))), 3);
-    assert_eq!(tell("p4", Event::Prompt { text: "four".into() }), 4);
-    assert_eq!(tell("p4", Event::Prompt { text: "four, and this".into() }), 4);
-    // A tool of something that the transcript has no turn for belongs to the turn before.
-    std::fs::write(&transcript, "p1\np2\np3\np4\n").unwrap();
-    assert_eq!(tell("task", Event::BeforeTool(agent.call("d", "Bash", &[], false))), 4);
-    std::fs::write(&transcript, "p1\np2\np3\np4\np5\n").unwrap();
-    assert_eq!(tell("p6", Event::Prompt { text: "six".into() }), 6);
-    assert_eq!(agent.turns().iter().map(|t| t.number).collect::<Vec<_>>(), [3, 4, 6]);
-
-    // A transcript of another session, a folder or a pipe is no transcript.
-    agent.transcript = Some(world.base().to_owned());
-    let told = world.engine.observe(&agent.report(Some("p7"), Event::Prompt { text: "7".into() }), &options()).unwrap();
-    assert_eq!(told.0.turn, 7);
 }
 
 #[test]

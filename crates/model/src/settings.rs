@@ -463,7 +463,7 @@ impl Key {
             Self::Readers | Self::Writers => {
                 "a list of tools such as [\"mcp__docs__search\", \"mcp__wiki__*\"]; a `*` stands at the end of a name"
             }
-            Self::SummaryCommand => "a command for a shell such as \"claude -p 'Summarize this conversation'\"",
+            Self::SummaryCommand => "a command for a shell such as \"llm -s 'Summarize this conversation'\"",
             Self::SummaryUrl => "an address such as \"https://api.openai.com/v1\"",
             Self::SummaryModel => "the name of a model such as \"gpt-5-mini\"",
             Self::SummaryKeyEnv => "the name of a variable such as \"OPENAI_API_KEY\"",

@@ -26,6 +26,7 @@ mod played;
 pub mod power;
 mod scene;
 mod snapshot;
+mod tiny;
 mod user;
 mod world;
 
@@ -45,5 +46,6 @@ pub use not_run::not_run;
 pub use played::Claude;
 pub use scene::{Scene, both};
 pub use snapshot::{Snapshot, snapshot};
+pub use tiny::{TINY, Tiny};
 pub use user::{as_ordinary_user, is_root};
 pub use world::World;

@@ -1,14 +1,14 @@
 //! A Claude Code that writes a transcript as the real one does, as far as piton reads it, and reports what it does.
 
 use std::cell::{Cell, RefCell};
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use piton_agents::claude_code::transcript;
+use piton_agents::claude_code::{places, turns};
+use piton_engine::ObserveOptions;
 use piton_engine::model::SessionId;
 use piton_engine::model::event::{Event, Report, ToolCall};
 use piton_engine::view::{Observed, Told};
-use piton_engine::{ObserveOptions, TurnFound};
 use serde_json::{Value, json};
 
 use crate::World;
@@ -41,7 +41,7 @@ impl<'w> Claude<'w> {
 
     /// The folder of its transcripts.
     pub fn folder(&self) -> PathBuf {
-        let name = transcript::project_folder(&self.world.ws().to_string_lossy()).expect("a short path");
+        let name = places::project_folder(&self.world.ws().to_string_lossy()).expect("a short path");
         self.world.base().join(".claude/projects").join(name)
     }
 
@@ -60,7 +60,7 @@ impl<'w> Claude<'w> {
     pub fn prompts(&self) -> Vec<String> {
         let mut found = Vec::new();
         let text = std::fs::read(self.path()).unwrap_or_default();
-        transcript::turns(&text[..], |turn| found.push(turn.text)).expect("a transcript is read");
+        turns::turns(&text[..], |turn| found.push(turn.text)).expect("a transcript is read");
         found
     }
 
@@ -97,12 +97,7 @@ impl<'w> Claude<'w> {
             subagent: None,
             event,
         };
-        let count = |part: &mut dyn BufRead| {
-            let mut found = Vec::new();
-            transcript::turns(part, |turn| found.push(TurnFound { prompt_id: turn.prompt_id }))?;
-            Ok(found)
-        };
-        let options = ObserveOptions { embedded: true, count_turns: Some(&count), ..ObserveOptions::default() };
+        let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
         self.world.engine.observe(&report, &options).expect("a report is taken").0
     }
 

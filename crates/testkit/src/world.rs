@@ -3,10 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use piton_agents::{Agent, Agents};
 use piton_engine::view::{Captured, OperationOutcome};
 use piton_engine::{CaptureOptions, Engine, Environment, RedoOptions, RewindOptions, Workspace};
 
 use crate::snapshot::{Snapshot, snapshot};
+use crate::tiny::TINY;
 
 /// A scratch folder with a workspace `ws` and a home `home`.
 pub struct World {
@@ -40,8 +42,10 @@ impl World {
     pub fn at(base: &Path, change: impl FnOnce(&mut Environment)) -> Self {
         let base = base.canonicalize().expect("a scratch folder has a path");
         std::fs::create_dir_all(base.join("ws")).expect("a workspace can be made");
-        let transcripts = vec![("claude-code".to_owned(), base.join(".claude/projects"))];
-        let mut environment = Environment { transcripts, ..Environment::default() };
+        let agents = Agents::default().with(TINY);
+        let root = |agent: Agent| agent.transcripts?.root(Some(&base), &|_| None);
+        let transcripts = agents.iter().filter_map(|agent| Some((agent.name.to_owned(), root(agent)?))).collect();
+        let mut environment = Environment { agents, transcripts, ..Environment::default() };
         change(&mut environment);
         Self { scratch: None, engine: Engine::new(base.join("home"), environment), base }
     }

@@ -6,12 +6,12 @@
 
 use std::io::{self, BufRead, Write};
 
-pub use super::members::Copied;
 use super::members::{Look, pass, unquoted};
+use crate::transcript::Copied;
 
 /// Copies lines and gives each line's own `sessionId`, where it has one, this id; every other byte stays as it is.
 ///
-/// The caller limits `from` to whole lines, by the offsets of a [`super::survey::Survey`]. A last line without a newline
+/// The caller limits `from` to whole lines, by the offsets of a [`crate::transcript::Survey`]. A last line without a newline
 /// is copied too, and [`Copied::cut_off`] says so. Of a line that begins as an object and is broken, what comes before
 /// the break counts. Many small pieces are written: `to` should be buffered.
 pub fn copy(from: impl BufRead, to: &mut impl Write, id: &str) -> io::Result<Copied> {
@@ -22,20 +22,6 @@ pub fn copy(from: impl BufRead, to: &mut impl Write, id: &str) -> io::Result<Cop
 pub fn is_session_id(text: &str) -> bool {
     let dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
     text.len() == 36 && text.bytes().enumerate().all(|(at, b)| if dash(at) { b == b'-' } else { b.is_ascii_hexdigit() })
-}
-
-/// A UUID (version 4) made of random bytes.
-pub fn uuid(mut random: [u8; 16]) -> String {
-    random[6] = random[6] & 0x0f | 0x40;
-    random[8] = random[8] & 0x3f | 0x80;
-    let mut out = String::with_capacity(36);
-    for (at, byte) in random.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            out.push('-');
-        }
-        out.push_str(&format!("{byte:02x}"));
-    }
-    out
 }
 
 /// Sets `sessionId`.
@@ -69,6 +55,7 @@ mod tests {
     use std::io::BufReader;
 
     use super::*;
+    use crate::transcript::uuid;
 
     /// Copies under the id `new`, whatever the pieces in which the bytes come.
     #[track_caller]

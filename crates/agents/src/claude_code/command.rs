@@ -3,11 +3,14 @@
 //! The prompt hook answers it without a model call, so such a prompt is no turn and leaves no line in the conversation.
 //! The command's file is there so that Claude Code offers and accepts the name at all.
 
-/// Where the file stands beneath `~/.claude` or a project's `.claude`.
-pub const FILE: &str = "commands/piton.md";
+use crate::setup::CommandFile;
 
-/// The file's text. Its body reaches the model only where the hook did not answer.
-pub const TEXT: &str = "\
+/// The command's file.
+pub const FILE: CommandFile =
+    CommandFile { path: "commands/piton.md", text: TEXT, mark: "Piton's own hook answers this command" };
+
+/// Its body reaches the model only where the hook did not answer.
+const TEXT: &str = "\
 ---
 description: List and rewind what this session changed, with piton
 argument-hint: log | changes | rewind t5 | redo
@@ -21,32 +24,9 @@ Run nothing and change nothing. Tell the user in one or two sentences that piton
 rewound, and that `piton doctor`, run in a terminal, says why.
 ";
 
-/// What a prompt asks of piton: the rest of `/piton …`, trimmed; none for every other prompt.
-pub fn piton_command(prompt: &str) -> Option<&str> {
-    let rest = prompt.trim().strip_prefix("/piton")?;
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_prompt_for_piton_is_told_from_every_other() {
-        for (prompt, expected) in [
-            ("/piton", Some("")),
-            ("/piton undo last 2", Some("undo last 2")),
-            ("  /piton\trewind t5 \n", Some("rewind t5")),
-            ("/pitons", None),
-            ("/piton:undo", None),
-            ("please /piton undo", None),
-            ("piton undo", None),
-            ("/Piton undo", None),
-            ("", None),
-        ] {
-            assert_eq!(piton_command(prompt), expected, "{prompt:?}");
-        }
-    }
 
     #[test]
     fn the_command_file_has_front_matter_with_a_description_and_a_hint() {
@@ -56,6 +36,7 @@ mod tests {
         // Plain YAML text, as long as no value looks like a key or a list.
         assert!(values.iter().all(|value| !value.contains(": ") && !value.starts_with(['[', '{', '|', '"'])));
         assert!(body.contains("piton doctor") && TEXT.ends_with(".\n"));
+        assert!(TEXT.contains(FILE.mark));
         // What does not exist is not offered.
         assert!(!TEXT.contains("undo") && !TEXT.contains("ops"), "{TEXT}");
     }

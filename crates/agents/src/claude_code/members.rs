@@ -8,6 +8,8 @@ use std::io::{self, BufRead, Write};
 
 use memchr::{memchr, memchr3};
 
+use crate::transcript::Copied;
+
 /// The most bytes of a key; a longer one is none that anybody asks for.
 const MAX_KEY: usize = 128;
 /// The most bytes of a value that is shown; ids, names and paths are shorter, and a longer one goes through unseen.
@@ -23,19 +25,6 @@ pub(super) trait Look {
 
     /// The line is at its end, and all its members were shown.
     fn line_ends(&mut self) {}
-}
-
-/// What a copy did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
-    /// How many lines, empty ones apart.
-    pub lines: u64,
-    /// How many bytes were read. Fewer than there should be: the transcript became shorter meanwhile.
-    pub read: u64,
-    /// How many bytes were written.
-    pub bytes: u64,
-    /// Whether the last line had no newline.
-    pub cut_off: bool,
 }
 
 /// Copies everything from one to the other. A line that is no object, and what follows an object on its line, is copied

@@ -3,45 +3,14 @@
 use std::io::{self, BufRead};
 use std::path::Path;
 
-use piton_model::Timestamp;
 use serde::Deserialize;
 
 use super::lines::Lines;
 use super::tools::describe;
-use super::transcript::{Entry, TEXT_IN_MEMORY, read, stream, time};
+use super::turns::{Entry, TEXT_IN_MEMORY, read, stream, time};
 use crate::event::{MAX_ID, cut, one_line};
 use crate::fields::{Raw, is_true, object, text};
-
-/// The most characters of what was said at once.
-pub const MAX_SAID: usize = 16_000;
-
-/// Who said something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaker {
-    /// The user: a turn's prompt.
-    User,
-    /// The agent: its words, not its thoughts.
-    Assistant,
-    /// The agent: a call of a tool, in a few words. What the tool answered is left out.
-    Tool,
-    /// Nobody: the summary that stands for earlier turns. Those turns may be in the transcript too.
-    Summary,
-}
-
-/// One thing that was said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// The number of its turn; 0 for what comes before the first.
-    pub turn: u32,
-    /// Who said it.
-    pub speaker: Speaker,
-    /// What, cut to [`MAX_SAID`] characters; of a call, such as `Edit src/auth.ts`.
-    pub text: String,
-    /// The tool's name, of a call.
-    pub tool: Option<String>,
-    /// When, by the agent's clock.
-    pub at: Option<Timestamp>,
-}
+use crate::transcript::{MAX_SAID, Said, Speaker};
 
 /// Reads a transcript from its beginning and hands over what was said, in order.
 ///

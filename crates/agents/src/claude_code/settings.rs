@@ -12,6 +12,7 @@ use jsonc_parser::common::Ranged;
 
 use super::tools;
 use crate::jsonc::{self, Container, Json, Style, put_in, quoted, take_out};
+use crate::setup::{BadSettings, Installed, InstalledHook};
 
 /// The events that get a hook, in the order in which they are added.
 ///
@@ -29,45 +30,15 @@ pub const EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
+/// The setting that turns all hooks off.
+pub const OFF_SWITCH: &str = "disableAllHooks";
+
 /// Seconds after which Claude Code stops a hook; far more than piton's own budget, which is to end first.
-const TIMEOUT: u32 = 30;
-/// The seconds that a capture may take where no setting says otherwise.
-const USUAL_SECONDS: f64 = 10.0;
+pub const TIMEOUT: u32 = 30;
 
 /// What may stand after `piton hook claude-code` in a hook of piton's: what this piton writes, and earlier forms of it.
 const TAILS: [&str; 6] = [SILENT, "", "|| true", "|| :", "2>/dev/null", "2>/dev/null || true"];
 const SILENT: &str = "2>/dev/null || :";
-
-/// Why settings cannot be edited.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum BadSettings {
-    /// The text is no JSON, comments and trailing commas allowed.
-    #[error("the settings are not JSON: {message}")]
-    Json {
-        /// What the parser says, with line and column.
-        message: String,
-    },
-    /// Something is of another type than Claude Code wants.
-    #[error("{what} is not {expected}")]
-    Shape {
-        /// What.
-        what: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// A key that comes twice: which of the two counts is anybody's guess.
-    #[error("`{key}` comes twice in the settings")]
-    Twice {
-        /// The key.
-        key: String,
-    },
-    /// A program whose path cannot be written down in JSON, or in a shell's command.
-    #[error("`{}` cannot be written into a settings file", .path.display())]
-    Program {
-        /// The program.
-        path: PathBuf,
-    },
-}
 
 /// What a hook runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,57 +80,6 @@ impl HookCommand {
 
 const MARK: &str = ".";
 
-/// What of piton is in a settings file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Installed {
-    /// Piton's hooks, in the order of the file.
-    pub hooks: Vec<InstalledHook>,
-    /// Whether `disableAllHooks` turns them off, with all others.
-    pub disabled: bool,
-    /// Variables of piton's that the file gives to every hook.
-    pub variables: Vec<(String, String)>,
-}
-
-/// One of piton's hooks in a settings file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InstalledHook {
-    /// The event that runs it.
-    pub event: String,
-    /// Its command as it stands there.
-    pub text: String,
-    /// The same, understood.
-    pub command: HookCommand,
-    /// Which tools run it, as it stands there; none where all do.
-    pub matcher: Option<String>,
-    /// The seconds that the agent gives it.
-    pub timeout: Option<f64>,
-}
-
-impl InstalledHook {
-    /// Whether tools that may change files do not run it, because its matcher is another than piton's.
-    pub fn is_narrowed(&self) -> bool {
-        let is_all = |text: &str| matches!(text, "" | "*" | ".*") || Some(text) == matcher(&self.event).as_deref();
-        matcher(&self.event).is_some() && self.matcher.as_deref().is_some_and(|text| !is_all(text))
-    }
-
-    /// Whether the agent may end it before it has captured.
-    pub fn is_rushed(&self) -> bool {
-        self.timeout.is_some_and(|seconds| seconds < USUAL_SECONDS)
-    }
-}
-
-impl Installed {
-    /// The events of [`EVENTS`] that run no hook of piton's.
-    pub fn missing(&self) -> Vec<&'static str> {
-        EVENTS.into_iter().filter(|event| self.hooks.iter().all(|hook| hook.event != *event)).collect()
-    }
-
-    /// Whether every event runs a hook of piton's.
-    pub fn is_complete(&self) -> bool {
-        self.missing().is_empty()
-    }
-}
-
 /// Adds piton's hooks, or brings those that are there up to date. An empty text becomes a settings file of its own.
 pub fn install(text: &str, command: &HookCommand) -> Result<String, BadSettings> {
     let command = command.text()?;
@@ -196,22 +116,24 @@ pub fn remove(text: &str) -> Result<String, BadSettings> {
 pub fn installed(text: &str) -> Result<Installed, BadSettings> {
     let (_, body) = split_mark(text);
     if body.trim().is_empty() {
-        return Ok(Installed::default());
+        return Ok(Installed { missing: EVENTS.into(), ..Installed::default() });
     }
     let root = Settings::read(body)?;
     let hooks = root.ours().into_iter().map(|ours| InstalledHook {
+        narrowed_to: ours.matches.filter(|text| is_narrower(&ours.event, text)),
         event: ours.event,
         text: ours.text,
-        command: ours.command,
-        matcher: ours.matches,
+        program: ours.command.program,
         timeout: ours.timeout,
     });
-    let disabled = root.object.get_boolean("disableAllHooks").is_some_and(|flag| flag.value);
+    let hooks: Vec<InstalledHook> = hooks.collect();
+    let missing = EVENTS.into_iter().filter(|event| hooks.iter().all(|hook| hook.event != *event)).collect();
+    let disabled = root.object.get_boolean(OFF_SWITCH).is_some_and(|flag| flag.value);
     let set = root.object.get_object("env").map(|env| &env.properties[..]).unwrap_or_default();
     let variables = set.iter().filter_map(|one| Some((one.name.as_str().to_owned(), one.value.as_string_lit()?)));
     let variables = variables.filter(|(name, _)| name.starts_with("PITON_"));
     let variables = variables.map(|(name, value)| (name, value.value.clone().into_owned())).collect();
-    Ok(Installed { hooks: hooks.collect(), disabled, variables })
+    Ok(Installed { hooks, missing, disabled, variables })
 }
 
 /// A byte order mark and the rest.
@@ -236,6 +158,11 @@ fn group(event: &str, command: &str) -> Json {
 /// The matcher that an event's hook has.
 fn matcher(event: &str) -> Option<String> {
     matches!(event, "PreToolUse" | "PostToolUse" | "PostToolUseFailure").then(tools::matcher)
+}
+
+/// Whether tools that may change files do not run an event's hook, because its matcher is another than piton's.
+fn is_narrower(event: &str, given: &str) -> bool {
+    matcher(event).is_some_and(|ours| given != ours && !matches!(given, "" | "*" | ".*"))
 }
 
 /// Takes out hooks of piton's that it no longer installs, and doubles.

@@ -14,20 +14,21 @@
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use piton_model::Timestamp;
 use serde_json::Value;
 
 use super::branch::Rename;
-use super::members::{Copied, Look, pass, unquoted};
+use super::members::{Look, pass, unquoted};
+use crate::transcript::Copied;
 
 /// What stands in the place of turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
     /// What is said of them.
     pub text: &'a str,
-    /// Fresh ids for the lines to be added, see [`super::branch::uuid`].
+    /// Fresh ids for the lines to be added, see [`crate::transcript::uuid`].
     pub uuids: [&'a str; 2],
     /// When it was made.
     pub at: Timestamp,
@@ -53,20 +54,20 @@ pub fn copy_with_summary_after(
     Ok(copied)
 }
 
-/// Writes the summary of all turns in `before`, and then `rest` as it is, under another id.
+/// Writes the summary of all turns in the first `replaced` bytes, and then the rest as it is, under another id.
 ///
-/// In `rest`, whatever had a line of `before` as its parent has the summary, and so has the first line of the chain; every
-/// other byte stays as it is. A compaction in `rest` hides the summary from the model, as it hid those turns. About 16
-/// bytes are held for each line of `before`.
+/// In the rest, whatever had a line of them as its parent has the summary, and so has the first line of the chain; every
+/// other byte stays as it is. A compaction in the rest hides the summary from the model, as it hid those turns. About 16
+/// bytes are held for each line that is replaced.
 pub fn copy_with_summary_before(
-    before: impl BufRead,
-    rest: impl BufRead,
+    mut from: impl BufRead,
+    replaced: u64,
     to: &mut impl Write,
     id: &str,
     summary: &Summary<'_>,
 ) -> io::Result<Copied> {
     let mut removed = Removed { uuids: Uuids::default(), line: Line::default(), last: Line::default() };
-    let passed = pass(before, &mut io::sink(), &mut removed)?;
+    let passed = pass(from.by_ref().take(replaced), &mut io::sink(), &mut removed)?;
     let mut copied = Copied { read: passed.read, ..Copied::default() };
     let text = format!("{BEFORE}\n\n{}", summary.text);
     let boundary = Value::from(summary.uuids[0]).to_string();
@@ -74,7 +75,7 @@ pub fn copy_with_summary_before(
     add(to, &mut copied, &summary_line(&text, &boundary, &removed.last, id, summary))?;
     let parent = Value::from(summary.uuids[1]).to_string().into_bytes();
     let mut adopt = Adopt { rename: Rename::new(id), removed: removed.uuids, parent, first: true };
-    let passed = pass(rest, to, &mut adopt)?;
+    let passed = pass(from, to, &mut adopt)?;
     copied.lines += passed.lines;
     copied.read += passed.read;
     copied.bytes += passed.bytes;

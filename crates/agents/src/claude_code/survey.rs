@@ -9,48 +9,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::lines::{LINE_IN_MEMORY, Lines};
-use super::transcript::{Entry, TEXT_IN_MEMORY, TranscriptTurn, read, stream};
+use super::turns::{Entry, TEXT_IN_MEMORY, read, stream};
 use crate::fields::{Raw, is_true, text};
-
-/// A transcript, surveyed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Every turn in order, with its place.
-    pub turns: Vec<TurnAt>,
-    /// The end of the last line that has a newline and can be read: as much of the file as is good for a branch.
-    pub length: u64,
-    /// Whether bytes without a newline follow: the transcript's writer is at work at a line, or was stopped at it. That
-    /// line is in nothing here, even where what is there of it can be read.
-    pub cut_off: bool,
-    /// How many whole lines could not be read.
-    pub unreadable: u64,
-    /// The byte at which the line of each compaction begins.
-    pub compactions: Vec<u64>,
-    /// The folder that the session began in. `claude --resume` finds it from there only.
-    pub cwd: Option<String>,
-    /// Whether the last turn was interrupted: after its prompt stands the mark that an interruption leaves.
-    pub interrupted: bool,
-}
-
-/// A turn, and where it begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnAt {
-    /// The turn.
-    pub turn: TranscriptTurn,
-    /// The byte at which its user's line begins. The bytes before are the conversation before this turn, if
-    /// [`TurnAt::after`] is the number of all turns before.
-    pub offset: u64,
-    /// How many of the transcript's first turns the conversation had when this turn began: one past the place of the turn
-    /// that it follows. That is the number of turns before it, unless Claude Code itself was rewound: then it goes on in
-    /// the same file, and the turns that it went back over stand between. The conversation before this turn then ends
-    /// where the turn of that place begins.
-    ///
-    /// It tells of one step back and no more. After turns 1, 2, 3 and a rewind to before 2, turn 4 has 1 here. Turn 5 has
-    /// 4, since it follows that turn, though the conversation before it is turns 1 and 4: no beginning of the file has 4
-    /// and is without 2 and 3. Claude Code passes over them when it resumes such a part, as it goes from its last line to
-    /// parents; who counts or tells the turns of that part has them too.
-    pub after: usize,
-}
+use crate::transcript::{Survey, TurnAt};
 
 /// Reads a transcript from its beginning.
 pub fn survey(reader: impl BufRead) -> io::Result<Survey> {

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use piton_agents::claude_code::settings::{self as hooks, HookCommand, InstalledHook};
-use piton_agents::{Adapter, claude_code};
+use piton_agents::setup::InstalledHook;
+use piton_agents::{Agent, Setup};
 use piton_engine::view::{FolderState, KeptGit, KeptGitState};
 use piton_engine::{Abilities, GitError, GitRefusal, OpenError, Workspace, WriteError};
 use serde::Serialize;
@@ -76,12 +76,15 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     let surroundings = Surroundings::read(global)?;
     let folder = surroundings.folder()?;
     let mut checks = Checks(Vec::new());
-    let installed = check_hooks(&mut checks, &folder);
-    check_switches(&mut checks, &folder);
+    let agent = setup::usual_agent();
+    let installed = agent.setup.and_then(|setup| check_hooks(&mut checks, agent, setup, &folder));
+    check_switches(&mut checks, agent, &folder);
     check_home(&mut checks);
     check_workspace(&mut checks, &surroundings, &folder, console);
     check_log(&mut checks);
-    check_round_trip(&mut checks, installed.as_ref());
+    if let Some(setup) = agent.setup {
+        check_round_trip(&mut checks, agent, setup, installed.as_ref());
+    }
     let works = checks.0.iter().all(|check| check.state != State::Problem);
     let report = Report { works, checks: checks.0 };
     console.print(&report, |out, look| write(out, look, &report))?;
@@ -111,19 +114,20 @@ impl Checks {
     }
 }
 
-/// The files in which Claude Code looks for hooks, for a session in this workspace.
-fn places(folder: &Path) -> Vec<PathBuf> {
-    let user = setup::user_folder().ok().map(|folder| folder.join("settings.json"));
-    let project = ["settings.json", "settings.local.json"].map(|name| folder.join(".claude").join(name));
+/// The files in which an agent looks for hooks, for a session in this workspace.
+fn places(agent: Agent, setup: &dyn Setup, folder: &Path) -> Vec<PathBuf> {
+    let files = setup.files();
+    let user = setup::user_folder(agent, setup).ok().map(|folder| folder.join(files.user));
+    let project = files.project.iter().map(|name| folder.join(files.folder).join(name));
     user.into_iter().chain(project).collect()
 }
 
 /// Looks for piton's hooks; returns the one that is asked first.
-fn check_hooks(checks: &mut Checks, folder: &Path) -> Option<InstalledHook> {
+fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Path) -> Option<InstalledHook> {
     const WHAT: &str = "hooks";
     let mut first: Option<InstalledHook> = None;
     let mut places_with = 0;
-    for path in places(folder) {
+    for path in places(agent, setup, folder) {
         let file = shown(&path);
         let text = match agent_files::read(&path) {
             Ok(None) => continue,
@@ -133,15 +137,20 @@ fn check_hooks(checks: &mut Checks, folder: &Path) -> Option<InstalledHook> {
                 continue;
             }
         };
-        let found = match hooks::installed(&text) {
+        let found = match setup.installed(&text) {
             Ok(found) => found,
             Err(bad) => {
-                checks.problem(WHAT, format!("{file}: {bad}"), "repair the file: Claude Code cannot read it either");
+                let hint = format!("repair the file: {} cannot read it either", agent.title);
+                checks.problem(WHAT, format!("{file}: {bad}"), hint);
                 continue;
             }
         };
         if found.disabled {
-            checks.problem(WHAT, format!("`disableAllHooks` in {file} turns all hooks off"), "set it to false");
+            checks.problem(
+                WHAT,
+                format!("`{}` in {file} turns all hooks off", setup.files().off_switch),
+                "set it to false",
+            );
         }
         for (name, value) in &found.variables {
             let what = format!("{file} sets {name}={} for every hook", escape(value));
@@ -154,34 +163,34 @@ fn check_hooks(checks: &mut Checks, folder: &Path) -> Option<InstalledHook> {
             continue;
         }
         for hook in &found.hooks {
-            if hook.is_narrowed() {
-                let tools = escape(hook.matcher.as_deref().unwrap_or_default());
+            if let Some(tools) = &hook.narrowed_to {
+                let tools = escape(tools);
                 let what = format!("{file} reports {} only for tools that match `{tools}`", hook.event);
                 checks.problem(WHAT, what, "`piton setup` makes it report all that may change files");
             }
             if hook.is_rushed() {
                 let seconds = hook.timeout.unwrap_or_default();
                 let what = format!("{file} gives the hook of {} {seconds} s", hook.event);
-                checks.note(WHAT, what, "Claude Code ends one that takes longer, and then nothing is captured");
+                let hint = format!("{} ends one that takes longer, and then nothing is captured", agent.title);
+                checks.note(WHAT, what, hint);
             }
         }
         places_with += 1;
-        let missing = found.missing();
-        match &missing[..] {
-            [] => checks.ok(WHAT, format!("all {} events report to piton, by {file}", hooks::EVENTS.len())),
+        match &found.missing[..] {
+            [] => checks.ok(WHAT, format!("all {} events report to piton, by {file}", setup.events().len())),
             missing => {
                 checks.problem(WHAT, format!("{file} has none for {}", missing.join(", ")), "`piton setup` adds them")
             }
         }
-        let mut programs: Vec<&HookCommand> = found.hooks.iter().map(|hook| &hook.command).collect();
+        let mut programs: Vec<&Path> = found.hooks.iter().map(|hook| hook.program.as_path()).collect();
         programs.dedup();
-        for command in programs {
-            check_program(checks, &command.program);
+        for program in programs {
+            check_program(checks, program);
         }
         first = first.or_else(|| found.hooks.into_iter().next());
     }
     match places_with {
-        0 => checks.problem(WHAT, "Claude Code does not report to piton", "`piton setup` makes it"),
+        0 => checks.problem(WHAT, format!("{} does not report to piton", agent.title), "`piton setup` makes it"),
         1 => {}
         _ => checks.note(
             WHAT,
@@ -207,7 +216,7 @@ fn check_program(checks: &mut Checks, program: &Path) {
 }
 
 /// Looks at what turns captures off.
-fn check_switches(checks: &mut Checks, folder: &Path) {
+fn check_switches(checks: &mut Checks, agent: Agent, folder: &Path) {
     const WHAT: &str = "settings";
     if std::env::var_os(hook::VARIABLE).is_some_and(|value| value == "off") {
         checks.problem(WHAT, format!("{} is off in this environment", hook::VARIABLE), "unset it");
@@ -222,11 +231,12 @@ fn check_switches(checks: &mut Checks, folder: &Path) {
     for what in &weakened {
         checks.note(WHAT, what.clone(), "the file may be somebody else's; `piton config` shows what holds");
     }
-    let (budget, longest) = (found.settings.time_budget.value, hook::longest(Adapter::ClaudeCode));
+    let (budget, longest) = (found.settings.time_budget.value, agent.events.time_limit());
     if budget > longest {
-        let (set, longest) = (budget.as_secs(), longest.as_secs());
-        let what = format!("`hook.time-budget` is {set} s; a hook of Claude Code's takes at most {longest} s");
-        checks.note(WHAT, what, "Claude Code itself ends one that takes longer, and then no gap could be noted");
+        let (set, longest, title) = (budget.as_secs(), longest.as_secs(), agent.title);
+        let what = format!("`hook.time-budget` is {set} s; a hook of {title}'s takes at most {longest} s");
+        let hint = format!("{title} itself ends one that takes longer, and then no gap could be noted");
+        checks.note(WHAT, what, hint);
     }
     if !found.settings.automatic.value {
         let source = found.settings.automatic.source;
@@ -443,12 +453,12 @@ fn check_log(checks: &mut Checks) {
 }
 
 /// Lets the hook do its work.
-fn check_round_trip(checks: &mut Checks, installed: Option<&InstalledHook>) {
+fn check_round_trip(checks: &mut Checks, agent: Agent, setup: &dyn Setup, installed: Option<&InstalledHook>) {
     const WHAT: &str = "round trip";
-    let own = || std::env::current_exe().ok().and_then(|program| HookCommand::new(program).text().ok());
+    let own = || std::env::current_exe().ok().and_then(|program| setup.hook_command(&program).ok());
     let Some(text) = installed.map(|hook| hook.text.clone()).or_else(own) else { return };
     let whose = if installed.is_some() { "the installed hook" } else { "this piton's hook, which is not installed," };
-    match round_trip::run(&text, claude_code::NAME) {
+    match round_trip::run(&text, agent, setup) {
         Ok(trip) => {
             let (events, took) = (trip.events, trip.took.as_millis() / u128::from(trip.events.max(1)));
             checks.ok(WHAT, format!("{whose} captured {events} events, {took} ms each, and a rewind was exact"));

@@ -12,14 +12,14 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The agent: claude-code or generic
+    #[arg(help = format!("The agent: {}", super::setup::names().join(" or ")))]
     #[arg(value_name = "AGENT", allow_hyphen_values = true, num_args = 0.., trailing_var_arg = true)]
     rest: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  piton setup claude-code           installs it
+  piton setup                       installs it
   echo '{\"event\":\"prompt\",\"session\":\"s1\",\"cwd\":\"'\"$PWD\"'\",\"text\":\"hello\"}' | piton hook generic
 
 Environment:

@@ -4,9 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use piton_agents::Adapter;
-use piton_agents::claude_code::settings::{self as hooks, BadSettings, HookCommand};
-use piton_agents::claude_code::{self, command};
+use piton_agents::setup::{BadSettings, CommandFile};
+use piton_agents::{Agent, Agents, Setup};
 use piton_engine::view::Captured;
 use piton_engine::{CaptureOptions, Clock, SystemClock, TargetError};
 use serde::Serialize;
@@ -28,14 +27,14 @@ use crate::words::{changes, label};
 /// once, since the first capture is the longest. Doing it again changes nothing.
 ///
 /// By default that is your own settings file, so that every project is protected, also one that you have not thought
-/// of. With --project it is `.claude/settings.local.json` of this workspace: the file that is not shared through git,
-/// because a hook names the path of piton on this machine.
+/// of. With --project it is this workspace's own, in the file that is not shared through git, because a hook names the
+/// path of piton on this machine.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples())]
 pub struct Args {
-    /// The agent: claude-code, or generic for how any other can report
-    #[arg(value_name = "AGENT", default_value = claude_code::NAME, hide_default_value = true)]
-    #[arg(value_parser = PossibleValuesParser::new(Adapter::ALL.map(Adapter::name)), hide_possible_values = true)]
+    #[arg(help = which_agent())]
+    #[arg(value_name = "AGENT", default_value = usual_agent().name, hide_default_value = true)]
+    #[arg(value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     agent: String,
     /// For all projects: your own settings file; so it is unless you say otherwise
     #[arg(long, conflicts_with = "project")]
@@ -51,15 +50,34 @@ pub struct Args {
     no_capture: bool,
 }
 
-const EXAMPLES: &str = "\
+/// `The agent: one or another, or generic for how any other can report`.
+fn which_agent() -> String {
+    let agents = Agents::default();
+    let (with, without): (Vec<_>, Vec<_>) = agents.iter().partition(|agent| agent.setup.is_some());
+    let names = |agents: &[Agent]| agents.iter().map(|agent| agent.name).collect::<Vec<_>>().join(" or ");
+    format!("The agent: {}, or {} for how any other can report", names(&with), names(&without))
+}
+
+fn examples() -> String {
+    let usual = usual_agent();
+    let (name, title) = (usual.name, usual.title);
+    let mut text = format!(
+        "\
 Examples:
-  piton setup                          Claude Code, in every project
-  piton setup claude-code --project    Claude Code, in this workspace alone
+  piton setup                          {title}, in every project
+  piton setup {name} --project    {title}, in this workspace alone
   piton setup --remove
   piton doctor                         proves that it works
 
-Environment:
-  CLAUDE_CONFIG_DIR   where Claude Code keeps your settings [default: ~/.claude]";
+Environment:"
+    );
+    for agent in Agents::default().iter() {
+        let Some(files) = agent.setup.map(Setup::files) else { continue };
+        let (variable, title, folder) = (files.variable, agent.title, files.folder);
+        text += &format!("\n  {variable}   where {title} keeps your settings [default: ~/{folder}]");
+    }
+    text
+}
 
 const GENERIC: &str = "\
 There is no settings file to edit: an agent or script reports by itself. Before and after
@@ -112,14 +130,15 @@ enum Change {
 }
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
-    if args.agent == Adapter::Generic.name() {
+    let agent = Agents::default().of_session(&args.agent);
+    let Some(setup) = agent.setup else {
         return console.print(&serde_json::json!({ "agent": args.agent, "explanation": GENERIC }), |out, _| {
             writeln!(out, "{GENERIC}")
         });
-    }
+    };
     let surroundings = Surroundings::read(global)?;
     let scope = if args.project { Scope::Project } else { Scope::User };
-    let places = Places::of(scope, &surroundings)?;
+    let places = Places::of(scope, agent, setup, &surroundings)?;
     let mut done = if args.remove { take_out(&places)? } else { put_in(&places)? };
     if !args.remove && !args.no_capture {
         match first_capture(&surroundings, console) {
@@ -132,7 +151,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             Err(other) => return Err(other),
         }
     }
-    console.print_done(&done, |out, look| write(out, look, &done))?;
+    console.print_done(&done, |out, look| write(out, look, agent, &done))?;
     for note in &done.notes {
         let word = console.talk.paint.warn("note:");
         console.advise(format!("{word} {}", escape(note)));
@@ -145,25 +164,41 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     Ok(())
 }
 
+/// The agent that is meant where none is named.
+pub fn usual_agent() -> Agent {
+    let agents = Agents::default();
+    agents.iter().find(|agent| agent.setup.is_some()).unwrap_or_else(|| agents.of_session(""))
+}
+
+/// The names of all agents.
+pub fn names() -> Vec<&'static str> {
+    Agents::default().iter().map(|agent| agent.name).collect()
+}
+
 /// Where an agent's files are.
 struct Places {
+    agent: Agent,
+    setup: &'static dyn Setup,
     scope: Scope,
     settings: PathBuf,
     command: PathBuf,
 }
 
 impl Places {
-    fn of(scope: Scope, surroundings: &Surroundings) -> Result<Self, Failure> {
+    fn of(scope: Scope, agent: Agent, setup: &'static dyn Setup, surroundings: &Surroundings) -> Result<Self, Failure> {
+        let files = setup.files();
         let (folder, file) = match scope {
-            Scope::User => (user_folder()?, "settings.json"),
-            Scope::Project => (surroundings.folder()?.join(".claude"), "settings.local.json"),
+            Scope::User => (user_folder(agent, setup)?, files.user),
+            Scope::Project => {
+                (surroundings.folder()?.join(files.folder), files.project.last().copied().unwrap_or(files.user))
+            }
         };
-        Ok(Self { scope, settings: folder.join(file), command: folder.join(command::FILE) })
+        Ok(Self { agent, setup, scope, settings: folder.join(file), command: folder.join(files.command.path) })
     }
 
     fn done(&self, hooks: Change, command_file: Change) -> Done {
         Done {
-            agent: claude_code::NAME,
+            agent: self.agent.name,
             scope: self.scope,
             settings: self.settings.to_string_lossy().into_owned(),
             hooks,
@@ -176,16 +211,15 @@ impl Places {
     }
 }
 
-/// Where Claude Code keeps the user's settings.
-pub fn user_folder() -> Result<PathBuf, Failure> {
-    if let Some(folder) = environment::variable("CLAUDE_CONFIG_DIR") {
-        return std::path::absolute(&folder).map_err(|error| refused(&folder, &error));
-    }
+/// Where an agent keeps the user's settings.
+pub fn user_folder(agent: Agent, setup: &dyn Setup) -> Result<PathBuf, Failure> {
     let home = environment::variable("HOME").or_else(|| etcetera::home_dir().ok());
-    home.map(|home| home.join(".claude")).ok_or_else(|| {
-        Failure::user("there is no home folder, so it is not known where Claude Code's settings are")
-            .hint("set HOME or CLAUDE_CONFIG_DIR, or use `--project`")
-    })
+    let folder = setup.user_folder(home.as_deref(), &|name| environment::variable(name)).ok_or_else(|| {
+        let (title, variable) = (agent.title, setup.files().variable);
+        Failure::user(format!("there is no home folder, so it is not known where {title}'s settings are"))
+            .hint(format!("set HOME or {variable}, or use `--project`"))
+    })?;
+    std::path::absolute(&folder).map_err(|error| refused(&folder, &error))
 }
 
 const BACKUP: &str = ".piton-backup";
@@ -196,17 +230,16 @@ const TRIES: usize = 5;
 
 fn put_in(places: &Places) -> Result<Done, Failure> {
     let (program, notes) = program()?;
-    let command = HookCommand::new(program);
     let mut done = places.done(Change::Unchanged, Change::Unchanged);
     done.notes = notes;
     edit(&places.settings, |old| {
         let text = old.unwrap_or_default();
-        let new = hooks::install(text, &command).map_err(|bad| unusable(&places.settings, &bad))?;
+        let new = places.setup.install(text, &program).map_err(|bad| unusable(&places.settings, &bad))?;
         if new == text {
             done.hooks = Change::Unchanged;
             return Ok(new);
         }
-        let before = hooks::installed(text).map_err(|bad| unusable(&places.settings, &bad))?;
+        let before = places.setup.installed(text).map_err(|bad| unusable(&places.settings, &bad))?;
         done.hooks = if before.hooks.is_empty() { Change::Added } else { Change::Updated };
         if let Some(old) = old {
             done.backup = Some(back_up(&places.settings, old.as_bytes(), done.hooks)?);
@@ -214,14 +247,18 @@ fn put_in(places: &Places) -> Result<Done, Failure> {
         Ok(new)
     })?;
     let now = agent_files::read(&places.settings).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-    if now.and_then(|text| hooks::installed(&text).ok()).is_some_and(|installed| installed.disabled) {
-        done.notes.push(format!("`disableAllHooks` in {} turns all hooks off", shown(&places.settings)));
+    if now.and_then(|text| places.setup.installed(&text).ok()).is_some_and(|installed| installed.disabled) {
+        done.notes.push(format!(
+            "`{}` in {} turns all hooks off",
+            places.setup.files().off_switch,
+            shown(&places.settings)
+        ));
     }
     if places.scope == Scope::Project && is_shared(&places.settings) {
         let file = shown(&places.settings);
         done.notes.push(format!("git does not ignore {file}, which names a path of this machine"));
     }
-    done.command_file = put_command(&places.command)?;
+    done.command_file = put_command(&places.command, &places.setup.files().command)?;
     if done.command_file == Change::Kept {
         done.notes.push(format!("{} is not piton's, and was left as it is", shown(&places.command)));
     }
@@ -239,24 +276,24 @@ fn back_up(path: &Path, bytes: &[u8], change: Change) -> Result<String, Failure>
     kept.map(|kept| kept.to_string_lossy().into_owned()).map_err(|error| refused(path, &error))
 }
 
-fn put_command(path: &Path) -> Result<Change, Failure> {
+fn put_command(path: &Path, command: &CommandFile) -> Result<Change, Failure> {
     let found = agent_files::read(path).map_err(|error| refused(path, &error))?;
     let change = match &found {
         None => Change::Added,
-        Some(bytes) if bytes == command::TEXT.as_bytes() => return Ok(Change::Unchanged),
-        Some(bytes) if is_our_command(bytes) => Change::Updated,
+        Some(bytes) if bytes == command.text.as_bytes() => return Ok(Change::Unchanged),
+        Some(bytes) if is_our_command(bytes, command) => Change::Updated,
         Some(_) => return Ok(Change::Kept),
     };
     if let Some(found) = &found {
         back_up(path, found, change)?;
     }
-    let written = agent_files::replace(path, found.as_deref(), command::TEXT.as_bytes());
+    let written = agent_files::replace(path, found.as_deref(), command.text.as_bytes());
     written.map_err(|error| refused(path, &error)).map(|_| change)
 }
 
 /// A command file that an earlier piton made.
-fn is_our_command(bytes: &[u8]) -> bool {
-    String::from_utf8_lossy(bytes).contains("Piton's own hook answers this command")
+fn is_our_command(bytes: &[u8], command: &CommandFile) -> bool {
+    String::from_utf8_lossy(bytes).contains(command.mark)
 }
 
 fn take_out(places: &Places) -> Result<Done, Failure> {
@@ -265,9 +302,9 @@ fn take_out(places: &Places) -> Result<Done, Failure> {
     let kept = agent_files::read(&backup).ok().flatten();
     let new = edit(&places.settings, |old| {
         let old = old.unwrap_or_default();
-        let new = hooks::remove(old).map_err(|bad| unusable(&places.settings, &bad))?;
+        let new = places.setup.remove(old).map_err(|bad| unusable(&places.settings, &bad))?;
         done.hooks = if new == old { Change::Absent } else { Change::Removed };
-        if done.hooks == Change::Removed && !is_as_added(old, &new) {
+        if done.hooks == Change::Removed && !is_as_added(places.setup, old, &new) {
             done.backup = Some(back_up(&places.settings, old.as_bytes(), done.hooks)?);
         }
         Ok(new)
@@ -282,9 +319,10 @@ fn take_out(places: &Places) -> Result<Done, Failure> {
         }
     }
     let found = agent_files::read(&places.command).map_err(|error| refused(&places.command, &error))?;
+    let command = &places.setup.files().command;
     done.command_file = match found {
         None => Change::Absent,
-        Some(bytes) if bytes == command::TEXT.as_bytes() => {
+        Some(bytes) if bytes == command.text.as_bytes() => {
             agent_files::remove(&places.command).map_err(|error| refused(&places.command, &error))?;
             Change::Removed
         }
@@ -304,9 +342,9 @@ fn take_out(places: &Places) -> Result<Done, Failure> {
 }
 
 /// Whether what was taken out is to the byte what a setup adds, so that nothing of its user's is lost.
-fn is_as_added(old: &str, new: &str) -> bool {
-    let was = hooks::installed(old).ok().and_then(|installed| installed.hooks.into_iter().next());
-    was.is_some_and(|hook| hooks::install(new, &hook.command).is_ok_and(|again| again == old))
+fn is_as_added(setup: &dyn Setup, old: &str, new: &str) -> bool {
+    let was = setup.installed(old).ok().and_then(|installed| installed.hooks.into_iter().next());
+    was.is_some_and(|hook| setup.install(new, &hook.program).is_ok_and(|again| again == old))
 }
 
 /// Changes a text file, again where somebody else changed it in between. A file that is not there and a text that stays
@@ -378,14 +416,15 @@ fn first_capture(surroundings: &Surroundings, console: &mut Console) -> Result<O
     Ok(Some(with_progress(console, &progress, "Capturing", capture)?))
 }
 
-fn write(out: &mut dyn Write, look: &Look, done: &Done) -> io::Result<()> {
+fn write(out: &mut dyn Write, look: &Look, agent: Agent, done: &Done) -> io::Result<()> {
     let settings = shown(Path::new(&done.settings));
+    let title = agent.title;
     let headline = match done.hooks {
-        Change::Added => "Claude Code reports to piton now",
-        Change::Updated => "Claude Code's hooks of piton are up to date now",
-        Change::Removed => "Claude Code does not report to piton any more; checkpoints are kept",
-        Change::Absent => "nothing to remove: Claude Code does not report to piton",
-        Change::Unchanged | Change::Kept => "already set up: Claude Code reports to piton",
+        Change::Added => format!("{title} reports to piton now"),
+        Change::Updated => format!("{title}'s hooks of piton are up to date now"),
+        Change::Removed => format!("{title} does not report to piton any more; checkpoints are kept"),
+        Change::Absent => format!("nothing to remove: {title} does not report to piton"),
+        Change::Unchanged | Change::Kept => format!("already set up: {title} reports to piton"),
     };
     writeln!(out, "{}", look.paint.bold(headline))?;
     writeln!(out, "  settings  {settings}")?;

@@ -72,7 +72,7 @@ Examples:
 
 Who summarizes (in your own config.toml; `piton help config`):
   [summary]
-  command = \"claude -p 'Summarize this conversation for whoever goes on with it'\"";
+  command = \"llm -s 'Summarize this conversation for whoever goes on with it'\"";
 
 /// As the setting takes it.
 fn time_limit(text: &str) -> Result<Duration, String> {

@@ -18,7 +18,7 @@ use piton_engine::model::SessionId;
 use super::{INSIDE, Outcome, VARIABLE};
 use crate::escape::{escape, quoted};
 
-/// How long an answer may take. Claude Code ends a hook of piton's after 30 seconds.
+/// How long an answer may take: less than any agent gives a hook of piton's.
 pub const AT_MOST: Duration = Duration::from_secs(25);
 /// What is longer is read in a terminal.
 const LONGEST: usize = 8000;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use piton_agents::{Adapter, Report};
+use piton_agents::{Agent, Report};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -23,12 +23,12 @@ pub struct Input {
 
 impl Input {
     /// The report in it.
-    pub fn report(&self, adapter: Adapter) -> Result<Report, String> {
+    pub fn report(&self, agent: Agent) -> Result<Report, String> {
         if self.is_too_long {
             return Err(format!("error: the report is longer than {} MiB", MOST >> 20));
         }
         // One that is complete is worth taking in, whether or not its writer remembers to close the pipe.
-        adapter.parse(&self.bytes).map_err(|error| match self.is_whole {
+        agent.events.parse(&self.bytes).map_err(|error| match self.is_whole {
             true => format!("error: {error}"),
             false => "error: the report did not come to its end in time".to_owned(),
         })

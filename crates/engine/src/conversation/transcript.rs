@@ -1,12 +1,10 @@
 //! A conversation's transcript: where it is, reading a part of it, and copying that to the store for a branch.
 
-use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use piton_agents::Adapter;
-use piton_agents::claude_code::branch;
-use piton_agents::claude_code::summary::{self, Summary};
+use piton_agents::Transcripts;
+use piton_agents::transcript::{NewBranch, NewSummary};
 use piton_host::{canonical, clock, outside};
 use piton_model::conversation::Began;
 use piton_model::{ObjectId, Session};
@@ -23,12 +21,31 @@ pub(crate) enum Source {
     Kept { blob: ObjectId, size: u64 },
 }
 
+/// Where the transcript of a branch goes to.
+#[derive(Clone)]
+pub(crate) enum CopyTo {
+    /// To where that of its parent is.
+    Beside(PathBuf),
+    /// To where the agent looks for the sessions of a folder.
+    PlaceOf { root: PathBuf, cwd: String },
+}
+
+impl CopyTo {
+    /// The file of a session.
+    pub(crate) fn file(&self, format: &dyn Transcripts, session: &str) -> Option<PathBuf> {
+        match self {
+            Self::Beside(other) => format.beside(other, session),
+            Self::PlaceOf { root, cwd } => format.place(root, cwd, session),
+        }
+    }
+}
+
 /// What of a transcript a branch takes over.
 #[derive(Clone)]
 pub(crate) struct CopyPlan {
+    pub(crate) format: &'static dyn Transcripts,
     pub(crate) source: Source,
-    /// The agent's folder that the new one goes to.
-    pub(crate) folder: PathBuf,
+    pub(crate) to: CopyTo,
     pub(crate) mode: u16,
     /// The bytes that are read, from and to.
     pub(crate) part: (u64, u64),
@@ -43,14 +60,14 @@ impl Workspace {
     pub(crate) fn transcript_of(
         &self,
         session: &Session,
-        adapter: Adapter,
+        format: &dyn Transcripts,
     ) -> Result<(Source, u16, bool), NoConversation> {
         const OWN: u16 = 0o600;
         let kept = || match &session.kept {
             Some(kept) => Ok((Source::Kept { blob: kept.blob, size: kept.size }, OWN, false)),
             None => Err(NoConversation::Gone),
         };
-        let Some(path) = self.transcript_place(session, adapter)? else { return kept() };
+        let Some(path) = self.transcript_place(session, format)? else { return kept() };
         match outside::lines(&path, 0)? {
             Some(lines) => Ok((Source::File(path), lines.mode, lines.cut_off)),
             None => kept(),
@@ -61,23 +78,26 @@ impl Workspace {
     pub(crate) fn transcript_place(
         &self,
         session: &Session,
-        adapter: Adapter,
+        format: &dyn Transcripts,
     ) -> Result<Option<PathBuf>, NoConversation> {
         let Some(path) = session.transcript.as_deref().map(Path::new) else { return Ok(None) };
-        // A report named it. It must be a file of this very session, in a folder of the agent's own.
-        let is_own = branch::is_session_id(&session.agent_id)
-            && path.file_name().is_some_and(|name| name == &*format!("{}.jsonl", session.agent_id));
-        let Some(folder) = path.parent().filter(|_| is_own) else { return Err(NoConversation::Elsewhere) };
+        // A report named it. It must be the file of this very session, in a folder of the agent's own.
+        let is_named_so = format.names(&session.agent_id, path);
+        let (Some(folder), Some(name), true) = (path.parent(), path.file_name(), is_named_so) else {
+            return Err(NoConversation::Elsewhere);
+        };
         let Ok(folder) = canonical(folder) else { return Ok(None) };
-        if folder.parent() != self.transcripts_of(adapter).as_deref() {
+        let file = folder.join(name);
+        let root = self.transcripts_root(&session.agent);
+        if !root.is_some_and(|root| format.owns(&root, &session.agent_id, &file)) {
             return Err(NoConversation::Elsewhere);
         }
-        Ok(Some(folder.join(path.file_name().unwrap_or_default())))
+        Ok(Some(file))
     }
 
-    /// The folder that holds an agent's transcripts, folder by folder.
-    pub(crate) fn transcripts_of(&self, adapter: Adapter) -> Option<PathBuf> {
-        let (_, folder) = self.environment.transcripts.iter().find(|(name, _)| name == adapter.name())?;
+    /// The folder that holds an agent's transcripts.
+    pub(crate) fn transcripts_root(&self, agent: &str) -> Option<PathBuf> {
+        let (_, folder) = self.environment.transcripts.iter().find(|(name, _)| name == agent)?;
         canonical(folder).ok()
     }
 
@@ -89,23 +109,23 @@ impl Workspace {
         copy: &CopyPlan,
         id: &str,
     ) -> Result<(ObjectId, u64), OperationError> {
-        let uuid = || clock::random().map(branch::uuid);
-        let uuids = [uuid().map_err(unreadable)?, uuid().map_err(unreadable)?];
-        let at = self.environment.clock.now();
-        let summary = plan.terms.summary.as_ref();
-        let summary = summary.map(|summary| Summary { text: &summary.text, uuids: [&uuids[0], &uuids[1]], at });
-        let write = |bytes: &mut dyn BufRead, mut to: &mut dyn Write| -> io::Result<[u8; 32]> {
-            let hashed = RefCell::new(Hashed { from: bytes, hash: blake3::Hasher::new() });
-            let all = || BufReader::with_capacity(256 << 10, Shared(&hashed));
-            match &summary {
-                Some(text) if plan.terms.how == Began::SummaryUpTo => {
-                    let before = BufReader::with_capacity(256 << 10, Shared(&hashed).take(copy.cut));
-                    summary::copy_with_summary_before(before, all(), &mut to, id, text)
-                }
-                Some(text) => summary::copy_with_summary_after(all(), &mut to, id, text),
-                None => branch::copy(all(), &mut to, id),
-            }?;
-            Ok(*hashed.borrow().hash.finalize().as_bytes())
+        let random = || clock::random().map_err(unreadable);
+        let replaces = (plan.terms.how == Began::SummaryUpTo).then_some(copy.cut);
+        let summary = match &plan.terms.summary {
+            Some(summary) => Some(NewSummary {
+                text: &summary.text,
+                at: self.environment.clock.now(),
+                replaces,
+                random: [random()?, random()?],
+            }),
+            None => None,
+        };
+        let branch = NewBranch { id, summary };
+        let write = |bytes: &mut dyn BufRead, to: &mut dyn Write| -> io::Result<[u8; 32]> {
+            let hashed = Hashed { from: bytes, hash: blake3::Hasher::new() };
+            let mut all = BufReader::with_capacity(256 << 10, hashed);
+            copy.format.branch(&mut all, to, &branch)?;
+            Ok(*all.into_inner().hash.finalize().as_bytes())
         };
         // Few are so long that they must not be in memory whole.
         if copy.part.1 - copy.part.0 < CHUNKED_FROM {
@@ -174,15 +194,6 @@ pub(crate) fn hash(bytes: &mut dyn BufRead) -> io::Result<[u8; 32]> {
     let mut hashed = Hashed { from: bytes, hash: blake3::Hasher::new() };
     io::copy(&mut hashed, &mut io::sink())?;
     Ok(*hashed.hash.finalize().as_bytes())
-}
-
-/// One reader for two parts that are read one after the other.
-struct Shared<'a, 'b>(&'a RefCell<Hashed<'b>>);
-
-impl Read for Shared<'_, '_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        self.0.borrow_mut().read(out)
-    }
 }
 
 /// Hashes what is read through it.

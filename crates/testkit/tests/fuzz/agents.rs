@@ -4,13 +4,15 @@ use std::io::{self, BufReader};
 use std::path::Path;
 
 use piton_agents::claude_code::branch::copy;
-use piton_agents::claude_code::command::piton_command;
+use piton_agents::claude_code::places::project_folder;
 use piton_agents::claude_code::said::said;
 use piton_agents::claude_code::settings::{EVENTS, HookCommand, install, installed, remove};
 use piton_agents::claude_code::summary::{Summary, copy_with_summary_after, copy_with_summary_before};
-use piton_agents::claude_code::survey::{Survey, ends_interrupted, prompt_at, survey};
-use piton_agents::claude_code::transcript::{project_folder, turns};
-use piton_agents::{Adapter, Event};
+use piton_agents::claude_code::survey::{ends_interrupted, prompt_at, survey};
+use piton_agents::claude_code::turns::turns;
+use piton_agents::event::piton_command;
+use piton_agents::transcript::Survey;
+use piton_agents::{Agent, Event, claude_code, generic};
 use piton_model::Timestamp;
 use piton_testkit::fuzz::fuzz;
 
@@ -57,17 +59,17 @@ const REPORTS: [&str; 8] = [
     r#"{"event":"checkpoint","session":"s","cwd":"/w","name":"n"}"#,
 ];
 
-fn reports(adapter: Adapter, seeds: &[Vec<u8>]) {
-    let name = format!("hook-{}", adapter.name());
+fn reports(agent: Agent, seeds: &[Vec<u8>]) {
+    let name = format!("hook-{}", agent.name);
     fuzz(&name, seeds, |bytes| {
-        let report = match adapter.parse(bytes) {
+        let report = match agent.events.parse(bytes) {
             Ok(report) => report,
             Err(error) => {
                 return error.to_string().chars().filter(|c| !c.is_ascii_digit()).take(40).collect::<String>();
             }
         };
         if let Event::AfterTool(call) | Event::BeforeTool(call) = &report.event {
-            let _ = adapter.is_reader(&call.tool);
+            let _ = agent.events.is_reader(&call.tool);
             assert!(call.paths.len() <= 1000 && call.summary.len() < 100_000, "what is kept of a call is bounded");
         }
         // What is kept of a report of a few KiB goes into a log line.
@@ -80,12 +82,12 @@ fn reports(adapter: Adapter, seeds: &[Vec<u8>]) {
 fn reports_of_claude_code() {
     let mut seeds = lines(fixtures(|name| name.starts_with("hooks")));
     seeds.retain(|seed| seed.len() < 8 << 10);
-    reports(Adapter::ClaudeCode, &seeds);
+    reports(claude_code::AGENT, &seeds);
 }
 
 #[test]
 fn reports_in_the_generic_form() {
-    reports(Adapter::Generic, &REPORTS.map(|report| report.as_bytes().to_vec()));
+    reports(generic::AGENT, &REPORTS.map(|report| report.as_bytes().to_vec()));
 }
 
 /// What of a survey does not depend on where lines are.
@@ -150,10 +152,9 @@ fn transcripts_with_a_summary_can_be_read() {
         let is = survey(&after[..]).unwrap();
         same_turns(&was, &is);
         let mut before = Vec::new();
-        let (first, rest) = whole.split_at(middle);
-        let copied = copy_with_summary_before(first, rest, &mut before, BRANCH, &summary).unwrap();
+        let copied = copy_with_summary_before(whole, middle as u64, &mut before, BRANCH, &summary).unwrap();
         assert_eq!((copied.read, copied.bytes), (whole.len() as u64, before.len() as u64));
-        let (was, is) = (survey(rest).unwrap(), survey(&before[..]).unwrap());
+        let (was, is) = (survey(&whole[middle..]).unwrap(), survey(&before[..]).unwrap());
         same_turns(&was, &is);
         let mut counted = 0;
         said(&before[..], |_| counted += 1).unwrap();
@@ -197,7 +198,7 @@ fn settings_files_are_changed_exactly_or_refused() {
         let Ok(with) = install(text, &here) else { return (1, usize::from(was.is_ok())) };
         let Ok(was) = was else { panic!("what can be changed can be looked at") };
         let found = installed(&with).unwrap_or_else(|e| panic!("what was written can be read: {e}"));
-        assert_eq!(found.missing(), Vec::<&str>::new());
+        assert_eq!(found.missing, Vec::<&str>::new());
         assert_eq!(install(&with, &here).as_deref(), Ok(&with[..]), "twice is once");
         let removed = remove(&with).unwrap_or_else(|e| panic!("what came can go: {e}"));
         if was.hooks.is_empty() {

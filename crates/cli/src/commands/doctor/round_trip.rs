@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use piton_agents::{Agent, Setup};
 use piton_engine::{Engine, Environment, RewindOptions};
-use serde_json::{Value, json};
 
 /// What came of it.
 pub struct Trip {
@@ -23,7 +23,7 @@ pub struct Trip {
 const AT_MOST: Duration = Duration::from_secs(30);
 
 /// Makes the round trip, or says what was wrong.
-pub fn run(text: &str, agent: &str) -> Result<Trip, String> {
+pub fn run(text: &str, agent: Agent, setup: &dyn Setup) -> Result<Trip, String> {
     let io = |error: std::io::Error| format!("the scratch folder: {error}");
     let scratch = tempfile::Builder::new().prefix("piton-doctor-").tempdir().map_err(io)?;
     let (project, home) = (scratch.path().join("project"), scratch.path().join("store"));
@@ -32,33 +32,27 @@ pub fn run(text: &str, agent: &str) -> Result<Trip, String> {
     let file = project.join("file.txt");
     std::fs::write(&file, "before\n").map_err(io)?;
     let session = scratch.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let write = json!({ "tool_name": "Write", "tool_use_id": "call-1", "tool_input": { "file_path": file } });
+    let [before, after] = setup.rehearsal(&session, &project, &file);
     let mut trip = Trip { events: 0, took: Duration::ZERO };
-    let mut report = |event: &str, more: &Value| -> Result<(), String> {
-        let mut body = json!({ "hook_event_name": event, "session_id": session, "cwd": project, "prompt_id": "p1" });
-        if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
-            body.extend(more.clone());
+    let mut report_all = |reports: &[String]| -> Result<(), String> {
+        for report in reports {
+            let begun = Instant::now();
+            call(text, &project, &home, report)?;
+            trip.took += begun.elapsed();
+            trip.events += 1;
         }
-        let begun = Instant::now();
-        call(text, &project, &home, &body)?;
-        trip.took += begun.elapsed();
-        trip.events += 1;
         Ok(())
     };
-    report("SessionStart", &json!({ "source": "startup" }))?;
-    report("UserPromptSubmit", &json!({ "prompt": "write a file" }))?;
-    report("PreToolUse", &write)?;
+    report_all(&before)?;
     std::fs::write(&file, "after\n").map_err(io)?;
     std::fs::write(project.join("new.txt"), "new\n").map_err(io)?;
-    report("PostToolUse", &write)?;
-    report("Stop", &json!({}))?;
-    report("SessionEnd", &json!({ "reason": "other" }))?;
-    check(&project, &home, agent, &session)?;
+    report_all(&after)?;
+    check(&project, &home, agent.name, &session)?;
     Ok(trip)
 }
 
 /// Runs the command text once.
-fn call(text: &str, project: &Path, home: &Path, body: &Value) -> Result<(), String> {
+fn call(text: &str, project: &Path, home: &Path, report: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("a shell cannot run it: {error}");
     let mut command = Command::new("sh");
     command.arg("-c").arg(text).current_dir(project).env("PITON_HOME", home);
@@ -66,7 +60,7 @@ fn call(text: &str, project: &Path, home: &Path, body: &Value) -> Result<(), Str
     let mut child = command.spawn().map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
         // Who does not read it is found out by what is missing afterwards.
-        let _ = stdin.write_all(body.to_string().as_bytes());
+        let _ = stdin.write_all(report.as_bytes());
     }
     let begun = Instant::now();
     let status = loop {

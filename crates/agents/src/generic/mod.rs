@@ -3,20 +3,59 @@
 //! Stricter than the adapters of real agents: who writes this format can be told what is wrong with it. Unknown fields
 //! and events are still no error, so that a report written for a later piton works with this one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::adapter::{Reply, json_line};
+use crate::agent::Agent;
 use crate::event::{
-    BadReport, Event, MAX_COMMAND, MAX_ID, MAX_MESSAGE, MAX_PATHS, Report, Subagent, ToolCall, absolute,
-    check_session_id, cut, is_plain_name, one_line, shown,
+    BadReport, Event, Events, MAX_COMMAND, MAX_ID, MAX_MESSAGE, MAX_PATHS, Reply, Report, Subagent, ToolCall, absolute,
+    check_session_id, cut, is_plain_name, json_line, one_line, shown,
 };
 use crate::fields::{Raw, is_true, object, optional, read, required, text, texts};
 
 /// What `piton hook` calls it, and the agent of a report that does not name one.
 pub const NAME: &str = "generic";
+
+/// Anything that writes this format.
+pub const AGENT: Agent = Agent {
+    name: NAME,
+    title: "an agent that reports in piton's own format",
+    events: &Format,
+    transcripts: None,
+    setup: None,
+    state_folders: &[],
+};
+
+struct Format;
+
+impl Events for Format {
+    fn parse(&self, stdin: &[u8]) -> Result<Report, BadReport> {
+        parse(stdin)
+    }
+
+    /// Nothing is known of its tools; an agent that knows better leaves readers out of its reports.
+    fn is_reader(&self, _: &str) -> bool {
+        false
+    }
+
+    fn reply(&self, reply: &Reply) -> Vec<u8> {
+        self::reply(reply)
+    }
+
+    fn time_limit(&self) -> Duration {
+        Duration::MAX
+    }
+
+    /// A file that is named after the session.
+    fn belongings(&self, session: &str, transcript: &Path) -> Vec<PathBuf> {
+        let name = transcript.file_name().and_then(|name| name.to_str());
+        let is_named_so = !session.is_empty() && name.is_some_and(|name| name.contains(session));
+        if is_named_so { vec![transcript.to_owned()] } else { Vec::new() }
+    }
+}
 
 /// The events by their names in a report; any other is [`Event::Other`].
 pub const EVENTS: [&str; 11] = [
@@ -187,8 +226,8 @@ mod tests {
 
     use super::*;
 
-    const DOCUMENT: &str = include_str!("../../../docs/events.md");
-    const SCHEMA: &str = include_str!("../../../docs/events.schema.json");
+    const DOCUMENT: &str = include_str!("../../../../docs/events.md");
+    const SCHEMA: &str = include_str!("../../../../docs/events.schema.json");
 
     fn examples() -> Vec<&'static str> {
         DOCUMENT.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! What Claude Code keeps beside a transcript.
+//! Where Claude Code keeps a transcript, and what it keeps beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,27 @@ use super::branch::is_session_id;
 /// Folders of its own beside that of the transcripts, by names that hardly anybody else uses: its configuration may be
 /// in a folder of the user's.
 const BESIDE: [&str; 3] = ["file-history", "session-env", "shell-snapshots"];
+
+/// The name of a session's transcript.
+pub fn file_name(session: &str) -> String {
+    format!("{session}.jsonl")
+}
+
+/// The name of the folder in `~/.claude/projects` that holds the transcripts of sessions begun in `cwd`.
+///
+/// Every character but ASCII letters and digits becomes `-`. Claude Code cuts names over 200 characters and adds a hash
+/// of its own, so there is no answer for those: a hook's report has the path itself.
+pub fn project_folder(cwd: &str) -> Option<String> {
+    let mut name = String::new();
+    for c in cwd.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            // JavaScript replaces UTF-16 units, so an emoji becomes two.
+            c => name.extend(std::iter::repeat_n('-', c.len_utf16())),
+        }
+    }
+    (name.len() <= 200).then_some(name)
+}
 
 /// Whether a path has the name of a transcript: `SESSION.jsonl`, of the session that reports it or of another one.
 pub fn looks_like_transcript(session: &str, path: &Path) -> bool {
@@ -29,5 +50,22 @@ pub fn belongings(transcript: &Path) -> Vec<PathBuf> {
             std::iter::once(folder.to_owned()).chain(beside).collect()
         }
         None => vec![folder.join(session)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_folder_is_its_path_with_everything_but_letters_and_digits_as_dashes() {
+        for (cwd, expected) in [
+            ("/home/dev/work", Some("-home-dev-work")),
+            ("/home/dev/my.app_2", Some("-home-dev-my-app-2")),
+            ("/é/😀", Some("-----")),
+        ] {
+            assert_eq!(project_folder(cwd).as_deref(), expected);
+        }
+        assert_eq!(project_folder(&"/long".repeat(50)), None);
     }
 }

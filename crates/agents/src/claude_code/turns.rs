@@ -17,21 +17,7 @@ use super::TASK_NOTIFICATION;
 use super::lines::{Lines, streamed};
 use crate::event::{MAX_ID, cut, one_line};
 use crate::fields::{Raw, Text, text};
-
-/// A turn, as its transcript tells it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TranscriptTurn {
-    /// Its number in the session, from 1.
-    pub number: u32,
-    /// The id that the hooks of this turn report as `prompt_id`, where the line has it.
-    pub prompt_id: Option<String>,
-    /// The id of the user's line.
-    pub uuid: Option<String>,
-    /// What the user said, cut to 4000 characters.
-    pub text: String,
-    /// When, by the agent's clock.
-    pub at: Option<Timestamp>,
-}
+use crate::transcript::TranscriptTurn;
 
 /// What was found in a transcript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,22 +60,6 @@ pub fn turns(reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::
         }
     }
     Ok(summary)
-}
-
-/// The name of the folder in `~/.claude/projects` that holds the transcripts of sessions begun in `cwd`.
-///
-/// Every character but ASCII letters and digits becomes `-`. Claude Code cuts names over 200 characters and adds a hash
-/// of its own, so there is no answer for those: a hook's report has the path itself.
-pub fn project_folder(cwd: &str) -> Option<String> {
-    let mut name = String::new();
-    for c in cwd.chars() {
-        match c {
-            c if c.is_ascii_alphanumeric() => name.push(c),
-            // JavaScript replaces UTF-16 units, so an emoji becomes two.
-            c => name.extend(std::iter::repeat_n('-', c.len_utf16())),
-        }
-    }
-    (name.len() <= 200).then_some(name)
 }
 
 /// A line, as far as piton tells them apart.
@@ -475,17 +445,5 @@ mod tests {
         assert_eq!(found[0].text.chars().count(), 4000);
         assert_eq!(found[0].at.unwrap().to_string(), "2026-11-15T18:19:36.392Z");
         assert_eq!(read(line("yesterday").as_bytes()).0[0].at, None);
-    }
-
-    #[test]
-    fn a_project_folder_is_its_path_with_everything_but_letters_and_digits_as_dashes() {
-        for (cwd, expected) in [
-            ("/home/dev/work", Some("-home-dev-work")),
-            ("/home/dev/my.app_2", Some("-home-dev-my-app-2")),
-            ("/é/😀", Some("-----")),
-        ] {
-            assert_eq!(project_folder(cwd).as_deref(), expected);
-        }
-        assert_eq!(project_folder(&"/long".repeat(50)), None);
     }
 }
