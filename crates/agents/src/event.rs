@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use piton_model::short::one_line;
+
 pub use piton_model::event::{Event, Report, Subagent, ToolCall};
 
 /// What an agent reports, and how it is answered.
@@ -152,43 +154,6 @@ pub(crate) fn shown<'a>(cwd: Option<&Path>, path: &'a str) -> std::borrow::Cow<'
     }
 }
 
-/// The first `max` characters of a text.
-pub(crate) fn cut(text: &str, max: usize) -> String {
-    text.chars().take(max).collect()
-}
-
-/// A text on one line, of at most `max` characters, that cannot steer a terminal.
-pub(crate) fn one_line(text: &str, max: usize) -> String {
-    let mut out = String::new();
-    let mut length = 0;
-    let mut gap = false;
-    for c in text.chars() {
-        if c.is_whitespace() || c.is_control() || steers(c) {
-            gap = length > 0;
-            continue;
-        }
-        if length + usize::from(gap) >= max {
-            let keep = out.char_indices().nth(max - 1).map_or(out.len(), |(at, _)| at);
-            out.truncate(keep);
-            out.push('…');
-            return out;
-        }
-        if gap {
-            out.push(' ');
-            length += 1;
-            gap = false;
-        }
-        out.push(c);
-        length += 1;
-    }
-    out
-}
-
-/// Whether a character changes the direction of what follows it, or is a mark that nobody sees.
-fn steers(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,22 +183,6 @@ mod tests {
         let long = "a".repeat(MAX_ID + 1);
         for bad in ["", ".", "..", "../x", ".hidden", "a/b", "a\\b", "a b", "a\0", "é", long.as_str()] {
             assert!(matches!(check_session_id(bad), Err(BadReport::Session { .. })), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn a_line_has_no_control_characters_and_ends_at_its_length() {
-        for (text, expected) in [
-            ("a\n\tb  c ", "a b c"),
-            ("\x1b[31mred\x07", "[31mred"),
-            ("x\u{202e}y\u{9b}z", "x y z"),
-            ("1234567890", "1234567890"),
-            ("12345678901", "123456789…"),
-            ("123456789 1", "123456789…"),
-            ("éééééééééééé", "ééééééééé…"),
-            ("", ""),
-        ] {
-            assert_eq!(one_line(text, 10), expected, "{text:?}");
         }
     }
 

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use piton_model::short::cut;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::event::{BadReport, cut};
+use crate::event::BadReport;
 
 /// A field as it stands in the report; none where it is absent or `null`.
 pub(crate) type Raw<'a> = Option<&'a RawValue>;

@@ -10,6 +10,7 @@ use piton_model::diff;
 use piton_model::effect::{ChangeRef, Done, Effects};
 use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
 use piton_model::plan::Undone;
+use piton_model::short::one_line;
 use piton_model::target::{TurnPlace, split_session};
 use piton_model::{Cause, CheckpointId, Entry, SessionId, SkipReason, StepRef, Target, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError};
@@ -24,6 +25,9 @@ use crate::outside::OutsideChanges;
 use crate::target::TargetError;
 use crate::view::{ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::{Standing, Workspace};
+
+/// The most characters of a prompt in the name of what is taken back.
+const WORDS: usize = 60;
 
 /// Which changes to take back. Everything that is given must hold.
 #[derive(Clone, Debug, Default)]
@@ -746,7 +750,7 @@ impl Workspace {
                             .as_deref()
                             .and_then(|text| text.lines().find(|l| !l.trim().is_empty()))
                         {
-                            Some(line) => format!("turn {turn} “{}”", shorten(line.trim())),
+                            Some(line) => format!("turn {turn} “{}”", one_line(line, WORDS)),
                             None => format!("turn {turn}"),
                         },
                     };
@@ -896,15 +900,6 @@ fn is_sure(owner: &Owner, whose: Whose, session: Option<&Lineage>) -> bool {
     }
 }
 
-/// The beginning of a line, for a few words.
-fn shorten(line: &str) -> String {
-    const MOST: usize = 60;
-    if line.chars().count() <= MOST {
-        return line.to_owned();
-    }
-    let cut: String = line.chars().take(MOST - 1).collect();
-    format!("{}…", cut.trim_end())
-}
 /// Why a change cannot be taken back: a folder that came, and that holds something now that is not captured.
 fn stuck(change: &ChosenChange, seen: &Seen<'_>) -> Result<Option<SkipReason>, StoreError> {
     if change.kind != diff::ChangeKind::Created {

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use piton_host::clock;
 use piton_host::git::{GitError, GitId, GitIds, Place, PlaceError, TreeItem};
 use piton_model::diff::{self, Counts, TreeSource};
+use piton_model::short::one_line;
 use piton_model::{Cause, Entry, ObjectId, OperationId, Tree, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow};
 
@@ -282,7 +283,7 @@ impl Workspace {
         let said = row.turn.prompt.as_deref().map(subject).filter(|text| !text.is_empty());
         let mut tools: Vec<(String, u32)> = Vec::new();
         for step in self.store.steps(id, Some(number))? {
-            let tool = one_line(&step.step.tool);
+            let tool = one_line(&step.step.tool, SUBJECT);
             match tools.iter_mut().find(|(name, _)| *name == tool) {
                 Some((_, count)) => *count += 1,
                 None => tools.push((tool, 1)),
@@ -666,23 +667,12 @@ fn branch_name(name: &str) -> Result<&str, ExportError> {
 
 /// The first line of a text, as a message's first line.
 fn subject(text: &str) -> String {
-    let line = one_line(text.trim_start().lines().next().unwrap_or_default());
-    if line.chars().count() <= SUBJECT {
-        return line;
-    }
-    let cut: String = line.chars().take(SUBJECT - 1).collect();
-    cut.trim_end().to_owned() + "…"
-}
-
-/// A text in one line, without anything that is no text.
-fn one_line(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(text.trim_start().lines().next().unwrap_or_default(), SUBJECT)
 }
 
 /// A name that may stand in a commit's header, where brackets are around an address.
 fn author(name: &str) -> String {
-    let name = one_line(&name.replace(['<', '>'], " "));
+    let name = one_line(&name.replace(['<', '>'], " "), SUBJECT);
     if name.is_empty() { "agent".to_owned() } else { name }
 }
 

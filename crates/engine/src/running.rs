@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use piton_host::{Lock, outside};
 use piton_model::session::{Ending, StepEnd, TurnEnd};
+use piton_model::short::one_line;
 use piton_model::{Record, SessionId, Timestamp};
 use piton_store::{PATIENCE, Purpose, SessionRow, StepRow, StoreError, TurnRow};
 
@@ -118,8 +119,7 @@ fn of_step(row: &StepRow, what: Activity, own: bool) -> RunningView {
 }
 
 fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line[..line.floor_char_boundary(LONGEST_ABOUT)].to_owned())
+    text.lines().find(|line| !line.trim().is_empty()).map(|line| one_line(line, LONGEST_ABOUT))
 }
 
 /// What stands in an operation's way, in plain words.

@@ -25,6 +25,7 @@ pub mod protection;
 pub mod record;
 pub mod session;
 pub mod settings;
+pub mod short;
 pub mod summary;
 pub mod target;
 pub mod text;

@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::protection::Protection;
+use crate::short;
 
 /// What holds, and who says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -628,11 +629,8 @@ fn describe(value: &DeValue<'_>) -> String {
 
 /// A file that comes with a repository can hold names of any length; an error stays readable.
 fn cut(text: &str) -> String {
-    const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    let cut = short::cut(text, 60);
+    if cut.len() < text.len() { cut + "…" } else { cut }
 }
 
 fn bad(text: &str, at: usize, wrong: Wrong) -> BadSettings {

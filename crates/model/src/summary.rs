@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::diff::ChangeKind;
+use crate::short::one_line;
 
 /// The most bytes of a conversation that a summarizer is given.
 pub const MOST_GIVEN: usize = 400_000;
@@ -222,13 +223,9 @@ fn list(text: &mut String, what: &str, all: impl ExactSizeIterator<Item = String
     *text += &format!("- {what}: {}{more}\n", shown.join("; "));
 }
 
-/// A text on one line, without its end where it is long.
+/// What a terminal would act on taken out, on one line.
 fn shorten(text: &str, most: usize) -> String {
-    let words = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &words[..at]),
-        None => words,
-    }
+    one_line(&plain(text), most)
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
+use piton_model::short::{cut, one_line};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{TASK_NOTIFICATION, tools};
 use crate::event::{
-    BadReport, Event, MAX_ID, MAX_MESSAGE, Reply, Report, Subagent, ToolCall, absolute, check_session_id, cut,
-    json_line, one_line,
+    BadReport, Event, MAX_ID, MAX_MESSAGE, Reply, Report, Subagent, ToolCall, absolute, check_session_id, json_line,
 };
 use crate::fields::{Raw, is_full_list, is_true, object, read, required, text};
 

@@ -3,12 +3,13 @@
 use std::io::{self, BufRead};
 use std::path::Path;
 
+use piton_model::short::{cut, one_line};
 use serde::Deserialize;
 
 use super::lines::Lines;
 use super::tools::describe;
 use super::turns::{Entry, TEXT_IN_MEMORY, read, stream, time};
-use crate::event::{MAX_ID, cut, one_line};
+use crate::event::MAX_ID;
 use crate::fields::{Raw, is_true, object, text};
 use crate::transcript::{MAX_SAID, Said, Speaker};
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use piton_model::short::cut;
 use serde::Deserialize;
 
-use crate::event::{MAX_COMMAND, MAX_PATHS, cut, shown, summarize};
+use crate::event::{MAX_COMMAND, MAX_PATHS, shown, summarize};
 use crate::fields::{Raw, is_true, object, text, texts};
 
 /// Tools that cannot change a file of the workspace, today's names and former ones: Claude Code also tries a tool's

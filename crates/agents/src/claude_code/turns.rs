@@ -9,13 +9,14 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use piton_model::Timestamp;
+use piton_model::short::{cut, one_line};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::de::{Deserializer, IgnoredAny, IntoDeserializer, SeqAccess, Visitor};
 
 use super::TASK_NOTIFICATION;
 use super::lines::{Lines, streamed};
-use crate::event::{MAX_ID, cut, one_line};
+use crate::event::MAX_ID;
 use crate::fields::{Raw, Text, text};
 use crate::transcript::TranscriptTurn;
 

@@ -6,13 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use piton_model::short::{cut, one_line};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::agent::Agent;
 use crate::event::{
     BadReport, Event, Events, MAX_COMMAND, MAX_ID, MAX_MESSAGE, MAX_PATHS, Reply, Report, Subagent, ToolCall, absolute,
-    check_session_id, cut, is_plain_name, json_line, one_line, shown,
+    check_session_id, is_plain_name, json_line, shown,
 };
 use crate::fields::{Raw, is_true, object, optional, read, required, text, texts};
 

@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use piton_engine::model::ownership::Owner;
+use piton_engine::model::short::one_line;
 use piton_engine::model::{ChangeKind, Counts, Ending, SessionId, Timestamp};
 use piton_engine::view::{
     ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
@@ -245,7 +246,7 @@ fn of_step(turn: &TurnView, step: &StepView, is_running: bool, names: &Names) ->
     }
     Below {
         label: Text::new(Style::Id, names.target(&turn.session, turn.number, Some(step.number))),
-        text: Text::new(Style::Plain, one_line(&step.summary)),
+        text: Text::new(Style::Plain, one_line(&step.summary, usize::MAX)),
         counts: Some(step.changes),
         remark,
     }
@@ -259,7 +260,7 @@ fn of_checkpoint(
     detail: Detail,
 ) -> Row {
     let name = checkpoint.name.as_deref().unwrap_or_default();
-    let note = checkpoint.annotation.as_deref().map(one_line).unwrap_or_default();
+    let note = checkpoint.annotation.as_deref().map(|note| one_line(note, usize::MAX)).unwrap_or_default();
     let text = match (name, &note[..], checkpoint.pinned) {
         ("", "", true) => Text::new(Style::Dim, "checkpoint by hand"),
         ("", "", false) => Text::new(Style::Dim, "the first session began"),
@@ -323,11 +324,6 @@ fn prompt(text: Option<&str>) -> Text {
         (Some(only), None) => Text::new(Style::Plain, only),
         (Some(first), Some(_)) => Text::new(Style::Plain, format!("{first} …")),
     }
-}
-
-/// Line breaks would be shown as escapes, which nobody reads.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn file_line(who: &str, style: Style, file: &ChangedFile, evidence: String) -> Below {
