@@ -1,0 +1,270 @@
+//! Files that were moved: where each of them goes, and what stays because it cannot.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::draft::{Drafter, Open};
+use super::{Conflict, Contents, Link, Source, Why};
+use crate::content::Decision;
+use crate::diff::{TreeSource, lookup};
+use crate::edit::Edit;
+use crate::id::ObjectId;
+use crate::moves::{Move, Place};
+use crate::path::WorkspacePath;
+use crate::plan::{Layered, RootState};
+use crate::trail::{Trail, TrailStep};
+use crate::tree::{Entry, SkipReason, Tree};
+
+/// What was found to have no place where it would go.
+#[derive(Default)]
+pub(super) struct Stays {
+    /// Trails, by their numbers.
+    pub(super) trails: BTreeSet<usize>,
+    /// Paths whose content would be nowhere, each with one that it came from.
+    pub(super) ends: BTreeMap<WorkspacePath, (WorkspacePath, Why)>,
+    /// What is not captured and stands where a file would go.
+    pub(super) skipped: Vec<(WorkspacePath, SkipReason)>,
+}
+
+impl Stays {
+    pub(super) fn len(&self) -> usize {
+        self.trails.len() + self.ends.len()
+    }
+}
+
+/// What becomes of a file that was moved.
+pub(super) struct Follows {
+    /// Its number.
+    pub(super) trail: usize,
+    /// Where it is in the state that is begun with.
+    pub(super) begins: Option<WorkspacePath>,
+    /// What it becomes, and where.
+    pub(super) to: Option<Place>,
+}
+
+impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
+    /// What becomes of the files that were moved, without those that stay as they are.
+    pub(super) fn follow(&mut self, now: RootState, stays: &Stays) -> Result<Vec<Follows>, S::Error> {
+        let inverse = self.inverse;
+        let mut all = Vec::new();
+        for (number, trail) in inverse.trails.iter().enumerate() {
+            let here = match &trail.begins {
+                Some(path) => lookup(self.source, &now.tree, path)?.map(|entry| (path.clone(), entry)),
+                None => None,
+            };
+            if let Some((path, Entry::Skipped { reason })) = here {
+                self.leave_skipped(&path, reason);
+                continue;
+            }
+            // Where no file of it should be, something else may stand; whether that makes room is seen when it is placed.
+            let is_other = |(_, entry): &Place| !matches!(entry, Entry::File { .. });
+            let begins_with_none = trail.steps.first().is_some_and(|step| step.from.is_none());
+            let here = here.filter(|here| !(begins_with_none && is_other(here)));
+            if let Some((path, Entry::File { blob, .. })) = &here {
+                self.homes.entry(*blob).or_insert_with(|| path.clone());
+            }
+            let (conflicts, merged) = (self.out.conflicts.len(), self.out.merged.len());
+            let to = self.along(trail, here.clone())?;
+            let no_room = stays.trails.contains(&number);
+            if no_room && to.is_ok() {
+                let is_decided = self.decision == Some(Decision::Ours);
+                self.conflict(&trail.now, Why::NoRoom, Vec::new(), is_decided);
+            }
+            for conflict in &mut self.out.conflicts[conflicts..] {
+                conflict.others = trail.paths_but(&conflict.path);
+            }
+            self.out.merged.truncate(merged);
+            let Ok(to) = to else { continue };
+            if no_room || to == here {
+                continue;
+            }
+            if let Some((path, _)) = to.as_ref().filter(|to| is_put_together(trail, here.as_ref(), to)) {
+                self.out.merged.push(path.clone());
+            }
+            all.push(Follows { trail: number, begins: here.map(|(path, _)| path), to });
+        }
+        Ok(all)
+    }
+
+    /// Takes a file's steps one by one: its content and its path, each for itself.
+    pub(super) fn along(
+        &mut self,
+        trail: &Trail,
+        here: Option<Place>,
+    ) -> Result<Result<Option<Place>, Open>, S::Error> {
+        let mut current = here;
+        for step in &trail.steps {
+            current = match self.one_step(&trail.now, current, step)? {
+                Ok(next) => next,
+                Err(Open) => return Ok(Err(Open)),
+            };
+        }
+        Ok(Ok(current))
+    }
+
+    pub(super) fn one_step(
+        &mut self,
+        name: &WorkspacePath,
+        current: Option<Place>,
+        step: &TrailStep,
+    ) -> Result<Result<Option<Place>, Open>, S::Error> {
+        let (from, to) = (step.from.as_ref(), step.to.as_ref());
+        let is_move = matches!((from, to), (Some((from, _)), Some((to, _))) if from != to);
+        let (path, entry) = match current {
+            // Somebody deleted it where it went; where it was, it was deleted by the move.
+            None if is_move => return Ok(Ok(to.cloned())),
+            None => (None, None),
+            Some((path, entry @ Entry::File { .. })) => (Some(path), Some(entry)),
+            Some(other) => return Ok(self.decide(name, Why::Replaced, Some(other), to.cloned())),
+        };
+        let link = Link { after: from.map(|(_, entry)| entry.clone()), before: to.map(|(_, entry)| entry.clone()) };
+        let entry = match self.take_back(name, entry, &link)? {
+            Ok(entry) => entry,
+            Err(Open) => return Ok(Err(Open)),
+        };
+        let path = match (path, to) {
+            (None, to) => to.map(|(to, _)| to.clone()),
+            (Some(path), Some((to, _))) if is_move && path != *to => match from {
+                Some((from, _)) if *from == path => Some(to.clone()),
+                // Somebody else moved it on.
+                _ => match self.decide(name, Why::Moved, Some(path), Some(to.clone())) {
+                    Ok(path) => path,
+                    Err(Open) => return Ok(Err(Open)),
+                },
+            },
+            (path, _) => path,
+        };
+        Ok(Ok(path.zip(entry)))
+    }
+
+    /// Puts files that were moved where they go. Those for which there is no room stay, all of them.
+    pub(super) fn place(&mut self, now: RootState, follows: Vec<Follows>, stays: &mut Stays) -> Result<(), S::Error> {
+        let mut taken: BTreeSet<WorkspacePath> = BTreeSet::new();
+        let mut edits: BTreeMap<WorkspacePath, Edit> = BTreeMap::new();
+        for one in follows {
+            let Some((path, entry)) = one.to else { continue };
+            if one.begins.as_ref() == Some(&path) {
+                continue;
+            }
+            let layered = Layered { over: &self.out.new_trees, under: self.source };
+            let here = lookup(&layered, &self.out.root.tree, &path)?;
+            if let Some(Entry::Skipped { reason }) = here {
+                stays.skipped.push((path, reason));
+                stays.trails.insert(one.trail);
+                continue;
+            }
+            let mut ways = Vec::new();
+            let mut is_free = here.is_none() || here.as_ref() == Some(&entry);
+            let mut at = path.clone();
+            while let Some((above, _)) = at.split().filter(|(above, _)| !above.is_root()) {
+                match lookup(&layered, &self.out.root.tree, &above)? {
+                    Some(Entry::Folder { .. }) => break,
+                    found => {
+                        is_free &= found.is_none();
+                        let mode = match lookup(self.source, &now.tree, &above)? {
+                            Some(Entry::Folder { mode, .. }) => mode,
+                            _ => self.inverse.folders.get(&above).copied().unwrap_or(0o755),
+                        };
+                        ways.push((above.clone(), mode));
+                    }
+                }
+                at = above;
+            }
+            // A folder sorts right before what it holds.
+            let holds_one = taken.range(&path..).next().is_some_and(|other| other.is_within(&path));
+            let mut above = path.split();
+            let mut is_held = false;
+            while let Some((folder, _)) = above.filter(|_| !is_held) {
+                is_held = taken.contains(&folder);
+                above = folder.split();
+            }
+            let collides = holds_one || is_held;
+            if !is_free || collides {
+                if collides || self.decision != Some(Decision::Theirs) {
+                    stays.trails.insert(one.trail);
+                    continue;
+                }
+                let trail = &self.inverse.trails[one.trail];
+                self.conflict(&trail.now, Why::NoRoom, Vec::new(), true);
+                if let Some(conflict) = self.out.conflicts.last_mut() {
+                    conflict.others = trail.paths_but(&trail.now);
+                }
+            }
+            for (above, mode) in ways {
+                let folder = self.folder_of(mode, Tree::default());
+                edits.entry(above).or_insert(Edit::Put(Some(folder)));
+            }
+            self.out.moves.extend(one.begins.map(|from| Move { from, to: path.clone() }));
+            taken.insert(path.clone());
+            edits.insert(path, Edit::Put(Some(entry)));
+        }
+        self.edit(&edits.into_iter().collect::<Vec<_>>())
+    }
+
+    /// Finds contents that would go from where they came to and not be again where they came from: those paths stay.
+    pub(super) fn keep_sources(&mut self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
+        let inverse = self.inverse;
+        let mut decided = Vec::new();
+        for Source { path, blob, from } in &inverse.sources {
+            let layered = Layered { over: &self.out.new_trees, under: self.source };
+            let holds = |tree: &ObjectId, path: &WorkspacePath| -> Result<bool, S::Error> {
+                let entry = lookup(&layered, tree, path)?;
+                Ok(matches!(entry, Some(Entry::File { blob: found, .. }) if found == *blob))
+            };
+            let goes = holds(&now.tree, path)? && !holds(&self.out.root.tree, path)?;
+            if !goes || stays.ends.contains_key(path) || !inverse.links.contains_key(path) {
+                continue;
+            }
+            let mut is_back = false;
+            for other in from {
+                is_back |= holds(&self.out.root.tree, other)?;
+            }
+            match from.first() {
+                Some(_) if !is_back && self.decision == Some(Decision::Theirs) => {
+                    let conflict = Conflict::open(path.clone(), Why::Half);
+                    decided.push(Conflict { others: from.clone(), decided: true, ..conflict });
+                }
+                Some(other) if !is_back => {
+                    stays.ends.insert(path.clone(), (other.clone(), Why::Half));
+                }
+                _ => {}
+            }
+        }
+        self.out.conflicts.extend(decided);
+        Ok(())
+    }
+
+    /// Finds what would be done all the same at a path that an open conflict names: it stays, too.
+    pub(super) fn keep_named(&self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
+        let layered = Layered { over: &self.out.new_trees, under: self.source };
+        let open = self.out.conflicts.iter().filter(|conflict| !conflict.decided);
+        for (conflict, path) in open.flat_map(|conflict| conflict.others.iter().map(move |path| (conflict, path))) {
+            if lookup(&layered, &self.out.root.tree, path)? == lookup(self.source, &now.tree, path)? {
+                continue;
+            }
+            if self.inverse.links.contains_key(path) {
+                stays.ends.entry(path.clone()).or_insert_with(|| (conflict.path.clone(), conflict.why));
+            }
+            let trails = self.inverse.trails.iter().enumerate().filter(|(_, trail)| trail.paths().contains(path));
+            stays.trails.extend(trails.map(|(number, _)| number));
+        }
+        Ok(())
+    }
+}
+
+/// Where a content is, or was.
+pub(super) fn home((path, entry): &Place) -> Option<(ObjectId, WorkspacePath)> {
+    match entry {
+        Entry::File { blob, .. } => Some((*blob, path.clone())),
+        _ => None,
+    }
+}
+
+/// Whether what a file that was moved becomes has something of now and something of before: its content is none that is known,
+/// or it goes elsewhere with what somebody made of it since.
+fn is_put_together(trail: &Trail, here: Option<&Place>, (path, entry): &Place) -> bool {
+    let Some((begins, here)) = here else { return false };
+    let is_known = entry == here || trail.places().any(|(_, known)| known == entry);
+    let left = trail.steps.first().and_then(|step| step.from.as_ref());
+    let was_edited = left.is_some_and(|(_, left)| left != here);
+    !is_known || (begins != path && was_edited)
+}
