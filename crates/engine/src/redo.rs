@@ -247,16 +247,22 @@ impl Workspace {
         let rows = self.store.operations()?;
         let standing = standing(&rows);
         let Some(wanted) = wanted else {
+            // One that is lost may be the last, or may have taken back the one that is found.
+            let for_sure = |row: &OperationRow| match self.store.has_lost_records_since(row.seq)? {
+                true => Err(OperationError::LaterMayBeLost(row.id.clone())),
+                false => Ok(row.clone()),
+            };
             let mut taken_back = HashSet::new();
             for (row, _) in rows.iter().zip(&standing).filter(|(_, stands)| **stands) {
                 if is_first_hand(row) {
-                    return Ok((row.clone(), Vec::new()));
+                    return Ok((for_sure(row)?, Vec::new()));
                 }
                 // Of several that took back the same one, the last says what is left.
                 if let Some(of) = row.target.as_deref().filter(|of| row.kind == "redo" && taken_back.insert(*of))
                     && let Some(of) = rows.iter().find(|row| row.id.as_str() == of).filter(|row| is_first_hand(row))
                     && let Some(left) = self.left_by_redo(row)
                 {
+                    for_sure(row)?;
                     return Ok((of.clone(), left));
                 }
             }

@@ -276,3 +276,39 @@ fn an_operation_that_was_cut_off_and_whose_record_is_lost_is_said_aloud() {
         assert_eq!(std::fs::read_to_string(world.path("a")).unwrap(), "two");
     }
 }
+
+/// The numbers of all records of a kind, in order.
+fn recorded(world: &World, kind: &str) -> Vec<u64> {
+    let sql = format!("SELECT seq FROM records WHERE kind = '{kind}' ORDER BY seq");
+    asked::<i64>(world, &sql).into_iter().map(|seq| seq as u64).collect()
+}
+
+fn read(world: &World, name: &str) -> Option<String> {
+    std::fs::read_to_string(world.path(name)).ok()
+}
+
+/// The one before it was taken back instead, without a word.
+#[test]
+fn redo_does_not_take_back_an_earlier_operation_in_the_place_of_a_lost_one() {
+    let world = two_turns();
+    world.rewind("t2");
+    let first = world.open().operations().unwrap().operations[0].id.to_string();
+    world.write("b", "since\n");
+    world.capture();
+    world.rewind("t1");
+    let now = world.snapshot();
+    lose(&world, &[recorded(&world, "operation")[1]]);
+    let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+    let OperationError::LaterMayBeLost(found) = &error else { panic!("{error}") };
+    assert_eq!(found.to_string(), first);
+    world.assert_is(&now);
+    let options = RedoOptions { operation: Some(first), ..RedoOptions::default() };
+    world.open().redo_now(&options).unwrap();
+    assert!(read(&world, "agent2").is_some());
+    // What comes after the damage is not in doubt.
+    let id = world.capture();
+    world.write("c", "later\n");
+    world.rewind(&id);
+    world.redo();
+    assert!(read(&world, "c").is_some());
+}
