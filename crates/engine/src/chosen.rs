@@ -307,7 +307,7 @@ impl Workspace {
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
                 && spans.as_ref().is_none_or(|spans| spans.iter().any(|span| span.holds(seq)))
         });
-        let in_effect = self.in_effect(&rows.iter().map(|row| &row.change).collect::<Vec<_>>())?;
+        let in_effect = self.in_effect_here(&rows.iter().map(|row| &row.change).collect::<Vec<_>>(), seen)?;
         let turns_of =
             |session: &Lineage| rows.iter().filter_map(|row| last_turn(&row.change.owner, session)).collect();
         let listed: HashSet<u32> = session.as_ref().map(turns_of).unwrap_or_default();
@@ -686,6 +686,19 @@ impl Workspace {
     pub(crate) fn in_effect(&self, changes: &[&ChosenChange]) -> Result<Vec<bool>, StoreError> {
         let Some(effects) = self.effects(changes)? else { return Ok(vec![true; changes.len()]) };
         Ok((0..changes.len()).map(|number| effects.is_in_effect(number)).collect())
+    }
+
+    /// The same where what there is now is known too: it tells of what an operation whose record is lost may have brought back.
+    fn in_effect_here(&self, changes: &[&ChosenChange], seen: &Seen<'_>) -> Result<Vec<bool>, StoreError> {
+        let mut in_effect = self.in_effect(changes)?;
+        for lost in self.lost_operations(0)? {
+            let changed = lost.changed(seen)?;
+            for (change, in_effect) in changes.iter().zip(&mut in_effect).filter(|(_, in_effect)| !**in_effect) {
+                *in_effect =
+                    change.seq() < lost.seq && changed.contains(&change.path) && self.is_there(change, seen)?;
+            }
+        }
+        Ok(in_effect)
     }
 
     /// How operations bore on some changes; none where there were no operations since.

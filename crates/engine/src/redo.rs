@@ -205,11 +205,12 @@ impl Workspace {
         let mut steps = self.store.steps_since(before.seq)?;
         steps.retain(|row| is_step(&row.step.at));
         carried.reverse();
-        let (inverse, lost) = self.carried_of(&carried, &[], before, seen)?;
-        refuse_lost(&lost, settle)?;
+        let (inverse, lost) = self.carried_of(&carried, &[], before, &[], seen)?;
+        let named = self.not_as_in(before, lost.clone(), seen);
+        refuse_lost(&named, settle)?;
         carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
         carried.reverse();
-        let stuck = lost.into_iter().map(|path| (path, SkipReason::Damaged)).collect();
+        let stuck = named.into_iter().map(|path| (path, SkipReason::Damaged)).collect();
         let away = Away {
             gone: by_checkpoint(&gone),
             fresh: gone.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()).collect(),

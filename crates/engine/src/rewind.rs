@@ -163,14 +163,16 @@ impl Workspace {
             // What was taken back since, and is nothing that goes back, stays taken back.
             let mut undone = self.undone_since(target, &paths)?;
             undone.retain(|(change, _)| is_kept(&change));
-            let (inverse, lost) = self.carried_of(&carried, &undone, target, seen)?;
-            refuse_lost(&lost, options.settle)?;
+            let (inverse, lost) = self.carried_of(&carried, &undone, target, &paths, seen)?;
+            // Where nothing differs, nobody need know what of it would be carried over.
+            let named = self.not_as_in(target, lost.clone(), seen);
+            refuse_lost(&named, options.settle)?;
             carried.reverse();
             // What cannot be carried over stays as it is, and is no part of what is.
             let is_lost = |change: &ChosenChange| lost.iter().any(|lost| change.path.is_within(lost));
             carried.retain(|change| !is_lost(change));
             undone.retain(|(change, _)| !is_lost(change));
-            remarks.stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
+            remarks.stuck.extend(named.into_iter().map(|path| (path, SkipReason::Damaged)));
             remarks.carried = files(&carried);
             kept = Some(by_checkpoint(&carried));
             let undone: Vec<_> = undone.into_iter().map(|(change, _)| change).collect();
