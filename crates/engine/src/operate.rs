@@ -398,6 +398,7 @@ impl Workspace {
             touched_outside: !draft.outside.steps.is_empty(),
             already: false,
             unsure: request.remarks.unsure.clone(),
+            carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
             rescued: Vec::new(),
