@@ -378,6 +378,11 @@ impl Store {
         self.operations_where("WHERE state = 'pending' ORDER BY seq", [])
     }
 
+    /// Operations that were given up because another folder stood in the place of their own, oldest first.
+    pub fn given_up_as_replaced(&self) -> Result<Vec<OperationRow>, StoreError> {
+        self.operations_where("WHERE state = 'given-up' AND why = ?1 ORDER BY seq", [Outcome::REPLACED])
+    }
+
     /// How an operation ended whose end is not in the records, as what was recorded after it on its line shows: nothing is
     /// captured there while one is pending, but by its own recovery.
     pub fn end_shown_later(&self, row: &OperationRow) -> Result<Option<Outcome>, StoreError> {
