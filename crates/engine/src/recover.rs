@@ -71,8 +71,9 @@ pub enum RecoverError {
     Store(#[from] StoreError),
 }
 
-/// How long opening a workspace waits for the lock: for one who takes it for a moment, not for an operation.
-const MOMENT: Duration = Duration::from_millis(300);
+/// How long whoever need not have the lock waits for it, such as who opens a workspace: for one who takes it for a moment, not for
+/// an operation.
+pub(crate) const MOMENT: Duration = Duration::from_millis(300);
 
 /// Where a step's path stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
