@@ -67,6 +67,14 @@ impl Workspace {
         Ok(found)
     }
 
+    /// Whether the record of an operation after a given one may be lost.
+    pub(crate) fn may_have_lost_operations(&self, since: u64) -> Result<bool, StoreError> {
+        /// The checkpoint before it, its own record and its result: with fewer lost, a checkpoint tells of it.
+        const WITHOUT_TRACE: u64 = 3;
+        let traces = self.store.operations_without_record(self.record.line)?;
+        Ok(traces.iter().any(|(seq, _)| *seq > since) || self.store.lost_records_since(since)? >= WITHOUT_TRACE)
+    }
+
     fn is_lost(&self, row: &OperationRow, rows: &[OperationRow]) -> Result<bool, StoreError> {
         let target = row.target.as_deref();
         let knows_target = match &row.kind[..] {

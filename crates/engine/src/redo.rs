@@ -249,7 +249,7 @@ impl Workspace {
         let standing = standing(&rows);
         let Some(wanted) = wanted else {
             // One that is lost may be the last, or may have taken back the one that is found.
-            let for_sure = |row: &OperationRow| match self.store.has_lost_records_since(row.seq)? {
+            let for_sure = |row: &OperationRow| match self.may_have_lost_operations(row.seq)? {
                 true => Err(OperationError::LaterMayBeLost(row.id.clone())),
                 false => Ok(row.clone()),
             };
@@ -267,7 +267,7 @@ impl Workspace {
                     return Ok((of.clone(), left));
                 }
             }
-            return Err(match self.store.has_lost_records_since(0)? {
+            return Err(match self.may_have_lost_operations(0)? {
                 true => OperationError::NothingKnownToRedo,
                 false => OperationError::NothingToRedo,
             });

@@ -423,4 +423,26 @@ fn redo_does_not_take_back_an_earlier_operation_in_the_place_of_a_lost_one() {
     world.rewind(&id);
     world.redo();
     assert!(read(&world, "c").is_some());
+    // With all that tells of one it may be lost too.
+    let world = two_turns();
+    world.rewind("t2");
+    world.rewind("t1");
+    let lost = asked::<i64>(&world, "SELECT seq FROM checkpoints WHERE operation IS NOT NULL ORDER BY seq");
+    lose(&world, &[lost[2] as u64, recorded(&world, "operation")[1], lost[3] as u64]);
+    let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+    assert!(matches!(error, OperationError::LaterMayBeLost(_)), "{error}");
+}
+
+/// Any damage anywhere was told as a reason for there being nothing to take back.
+#[test]
+fn what_cannot_have_been_an_operation_is_in_no_redos_way() {
+    let world = two_turns();
+    let now = world.snapshot();
+    lose(&world, &[made_at(&world, 1, "turn-end")]);
+    let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+    assert!(matches!(error, OperationError::NothingToRedo), "{error}");
+    world.rewind("t1");
+    lose(&world, &[*recorded(&world, "ended").last().unwrap()]);
+    world.redo();
+    world.assert_is(&now);
 }

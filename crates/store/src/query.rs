@@ -237,14 +237,19 @@ impl Store {
         self.checkpoints_where(clause, [line])
     }
 
-    /// Whether any record of the timeline after a given one is lost: records are numbered without a gap.
+    /// Whether any record of the timeline after a given one is lost.
     pub fn has_lost_records_since(&self, seq: u64) -> Result<bool, StoreError> {
+        Ok(self.lost_records_since(seq)? > 0)
+    }
+
+    /// How many records of the timeline after a given one are lost: they are numbered without a gap.
+    pub fn lost_records_since(&self, seq: u64) -> Result<u64, StoreError> {
         // First, so that what another process records meanwhile is counted and not missed.
         let next = self.next_number()?.unwrap_or(0);
         let counted = "SELECT count(*), coalesce(max(seq), ?1) FROM records WHERE seq > ?1";
         let (count, last): (i64, i64) =
             self.db().prepare_cached(counted)?.query_row([seq as i64], |r| Ok((r.get(0)?, r.get(1)?)))?;
-        Ok(seq + count as u64 + 1 < next.max(last as u64 + 1))
+        Ok(next.max(last as u64 + 1).saturating_sub(seq + count as u64 + 1))
     }
 
     /// The newest checkpoint of a line that is not younger than a moment.
