@@ -372,14 +372,16 @@ pub fn say_recovered(console: &mut Console, recovered: &[Recovered]) {
 }
 
 fn write_left_alone(out: &mut dyn Write, one: &Recovered) -> std::io::Result<()> {
+    // Of a mix all is named that is not as before it, whoever changed it.
+    let who = if one.mixed { "changed by it, or by somebody since" } else { "changed by somebody since" };
     if !one.left_alone.is_empty() {
-        writeln!(out, "      changed by somebody since, and left as they are:")?;
+        writeln!(out, "      {who}, and left as they are:")?;
     }
     for path in &one.left_alone {
         writeln!(out, "        {}", escape_view(path))?;
     }
     if !one.left_outside.is_empty() {
-        writeln!(out, "      outside the workspace, changed by somebody since, and left as they are:")?;
+        writeln!(out, "      outside the workspace, {who}, and left as they are:")?;
     }
     for path in &one.left_outside {
         writeln!(out, "        {}", escape(path))?;

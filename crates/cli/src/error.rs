@@ -623,6 +623,13 @@ impl From<OperationError> for Failure {
             OperationError::NothingKnownToRedo => {
                 Self::user(text).hint("`piton log` lists the checkpoints to rewind to").hint(DAMAGED)
             }
+            OperationError::LaterMayBeLost(id) => Self::user(text)
+                .hint(format!(
+                    "`piton redo --op {}` takes back that one; `piton ops` lists all that are known",
+                    id.short()
+                ))
+                .hint("`piton log` lists the checkpoints to rewind to")
+                .hint(DAMAGED),
             OperationError::RolledBack { full_disk: true, .. } => {
                 Self::user(text).hint("free some space and run the command again; nothing was lost")
             }

@@ -146,6 +146,14 @@ impl Act {
         matches!(self, Self::Rewind { options, .. } if options.across)
     }
 
+    /// Whether the user's own edits are carried over, and those of other sessions.
+    fn carries(&self) -> (bool, bool) {
+        match self {
+            Self::Rewind { options, .. } => (options.keep_mine, options.only_session),
+            Self::Undo(_) | Self::Redo(_) => (false, false),
+        }
+    }
+
     /// The failure of it. An undo or a redo cannot insist on another folder; a rewind to a state of it can.
     pub fn failed(&self, error: OperationError, command: &str) -> Failure {
         match (self, error) {
@@ -327,10 +335,15 @@ fn may_go_on(
             return Ok(());
         }
         let redo = if outside(plan).is_empty() { "piton redo" } else { "piton redo --outside" };
-        return Err(Failure::user(format!("this would overwrite {}; nothing was changed", taken(plan)))
-            .hint(format!("`{command} --keep-mine` carries your own edits over"))
-            .hint(format!("`{command} --only-session` carries those of other sessions over too"))
-            .hint(format!("`{command} --yes` overwrites them; `{redo}` takes that back")));
+        let mut failure = Failure::user(format!("this would overwrite {}; nothing was changed", taken(plan)));
+        let (keeps_mine, keeps_others) = act.carries();
+        if !keeps_mine {
+            failure = failure.hint(format!("`{command} --keep-mine` carries your own edits over"));
+        }
+        if !keeps_others {
+            failure = failure.hint(format!("`{command} --only-session` carries those of other sessions over too"));
+        }
+        return Err(failure.hint(format!("`{command} --yes` overwrites them; `{redo}` takes that back")));
     }
     // With every file in conflict there is nothing to agree to.
     if plan.conversation.is_none()

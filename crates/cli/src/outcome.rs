@@ -14,7 +14,9 @@ use crate::escape::{escape, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
 use crate::owners::Names;
 use crate::paint::Paint;
-use crate::plan::{write_git, write_interrupted, write_other_workspaces, write_outside, write_owned, write_unknown};
+use crate::plan::{
+    whose, write_git, write_interrupted, write_other_workspaces, write_outside, write_owned, write_unknown,
+};
 use crate::skipped;
 use crate::words::{grouped, plural};
 
@@ -78,6 +80,9 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
     }
     if outcome.touches_outside && outcome.outside.iter().any(is_left) {
         return "nothing was done: what is left lies outside the workspace and stays as it is".to_owned();
+    }
+    if !outcome.carried.is_empty() {
+        return "nothing to do: what changed since is carried over".to_owned();
     }
     format!("nothing to do: {otherwise}")
 }
@@ -143,6 +148,8 @@ fn write_remarks(
     if !outcome.unsure.is_empty() {
         writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
     }
+    let heading = format!("{} carried over:", paint.warn("note:"));
+    write_owned(out, look, &heading, &outcome.carried, shown, |file| whose(file, names))?;
     write_outside(out, look, &outcome.outside, outcome.touched_outside, way_outside)?;
     if outcome.operation.is_some() && !outcome.commands.is_empty() {
         let ran = plural(outcome.commands.len() as u64, "command");

@@ -200,6 +200,8 @@ fn write_files(out: &mut dyn Write, look: &Look, plan: &PlanView, is_whole: bool
             return writeln!(out, "  nothing can be done");
         }
         let why = match plan.kind == "rewind" {
+            // It is said below.
+            _ if !plan.carried.is_empty() => "what changed since is carried over",
             // What the target did not capture may be otherwise, or gone: nobody knows.
             true if !plan.skipped.is_empty() => "what was captured is as it was then",
             true => "the files are like that already",
@@ -241,7 +243,7 @@ pub fn write_owned(
 }
 
 /// Whose an edit is: `you`, `session kmzq`, `unsure: t3.1 or you`.
-fn whose(file: &ChangedFile, names: &Names) -> String {
+pub fn whose(file: &ChangedFile, names: &Names) -> String {
     match &file.owner {
         Owner::Step { step, .. } => format!("session {}", names.session(&step.session)),
         other => names.whole(other),

@@ -282,3 +282,40 @@ fn history_that_is_gone_is_told_by_status_and_doctor_and_once_by_a_hook() {
         assert!(said.contains(warning), "{said}");
     }
 }
+
+/// What the operation itself had put in place was called "changed by somebody".
+#[test]
+fn of_a_mix_it_is_not_said_that_somebody_changed_all_of_it() {
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    let write = |version: &str| {
+        for name in NAMES {
+            scene.world.write(name, format!("{name} {version}"));
+        }
+    };
+    write("one");
+    scene.ok(&["checkpoint", "before"]);
+    write("two");
+    let swapped = || NAMES.into_iter().filter(|name| scene.read(name).ends_with("one")).collect::<Vec<_>>();
+    let is_cut_off = |step: &u32| {
+        // What the last try left is ended first, so that each passes the same points.
+        scene.ok(&["status"]);
+        let rewind = scene.piton(&["rewind", "before", "--yes"]).env("PITON_FAIL", format!("kill={step}")).output();
+        assert!(!rewind.unwrap().status.success(), "it was never in the middle of its swap");
+        swapped().len() == 2
+    };
+    assert!((1..).any(|step| is_cut_off(&step)));
+    let edited = swapped()[0];
+    for path in scene.world.ws().read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+        let content = std::fs::read_to_string(&path).unwrap();
+        if content.starts_with(edited) {
+            std::fs::write(path, format!("// licence\n{content}")).unwrap();
+        }
+    }
+    let said = both(&scene.run(&["status"]));
+    assert!(said.contains("nothing tells the old from the new"), "{said}");
+    assert!(
+        said.contains("changed by it, or by somebody since, and left as they are:\n        a\n        b\n"),
+        "{said}"
+    );
+}

@@ -265,3 +265,20 @@ fn hooks_that_are_narrowed_rushed_or_turned_off_by_a_variable_are_named() {
     check(with("\"PITON_HOOK\": \"off\""), "problem hooks:", "so nothing is captured");
     check(with("\"PITON_CAPTURE_AUTOMATIC\": \"false\""), "note hooks:", "PITON_CAPTURE_AUTOMATIC=false");
 }
+
+/// It waited for a minute, and then failed at what it could not try out.
+#[test]
+fn a_lock_that_is_held_is_told_and_not_waited_for() {
+    let scene = Scene::set_up();
+    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
+    let stores = scene.path("store/workspaces").read_dir().unwrap();
+    let store = stores.map(|store| store.unwrap().path()).find(|store| store.join("lock").exists()).unwrap();
+    let busy = fs::File::options().write(true).open(store.join("lock")).unwrap();
+    busy.lock().unwrap();
+    let began = std::time::Instant::now();
+    let (_, lines) = scene.doctor(&[]);
+    assert!(began.elapsed().as_secs() < 30, "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("note filesystem: not tried out: another piton")), "{lines:?}");
+    assert!(scene.piton(&["verify"]).output().unwrap().status.success());
+    assert!(began.elapsed().as_secs() < 45);
+}

@@ -174,3 +174,32 @@ fn a_redo_of_which_only_gits_part_is_left_says_so() {
     let said = both(&done);
     assert!(said.contains("nothing was done: only git's part is left") && said.contains("redo --op"), "{said}");
 }
+
+/// "The files are as in t2 already" was said though all that differs had been carried over.
+#[test]
+fn files_are_not_called_equal_to_a_checkpoint_where_something_is_carried_over() {
+    for takes_back in [true, false] {
+        let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+        scene.world.write("a", "one\n");
+        let agent = Agent::new(&scene.world, "s");
+        agent.runs("go", "true", |_| {});
+        scene.world.write("mine", "my own\n");
+        agent.runs("on", "true", |_| {});
+        let (said, listed) = if takes_back {
+            scene.told(&["undo", "all", "--owner", "you", "--yes"]);
+            ("  - mine (you)", "mine")
+        } else {
+            scene.world.write("a", "two\n");
+            ("  ~ a (you)", "a")
+        };
+        let preview = scene.ok(&["rewind", "t2", "--keep-mine", "--scope", "code", "--preview"]);
+        let told = scene.told(&["rewind", "t2", "--keep-mine", "--scope", "code", "--yes"]);
+        for told in [preview, told] {
+            assert!(told.contains("nothing to do: what changed since is carried over"), "{told}");
+            assert!(told.to_lowercase().contains("carried over:\n") && told.contains(said), "{told}");
+            assert!(!told.contains("already"), "{told}");
+        }
+        let json = scene.json(&["rewind", "t2", "--keep-mine", "--scope", "code", "--yes"]);
+        assert_eq!(json["carried"][0]["path"], listed, "{json}");
+    }
+}

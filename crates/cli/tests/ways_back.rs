@@ -78,6 +78,8 @@ mod outside {
         let t1 = format!("{}:t1", Agent::new(&scene.world, "s").id());
         let refused = scene.fails(&["rewind", &t1, "--careful", "--keep-mine", "--outside"]);
         assert!(refused.contains("another session's edits in") && refused.contains("theirs"), "{refused}");
+        assert!(refused.contains("--keep-mine --outside --only-session"), "{refused}");
+        assert!(!refused.contains("--outside --keep-mine"), "what is typed already is no way out: {refused}");
         assert!(there.exists() && theirs.exists());
         scene.told(&["rewind", &t1, "--careful", "--only-session", "--outside"]);
         assert!(!there.exists() && theirs.exists());

@@ -384,7 +384,7 @@ impl Workspace {
                 };
                 self.record_change(lock, change)?;
                 self.store.drop_index();
-                self.end_replaced_ones(lock)?;
+                self.end_replaced_ones(lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
                 Ok(root)
             }
         }
@@ -471,7 +471,7 @@ impl Workspace {
             now_ns: self.environment.clock.now_ns(),
             is_staged: Box::new(|name| {
                 let (operation, step) = staged_step(name)?;
-                match self.store.is_pending(&operation) || self.store.is_leftover(&operation, step) {
+                match self.is_unended(&operation) || self.store.is_leftover(&operation, step) {
                     true => Some(StagedBy::ThisWorkspace),
                     false => self.home.has_pending_near(&self.path, &operation).then_some(StagedBy::Another),
                 }

@@ -311,7 +311,10 @@ impl Workspace {
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
                 && spans.as_ref().is_none_or(|spans| spans.iter().any(|span| span.holds(seq)))
         });
-        let in_effect = self.in_effect(&rows.iter().map(|row| &row.change).collect::<Vec<_>>())?;
+        let in_effect = self.in_effect_here(&rows.iter().map(|row| &row.change).collect::<Vec<_>>(), seen)?;
+        let turns_of =
+            |session: &Lineage| rows.iter().filter_map(|row| last_turn(&row.change.owner, session)).collect();
+        let listed: HashSet<u32> = session.as_ref().map(turns_of).unwrap_or_default();
         let mut left_out = match (&session, whose) {
             (Some(session), Whose::Agent) if choice.since.is_none() && range.is_none() => {
                 self.left_out_by(session, seen)?
@@ -361,7 +364,8 @@ impl Workspace {
                         if outside.is_some() {
                             return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside: true }.into());
                         }
-                        return Err(self.nothing(about, !rows.is_empty(), Some(session), &What::All)?.into());
+                        let what = What::All;
+                        return Err(self.nothing(about, !rows.is_empty(), Some(session), &what, &listed)?.into());
                     }
                 }
             }
@@ -370,8 +374,6 @@ impl Workspace {
         let about = self.about(&what, choice, session.as_ref())?;
         let unknown = match &session {
             Some(session) if whose == Whose::Agent && choice.since.is_none() && range.is_none() => {
-                let listed: HashSet<u32> =
-                    rows.iter().filter_map(|row| last_turn(&row.change.owner, session)).collect();
                 self.unknown_in(session, &what, choice.what.is_none() && !is_filtered, &listed)?
             }
             _ => Vec::new(),
@@ -434,7 +436,7 @@ impl Workspace {
         let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
         if is_nothing && outside.is_empty() && left_out.is_empty() {
             let session = session.as_ref().filter(|_| whose == Whose::Agent);
-            return Err(self.nothing(about, any, session, &what)?.into());
+            return Err(self.nothing(about, any, session, &what, &listed)?.into());
         }
         let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
@@ -476,22 +478,28 @@ impl Workspace {
         Ok(unknown)
     }
 
-    /// Why there is nothing to take back: there is nothing, or nobody knows.
+    /// Why there is nothing to take back: there is nothing, or nobody knows. `listed` are the turns of which changes are
+    /// listed.
     fn nothing(
         &self,
         about: String,
         undone: bool,
         session: Option<&Lineage>,
         what: &What,
+        listed: &HashSet<u32>,
     ) -> Result<ChosenError, TargetError> {
         let is_meant = |number: u32| match what {
             What::Places(places) => places.iter().any(|(turn, _)| *turn == number),
             What::All | What::Last(_) => true,
             What::Numbers(_) => false,
         };
+        // What was taken back of the rest tells nothing of a turn that nobody saw.
+        let is_listed = |one: &UnknownTurn| matches!(one.why, Unknown::Gap { .. }) && listed.contains(&one.turn);
         let unknown = match session {
-            Some(session) if !undone => self.unknown_turns(session, true)?.into_iter().rfind(|one| is_meant(one.turn)),
-            _ => None,
+            Some(session) => {
+                self.unknown_turns(session, true)?.into_iter().rfind(|one| is_meant(one.turn) && !is_listed(one))
+            }
+            None => None,
         };
         let (Some(UnknownTurn { turn, why }), Some(session)) = (unknown, session) else {
             return Ok(ChosenError::Nothing { about, undone, outside: false });
@@ -682,6 +690,19 @@ impl Workspace {
     pub(crate) fn in_effect(&self, changes: &[&ChosenChange]) -> Result<Vec<bool>, StoreError> {
         let Some(effects) = self.effects(changes)? else { return Ok(vec![true; changes.len()]) };
         Ok((0..changes.len()).map(|number| effects.is_in_effect(number)).collect())
+    }
+
+    /// The same where what there is now is known too: it tells of what an operation whose record is lost may have brought back.
+    fn in_effect_here(&self, changes: &[&ChosenChange], seen: &Seen<'_>) -> Result<Vec<bool>, StoreError> {
+        let mut in_effect = self.in_effect(changes)?;
+        for lost in self.lost_operations(0)? {
+            let changed = lost.changed(seen)?;
+            for (change, in_effect) in changes.iter().zip(&mut in_effect).filter(|(_, in_effect)| !**in_effect) {
+                *in_effect =
+                    change.seq() < lost.seq && changed.contains(&change.path) && self.is_there(change, seen)?;
+            }
+        }
+        Ok(in_effect)
     }
 
     /// How operations bore on some changes; none where there were no operations since.

@@ -99,6 +99,11 @@ pub enum OperationError {
         "there is no rewind or undo to take back that is known; a record of the timeline is damaged, and may have told of one"
     )]
     NothingKnownToRedo,
+    /// One is left to take back, and records after it are lost that may have told of a later one.
+    #[error(
+        "a record of the timeline is damaged that may have told of a later rewind or undo than {}; nothing was changed", .0.short()
+    )]
+    LaterMayBeLost(OperationId),
     /// It was taken back already, or never came to its end.
     #[error("operation {} does not stand any more: there is nothing of it to take back", .0.short())]
     NotStanding(OperationId),
@@ -393,6 +398,7 @@ impl Workspace {
             touched_outside: !draft.outside.steps.is_empty(),
             already: false,
             unsure: request.remarks.unsure.clone(),
+            carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
             rescued: Vec::new(),

@@ -19,7 +19,7 @@ use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
     CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath,
 };
-use piton_store::{CheckpointRow, Progress, Purpose, StoreError};
+use piton_store::{CheckpointRow, OperationRow, Progress, Purpose, StoreError};
 
 use crate::bits::result_with_bits;
 use crate::capture::{About, Attention, CaptureError, Taken};
@@ -71,8 +71,9 @@ pub enum RecoverError {
     Store(#[from] StoreError),
 }
 
-/// How long opening a workspace waits for the lock: for one who takes it for a moment, not for an operation.
-const MOMENT: Duration = Duration::from_millis(300);
+/// How long whoever need not have the lock waits for it, such as who opens a workspace: for one who takes it for a moment, not for
+/// an operation.
+pub(crate) const MOMENT: Duration = Duration::from_millis(300);
 
 /// Where a step's path stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,16 +129,35 @@ impl Workspace {
 
     /// The first operation that has no end.
     fn first_unended(&self) -> Result<Option<OperationId>, StoreError> {
-        match self.store.pending()?.into_iter().next() {
+        match self.store.pending()?.into_iter().chain(self.returned()?).next() {
             Some(row) => Ok(Some(row.id)),
             None => Ok(self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id)),
         }
     }
 
+    /// The operations that were given up while another folder stood here, and whose own one is the workspace's again. Where
+    /// that was captured since, it is too late: what stands there is what somebody went on with.
+    fn returned(&self) -> Result<Vec<OperationRow>, StoreError> {
+        let mut returned = Vec::new();
+        for row in self.store.given_up_as_replaced()? {
+            let is_own = self.store.operation(&row).is_ok_and(|operation| self.record.root.is_same(&operation.root));
+            if is_own && self.store.end_shown_later(&row)?.is_none() {
+                returned.push(row);
+            }
+        }
+        Ok(returned)
+    }
+
+    /// Whether an operation has yet to be ended in this folder, so that its staged files are its own.
+    pub(crate) fn is_unended(&self, operation: &OperationId) -> bool {
+        self.store.is_pending(operation)
+            || self.returned().is_ok_and(|rows| rows.iter().any(|row| row.id == *operation))
+    }
+
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
         self.close_reopened(lock)?;
         self.clear_leftovers(lock)?;
-        for row in self.store.pending()? {
+        for row in self.store.pending()?.into_iter().chain(self.returned()?) {
             // The record of its end is what is damaged. To run it once more would take back what was done since.
             if let Some(outcome) = self.store.end_shown_later(&row)? {
                 self.note_end(lock, &row.id, outcome)?;
@@ -183,18 +203,19 @@ impl Workspace {
         Ok(())
     }
 
-    /// Ends what was cut off in folders that another one has taken the place of.
-    pub(crate) fn end_replaced_ones(&mut self, lock: &Lock) -> Result<(), StoreError> {
+    /// Ends what was cut off in folders that another one has taken the place of, and what was cut off in this one before others
+    /// stood in its place.
+    pub(crate) fn end_replaced_ones(&mut self, lock: &Lock) -> Result<(), RecoverError> {
         for row in self.store.pending()? {
             if self.store.operation(&row).is_ok_and(|operation| !self.record.root.is_same(&operation.root)) {
                 self.end_replaced(lock, row.id, row.before)?;
             }
         }
-        Ok(())
+        if self.returned()?.is_empty() { Ok(()) } else { self.recover_locked(lock) }
     }
 
     fn end_replaced(&mut self, lock: &Lock, operation: OperationId, before: CheckpointId) -> Result<(), StoreError> {
-        let why = "another folder has taken the place of the one it was in".to_owned();
+        let why = Outcome::REPLACED.to_owned();
         self.note_end(lock, &operation, Outcome::GivenUp { why })?;
         self.recovered.push(Recovered { replaced: true, ..ended(operation, before) });
         Ok(())

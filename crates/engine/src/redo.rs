@@ -205,11 +205,12 @@ impl Workspace {
         let mut steps = self.store.steps_since(before.seq)?;
         steps.retain(|row| is_step(&row.step.at));
         carried.reverse();
-        let (inverse, lost) = self.carried_of(&carried, &[], before, seen)?;
-        refuse_lost(&lost, settle)?;
+        let (inverse, lost) = self.carried_of(&carried, &[], before, &[], seen)?;
+        let named = self.not_as_in(before, lost.clone(), seen);
+        refuse_lost(&named, settle)?;
         carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
         carried.reverse();
-        let stuck = lost.into_iter().map(|path| (path, SkipReason::Damaged)).collect();
+        let stuck = named.into_iter().map(|path| (path, SkipReason::Damaged)).collect();
         let away = Away {
             gone: by_checkpoint(&gone),
             fresh: gone.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()).collect(),
@@ -247,20 +248,26 @@ impl Workspace {
         let rows = self.store.operations()?;
         let standing = standing(&rows);
         let Some(wanted) = wanted else {
+            // One that is lost may be the last, or may have taken back the one that is found.
+            let for_sure = |row: &OperationRow| match self.may_have_lost_operations(row.seq)? {
+                true => Err(OperationError::LaterMayBeLost(row.id.clone())),
+                false => Ok(row.clone()),
+            };
             let mut taken_back = HashSet::new();
             for (row, _) in rows.iter().zip(&standing).filter(|(_, stands)| **stands) {
                 if is_first_hand(row) {
-                    return Ok((row.clone(), Vec::new()));
+                    return Ok((for_sure(row)?, Vec::new()));
                 }
                 // Of several that took back the same one, the last says what is left.
                 if let Some(of) = row.target.as_deref().filter(|of| row.kind == "redo" && taken_back.insert(*of))
                     && let Some(of) = rows.iter().find(|row| row.id.as_str() == of).filter(|row| is_first_hand(row))
                     && let Some(left) = self.left_by_redo(row)
                 {
+                    for_sure(row)?;
                     return Ok((of.clone(), left));
                 }
             }
-            return Err(match self.store.has_lost_records_since(0)? {
+            return Err(match self.may_have_lost_operations(0)? {
                 true => OperationError::NothingKnownToRedo,
                 false => OperationError::NothingToRedo,
             });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use piton_model::diff::ChangeKind;
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::target::split_session;
 use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, WorkspacePath};
@@ -163,17 +164,21 @@ impl Workspace {
             // What was taken back since, and is nothing that goes back, stays taken back.
             let mut undone = self.undone_since(target, &paths)?;
             undone.retain(|(change, _)| is_kept(&change));
-            let (inverse, lost) = self.carried_of(&carried, &undone, target, seen)?;
-            refuse_lost(&lost, options.settle)?;
+            let (inverse, lost) = self.carried_of(&carried, &undone, target, &paths, seen)?;
+            // Where nothing differs, nobody need know what of it would be carried over.
+            let named = self.not_as_in(target, lost.clone(), seen);
+            refuse_lost(&named, options.settle)?;
             carried.reverse();
             // What cannot be carried over stays as it is, and is no part of what is.
             let is_lost = |change: &ChosenChange| lost.iter().any(|lost| change.path.is_within(lost));
             carried.retain(|change| !is_lost(change));
             undone.retain(|(change, _)| !is_lost(change));
-            remarks.stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
-            remarks.carried = files(&carried);
+            remarks.stuck.extend(named.into_iter().map(|path| (path, SkipReason::Damaged)));
             kept = Some(by_checkpoint(&carried));
             let undone: Vec<_> = undone.into_iter().map(|(change, _)| change).collect();
+            // What stays taken back makes the files differ from the target too.
+            let taken_back: Vec<ChosenChange> = undone.iter().map(taken_back).collect();
+            remarks.carried = files(carried.iter().chain(&taken_back));
             kept.iter_mut().for_each(|kept| kept.extend(by_checkpoint(&undone)));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
             Aim::StateWith { target: target.clone(), carried: inverse }
@@ -287,6 +292,16 @@ impl Workspace {
         changes.reverse();
         Ok(changes)
     }
+}
+
+/// A change that was taken back, as what that did to its path.
+fn taken_back(change: &ChosenChange) -> ChosenChange {
+    let kind = match change.kind {
+        ChangeKind::Created => ChangeKind::Deleted,
+        ChangeKind::Modified => ChangeKind::Modified,
+        ChangeKind::Deleted => ChangeKind::Created,
+    };
+    ChosenChange { kind, ..change.clone() }
 }
 
 /// Whether a change since the target is carried over.

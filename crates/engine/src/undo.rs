@@ -74,22 +74,25 @@ impl Workspace {
         seen: &Seen<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let changes: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
-        self.links_of(&changes, seen, Begin::Now)
+        self.links_of(&changes, seen, Begin::Now, Vec::new())
     }
 
     /// Some changes, given oldest first, as they were made, to be carried over to an earlier moment: for each what was there
     /// before and what it left. `undone` are changes from before that moment which were taken back after it, each with when.
+    /// With the paths, of those that are asked for, where nobody knows what to carry over.
     pub(crate) fn carried_of(
         &self,
         changes: &[ChosenChange],
         undone: &[(ChosenChange, Moment)],
         then: &CheckpointRow,
+        paths: &[WorkspacePath],
         seen: &Seen<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let mut acts: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
         acts.extend(undone.iter().map(|(change, at)| Act { change, at: *at, is_undoing: true }));
         acts.sort_by_key(|act| act.at);
-        self.links_of(&acts, seen, Begin::Then(then.seq))
+        let unknown = self.unknown_since(then, paths, seen)?;
+        self.links_of(&acts, seen, Begin::Then(then.seq), unknown)
     }
 
     fn links_of(
@@ -97,10 +100,10 @@ impl Workspace {
         acts: &[Act<'_>],
         seen: &Seen<'_>,
         begin: Begin,
+        mut lost: Vec<WorkspacePath>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let mut inverse = Inverse::default();
         let mut taken: Vec<Taken> = Vec::new();
-        let mut lost: Vec<WorkspacePath> = Vec::new();
         let mut roots: HashMap<CheckpointId, Option<CheckpointRow>> = HashMap::new();
         let head = self.store.head(self.record.line)?.map(|row| row.checkpoint.root);
         for Act { change: chosen, at: moment, is_undoing } in acts {

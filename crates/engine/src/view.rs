@@ -379,7 +379,7 @@ pub struct Recovered {
     pub before: CheckpointId,
     /// Whether its result stands; else the state before it does.
     pub finished: bool,
-    /// Paths that somebody changed since: left as they are.
+    /// Paths that somebody changed since: left as they are. Where it is `mixed`, all that are not as before it.
     pub left_alone: Vec<PathView>,
     /// The same of files outside the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

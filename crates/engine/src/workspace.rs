@@ -15,7 +15,7 @@ use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
 use crate::capture::CaptureError;
 use crate::notice::Listeners;
-use crate::recover::RecoverError;
+use crate::recover::{MOMENT, RecoverError};
 use crate::view;
 
 /// Bytes that a store may take unless its user says otherwise.
@@ -463,8 +463,8 @@ impl Workspace {
 
     /// What the filesystem of the workspace's folder can do, tried out there and cleared up; none where the folder is gone.
     pub fn abilities(&self) -> Result<Option<Abilities>, CaptureError> {
-        // No capture sees the probe.
-        let _lock = self.store.lock(PATIENCE)?;
+        // No capture sees the probe. An operation may take minutes, and whoever asks this wants an answer.
+        let _lock = self.store.lock(MOMENT)?;
         let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else { return Ok(None) };
         probe(&root).map(Some).map_err(|e| self.folder_error(e))
     }

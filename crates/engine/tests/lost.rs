@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationStatus, Unknown};
 use piton_engine::{
-    CaptureOptions, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What,
+    CaptureOptions, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What, Whose,
 };
 use piton_host::fail;
 use piton_testkit::{Agent, World};
@@ -275,4 +275,174 @@ fn an_operation_that_was_cut_off_and_whose_record_is_lost_is_said_aloud() {
         world.rewind(&before);
         assert_eq!(std::fs::read_to_string(world.path("a")).unwrap(), "two");
     }
+}
+
+/// The numbers of all records of a kind, in order.
+fn recorded(world: &World, kind: &str) -> Vec<u64> {
+    let sql = format!("SELECT seq FROM records WHERE kind = '{kind}' ORDER BY seq");
+    asked::<i64>(world, &sql).into_iter().map(|seq| seq as u64).collect()
+}
+
+fn read(world: &World, name: &str) -> Option<String> {
+    std::fs::read_to_string(world.path(name)).ok()
+}
+
+fn everything_of_mine() -> UndoOptions {
+    let choice = Choice { what: Some(What::All), whose: Some(Whose::You), ..Choice::default() };
+    UndoOptions { choice, ..UndoOptions::default() }
+}
+
+/// `rewind --keep-mine` brought back what an undo or a rewind had taken, once the record of that was damaged.
+#[test]
+fn what_an_operation_took_does_not_come_back_once_its_record_is_lost() {
+    for rewinds in [true, false] {
+        for with_row in [true, false] {
+            for more in ["", "only-session", "unsure"] {
+                let world = two_turns();
+                if rewinds {
+                    world.rewind("t1");
+                } else {
+                    world.open().undo_now(&everything_of_mine()).unwrap();
+                }
+                let agent = Agent::new(&world, "s");
+                agent.runs("three", "make", |w| {
+                    w.write("agent3", "x\n");
+                });
+                let now = world.snapshot();
+                let operation = recorded(&world, "operation")[0];
+                match with_row {
+                    true => flip(
+                        &world,
+                        &asked::<i64>(&world, &format!("SELECT offset FROM records WHERE seq = {operation}")),
+                    ),
+                    false => lose(&world, &[operation]),
+                }
+                let case = format!("rewinds {rewinds}, with its row {with_row}, {more}");
+                let options = |settle| RewindOptions {
+                    only_session: more == "only-session",
+                    unsure: more == "unsure",
+                    ..keeping_mine(settle)
+                };
+                let target = if rewinds { "t2" } else { "t1" };
+                let refused = world.open().rewind_now(target, &options(Settle::default())).unwrap_err();
+                // Where nothing differs there is nothing to name.
+                let unknown: &[&str] = if rewinds { &["a", "agent", "mine"] } else { &["a"] };
+                assert_eq!(damaged(refused), unknown, "{case}");
+                world.assert_is(&now);
+                let outcome = world.open().rewind_now(target, &options(PARTIAL)).unwrap();
+                let not_done: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+                assert_eq!(not_done, unknown, "{case}");
+                assert_eq!(read(&world, "mine"), None, "{case}");
+                assert!(!read(&world, "a").unwrap().contains("MINE"), "{case}");
+                assert_eq!(read(&world, "agent3"), None, "{case}");
+            }
+        }
+    }
+}
+
+/// With only other paths, or to a moment after it, nobody need know what it did.
+#[test]
+fn a_lost_operation_stands_in_the_way_of_what_it_changed_alone() {
+    let world = two_turns();
+    world.open().undo_now(&everything_of_mine()).unwrap();
+    let agent = Agent::new(&world, "s");
+    agent.runs("three", "make", |w| {
+        w.write("agent3", "x\n");
+    });
+    world.write("mine3", "my own\n");
+    lose(&world, &recorded(&world, "operation"));
+    let paths = vec![WorkspacePath::new("agent2").unwrap()];
+    let plan = world.open().plan_rewind("t1", &RewindOptions { paths, ..keeping_mine(Settle::default()) }).unwrap();
+    assert!(plan.view().not_done.is_empty());
+    world.open().rewind_now("t3", &keeping_mine(Settle::default())).unwrap();
+    assert_eq!((read(&world, "agent3"), read(&world, "mine3").is_some(), read(&world, "mine")), (None, true, None));
+}
+
+/// An undo that was taken back was said to stand, though the files told otherwise.
+#[test]
+fn what_a_lost_redo_brought_back_can_be_undone() {
+    let world = two_turns();
+    let now = world.snapshot();
+    world.open().undo_now(&all(Settle::default())).unwrap();
+    world.redo();
+    world.assert_is(&now);
+    lose(&world, &[recorded(&world, "operation")[1]]);
+    world.open().undo_now(&all(Settle::default())).unwrap();
+    assert_eq!((read(&world, "agent"), read(&world, "agent2")), (None, None));
+    assert!(read(&world, "mine").is_some());
+}
+
+/// What the rewind had done counted as the user's: it was carried over, and the files were said to be as in the target.
+#[test]
+fn a_rewind_whose_result_is_lost_is_not_the_users_edit() {
+    for (captures, with_record) in [(true, true), (true, false), (false, true), (false, false)] {
+        let world = two_turns();
+        world.rewind("t1");
+        let result = asked::<i64>(&world, "SELECT seq FROM checkpoints WHERE cause = 'operation'")[0] as u64;
+        let mut lost = vec![result];
+        lost.extend(recorded(&world, "operation").into_iter().filter(|_| !with_record));
+        let now = world.snapshot();
+        lose(&world, &lost);
+        if captures {
+            world.capture();
+        }
+        let case = format!("captures {captures}, with its record {with_record}");
+        let refused = match world.open().rewind_now("t2", &keeping_mine(Settle::default())) {
+            Ok(outcome) => panic!("{case}: {outcome:?}"),
+            Err(refused) => refused,
+        };
+        assert_eq!(damaged(refused), ["a", "agent", "mine"], "{case}");
+        let outcome = world.open().rewind_now("t2", &keeping_mine(PARTIAL)).unwrap();
+        let not_done: Vec<_> = outcome.not_done.iter().map(|one| &one.path.path[..]).collect();
+        assert_eq!(not_done, ["a", "agent", "mine"], "{case}");
+        world.assert_is(&now);
+    }
+}
+
+/// The one before it was taken back instead, without a word.
+#[test]
+fn redo_does_not_take_back_an_earlier_operation_in_the_place_of_a_lost_one() {
+    let world = two_turns();
+    world.rewind("t2");
+    let first = world.open().operations().unwrap().operations[0].id.to_string();
+    world.write("b", "since\n");
+    world.capture();
+    world.rewind("t1");
+    let now = world.snapshot();
+    lose(&world, &[recorded(&world, "operation")[1]]);
+    let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+    let OperationError::LaterMayBeLost(found) = &error else { panic!("{error}") };
+    assert_eq!(found.to_string(), first);
+    world.assert_is(&now);
+    let options = RedoOptions { operation: Some(first), ..RedoOptions::default() };
+    world.open().redo_now(&options).unwrap();
+    assert!(read(&world, "agent2").is_some());
+    // What comes after the damage is not in doubt.
+    let id = world.capture();
+    world.write("c", "later\n");
+    world.rewind(&id);
+    world.redo();
+    assert!(read(&world, "c").is_some());
+    // With all that tells of one it may be lost too.
+    let world = two_turns();
+    world.rewind("t2");
+    world.rewind("t1");
+    let lost = asked::<i64>(&world, "SELECT seq FROM checkpoints WHERE operation IS NOT NULL ORDER BY seq");
+    lose(&world, &[lost[2] as u64, recorded(&world, "operation")[1], lost[3] as u64]);
+    let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+    assert!(matches!(error, OperationError::LaterMayBeLost(_)), "{error}");
+}
+
+/// Any damage anywhere was told as a reason for there being nothing to take back.
+#[test]
+fn what_cannot_have_been_an_operation_is_in_no_redos_way() {
+    let world = two_turns();
+    let now = world.snapshot();
+    lose(&world, &[made_at(&world, 1, "turn-end")]);
+    let error = world.open().redo_now(&RedoOptions::default()).unwrap_err();
+    assert!(matches!(error, OperationError::NothingToRedo), "{error}");
+    world.rewind("t1");
+    lose(&world, &[*recorded(&world, "ended").last().unwrap()]);
+    world.redo();
+    world.assert_is(&now);
 }

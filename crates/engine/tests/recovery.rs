@@ -6,10 +6,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use piton_engine::model::WorkspacePath;
 use piton_engine::view::OperationStatus;
-use piton_engine::{RewindOptions, UndoOptions};
+use piton_engine::{RedoOptions, RewindOptions, UndoOptions, Workspace};
 use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user};
+use rusqlite::Connection;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const OUTSIDE: [&str; 2] = ["o1/f", "o2/g"];
@@ -138,6 +140,67 @@ fn an_operation_whose_folder_was_replaced_ends_once_the_other_is_captured() {
     );
     drop(workspace);
     assert!(world.open().recovered().is_empty());
+}
+
+/// It had been given up while another folder stood there, and its own one kept a mix of old and new without a word.
+#[test]
+fn an_operation_whose_own_folder_comes_back_is_ended_there() {
+    for (nth, acts) in [(3, "capture"), (3, "event"), (3, "rewind"), (6, "capture")] {
+        let (world, id) = cut_off(nth);
+        let elsewhere = world.base().join("far/away");
+        std::fs::create_dir_all(&elsewhere).unwrap();
+        std::fs::rename(world.ws(), elsewhere.join("own")).unwrap();
+        world.folder("").write("other", "another folder's\n");
+        let mut workspace = world.open();
+        workspace.capture(&Default::default()).unwrap();
+        let [said] = workspace.recovered() else { panic!("{:?}", workspace.recovered()) };
+        assert!(said.replaced);
+        // It does not go by what is done meanwhile.
+        world.write("other", "changed\n");
+        let other = asked_back(&mut workspace);
+        assert_eq!(read(&world, "other"), "another folder's\n", "{other}");
+        drop(workspace);
+        std::fs::rename(world.ws(), elsewhere.join("other")).unwrap();
+        std::fs::rename(elsewhere.join("own"), world.ws()).unwrap();
+        world.write("since", "my own\n");
+        let mut workspace = world.open();
+        match acts {
+            "capture" => drop(workspace.capture(&Default::default()).unwrap()),
+            "event" => drop(Agent::new(&world, "s").prompt("go on")),
+            _ => {
+                let paths = vec![WorkspacePath::new("a").unwrap()];
+                let options = RewindOptions { paths, across: true, ..RewindOptions::default() };
+                drop(workspace.rewind_now(&id, &options).unwrap());
+                workspace.redo_now(&RedoOptions::default()).unwrap();
+            }
+        }
+        if acts != "event" {
+            let [said] = workspace.recovered() else { panic!("{acts}: {:?}", workspace.recovered()) };
+            assert!(!said.finished && said.left_alone.is_empty() && !said.replaced, "{acts}: {said:?}");
+        }
+        drop(workspace);
+        let mut expected: Vec<_> = NAMES.iter().map(|name| ((*name).to_owned(), format!("{name} two\n"))).collect();
+        expected.push(("new/q".to_owned(), "new two\n".to_owned()));
+        expected.push(("since".to_owned(), "my own\n".to_owned()));
+        assert_eq!(contents(&world), expected, "{acts}");
+        let mut workspace = world.open();
+        assert!(workspace.recovered().is_empty(), "it is ended once");
+        let operations = workspace.operations().unwrap().operations;
+        assert_eq!(operations.last().unwrap().state, OperationStatus::RolledBack);
+        // None of its own files was captured on the way.
+        let view = piton_store::database_file(workspace.store_folder()).unwrap();
+        let sql = "SELECT count(*) FROM changes WHERE CAST(path AS TEXT) LIKE '%.piton-%'";
+        let captured: i64 = Connection::open(view).unwrap().query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(captured, 0);
+        workspace.capture(&Default::default()).unwrap();
+    }
+}
+
+/// A change in the folder that stands there is taken back, by an operation of its own.
+fn asked_back(workspace: &mut Workspace) -> String {
+    let id = workspace.status().unwrap().last.unwrap().id.to_string();
+    workspace.rewind_now(&id, &RewindOptions::default()).unwrap();
+    id
 }
 
 /// An undo that dies between the swaps of two files outside; with the folder of the one that was swapped.

@@ -1005,9 +1005,18 @@ fn what_a_turn_did_in_a_folder_before_its_first_capture_is_not_known() {
     assert_eq!(unknown, [UnknownTurn { turn: 1, why: Unknown::BeforeFirstCapture }]);
     assert!(world.open().changes(&ChangesOptions::default()).unwrap().unknown.is_empty());
     // What it does from there on is known.
-    agent.runs(&second, "p2", false, || {});
+    agent.runs(&second, "p2", false, || std::fs::write(second.join("c"), "agent").unwrap());
     let unknown = workspace.changes(&ChangesOptions::default()).unwrap().unknown;
     assert_eq!(unknown.iter().map(|one| one.turn).collect::<Vec<_>>(), [1]);
+    workspace.undo_now(&UndoOptions::default()).unwrap();
+    assert!(!second.join("c").exists());
+    // With that taken back, "all is taken back already" would be said of the first one too.
+    for what in [None, Some(What::All)] {
+        assert_eq!(why_unknown(&mut workspace, what), (1, Unknown::BeforeFirstCapture));
+    }
+    let known = Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() };
+    let error = workspace.undo_now(&UndoOptions { choice: known, ..UndoOptions::default() }).unwrap_err();
+    assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
 }
 
 #[test]

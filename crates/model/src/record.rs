@@ -449,6 +449,12 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Why an operation is given up while another folder stands in the place of its own. Once that one is back it is taken up
+    /// again: by these words, so they are part of the format.
+    pub const REPLACED: &'static str = "another folder has taken the place of the one it was in";
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

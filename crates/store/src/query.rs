@@ -224,6 +224,12 @@ impl Store {
         self.checkpoint_where(clause, rusqlite::params![line, seq as i64])
     }
 
+    /// The oldest checkpoint of a line after a record.
+    pub fn checkpoint_after(&self, line: u32, seq: u64) -> Result<Option<CheckpointRow>, StoreError> {
+        let clause = "WHERE line = ?1 AND seq > ?2 ORDER BY seq LIMIT 1";
+        self.checkpoint_where(clause, rusqlite::params![line, seq as i64])
+    }
+
     /// The checkpoints of a line whose parent is not in the view, in order: its record is damaged.
     pub fn checkpoints_after_lost(&self, line: u32) -> Result<Vec<CheckpointRow>, StoreError> {
         let clause = "WHERE line = ?1 AND parent IS NOT NULL
@@ -231,14 +237,19 @@ impl Store {
         self.checkpoints_where(clause, [line])
     }
 
-    /// Whether any record of the timeline after a given one is lost: records are numbered without a gap.
+    /// Whether any record of the timeline after a given one is lost.
     pub fn has_lost_records_since(&self, seq: u64) -> Result<bool, StoreError> {
+        Ok(self.lost_records_since(seq)? > 0)
+    }
+
+    /// How many records of the timeline after a given one are lost: they are numbered without a gap.
+    pub fn lost_records_since(&self, seq: u64) -> Result<u64, StoreError> {
         // First, so that what another process records meanwhile is counted and not missed.
         let next = self.next_number()?.unwrap_or(0);
         let counted = "SELECT count(*), coalesce(max(seq), ?1) FROM records WHERE seq > ?1";
         let (count, last): (i64, i64) =
             self.db().prepare_cached(counted)?.query_row([seq as i64], |r| Ok((r.get(0)?, r.get(1)?)))?;
-        Ok(seq + count as u64 + 1 < next.max(last as u64 + 1))
+        Ok(next.max(last as u64 + 1).saturating_sub(seq + count as u64 + 1))
     }
 
     /// The newest checkpoint of a line that is not younger than a moment.
@@ -372,11 +383,15 @@ impl Store {
         self.operations_where("WHERE state = 'pending' ORDER BY seq", [])
     }
 
+    /// Operations that were given up because another folder stood in the place of their own, oldest first.
+    pub fn given_up_as_replaced(&self) -> Result<Vec<OperationRow>, StoreError> {
+        self.operations_where("WHERE state = 'given-up' AND why = ?1 ORDER BY seq", [Outcome::REPLACED])
+    }
+
     /// How an operation ended whose end is not in the records, as what was recorded after it on its line shows: nothing is
     /// captured there while one is pending, but by its own recovery.
     pub fn end_shown_later(&self, row: &OperationRow) -> Result<Option<Outcome>, StoreError> {
-        let result = "WHERE operation = ?1 AND cause = 'operation' ORDER BY seq LIMIT 1";
-        if let Some(after) = self.checkpoint_where(result, [row.id.as_str()])? {
+        if let Some(after) = self.result_of(&row.id)? {
             return Ok(Some(Outcome::Done { after: after.checkpoint.id, before: None }));
         }
         // What a recovery captures, its own or that of an operation before it, shows nothing.
@@ -395,6 +410,27 @@ impl Store {
             self.workspace()?.is_some_and(|workspace| root.is_some_and(|root| workspace.root.is_same(&root)));
         let is_over = is_same_folder && self.db().query_row(later, params, |r| r.get(0))?;
         Ok(is_over.then(|| Outcome::GivenUp { why: "the record of its end is damaged".to_owned() }))
+    }
+
+    /// The checkpoint of an operation's result.
+    pub fn result_of(&self, operation: &OperationId) -> Result<Option<CheckpointRow>, StoreError> {
+        let clause = "WHERE operation = ?1 AND cause = 'operation' ORDER BY seq LIMIT 1";
+        self.checkpoint_where(clause, [operation.as_str()])
+    }
+
+    /// The operations of a line whose own records are lost, and that are known by their checkpoints: each with the number
+    /// where its record was, or after which it was.
+    pub fn operations_without_record(&self, line: u32) -> Result<Vec<(u64, OperationId)>, StoreError> {
+        let db = self.db();
+        // What it began with comes right before it.
+        let mut query = db.prepare_cached(
+            "SELECT coalesce(max(CASE cause WHEN 'before-operation' THEN seq + 1 END), min(seq) - 1), operation
+             FROM checkpoints c WHERE line = ?1 AND operation IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.id = c.operation)
+             GROUP BY operation",
+        )?;
+        let rows = query.query_map([line], |r| Ok((r.get::<_, i64>(0)? as u64, parsed(r, 1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// The folder of the workspace as it was last recorded before a record.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use piton_agents::setup::InstalledHook;
 use piton_agents::{Agent, Setup};
 use piton_engine::view::{FolderState, KeptGit, KeptGitState};
-use piton_engine::{Abilities, GitError, GitRefusal, OpenError, Workspace, WriteError};
+use piton_engine::{Abilities, CaptureError, GitError, GitRefusal, OpenError, StoreError, Workspace, WriteError};
 use serde::Serialize;
 
 use super::setup;
@@ -381,6 +381,11 @@ fn check_filesystem(checks: &mut Checks, workspace: &Workspace) {
             WHAT,
             "it has neither safe renames nor hard links, so a file that a rewind replaces is away for an instant",
             "let nothing else write there during a rewind: a file that is made in that instant may be overwritten",
+        ),
+        Err(CaptureError::Store(StoreError::Busy)) => checks.note(
+            WHAT,
+            "not tried out: another piton is at work in this workspace",
+            "run `piton doctor` again when it is done",
         ),
         Err(error) => checks.note(WHAT, error.to_string(), "captures work; a rewind may be refused"),
     }

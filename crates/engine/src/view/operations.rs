@@ -277,6 +277,9 @@ pub struct OperationOutcome {
     /// Changes that may be meant and may be somebody else's: they were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
+    /// Changes of others that were carried over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<ChangedFile>,
     /// Commands that ran in what was taken back: what they did beside files is still done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandView>,
