@@ -22,7 +22,7 @@ use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, Operation, OperationId, OperationKind, Outcome, Place,
-    Record, SessionId, SettingsAt, SkipReason, Tree, WorkspacePath,
+    Record, SessionId, SettingsAt, SkipReason, Tree, UnagreedRules, WorkspacePath,
 };
 use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, ReopenedNote, Store, StoreError};
 
@@ -932,7 +932,8 @@ impl Workspace {
             let layered = Layered { over: new, under: &self.store };
             self.counts_since(&layered, &begun.operation.follows, &result)?
         };
-        let (held, settings) = self.rules_after(begun)?;
+        let layered = Layered { over: new, under: &self.store };
+        let (held, unagreed, settings) = self.rules_after(begun, &layered, &result.tree)?;
         let mut writer = self.store.write(lock)?.allowing(Purpose::End);
         for tree in new.values() {
             writer.tree(tree)?;
@@ -956,6 +957,7 @@ impl Workspace {
             owned: Vec::new(),
             git: begun.before.git,
             held,
+            unagreed,
             settings,
         }))?;
         writer.record(Record::Ended {
@@ -967,7 +969,12 @@ impl Workspace {
     }
 
     /// What is held and which settings hold after an operation: where everything is as at another checkpoint, as there.
-    fn rules_after(&self, begun: &Begun) -> Result<(Vec<HeldPath>, Box<SettingsAt>), StoreError> {
+    fn rules_after<S: TreeSource<Error = StoreError>>(
+        &self,
+        begun: &Begun,
+        trees: &S,
+        result: &ObjectId,
+    ) -> Result<(Vec<HeldPath>, Vec<UnagreedRules>, Box<SettingsAt>), StoreError> {
         let (before, follows) = (&begun.before, &begun.operation.follows);
         let followed = if *follows == before.id { None } else { self.store.checkpoint(follows)? };
         let mut held = before.held.clone();
@@ -976,7 +983,9 @@ impl Workspace {
                 held.push(one.clone());
             }
         }
-        Ok((held, followed.map_or_else(|| before.settings.clone(), |row| row.checkpoint.settings)))
+        let from = followed.as_ref().map(|row| &row.checkpoint);
+        let unagreed = self.unagreed_after(trees, &begun.operation, before, from, result);
+        Ok((held, unagreed, followed.map_or_else(|| before.settings.clone(), |row| row.checkpoint.settings)))
     }
 
     /// Where in which session the result is: where the conversation went with it.

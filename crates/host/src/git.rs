@@ -381,6 +381,11 @@ pub(crate) fn own_folder(git: &Path) -> Option<PathBuf> {
     pointed_to(git)
 }
 
+/// Whether a folder looks like one in which a repository keeps its data: a bare one, or one that a `.git` file may lead to.
+pub(crate) fn may_be_git_folder(folder: &Path) -> bool {
+    common_dir(folder).is_some()
+}
+
 /// Where the parts are that worktrees share; none where this is no repository.
 fn common_dir(git_dir: &Path) -> Option<PathBuf> {
     if !files::exists(&git_dir.join("HEAD")) {
