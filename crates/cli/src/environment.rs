@@ -298,6 +298,7 @@ pub fn environment(settings: Option<&Settings>) -> Environment {
         // Where nobody can be asked, a guess that is wrong would be found out too late.
         session: std::env::var(hook::INSIDE).ok().and_then(|id| id.parse().ok()),
         guesses_session: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        users_settings: settings.map(|settings| settings.users.clone()).unwrap_or_default(),
         largest_file: settings.map(|settings| settings.size_limit.value),
         largest_ignored_file: settings.map(|settings| settings.ignored_limit.value),
         ..usual

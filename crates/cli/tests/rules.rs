@@ -123,6 +123,23 @@ fn what_the_user_writes_holds_at_once() {
     assert_eq!(scene.ok(&["config", "capture.size-limit"]), "1GiB\n");
 }
 
+#[test]
+fn an_agents_settings_are_measured_by_what_the_user_says_for_every_workspace() {
+    let scene = scene();
+    let folder = scene.world.base().join(".config/piton");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), "capture.ignored-limit = \"50MiB\"\n").unwrap();
+    assert_eq!(scene.ok(&["config", "capture.ignored-limit"]), "50MiB\n");
+    prompt(&scene, "begin");
+    event(&scene, "Stop", json!({}));
+    shell(&scene, "a", || {
+        scene.world.write(".piton/config.toml", "capture.ignored-limit = \"5MiB\"\n");
+    });
+    let said = prompt(&scene, "go on");
+    assert!(said.contains(".piton/config.toml was changed to say capture.ignored-limit = 5MiB"), "{said}");
+    assert_eq!(scene.ok(&["config", "capture.ignored-limit"]), "50MiB\n");
+}
+
 /// An agent whose tool runs the command that agrees: the test is the agent, since it is what started the hooks.
 #[test]
 fn an_agents_own_tool_cannot_agree() {

@@ -81,7 +81,8 @@ impl Workspace {
     pub(crate) fn waiting_settings(&self, head: Option<&CheckpointRow>) -> Result<Vec<HeldSetting>, StoreError> {
         let now = self.own_protection();
         let in_force = self.in_force(&now, head, None)?;
-        let (holds, says) = (in_force.protection.settings(), now.settings());
+        let users = &self.environment.users_settings;
+        let (holds, says) = (in_force.protection.settings(users), now.settings(users));
         let shown = |settings: &Settings, key: Key| match settings.show(key).value.to_string() {
             text if text.is_empty() => "none".to_owned(),
             text => text,
@@ -111,7 +112,8 @@ impl Workspace {
         let as_it_is = || InForce { protection: now.clone(), waiting: Vec::new() };
         let Some(head) = head else { return Ok(as_it_is()) };
         let agreed = &head.checkpoint.settings.holds;
-        let waiting = now.weaker_than(agreed);
+        let users = &self.environment.users_settings;
+        let waiting = now.weaker_than(agreed, users);
         if waiting.is_empty() {
             return Ok(as_it_is());
         }
@@ -128,6 +130,6 @@ impl Workspace {
                 return Ok(as_it_is());
             }
         }
-        Ok(InForce { protection: now.held_to(agreed), waiting })
+        Ok(InForce { protection: now.held_to(agreed, users), waiting })
     }
 }

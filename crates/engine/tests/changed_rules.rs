@@ -682,6 +682,21 @@ mod settings {
     }
 
     #[test]
+    fn an_agent_does_not_undo_what_the_user_says_for_every_workspace() {
+        let users = read("capture.ignored-limit = \"50MiB\"", Layer::User).unwrap().protection();
+        let world = World::with(|environment| environment.users_settings = users.clone());
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("less", "echo", |world| {
+            world.write(FILE, "capture.ignored-limit = \"5MiB\"\n");
+        });
+        assert_eq!(in_force(&world).protection.ignored_limit, None);
+        let told = agent.prompt("go on").waiting;
+        assert_eq!((&told.settings[0].holds[..], &told.settings[0].says[..]), ("50MiB", "5MiB"));
+    }
+
+    #[test]
     fn taking_away_what_protects_more_waits_too_and_an_undo_ends_it() {
         let world = world();
         world.write(FILE, "tools.writers = [\"Read\"]\n");
