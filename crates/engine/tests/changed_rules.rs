@@ -697,6 +697,26 @@ mod settings {
     }
 
     #[test]
+    fn what_the_user_saves_again_is_the_users_whatever_it_says() {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("switch it off", "echo", |world| {
+            world.write(FILE, OFF);
+        });
+        later();
+        world.capture();
+        // Other work of the user's is no word about it.
+        world.write("src/main.rs", "mine");
+        assert!(!is_off(&world) && !world.open().waiting().unwrap().is_empty());
+        world.write(FILE, format!("# I want that\n{OFF}"));
+        assert!(is_off(&world) && world.open().waiting().unwrap().is_empty());
+        world.capture();
+        assert!(is_off(&world));
+    }
+
+    #[test]
     fn taking_away_what_protects_more_waits_too_and_an_undo_ends_it() {
         let world = world();
         world.write(FILE, "tools.writers = [\"Read\"]\n");
