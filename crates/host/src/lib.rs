@@ -31,7 +31,7 @@ mod walk;
 
 pub use apply::{STAGED, canonical, canonical_folder, staged_by, staged_step, written_by_name};
 pub use clock::{Clock, SystemClock};
-pub use ignored::IgnoreFiles;
+pub use ignored::{IgnoreFiles, IgnoredAt};
 pub use index::Index;
 pub use lock::Lock;
 pub use parallel::in_parallel;

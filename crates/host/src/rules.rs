@@ -476,7 +476,15 @@ pub(crate) fn says<T>(matched: Match<T>) -> Option<bool> {
 
 /// Reads an ignore file; a line that is no pattern is passed over, as git does.
 pub(crate) fn parse(bytes: &[u8]) -> Gitignore {
+    parse_in(bytes, false)
+}
+
+/// The same, where upper and lower case may be the same.
+pub(crate) fn parse_in(bytes: &[u8], ignores_case: bool) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
+    if ignores_case {
+        let _ = builder.case_insensitive(true);
+    }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for line in bytes.split(|b| *b == b'\n') {
         if let Some(line) = translate(&String::from_utf8_lossy(line)) {
