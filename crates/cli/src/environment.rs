@@ -41,6 +41,21 @@ const AGENT_STATE: [&str; 14] = [
     ".pi/agent/sessions",
 ];
 
+/// Variables that agents set for what they run.
+const SET_BY_AGENTS: [&str; 4] = ["CLAUDECODE", "GEMINI_CLI", "CURSOR_AGENT", "OPENCODE"];
+
+/// The variable that tells that an agent started this process, or one that it comes from.
+pub fn agents_shell() -> Option<&'static str> {
+    SET_BY_AGENTS.into_iter().find(|name| variable(name).is_some())
+}
+
+/// Lets a command be the user's own, who typed it to an agent.
+pub fn typed_by_user(command: &mut std::process::Command) {
+    for name in SET_BY_AGENTS {
+        command.env_remove(name);
+    }
+}
+
 /// The surroundings of a command.
 pub struct Surroundings {
     /// The engine.

@@ -430,8 +430,17 @@ impl Workspace {
             path: (&one.path).into(),
             rules: one.rules.clone(),
             owner: one.owner.clone(),
+            undoable: one.rules.iter().all(|rule| self.is_rule_captured(rule, head)),
         });
         Ok(Waiting { paths: paths.collect(), settings: self.waiting_settings(head)? })
+    }
+
+    /// Whether a file with rules is one that checkpoints have, so that an undo brings it back to what it was.
+    fn is_rule_captured(&self, rule: &str, head: Option<&CheckpointRow>) -> bool {
+        let (Ok(path), Some(head)) = (WorkspacePath::new(rule), head) else { return false };
+        is_ignore_file(&path)
+            && (blob_at(&self.store, &head.checkpoint, &path).is_some()
+                || self.path.join(rule).symlink_metadata().is_err())
     }
 
     /// The user agrees to the rules and settings as they are: a checkpoint is made in which they hold.
