@@ -8,7 +8,7 @@
 //! anew from its packs knows it. It ends when nothing leaves the path out any more, or when the user agrees. What was never
 //! captured follows every rule at once.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +40,7 @@ pub(crate) struct Witness {
 pub(crate) struct HeldNow {
     pub paths: Vec<HeldPath>,
     /// Trees of earlier checkpoints, for paths that were captured once and that the last checkpoint does not have.
-    known: Vec<(WorkspacePath, ObjectId)>,
+    pub known: Vec<(WorkspacePath, ObjectId)>,
     /// Files with rules to which the user has not agreed.
     pub unagreed: Vec<UnagreedRules>,
 }
@@ -175,8 +175,7 @@ impl Workspace {
         let mut folders = HashSet::new();
         let is_first = |path: &&WorkspacePath| path.split().is_some_and(|(folder, _)| folders.insert(folder));
         let asked: Vec<_> = rules.iter().chain(&lost).chain(&came).filter(is_first).take(MOST_ASKED).cloned().collect();
-        let (unagreed, by_gits_own) = self.unagreed_since(root, head, &asked, witness)?;
-        held.unagreed = unagreed;
+        let by_gits_own = self.look_at_rules(root, head, &asked, witness, &mut held.unagreed)?;
 
         let mut new = Vec::new();
         for (path, _) in by_git {
@@ -212,17 +211,18 @@ impl Workspace {
         Ok(is_more)
     }
 
-    /// The files with rules to which the user has not agreed; and git's own files that somebody else changed since the last
-    /// checkpoint, with who. Asked of the root, and of the folders on the way to some paths.
-    fn unagreed_since(
+    /// Finds the files with rules to which the user has not agreed; and git's own files that somebody else changed since the last
+    /// checkpoint, with who. Looks in the root, and in the folders on the way to some paths.
+    fn look_at_rules(
         &self,
         root: &Root,
         head: &CheckpointRow,
         asked: &[WorkspacePath],
         witness: Option<&Witness>,
-    ) -> Result<(Vec<UnagreedRules>, Vec<(String, Owner)>), CaptureError> {
+        unagreed: &mut Vec<UnagreedRules>,
+    ) -> Result<Vec<(String, Owner)>, CaptureError> {
         let recorded = head.checkpoint.created_at.0.saturating_mul(1_000_000);
-        let mut unagreed = head.checkpoint.unagreed.clone();
+        unagreed.clone_from(&head.checkpoint.unagreed);
         let mut by_gits_own = Vec::new();
         // Any path in the root does.
         let at_root = WorkspacePath::new(IGNORE_FILES[0]).into_iter();
@@ -262,7 +262,7 @@ impl Workspace {
             Some(file) => one.users != read_now(root, file).and_then(blob_of),
             None => root.path().join(&one.shown).exists(),
         });
-        Ok((unagreed, by_gits_own))
+        Ok(by_gits_own)
     }
 
     /// What the user had in files that somebody else changed.
@@ -280,28 +280,43 @@ impl Workspace {
     fn captured_once(
         &self,
         head: &CheckpointRow,
-        mut paths: Vec<WorkspacePath>,
+        paths: Vec<WorkspacePath>,
     ) -> Result<Vec<(WorkspacePath, ObjectId)>, StoreError> {
         let mut found = Vec::new();
-        if paths.is_empty() {
+        // Most checkpoints have the same listings: each is looked at once.
+        let mut folders: BTreeMap<WorkspacePath, Vec<WorkspacePath>> = BTreeMap::new();
+        for path in paths.into_iter().take(MOST_ASKED) {
+            if let Some((folder, _)) = path.split() {
+                folders.entry(folder).or_default().push(path);
+            }
+        }
+        if folders.is_empty() {
             return Ok(found);
         }
-        paths.truncate(MOST_ASKED);
         let mut seen = HashSet::new();
         for row in self.store.checkpoints(Some(MOST_LOOKED_BACK))? {
             let tree = row.checkpoint.root.tree;
-            if row.checkpoint.line != head.checkpoint.line || !seen.insert(tree) {
+            if row.checkpoint.line != head.checkpoint.line {
                 continue;
             }
-            paths.retain(|path| {
-                let entry = diff::lookup(&self.store, &tree, path).ok().flatten();
-                let has = entry.is_some_and(|entry| holds_something(&self.store, &entry).unwrap_or(false));
-                if has {
-                    found.push((path.clone(), tree));
-                }
-                !has
-            });
-            if paths.is_empty() {
+            for (folder, paths) in &mut folders {
+                // What is damaged is told by whoever needs it.
+                let Ok(Some(id)) = listing_of(&self.store, &tree, folder) else { continue };
+                let is_new = seen.insert((folder.clone(), id));
+                let Some(listing) = Some(id).filter(|_| is_new).and_then(|id| self.store.tree(&id).ok()) else {
+                    continue;
+                };
+                paths.retain(|path| {
+                    let entry = path.split().and_then(|(_, name)| listing.get(name.as_bytes()));
+                    let has = entry.is_some_and(|entry| holds_something(&self.store, entry).unwrap_or(false));
+                    if has {
+                        found.push((path.clone(), tree));
+                    }
+                    !has
+                });
+            }
+            folders.retain(|_, paths| !paths.is_empty());
+            if folders.is_empty() {
                 break;
             }
         }
@@ -594,11 +609,20 @@ fn tree_of<S: TreeSource>(
     root: &ObjectId,
     folder: &WorkspacePath,
 ) -> Result<Option<std::sync::Arc<piton_model::Tree>>, S::Error> {
+    listing_of(source, root, folder)?.map(|listing| source.tree(&listing)).transpose()
+}
+
+/// The same, by its id.
+fn listing_of<S: TreeSource>(
+    source: &S,
+    root: &ObjectId,
+    folder: &WorkspacePath,
+) -> Result<Option<ObjectId>, S::Error> {
     if folder.is_root() {
-        return source.tree(root).map(Some);
+        return Ok(Some(*root));
     }
     match diff::lookup(source, root, folder)? {
-        Some(Entry::Folder { tree, .. }) => source.tree(&tree).map(Some),
+        Some(Entry::Folder { tree, .. }) => Ok(Some(tree)),
         _ => Ok(None),
     }
 }

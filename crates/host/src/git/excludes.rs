@@ -76,11 +76,11 @@ impl<'a> Found<'a> {
     fn add(&mut self, file: &Path, depth: u32) {
         let Ok(Some((bytes, _))) = files::read(file, LARGEST) else { return };
         parse_all(&bytes, &mut |section, subsection, key, value| match (section, key, value) {
-            ("core", key, value) if subsection.is_empty() && key == self.key => {
-                // A key without a value is a switch that is on.
-                if value.is_some() || key != "excludesfile" {
-                    (self.has_key, self.value) = (true, value.map(<[u8]>::to_vec));
-                }
+            // A key without a value is a switch that is on.
+            ("core", key, value)
+                if subsection.is_empty() && key == self.key && (value.is_some() || key != "excludesfile") =>
+            {
+                (self.has_key, self.value) = (true, value.map(<[u8]>::to_vec));
             }
             ("extensions", "worktreeconfig", value) => self.has_worktree_config = is_true(value),
             ("include", "path", Some(path)) if subsection.is_empty() => self.include(file, path, depth),
