@@ -27,6 +27,8 @@ pub struct Agent {
     /// Folders beneath the user's home in which it keeps its own state. They are never captured: a rewind that took a
     /// transcript back while the agent writes to it would break the conversation that the user is in.
     pub state_folders: &'static [&'static str],
+    /// Variables of the environment that it sets for what it runs.
+    pub shell_variables: &'static [&'static str],
 }
 
 impl fmt::Debug for Agent {
@@ -44,6 +46,18 @@ pub const STATE_FOLDERS_OF_OTHERS: [&str; 7] = [
     ".copilot",
     ".cline",
     ".pi/agent/sessions",
+];
+
+/// What other agents set in the environment of what they run; `AI_AGENT` is what several of them agree on.
+const SHELL_VARIABLES_OF_OTHERS: [&str; 8] = [
+    "AI_AGENT",
+    "GEMINI_CLI",
+    "CURSOR_AGENT",
+    "CODEX_SANDBOX",
+    "CODEX_THREAD_ID",
+    "COPILOT_AGENT",
+    "GOOSE_TERMINAL",
+    "OPENCODE",
 ];
 
 /// A list of agents: those that piton knows, and what an embedder adds.
@@ -78,6 +92,12 @@ impl Agents {
     /// The transcripts of a session's agent, where it keeps any that piton can read.
     pub fn transcripts(&self, name: &str) -> Option<&'static dyn Transcripts> {
         self.get(name)?.transcripts
+    }
+
+    /// Variables that tell a process that an agent started it, or one that it comes from.
+    pub fn shell_variables(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let known: Vec<_> = self.iter().flat_map(|agent| agent.shell_variables.iter().copied()).collect();
+        known.into_iter().chain(SHELL_VARIABLES_OF_OTHERS)
     }
 
     /// All of them. The first is the one that `piton setup` means where no other is named.

@@ -52,6 +52,7 @@ fn rule(held: &HeldView, paths: &[String]) -> String {
 pub fn by(owner: &Owner) -> String {
     match owner.turn() {
         Some((_, turn)) => format!("by the agent, in turn {turn}"),
+        None if matches!(owner, Owner::Operation { .. }) => "by an operation that brought them back".to_owned(),
         None => "by an agent or nobody known".to_owned(),
     }
 }

@@ -20,6 +20,23 @@ use crate::gitconfig::{user_config, usual_excludes};
 use crate::outcome::leftover;
 use crate::{agreement, hook, settings};
 
+/// Variables that agents set for what they run.
+fn set_by_agents() -> impl Iterator<Item = &'static str> {
+    Agents::default().shell_variables()
+}
+
+/// The variable that tells that an agent started this process, or one that it comes from.
+pub fn agents_shell() -> Option<&'static str> {
+    set_by_agents().find(|name| variable(name).is_some())
+}
+
+/// Lets a command be the user's own, who typed it to an agent.
+pub fn typed_by_user(command: &mut std::process::Command) {
+    for name in set_by_agents() {
+        command.env_remove(name);
+    }
+}
+
 /// The surroundings of a command.
 pub struct Surroundings {
     /// The engine.
@@ -282,6 +299,7 @@ pub fn environment(settings: Option<&Settings>) -> Environment {
         // Where nobody can be asked, a guess that is wrong would be found out too late.
         session: std::env::var(hook::INSIDE).ok().and_then(|id| id.parse().ok()),
         guesses_session: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        users_settings: settings.map(|settings| settings.users.clone()).unwrap_or_default(),
         largest_file: settings.map(|settings| settings.size_limit.value),
         largest_ignored_file: settings.map(|settings| settings.ignored_limit.value),
         ..usual

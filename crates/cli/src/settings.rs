@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use piton_engine::model::Protection;
 use piton_engine::model::settings::{self, Key, Layer, Partial, Settings, Wrong};
 use piton_engine::{Engine, Environment};
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
@@ -50,9 +51,10 @@ pub fn load_leniently(workspace: Option<&Path>) -> (Settings, Vec<String>) {
 /// Everything about the settings for a workspace's root.
 pub fn find(workspace: Option<&Path>) -> Found {
     let mut waiting = Vec::new();
-    let in_force = |partial: Partial| {
+    let in_force = |partial: Partial, users: Protection| {
         let (Some(root), Ok(home)) = (workspace, environment::home()) else { return partial };
-        let held = Engine::new(home, Environment::default()).settings_in_force(root, partial.protection());
+        let environment = Environment { users_settings: users, ..Environment::default() };
+        let held = Engine::new(home, environment).settings_in_force(root, partial.protection());
         waiting = held.waiting;
         partial.protecting(&held.protection)
     };
@@ -101,11 +103,11 @@ fn user_file() -> Option<PathBuf> {
     }
 }
 
-/// `in_force` makes of what the workspace's file says what holds of it.
+/// `in_force` makes of what the workspace's file says what holds of it, over what the user's says.
 fn gather(
     places: Vec<SettingsFile>,
     variable: impl Fn(&str) -> Option<String>,
-    mut in_force: impl FnMut(Partial) -> Partial,
+    mut in_force: impl FnMut(Partial, Protection) -> Partial,
 ) -> Found {
     let mut partials = Vec::new();
     let mut problems = Vec::new();
@@ -128,7 +130,8 @@ fn gather(
             problems.push(problem);
             Partial::empty(file.layer)
         });
-        partials.push(if file.layer == Layer::Workspace { in_force(partial) } else { partial });
+        let users = || partials.first().map(Partial::protection).unwrap_or_default();
+        partials.push(if file.layer == Layer::Workspace { in_force(partial, users()) } else { partial });
     }
     let mut variables = Partial::empty(Layer::Environment);
     for key in Key::ALL {
@@ -217,7 +220,7 @@ mod tests {
             "PITON_CAPTURE_IGNORED_LIMIT" => Some(String::new()),
             _ => None,
         };
-        let (settings, problems) = gather(vec![user, workspace], variables, |partial| partial).leniently();
+        let (settings, problems) = gather(vec![user, workspace], variables, |partial, _| partial).leniently();
         // The workspace's file has a mistake, so nothing in it counts.
         assert_eq!((settings.automatic.value, settings.automatic.source), (true, Layer::Default));
         assert_eq!((settings.user_line.value, settings.user_line.source), (true, Layer::User));
@@ -237,7 +240,7 @@ mod tests {
             let closed = std::os::unix::fs::PermissionsExt::from_mode(0o000);
             std::fs::set_permissions(&file.path, closed).unwrap();
             let path = escape_path(&file.path);
-            let (settings, problems) = gather(vec![file], |_| None, |partial| partial).leniently();
+            let (settings, problems) = gather(vec![file], |_| None, |partial, _| partial).leniently();
             assert_eq!(settings, Settings::default());
             let said = format!("{path}: the settings cannot be read: Permission denied");
             assert!(problems.len() == 1 && problems[0].starts_with(&said), "{problems:?}");
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn no_file_and_no_workspace_is_no_mistake() {
         let gone = SettingsFile { layer: Layer::User, path: "/nosuch/config.toml".into() };
-        let found = gather(vec![gone.clone()], |_| None, |partial| partial).strictly().unwrap();
+        let found = gather(vec![gone.clone()], |_| None, |partial, _| partial).strictly().unwrap();
         assert_eq!(found.settings, Settings::default());
         assert_eq!(found.files, [(gone, false)]);
         assert_eq!(find(None).strictly().is_ok(), load_leniently(None).1.is_empty());

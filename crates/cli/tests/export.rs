@@ -89,6 +89,12 @@ fn ignored_files_are_listed_and_nothing_but_a_file_is_replaced() {
     ok(&world, &["checkpoint", "secret"]);
     let (_, said) = ok(&world, &["export", "secret", "--git", "out"]);
     assert!(said.contains("left out, because git ignores them; `--include PATH` takes one in:\n  .env\n"), "{said}");
+    std::fs::write(world.path(".gitattributes"), "*.crypt filter=git-crypt\n").unwrap();
+    std::fs::write(world.path("key.crypt"), "plain\n").unwrap();
+    ok(&world, &["checkpoint", "crypt"]);
+    let (_, said) = ok(&world, &["export", "crypt", "--git", "out-too"]);
+    let filtered = "because a filter of git's changes them (git-crypt, LFS), and piton runs none; `--include PATH` takes one in:\n";
+    assert!(said.contains(&format!("{filtered}  key.crypt\n")), "{said}");
     let place = world.base().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
     let said = fails(&world, &["export", "run-1", "-o", place.to_str().unwrap(), "--force"]);

@@ -6,7 +6,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use piton_testkit::{Scene, both};
+use piton_testkit::{Scene, both, git};
 use serde_json::{Value, json};
 
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
@@ -123,6 +123,23 @@ fn what_the_user_writes_holds_at_once() {
     assert_eq!(scene.ok(&["config", "capture.size-limit"]), "1GiB\n");
 }
 
+#[test]
+fn an_agents_settings_are_measured_by_what_the_user_says_for_every_workspace() {
+    let scene = scene();
+    let folder = scene.world.base().join(".config/piton");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), "capture.ignored-limit = \"50MiB\"\n").unwrap();
+    assert_eq!(scene.ok(&["config", "capture.ignored-limit"]), "50MiB\n");
+    prompt(&scene, "begin");
+    event(&scene, "Stop", json!({}));
+    shell(&scene, "a", || {
+        scene.world.write(".piton/config.toml", "capture.ignored-limit = \"5MiB\"\n");
+    });
+    let said = prompt(&scene, "go on");
+    assert!(said.contains(".piton/config.toml was changed to say capture.ignored-limit = 5MiB"), "{said}");
+    assert_eq!(scene.ok(&["config", "capture.ignored-limit"]), "50MiB\n");
+}
+
 /// An agent whose tool runs the command that agrees: the test is the agent, since it is what started the hooks.
 #[test]
 fn an_agents_own_tool_cannot_agree() {
@@ -142,6 +159,62 @@ fn an_agents_own_tool_cannot_agree() {
     event(&scene, "Stop", json!({}));
     assert_eq!(scene.json(&["rules"])["waiting"]["paths"][0]["path"], "data");
     scene.ok(&["rules", "accept", "--yes"]);
+}
+
+/// A program that a tool started in a session and at a terminal of its own is no child of the agent's any more.
+#[test]
+fn while_a_tool_runs_nobody_agrees_and_neither_does_what_an_agent_started() {
+    let scene = scene();
+    shell(&scene, "a", || {
+        scene.world.write(".gitignore", "data/\n");
+    });
+    let accept = [PITON, "rules", "accept", "--yes"].join(" ");
+    let detached = |variable: &str| {
+        let code = scene.world.base().join("code");
+        let _ = std::fs::remove_file(&code);
+        let script = format!("script -qec '{accept}' /dev/null >/dev/null 2>&1; echo $? > {}", code.display());
+        let home = scene.world.base();
+        let mut command = std::process::Command::new("setsid");
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).current_dir(scene.world.ws());
+        command.env("HOME", home).env("PITON_HOME", home.join("home")).stdin(Stdio::null());
+        command.args(["--fork", "sh", "-c", &script]);
+        if !variable.is_empty() {
+            command.env(variable, "1");
+        }
+        assert!(command.status().unwrap().success());
+        for _ in 0..200 {
+            std::thread::sleep(Duration::from_millis(50));
+            if let Ok(text) = std::fs::read_to_string(&code)
+                && text.ends_with('\n')
+            {
+                return text.trim().to_owned();
+            }
+        }
+        panic!("it does not end");
+    };
+    prompt(&scene, "now agree");
+    let call = json!({ "tool_name": "Bash", "tool_use_id": "b", "tool_input": { "command": "setsid script" } });
+    event(&scene, "PreToolUse", call.clone());
+    assert_eq!(detached(""), "1");
+    event(&scene, "PostToolUse", call);
+    event(&scene, "Stop", json!({}));
+    assert_eq!(detached("CLAUDECODE"), "1");
+    assert_eq!(scene.json(&["rules"])["waiting"]["paths"][0]["path"], "data");
+}
+
+#[test]
+fn an_undo_is_named_only_where_it_takes_the_rule_back() {
+    let scene = scene();
+    git(&scene.world.ws(), &["init", "-q"]);
+    prompt(&scene, "begin");
+    event(&scene, "Stop", json!({}));
+    shell(&scene, "a", || {
+        scene.world.write(".git/info/exclude", "data/\n");
+    });
+    let said = both(&scene.run(&["rules"]));
+    assert!(said.contains("left out by .git/info/exclude, changed by t2.1"), "{said}");
+    let hint = "`piton rules accept` agrees; no undo reaches .git/info/exclude: change that by hand\n";
+    assert!(said.ends_with(hint), "{said}");
 }
 
 #[test]

@@ -81,7 +81,8 @@ impl Workspace {
     pub(crate) fn waiting_settings(&self, head: Option<&CheckpointRow>) -> Result<Vec<HeldSetting>, StoreError> {
         let now = self.own_protection();
         let in_force = self.in_force(&now, head, None)?;
-        let (holds, says) = (in_force.protection.settings(), now.settings());
+        let users = &self.environment.users_settings;
+        let (holds, says) = (in_force.protection.settings(users), now.settings(users));
         let shown = |settings: &Settings, key: Key| match settings.show(key).value.to_string() {
             text if text.is_empty() => "none".to_owned(),
             text => text,
@@ -111,23 +112,24 @@ impl Workspace {
         let as_it_is = || InForce { protection: now.clone(), waiting: Vec::new() };
         let Some(head) = head else { return Ok(as_it_is()) };
         let agreed = &head.checkpoint.settings.holds;
-        let waiting = now.weaker_than(agreed);
+        let users = &self.environment.users_settings;
+        let waiting = now.weaker_than(agreed, users);
         if waiting.is_empty() {
             return Ok(as_it_is());
         }
-        // What was there at the last checkpoint had its owner then; nobody has agreed to it since.
-        if head.checkpoint.settings.asked.as_ref() != Some(now) {
-            let file = self.path.join(FILE);
+        let file = self.path.join(FILE);
+        let is_gone = file.symlink_metadata().is_err();
+        let when = last_change(&file);
+        let is_older = when.is_some_and(|when| when <= head.checkpoint.created_at.0.saturating_mul(1_000_000));
+        // What was there at the last checkpoint had its owner then; whoever saved the file since may have agreed to it.
+        if head.checkpoint.settings.asked.as_ref() != Some(now) || !(is_gone || is_older) {
             let path = WorkspacePath::new(FILE.as_bytes()).unwrap_or_else(|_| WorkspacePath::root());
-            let is_gone = file.symlink_metadata().is_err();
-            let when = last_change(&file);
             // An operation that brings an agent's settings back is no word of the user's.
-            let is_by_operation = head.checkpoint.cause == Cause::Operation
-                && when.is_some_and(|when| when <= head.checkpoint.created_at.0.saturating_mul(1_000_000));
+            let is_by_operation = head.checkpoint.cause == Cause::Operation && is_older;
             if !is_by_operation && is_users(&self.owner_since(head, &path, when, is_gone, witness)?) {
                 return Ok(as_it_is());
             }
         }
-        Ok(InForce { protection: now.held_to(agreed), waiting })
+        Ok(InForce { protection: now.held_to(agreed, users), waiting })
     }
 }

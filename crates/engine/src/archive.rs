@@ -96,16 +96,21 @@ impl Workspace {
         self.store.read_steadily(|| self.write_session(&session, out))
     }
 
-    /// The files that an archive of a session holds though they are ignored and git does not track them, in order.
+    /// The files that an archive of a session holds though they are ignored and git does not track them, and those that a filter
+    /// of git's changes, each in order.
     ///
     /// # Errors
     /// Where there is no such session, or the store refuses.
-    pub fn ignored_in_session(&self, wanted: &str) -> Result<Vec<PathView>, ExportSessionError> {
+    pub fn private_in_session(&self, wanted: &str) -> Result<(Vec<PathView>, Vec<PathView>), ExportSessionError> {
         let session = self.session_meant(Some(wanted), wanted)?.session;
         let lineage = self.lineage(&session.id).map_err(ArchiveError::from)?;
         let gathered = self.gather(&lineage).map_err(ArchiveError::from)?;
-        let found = self.ignored_in(&gathered.trees).map_err(ArchiveError::from)?;
-        Ok(found.iter().map(Into::into).collect())
+        let checkpoints = gathered.records.iter().filter_map(|record| match record {
+            Record::Checkpoint(checkpoint) => Some(checkpoint),
+            _ => None,
+        });
+        let found = self.private_in(checkpoints).map_err(ArchiveError::from)?;
+        Ok((found.ignored.iter().map(Into::into).collect(), found.filtered.iter().map(Into::into).collect()))
     }
 
     fn write_session(&self, session: &Session, out: &mut dyn Write) -> Result<SessionExported, ExportSessionError> {
@@ -144,6 +149,7 @@ impl Workspace {
             checkpoints: gathered.checkpoints,
             objects: totals.objects,
             ignored: Vec::new(),
+            filtered: Vec::new(),
             transcript,
             transcript_missing,
         })

@@ -21,7 +21,7 @@ use piton_model::{
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
-use crate::held::{Witness, hold};
+use crate::held::{HeldNow, Witness};
 use crate::lost::{is_uncompared, readable_changes};
 use crate::notice::Notice;
 use crate::observe::ObserveOptions;
@@ -123,7 +123,7 @@ pub(crate) struct Taken<'s> {
     /// Something was left out for want of room; see [`crate::lean`].
     pub is_lean: bool,
     /// What is captured although a rule leaves it out.
-    pub held: Vec<HeldPath>,
+    pub held: HeldNow,
 }
 
 /// What a scan must look at, and for how long.
@@ -167,7 +167,7 @@ pub(crate) struct About {
     /// The workspace's folder is gone, or was until an operation made it anew.
     pub is_folder_gone: bool,
     /// What is captured although a rule leaves it out.
-    pub held: Vec<HeldPath>,
+    pub held: HeldNow,
     /// The user agrees to the workspace's settings as they are.
     pub agrees: bool,
 }
@@ -185,7 +185,7 @@ impl About {
             ending: None,
             has_missed: false,
             is_folder_gone: false,
-            held: Vec::new(),
+            held: HeldNow::default(),
             agrees: false,
         }
     }
@@ -421,7 +421,7 @@ impl Workspace {
         root: &Root,
         attention: &Attention<'_>,
         head: Option<&CheckpointRow>,
-        held: Vec<HeldPath>,
+        held: HeldNow,
     ) -> Result<Taken<'s>, CaptureError> {
         let index = self.store.index();
         let options = self.scan_options(index.as_ref(), attention.forced, head, &held);
@@ -461,7 +461,7 @@ impl Workspace {
         index: Option<&'a Index>,
         forced: &[WorkspacePath],
         head: Option<&CheckpointRow>,
-        held: &[HeldPath],
+        held: &HeldNow,
     ) -> ScanOptions<'a> {
         let mut rules = self.rules();
         rules.forced = forced.iter().cloned().collect();
@@ -505,12 +505,12 @@ impl Workspace {
         loop {
             let scan = scan(root, self.scan_options(index.as_ref(), forced, head.as_ref(), &held), sink)
                 .map_err(|e| self.scan_error(e, |never: Infallible| match never {}))?;
-            let lost = head.as_ref().map_or(Ok(Vec::new()), |head| self.lost_in(head, &scan, &held))?;
-            let new = self.newly_held(root, head.as_ref(), lost, None)?;
-            if new.is_empty() {
-                return Ok((scan, held));
+            let Some(head) = &head else { return Ok((scan, held.paths)) };
+            let left_out = self.left_out_in(head, &scan, &held)?;
+            let is_whole = !self.hold_more(root, head, left_out, None, &mut held)?;
+            if is_whole {
+                return Ok((scan, held.paths));
             }
-            hold(&mut held, new);
         }
     }
 
@@ -564,7 +564,8 @@ impl Workspace {
             description: about.description,
             owned,
             git: about.git,
-            held: about.held,
+            held: about.held.paths,
+            unagreed: about.held.unagreed,
             settings: Box::new(settings),
         })
     }

@@ -16,6 +16,7 @@ use piton_model::short::one_line;
 use piton_model::{Cause, Entry, ObjectId, OperationId, Tree, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow};
 
+use crate::ignored::Private;
 use crate::target::TargetError;
 use crate::view::{Exported, ExportedCommit, PathView};
 use crate::workspace::{InItsPlace, Standing, Workspace};
@@ -71,7 +72,7 @@ pub enum ExportError {
     #[error("`{0}` is no name for a branch")]
     BadName(String),
     /// A path that was asked for by name and would not have stayed out.
-    #[error("`{}` is none of the ignored files that stay out", .0.display())]
+    #[error("`{}` is none of the files that stay out", .0.display())]
     NotIgnored(WorkspacePath),
     /// The reference is there already.
     #[error("{0} is there already")]
@@ -150,7 +151,8 @@ impl Workspace {
         if old.is_some() && !options.force {
             return Err(ExportError::Exists(reference));
         }
-        let without = self.staying_out(&planned, &options.include)?;
+        let private = self.staying_out(&planned, &options.include)?;
+        let without = Without::new(private.ignored.union(&private.filtered).cloned().collect());
         let id = OperationId::from_random(clock::random().map_err(GitError::Io)?);
         let scratch = format!("refs/piton/exporting-{id}");
         let made = self.import(&place, &scratch, &planned, &without);
@@ -185,7 +187,8 @@ impl Workspace {
             repository: place.folder,
             made: place.made,
             without: without_turns,
-            ignored: without.paths.iter().map(Into::into).collect(),
+            ignored: private.ignored.iter().map(Into::into).collect(),
+            filtered: private.filtered.iter().map(Into::into).collect(),
             empty_folders: left_out.empty,
             other_modes: left_out.modes,
             skipped_count,
@@ -193,18 +196,19 @@ impl Workspace {
         })
     }
 
-    /// What is ignored and not asked for. It stays out of every commit, whichever of them has the rule.
-    fn staying_out(&self, planned: &[Planned], include: &[WorkspacePath]) -> Result<Without, ExportError> {
-        let trees: Vec<ObjectId> = planned.iter().map(|one| one.row.checkpoint.root.tree).collect();
-        let mut paths = self.ignored_in(&trees)?;
+    /// What is ignored or filtered and not asked for. It stays out of every commit, whichever of them has the rule.
+    fn staying_out(&self, planned: &[Planned], include: &[WorkspacePath]) -> Result<Private, ExportError> {
+        let mut private = self.private_in(planned.iter().map(|one| &one.row.checkpoint))?;
         for wanted in include {
-            let before = paths.len();
-            paths.retain(|path| !path.is_within(wanted));
-            if paths.len() == before {
+            let count = |private: &Private| private.ignored.len() + private.filtered.len();
+            let before = count(&private);
+            private.ignored.retain(|path| !path.is_within(wanted));
+            private.filtered.retain(|path| !path.is_within(wanted));
+            if count(&private) == before {
                 return Err(ExportError::NotIgnored(wanted.clone()));
             }
         }
-        Ok(Without::new(paths))
+        Ok(private)
     }
 
     fn commit_of_checkpoint(&self, target: &str) -> Result<Planned, ExportError> {

@@ -43,6 +43,7 @@ impl Workspace {
             Some(look_up) => repository.read(&Limits::default(), Some(look_up)),
             None => repository.read(&Limits::default(), None),
         };
+        state.excludes = repository.excludes();
         keep_staged(writer, &repository, &mut state)?;
         let json = serde_json::to_vec(&state).map_err(|error| StoreError::Io {
             what: "cannot pack the git state of",

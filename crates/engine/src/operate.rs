@@ -21,8 +21,8 @@ use piton_model::inverse::Conflict;
 use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, Operation, OperationId, OperationKind, Outcome, Place,
-    Record, SessionId, SettingsAt, SkipReason, Tree, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
+    SessionId, SettingsAt, SkipReason, Tree, WorkspacePath,
 };
 use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, ReopenedNote, Store, StoreError};
 
@@ -34,6 +34,7 @@ use crate::draft::{
     Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, not_done, paths, still_holds, ways_to_readable,
 };
 use crate::git_restore::GitRefusal;
+use crate::held::HeldNow;
 use crate::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
 use crate::notice::Notice;
 use crate::observe::ObserveOptions;
@@ -938,7 +939,8 @@ impl Workspace {
             let layered = Layered { over: new, under: &self.store };
             self.counts_since(&layered, &begun.operation.follows, &result)?
         };
-        let (held, settings) = self.rules_after(begun)?;
+        let layered = Layered { over: new, under: &self.store };
+        let (held, settings) = self.rules_after(begun, &layered, &result.tree)?;
         let mut writer = self.store.write(lock)?.allowing(Purpose::End);
         for tree in new.values() {
             writer.tree(tree)?;
@@ -961,7 +963,8 @@ impl Workspace {
             description: None,
             owned: Vec::new(),
             git: begun.before.git,
-            held,
+            held: held.paths,
+            unagreed: held.unagreed,
             settings,
         }))?;
         writer.record(Record::Ended {
@@ -973,15 +976,23 @@ impl Workspace {
     }
 
     /// What is held and which settings hold after an operation: where everything is as at another checkpoint, as there.
-    fn rules_after(&self, begun: &Begun) -> Result<(Vec<HeldPath>, Box<SettingsAt>), StoreError> {
+    fn rules_after<S: TreeSource<Error = StoreError>>(
+        &self,
+        begun: &Begun,
+        trees: &S,
+        result: &ObjectId,
+    ) -> Result<(HeldNow, Box<SettingsAt>), StoreError> {
         let (before, follows) = (&begun.before, &begun.operation.follows);
         let followed = if *follows == before.id { None } else { self.store.checkpoint(follows)? };
-        let mut held = before.held.clone();
+        let mut paths = before.held.clone();
         for one in followed.iter().flat_map(|row| &row.checkpoint.held) {
-            if !held.iter().any(|known| known.path == one.path) {
-                held.push(one.clone());
+            if !paths.iter().any(|known| known.path == one.path) {
+                paths.push(one.clone());
             }
         }
+        let from = followed.as_ref().map(|row| &row.checkpoint);
+        let unagreed = self.unagreed_after(trees, &begun.operation, before, from, result);
+        let held = HeldNow { paths, unagreed, ..HeldNow::default() };
         Ok((held, followed.map_or_else(|| before.settings.clone(), |row| row.checkpoint.settings)))
     }
 

@@ -10,7 +10,7 @@ use piton_host::{
     Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, canonical_folder, clock,
     identity_at, probe,
 };
-use piton_model::{Record, SessionId, SkipReason, WorkspaceId};
+use piton_model::{Protection, Record, SessionId, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
 use crate::capture::CaptureError;
@@ -56,6 +56,8 @@ pub struct Environment {
     pub guesses_session: bool,
     /// The session that is meant where none is named: that of the agent in which a command is typed.
     pub session: Option<SessionId>,
+    /// What the user's own settings say about protection: an agent's changes to a workspace's are measured by it.
+    pub users_settings: Protection,
     /// Files over this are skipped; the default where not given.
     pub largest_file: Option<u64>,
     /// Ignored files up to this are captured; the default where not given.
@@ -78,6 +80,7 @@ impl Default for Environment {
             limit: LIMIT,
             guesses_session: true,
             session: None,
+            users_settings: Protection::default(),
             largest_file: None,
             largest_ignored_file: None,
             git: None,

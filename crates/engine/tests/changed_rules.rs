@@ -9,7 +9,7 @@ use piton_engine::model::WorkspacePath;
 use piton_engine::model::event::Event;
 use piton_engine::model::settings::{Layer, read};
 use piton_engine::view::Waiting;
-use piton_engine::{InForce, RewindOptions, UndoOptions};
+use piton_engine::{InForce, RedoOptions, RewindOptions, UndoOptions};
 use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user, git};
 
@@ -411,6 +411,197 @@ fn sizes_are_limits_for_what_is_held_too() {
     assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], vec!["data/a.csv".to_owned()]));
 }
 
+/// Small ignored files are captured, so an agent's rule may leave nothing out until a file grows.
+#[test]
+fn a_rule_of_an_agents_is_known_for_one_however_late_it_leaves_something_out() {
+    for file in [".gitignore", ".git/info/exclude"] {
+        let world = World::with(|environment| environment.largest_ignored_file = Some(1000));
+        git(&world.ws(), &["init", "-q"]);
+        world.write("data.csv", "d").write("app.log", "l").write(".gitignore", "*.log\n");
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("hide it", "echo", |world| {
+            world.write(file, if file == ".gitignore" { "*.log\n*.csv\n" } else { "*.csv\n" });
+        });
+        assert_eq!(waiting(&world), [""; 0]);
+        agent.edits("more", &["src/x"], |world| {
+            world.write("src/x", "x");
+        });
+        later();
+        world.write("data.csv", vec![b'd'; 2000]).write("app.log", vec![b'l'; 2000]);
+        // The rule about the log was the user's, and still is.
+        let told = agent.prompt("go on").waiting;
+        assert_eq!((paths(&told), &told.paths[0].rules[..]), (vec!["data.csv".to_owned()], &[file.to_owned()][..]));
+        assert_eq!(told.paths[0].owner.turn().unwrap().1, 2);
+        assert_eq!(skipped(&world), ["app.log"]);
+        world.open().accept_rules().unwrap();
+        assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["app.log".to_owned(), "data.csv".to_owned()]));
+    }
+}
+
+#[test]
+fn what_the_user_edits_in_a_file_with_rules_agrees_to_what_it_leaves_out_later() {
+    let world = World::with(|environment| environment.largest_ignored_file = Some(1000));
+    world.write("data.csv", "d");
+    let agent = Agent::new(&world, "s");
+    agent.edits("hide it", &[".gitignore"], |world| {
+        world.write(".gitignore", "*.csv\n");
+    });
+    later();
+    world.write(".gitignore", "*.csv\n*.tmp\n");
+    world.capture();
+    world.write("data.csv", vec![b'd'; 2000]);
+    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data.csv".to_owned()]));
+}
+
+#[test]
+fn a_rule_of_an_agents_that_an_operation_brings_back_is_no_word_of_the_users() {
+    for is_redo in [true, false] {
+        let world = World::new();
+        world.write("src/main.rs", "main").write(".gitignore", "*.log\n");
+        let agent = Agent::new(&world, "s");
+        agent.edits("ignore the data", &[".gitignore"], |world| {
+            world.write(".gitignore", "*.log\ndata/\n");
+        });
+        let ignored = world.capture();
+        world.open().undo_now(&UndoOptions::default()).unwrap();
+        later();
+        world.write("data/b.csv", "mine");
+        world.capture();
+        if is_redo {
+            world.open().redo_now(&RedoOptions::default()).unwrap();
+        } else {
+            let paths = vec![WorkspacePath::new(".gitignore").unwrap()];
+            world.open().rewind_now(&ignored, &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
+        }
+        assert_eq!(world.snapshot().bytes(".gitignore"), Some(&b"*.log\ndata/\n"[..]));
+        later();
+        assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], Vec::new()), "redo: {is_redo}");
+        assert_protected(&world, &agent);
+    }
+}
+
+#[test]
+fn a_rule_of_the_users_that_an_operation_brings_back_holds() {
+    let world = world();
+    world.write(".gitignore", "data/\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("capture the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "");
+    });
+    world.capture();
+    world.open().undo_now(&UndoOptions::default()).unwrap();
+    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned()]));
+}
+
+#[test]
+fn a_folder_of_the_users_that_an_agent_makes_a_repository_of_stays_captured() {
+    for is_users in [false, true] {
+        for how in ["bare", "linked"] {
+            let world = world();
+            let agent = Agent::new(&world, "s");
+            agent.edits("begin", &["src/main.rs"], |world| {
+                world.write("src/main.rs", "more");
+            });
+            later();
+            let hide = |world: &World| match how {
+                "bare" => {
+                    git(&world.ws(), &["init", "-q", "--bare", "data"]);
+                }
+                _ => {
+                    world.folder("other/objects").folder("other/refs").write("data/HEAD", "ref: refs/heads/main\n");
+                    world.write("data/commondir", "../other\n").write("src/.git", "gitdir: ../data\n");
+                }
+            };
+            if is_users {
+                hide(&world);
+                agent.prompt("go on");
+                assert_eq!(waiting(&world), [""; 0], "{how}");
+                assert!(skipped(&world).contains(&"data".to_owned()), "{how}");
+                continue;
+            }
+            agent.runs("hide it", "git", hide);
+            assert_eq!(waiting(&world), ["data"], "{how}");
+            assert!(!skipped(&world).contains(&"data".to_owned()), "{how}");
+            assert_protected(&world, &agent);
+        }
+    }
+}
+
+/// Whatever lies between: what was captured at a path is no news there.
+#[test]
+fn what_goes_away_while_an_agent_writes_a_rule_for_it_is_held_when_it_comes_back() {
+    for way in ["away", "outside", "copy", "one file"] {
+        let world = world();
+        let outside = world.base().join("kept");
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        let moved = |from: std::path::PathBuf, to: std::path::PathBuf| std::fs::rename(from, to).unwrap();
+        let (there, name) = match way {
+            "outside" => (outside.clone(), "data"),
+            "one file" => (world.path("kept.csv"), "data/b.csv"),
+            _ => (world.path("away"), "data"),
+        };
+        agent.runs("away", "mv", |world| moved(world.path(name), there.clone()));
+        agent.runs("hide it", "echo", |world| {
+            world.write(".gitignore", "*.log\ndata/\n");
+        });
+        agent.runs("and back", "mv", |world| match way {
+            "copy" => {
+                for name in ["a.csv", "b.csv"] {
+                    let bytes = std::fs::read(there.join(name)).unwrap();
+                    world.write(format!("data/{name}"), bytes);
+                }
+                std::fs::remove_dir_all(&there).unwrap();
+            }
+            _ => moved(there.clone(), world.path(name)),
+        });
+        // What was never there is new all the same.
+        world.write("data/new.csv", "new");
+        assert_eq!(
+            (waiting(&world), skipped(&world)),
+            (vec!["data".to_owned()], vec!["data/new.csv".to_owned()]),
+            "{way}"
+        );
+        assert_protected(&world, &agent);
+    }
+}
+
+#[test]
+fn nothing_is_said_to_be_captured_that_is_gone() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
+    later();
+    world.remove("data");
+    assert_eq!(waiting(&world), [""; 0]);
+    assert!(agent.prompt("go on").waiting.is_empty());
+    assert!(world.open().waiting().unwrap().is_empty());
+}
+
+/// Other rules, another agent: what is said of it is of now.
+#[test]
+fn what_is_held_again_is_told_with_the_rule_and_the_turn_of_this_time() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
+    later();
+    world.write(".gitignore", "*.log\n");
+    world.capture();
+    agent.edits("again", &[".pitonignore"], |world| {
+        world.write(".pitonignore", "data\n");
+    });
+    let told = agent.prompt("go on").waiting;
+    assert_eq!((paths(&told), &told.paths[0].rules[..]), (vec!["data".to_owned()], &[".pitonignore".to_owned()][..]));
+    assert_eq!(told.paths[0].owner.turn().unwrap().1, 2);
+}
+
 #[test]
 fn all_of_it_holds_for_an_ordinary_user() {
     as_ordinary_user(|| {
@@ -487,6 +678,41 @@ mod settings {
         world.write(FILE, OFF);
         assert!(is_off(&world));
         agent.prompt("go on");
+        assert!(is_off(&world));
+    }
+
+    #[test]
+    fn an_agent_does_not_undo_what_the_user_says_for_every_workspace() {
+        let users = read("capture.ignored-limit = \"50MiB\"", Layer::User).unwrap().protection();
+        let world = World::with(|environment| environment.users_settings = users.clone());
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("less", "echo", |world| {
+            world.write(FILE, "capture.ignored-limit = \"5MiB\"\n");
+        });
+        assert_eq!(in_force(&world).protection.ignored_limit, None);
+        let told = agent.prompt("go on").waiting;
+        assert_eq!((&told.settings[0].holds[..], &told.settings[0].says[..]), ("50MiB", "5MiB"));
+    }
+
+    #[test]
+    fn what_the_user_saves_again_is_the_users_whatever_it_says() {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        agent.runs("switch it off", "echo", |world| {
+            world.write(FILE, OFF);
+        });
+        later();
+        world.capture();
+        // Other work of the user's is no word about it.
+        world.write("src/main.rs", "mine");
+        assert!(!is_off(&world) && !world.open().waiting().unwrap().is_empty());
+        world.write(FILE, format!("# I want that\n{OFF}"));
+        assert!(is_off(&world) && world.open().waiting().unwrap().is_empty());
+        world.capture();
         assert!(is_off(&world));
     }
 

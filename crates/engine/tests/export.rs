@@ -9,7 +9,7 @@ use std::path::Path;
 
 use piton_engine::model::WorkspacePath;
 use piton_engine::model::event::{Event, Report, ToolCall};
-use piton_engine::view::Exported;
+use piton_engine::view::{Exported, PathView};
 use piton_engine::{ExportError, ExportOptions, ExportWhat, ObserveOptions};
 use piton_testkit::{World, git, git_command, snapshot};
 
@@ -223,8 +223,66 @@ fn what_is_ignored_and_not_tracked_stays_out_of_every_commit_unless_it_is_named(
     let include = vec![WorkspacePath::new("b.txt").unwrap()];
     let error = world.open().export_git(&ExportOptions { include, ..options(session, "none") }).unwrap_err();
     assert!(matches!(error, ExportError::NotIgnored(_)), "{error}");
-    let held = world.open().ignored_in_session("s").unwrap();
+    let (held, _) = world.open().private_in_session("s").unwrap();
     assert_eq!(held.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), out);
+}
+
+fn names(paths: &[PathView]) -> Vec<&str> {
+    paths.iter().map(|path| &path.path[..]).collect()
+}
+
+fn files_of(world: &World, commit: &str) -> Vec<String> {
+    git(&world.ws(), &["ls-tree", "-r", "--name-only", commit]).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_the_excludes_of_a_nested_repository_or_of_an_earlier_time_ignored_stays_out() {
+    let world = repository();
+    world
+        .write("nested/n.rs", "n")
+        .write("nested/own.pem", "k")
+        .write("nested/sub/own.pem", "k")
+        .write("local.pem", "k");
+    git(&world.path("nested"), &["init", "-q"]);
+    world.write("nested/.git/info/exclude", "*.pem\n").write(".git/info/exclude", "# mine\n/local.pem\n");
+    let id = world.capture();
+    // Whoever changes the excludes later does not mean what was kept out then.
+    world.write(".git/info/exclude", "# mine\n");
+    let exported = export(&world, &of(&id, "x"));
+    assert_eq!(names(&exported.ignored), ["local.pem", "nested/own.pem", "nested/sub/own.pem"]);
+    assert_eq!(files_of(&world, "x"), ["a.txt", "nested/n.rs"]);
+}
+
+#[test]
+fn where_git_ignores_case_so_does_an_export() {
+    for ignores in ["true", "false"] {
+        let world = repository();
+        git(&world.ws(), &["config", "core.ignoreCase", ignores]);
+        world.write(".gitignore", "secrets/\n.env\n").write(".ENV", "k").write("Secrets/x", "k");
+        let id = world.capture();
+        let exported = export(&world, &of(&id, "x"));
+        let expected: &[&str] = if ignores == "true" { &[".ENV", "Secrets/x"] } else { &[] };
+        assert_eq!(names(&exported.ignored), expected);
+    }
+}
+
+/// Git would keep what the filter makes of it: what git-crypt encrypts is plain in the folder.
+#[test]
+fn what_a_filter_changes_stays_out_whoever_says_so_and_whenever() {
+    let world = repository();
+    world.write(".gitattributes", "*.crypt filter=git-crypt diff=git-crypt\nopen.crypt !filter\n");
+    world.write("keys/a.crypt", "plain").write("open.crypt", "o").write("model.bin", "m").write("info.x", "i");
+    git(&world.ws(), &["add", "-A"]);
+    let id = world.capture();
+    world.write(".gitattributes", "*.bin filter=lfs\n").write(".git/info/attributes", "*.x filter=own\n");
+    let exported = export(&world, &of(&id, "x"));
+    assert_eq!(names(&exported.filtered), ["info.x", "keys/a.crypt", "model.bin"]);
+    assert_eq!(exported.ignored.len(), 0);
+    assert_eq!(files_of(&world, "x"), [".gitattributes", "a.txt", "open.crypt"]);
+    let include = vec![WorkspacePath::new("model.bin").unwrap()];
+    let exported = export(&world, &ExportOptions { include, ..of(&id, "with") });
+    assert_eq!(names(&exported.filtered), ["info.x", "keys/a.crypt"]);
+    assert!(files_of(&world, "with").contains(&"model.bin".to_owned()));
 }
 
 #[test]

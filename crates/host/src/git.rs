@@ -50,6 +50,7 @@ use hash::Id;
 use index::Index;
 
 pub use command::{Git, GitError};
+pub(crate) use excludes::ignores_case;
 pub use excludes::{UserConfig, excludes_file};
 pub(crate) use link::GitLink;
 pub use link::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
@@ -202,11 +203,20 @@ impl Repository {
         refs::watch(self, &mut watch);
         watch.times(&self.git_dir.join("index"));
         watch.times(&self.common_dir.join("config"));
+        watch.times(&self.common_dir.join(EXCLUDES));
         watch.times(&self.git_dir.join("config.worktree"));
         for (marker, _) in MARKERS {
             watch.add(&[files::exists(&self.git_dir.join(marker)).into()]);
         }
         Signature { bytes: *watch.hasher.finalize().as_bytes(), is_young: watch.is_young }
+    }
+
+    /// The rules of its own exclude file, one a line; none where it has none, or only remarks.
+    pub fn excludes(&self) -> Option<String> {
+        let (bytes, _) = files::read(&self.common_dir.join(EXCLUDES), LARGEST_EXCLUDES).ok()??;
+        let text = String::from_utf8_lossy(&bytes);
+        let rules: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).collect();
+        (!rules.is_empty()).then(|| rules.join("\n"))
     }
 
     /// Reads the state. `seen` tells what the working tree looks like; without it, whether there are uncommitted changes
@@ -323,6 +333,11 @@ const MARKERS: [(&str, InProgress); 8] = [
     ("BISECT_LOG", InProgress::Bisect),
 ];
 
+/// Where a repository has rules of its own, in the folder that its worktrees share.
+const EXCLUDES: &str = "info/exclude";
+/// Longer ones are not kept.
+const LARGEST_EXCLUDES: u64 = 64 << 10;
+
 /// Files that changed so shortly ago are young: kernels move times in steps of up to ten milliseconds.
 const YOUNG: i64 = 20_000_000;
 
@@ -379,6 +394,11 @@ fn pointed_to(git: &Path) -> Option<PathBuf> {
 /// The folder that a `.git` file names.
 pub(crate) fn own_folder(git: &Path) -> Option<PathBuf> {
     pointed_to(git)
+}
+
+/// Whether a folder looks like one in which a repository keeps its data: a bare one, or one that a `.git` file may lead to.
+pub(crate) fn may_be_git_folder(folder: &Path) -> bool {
+    common_dir(folder).is_some()
 }
 
 /// Where the parts are that worktrees share; none where this is no repository.

@@ -1,53 +1,87 @@
-//! What git's rules ignore among paths that need not be in any folder now: those of a checkpoint.
+//! What git's rules ignore among paths that need not be in any folder now: those of a checkpoint. And what a filter of git's
+//! makes something else of before git keeps it.
 //!
-//! The ignore files of the workspace are given, since they may be of any moment; those above it and the user's own are read
-//! as they are now. Never decides what is captured: that is `rules`.
+//! The files of the workspace with rules are given, since they may be of any moment; those around it and the user's own are
+//! read as they are now. Never decides what is captured: that is `rules`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::Gitignore;
 use piton_model::WorkspacePath;
 
 use crate::bounded;
-use crate::git::{Repository, excludes_file};
-use crate::rules::{LARGEST_RULES, RuleOptions, exclude_file, join, name_of, parent_of, parse, says};
+use crate::git::{Repository, excludes_file, ignores_case};
+use crate::rules::{LARGEST_RULES, RuleOptions, exclude_file, join, name_of, parent_of, parse, parse_in, says};
 
 /// The ignore files of one moment.
 pub struct IgnoreFiles {
     /// By the folder that each is in.
     folders: HashMap<Vec<u8>, Gitignore>,
+    /// The own excludes of repositories inside, by the folder that each begins in.
+    inside: HashMap<Vec<u8>, Gitignore>,
     /// Those around the workspace, the nearest first, each with the workspace's own path in that folder.
     around: Vec<(PathBuf, Gitignore)>,
 }
 
+/// What there is to know of a moment.
+#[derive(Default)]
+pub struct IgnoredAt<'a> {
+    /// The ignore files of the workspace, each with its folder.
+    pub files: Vec<(WorkspacePath, Vec<u8>)>,
+    /// Folders in which a repository begins.
+    pub repositories: Option<&'a BTreeSet<WorkspacePath>>,
+    /// What the exclude file of the repository around the workspace said; what it says now where not known.
+    pub excludes: Option<&'a str>,
+}
+
 impl IgnoreFiles {
-    /// Those that are given, each with its folder, and those around a workspace.
-    pub fn new(
-        workspace: &Path,
-        options: &RuleOptions,
-        given: impl IntoIterator<Item = (WorkspacePath, Vec<u8>)>,
-    ) -> Self {
-        let read = |path: &Path| bounded::read(path, LARGEST_RULES).ok().flatten().map(|bytes| parse(&bytes));
+    /// Those of a moment in a workspace, and those around it.
+    pub fn new(workspace: &Path, options: &RuleOptions, at: IgnoredAt<'_>) -> Self {
         let repository = Repository::find(workspace);
+        let any_case = ignores_case(repository.as_ref(), &options.git);
+        let parse = |bytes: &[u8]| parse_in(bytes, any_case);
+        let read = |path: &Path| bounded::read(path, LARGEST_RULES).ok().flatten().map(|bytes| parse(&bytes));
         let top = repository.as_ref().map_or(workspace, Repository::work_tree);
         let inner = |folder: &Path| workspace.strip_prefix(folder).map(Path::to_owned).unwrap_or_default();
         let above = workspace.ancestors().skip(1).take_while(|folder| folder.starts_with(top));
         let mut around: Vec<(PathBuf, Gitignore)> =
             above.filter_map(|folder| Some((inner(folder), read(&folder.join(".gitignore"))?))).collect();
-        let own = exclude_file(&top.join(".git")).and_then(|file| read(&file));
+        let own = match at.excludes {
+            Some(text) => Some(parse(text.as_bytes())),
+            None => exclude_file(&top.join(".git")).and_then(|file| read(&file)),
+        };
         let global = excludes_file(workspace, repository.as_ref(), &options.git);
         let global = global.or_else(|| options.global_excludes.clone()).and_then(|file| read(&file));
         around.extend([own, global].into_iter().flatten().map(|rules| (inner(top), rules)));
-        let folders = given.into_iter().map(|(folder, bytes)| (folder.as_bytes().to_vec(), parse(&bytes)));
-        Self { folders: folders.collect(), around }
+        let of_repository = |folder: &WorkspacePath| {
+            let git = workspace.join(OsStr::from_bytes(folder.as_bytes())).join(".git");
+            Some((folder.as_bytes().to_vec(), exclude_file(&git).and_then(|file| read(&file))?))
+        };
+        let inside = at.repositories.into_iter().flatten().filter_map(of_repository).collect();
+        let folders = at.files.into_iter().map(|(folder, bytes)| (folder.as_bytes().to_vec(), parse(&bytes)));
+        Self { folders: folders.collect(), inside, around }
     }
 
-    /// The ignore file that a folder of the workspace has now.
-    pub fn in_folder(workspace: &Path, folder: &WorkspacePath) -> Option<Vec<u8>> {
-        use std::os::unix::ffi::OsStrExt;
-        let folder = workspace.join(std::ffi::OsStr::from_bytes(folder.as_bytes()));
-        bounded::read(&folder.join(".gitignore"), LARGEST_RULES).ok().flatten()
+    /// Which files a filter of git's changes (git-crypt, LFS), as `.gitattributes` files say, each given with its folder.
+    pub fn of_filters(given: &[(WorkspacePath, Vec<u8>)]) -> Self {
+        let macros: HashSet<&[u8]> = given.iter().flat_map(|(_, bytes)| filter_macros(bytes)).collect();
+        let folders =
+            given.iter().map(|(at, bytes)| (at.as_bytes().to_vec(), parse(&filter_rules(bytes, &macros)))).collect();
+        Self { folders, inside: HashMap::new(), around: Vec::new() }
+    }
+
+    /// A file with rules that a folder of the workspace has now.
+    pub fn in_folder(workspace: &Path, folder: &WorkspacePath, name: &str) -> Option<Vec<u8>> {
+        let folder = workspace.join(OsStr::from_bytes(folder.as_bytes()));
+        bounded::read(&folder.join(name), LARGEST_RULES).ok().flatten()
+    }
+
+    /// Whether a rule is about a file itself, whatever is said of the folders that it is in.
+    pub fn name_file(&self, file: &WorkspacePath) -> bool {
+        self.names(file.as_bytes(), false)
     }
 
     /// Whether a file is ignored, by itself or with a folder that it is in.
@@ -59,12 +93,12 @@ impl IgnoreFiles {
 
     /// What the nearest rule that speaks of a path says.
     fn names(&self, path: &[u8], is_folder: bool) -> bool {
-        use std::os::unix::ffi::OsStrExt;
-        let os = |bytes: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));
+        let os = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         let (mut folder, mut inner) = (parent_of(path), name_of(path).to_vec());
         loop {
-            if let Some(ignored) = self.folders.get(folder).and_then(|rules| says(rules.matched(os(&inner), is_folder)))
-            {
+            let here = [self.folders.get(folder), self.inside.get(folder)];
+            let mut said = here.into_iter().flatten().filter_map(|rules| says(rules.matched(os(&inner), is_folder)));
+            if let Some(ignored) = said.next() {
                 return ignored;
             }
             if folder.is_empty() {
@@ -77,6 +111,53 @@ impl IgnoreFiles {
         let mut said = around.filter_map(|(prefix, rules)| says(rules.matched(prefix.join(os(path)), is_folder)));
         said.next().unwrap_or(false)
     }
+}
+
+/// The words of each line of an attributes file: its pattern, which may be quoted, and its attributes.
+fn attribute_lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], impl Iterator<Item = &[u8]>)> {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| {
+        let line = line.trim_ascii();
+        let (pattern, rest) = match line.strip_prefix(b"\"") {
+            Some(quoted) => {
+                let end = quoted.iter().position(|byte| *byte == b'"')?;
+                (&quoted[..end], &quoted[end + 1..])
+            }
+            None => line.split_at(line.iter().position(u8::is_ascii_whitespace)?),
+        };
+        let words = rest.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        (!pattern.starts_with(b"#")).then_some((pattern, words))
+    })
+}
+
+fn is_filter(word: &[u8]) -> bool {
+    word == b"filter" || word.starts_with(b"filter=")
+}
+
+/// The names that an attributes file gives to several attributes with a filter among them.
+fn filter_macros(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut macros = Vec::new();
+    for (pattern, mut words) in attribute_lines(bytes) {
+        macros.extend(pattern.strip_prefix(b"[attr]").filter(|_| words.any(is_filter)));
+    }
+    macros
+}
+
+/// What an attributes file says of filters, as an ignore file would: the last line that speaks of a path decides.
+fn filter_rules(bytes: &[u8], macros: &HashSet<&[u8]>) -> Vec<u8> {
+    let mut rules = Vec::new();
+    for (pattern, words) in attribute_lines(bytes) {
+        let says = |word: &[u8]| match word {
+            b"-filter" | b"!filter" => Some(false),
+            _ => (is_filter(word) || macros.contains(word)).then_some(true),
+        };
+        let Some(has_filter) = words.filter_map(says).last() else { continue };
+        if !has_filter {
+            rules.push(b'!');
+        }
+        rules.extend_from_slice(pattern);
+        rules.push(b'\n');
+    }
+    rules
 }
 
 #[cfg(test)]
@@ -97,12 +178,28 @@ mod tests {
         let path = |text: &str| WorkspacePath::new(text).unwrap();
         let given =
             [(WorkspacePath::root(), b".env\nbuilt/\n!keep.key\n".to_vec()), (path("a/b"), b"!.env\nlocal\n".to_vec())];
-        let files = IgnoreFiles::new(&workspace, &RuleOptions::default(), given);
+        let at = IgnoredAt { files: given.to_vec(), ..IgnoredAt::default() };
+        let files = IgnoreFiles::new(&workspace, &RuleOptions::default(), at);
         for ignored in [".env", "a/.env", "x.key", "built/x", "c/built/x/y", "a/b/local", "a/b/c/local", "mine"] {
             assert!(files.ignore(&path(ignored)), "{ignored}");
         }
         for other in ["a/b/.env", "keep.key", "built", "local", "a/mine", "env"] {
             assert!(!files.ignore(&path(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_last_line_about_a_filter_decides_and_the_nearest_file_does() {
+        let path = |text: &str| WorkspacePath::new(text).unwrap();
+        let root = b"# filter=no\n[attr]secret filter=crypt -diff\n*.key filter=crypt diff=crypt\npublic.key !filter\n\
+                     \"a b\" filter=lfs\n/keys/** secret\n*.txt text\nmodels/*.bin filter=lfs -text\n";
+        let given = [(WorkspacePath::root(), root.to_vec()), (path("open"), b"*.key -filter\nx secret\n".to_vec())];
+        let files = IgnoreFiles::of_filters(&given);
+        for filtered in ["x.key", "a/b/x.key", "keys/x", "keys/a/x", "a b", "models/m.bin", "open/x"] {
+            assert!(files.name_file(&path(filtered)), "{filtered}");
+        }
+        for other in ["public.key", "a.txt", "a/keys/x", "models/a/m.bin", "open/y.key", "x"] {
+            assert!(!files.name_file(&path(other)), "{other}");
         }
     }
 }

@@ -343,8 +343,10 @@ impl Index {
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
         let partly = match head.partly {
             None => 0,
+            Some(SkipReason::Ignored) => PARTLY_IGNORED,
             Some(SkipReason::Excluded) => PARTLY_EXCLUDED,
-            Some(_) => PARTLY_IGNORED,
+            // Only a repository's own folder is listed for another reason.
+            Some(_) => PARTLY_IGNORED | PARTLY_EXCLUDED,
         };
         let flags = flag(head.young, YOUNG) | flag(head.has_git, HAS_GIT) | flag(head.holds_skipped, HOLDS_SKIPPED);
         out.push(flags | partly);
@@ -413,8 +415,9 @@ impl<'a> FolderView<'a> {
             holds_skipped: flags & HOLDS_SKIPPED != 0,
             partly: match flags & (PARTLY_IGNORED | PARTLY_EXCLUDED) {
                 0 => None,
+                PARTLY_IGNORED => Some(SkipReason::Ignored),
                 PARTLY_EXCLUDED => Some(SkipReason::Excluded),
-                _ => Some(SkipReason::Ignored),
+                _ => Some(SkipReason::BareRepository),
             },
             tree: ObjectId(tree),
         }

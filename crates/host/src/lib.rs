@@ -31,7 +31,7 @@ mod walk;
 
 pub use apply::{STAGED, canonical, canonical_folder, staged_by, staged_step, written_by_name};
 pub use clock::{Clock, SystemClock};
-pub use ignored::IgnoreFiles;
+pub use ignored::{IgnoreFiles, IgnoredAt};
 pub use index::Index;
 pub use lock::Lock;
 pub use parallel::in_parallel;
@@ -39,8 +39,8 @@ pub use probe::{Abilities, probe};
 pub use read::{Signatures, Sink, empty_tree, read_entry, read_entry_signed};
 pub use root::{Root, identity_at};
 pub use rules::{
-    CapturedNames, Held, RuleOptions, RuleSource, SourceKind, UnreadRules, last_change, left_out, rule_sources,
-    rules_leave_out, unread_rules,
+    CapturedNames, Held, Instead, RuleOptions, RuleSource, SourceKind, UnreadRules, last_change, left_out,
+    rule_sources, rules_leave_out, unread_rules,
 };
 pub use scan::{
     IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,

@@ -6,6 +6,7 @@
 
 mod above;
 mod held;
+mod instead;
 mod repository;
 mod sources;
 mod unread;
@@ -29,6 +30,7 @@ use above::{FolderAbove, folders_above, holds_home, leave_out};
 use repository::InRepository;
 
 pub use held::{CapturedNames, Held};
+pub use instead::Instead;
 pub use sources::{RuleSource, SourceKind, last_change, leave_out as rules_leave_out, rule_sources};
 pub use unread::{UnreadRules, unread_rules};
 
@@ -116,6 +118,7 @@ pub(crate) struct Rules {
     known: Mutex<HashMap<Vec<u8>, Arc<Level>>>,
     /// See [`Held::roots`].
     held: BTreeSet<WorkspacePath>,
+    instead: Instead,
     /// The repository around the workspace, where it begins above it.
     pub(crate) above: Option<PathBuf>,
     pub(crate) fingerprint: [u8; 32],
@@ -151,6 +154,11 @@ pub(crate) enum Decision {
 impl Rules {
     /// Loads what holds at the root: the user's global excludes and the folders of the repository above.
     pub(crate) fn load(root: &Root, options: RuleOptions, held: &BTreeSet<WorkspacePath>) -> Self {
+        Self::load_with(root, options, held, Instead::default())
+    }
+
+    /// The same, with other contents for some of the files with rules.
+    fn load_with(root: &Root, options: RuleOptions, held: &BTreeSet<WorkspacePath>, instead: Instead) -> Self {
         let mut hasher = blake3::Hasher::new();
         // An index that was made by other rules of ours does not know what these leave out.
         hasher.update(&[GENERATION]);
@@ -159,7 +167,7 @@ impl Rules {
         hasher.update(&options.largest_file.to_le_bytes());
         hasher.update(&options.largest_ignored_file.to_le_bytes());
         let mut read = |path: &Path| {
-            let bytes = bounded::read(path, LARGEST_RULES).ok().flatten();
+            let bytes = instead.or_read(path, || bounded::read(path, LARGEST_RULES).ok()?);
             hasher.update(path.as_os_str().as_bytes());
             hasher.update(&[0, bytes.is_some() as u8]);
             hasher.update(bytes.as_deref().unwrap_or_default());
@@ -227,6 +235,7 @@ impl Rules {
             base,
             known: Mutex::default(),
             held: held.clone(),
+            instead,
             above: repository_above,
             fingerprint: *hasher.finalize().as_bytes(),
             options,
@@ -244,13 +253,16 @@ impl Rules {
             return parent.clone();
         }
         let read = |name: &[u8]| {
-            let bytes = bounded::read_beneath(root, &join(path, name), LARGEST_RULES).ok()??;
+            let path = join(path, name);
+            let file = root.path().join(OsStr::from_bytes(&path));
+            let bytes = self.instead.or_read(&file, || bounded::read_beneath(root, &path, LARGEST_RULES).ok()?)?;
             Some(parse(&bytes))
         };
         let repository = names.has_git.then(|| {
             let folder = root.path().join(OsStr::from_bytes(path));
+            let exclude = exclude_file(&folder.join(".git"));
             let exclude =
-                exclude_file(&folder.join(".git")).and_then(|file| bounded::read(&file, LARGEST_RULES).ok()?);
+                exclude.and_then(|file| self.instead.or_read(&file, || bounded::read(&file, LARGEST_RULES).ok()?));
             InRepository::new(folder, parse(exclude.as_deref().unwrap_or_default()))
         });
         // A folder in which everything is ignored tells the repository around it to pass it by: tools make such folders.
@@ -292,8 +304,11 @@ impl Rules {
             unknown.push(at);
         };
         for folder in unknown.into_iter().rev() {
-            let has =
-                |name: &[u8]| std::ffi::CString::new(join(folder, name)).is_ok_and(|path| root.peek(&path).is_ok());
+            let has = |name: &[u8]| {
+                let path = join(folder, name);
+                let is_there = || std::ffi::CString::new(&path[..]).is_ok_and(|path| root.peek(&path).is_ok());
+                self.instead.has(&root.path().join(OsStr::from_bytes(&path))).unwrap_or_else(is_there)
+            };
             let names = known(folder).unwrap_or_else(|| FolderRules {
                 has_git: has(b".git"),
                 has_gitignore: has(b".gitignore"),
@@ -371,7 +386,7 @@ impl Rules {
     }
 
     /// Whether a path is held, in one that is, or on the way to one.
-    fn is_held(&self, path: &[u8]) -> bool {
+    pub(crate) fn is_held(&self, path: &[u8]) -> bool {
         if self.held.is_empty() {
             return false;
         }
@@ -461,7 +476,15 @@ pub(crate) fn says<T>(matched: Match<T>) -> Option<bool> {
 
 /// Reads an ignore file; a line that is no pattern is passed over, as git does.
 pub(crate) fn parse(bytes: &[u8]) -> Gitignore {
+    parse_in(bytes, false)
+}
+
+/// The same, where upper and lower case may be the same.
+pub(crate) fn parse_in(bytes: &[u8], ignores_case: bool) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
+    if ignores_case {
+        let _ = builder.case_insensitive(true);
+    }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for line in bytes.split(|b| *b == b'\n') {
         if let Some(line) = translate(&String::from_utf8_lossy(line)) {

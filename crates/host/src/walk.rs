@@ -223,9 +223,12 @@ impl Walk<'_> {
         if has_link && self.follow_link(&task.path, apart) {
             return Ok(Listed::Apart(SkipReason::Worktree));
         }
-        if let Some(reason) = self.git_folder(task, &fd, &names) {
-            return Ok(Listed::Apart(reason));
-        }
+        // Somebody may make a repository of a folder that the user has files in.
+        let partly = match self.git_folder(task, &fd, &names) {
+            Some(reason) if self.rules.is_held(&task.path) => Some(reason),
+            Some(reason) => return Ok(Listed::Apart(reason)),
+            None => task.partly,
+        };
         let level = self.rules.enter(self.root, &task.level, &task.path, rules);
 
         let mut old_entries = old.map(|o| o.entries()).into_iter().flatten().peekable();
@@ -265,7 +268,7 @@ impl Walk<'_> {
                 let names = captured.get_or_insert_with(|| self.held.names_in(&task.path));
                 names.as_ref().is_none_or(|names| names.contains(&name))
             };
-            let kind = match (kind_of, self.rules.decide(&level, task.partly, &path, what, was_captured)) {
+            let kind = match (kind_of, self.rules.decide(&level, partly, &path, what, was_captured)) {
                 (FileType::RegularFile | FileType::Directory | FileType::Symlink, Decision::Skip(reason)) => {
                     NodeKind::Skipped(reason)
                 }
@@ -312,7 +315,7 @@ impl Walk<'_> {
         // As young as this scan, the exclude file's next edit may leave its time as it is.
         let is_young = self.is_young(&Signature { ctime: stamp.exclude_ctime, ..Signature::default() });
         let git_stamp = if is_young { GitStamp::NONE_WILL_DO } else { stamp.number };
-        let (path, has_git, partly) = (task.path.clone(), rules.has_git, task.partly);
+        let (path, has_git) = (task.path.clone(), rules.has_git);
         let node = FolderNode { path, signature, young, has_git, partly, git_stamp, entries };
         Ok(Listed::Folder(node, rules_changed))
     }
@@ -325,7 +328,7 @@ impl Walk<'_> {
         for target in [&link.git_dir, &link.common_dir] {
             match target.strip_prefix(self.root.path()) {
                 // Inside a `.git` that is not captured anyway nothing can be taken out.
-                Ok(inner) if !inner.as_os_str().is_empty() => {
+                Ok(inner) if !inner.as_os_str().is_empty() && !self.rules.is_held(inner.as_os_str().as_bytes()) => {
                     apart.push((inner.as_os_str().as_bytes().to_vec(), SkipReason::GitFolder));
                 }
                 _ => {}

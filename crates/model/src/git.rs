@@ -26,6 +26,10 @@ pub struct GitState {
     /// What git is in the middle of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_progress: Option<InProgress>,
+    /// The rules of the repository's own exclude file, one a line: what they ignored must not leave later, whatever became
+    /// of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excludes: Option<String>,
     /// Why something is missing here. What is listed is true all the same; an index made from it would not be whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
@@ -302,6 +306,7 @@ mod tests {
             flagged: vec![FlaggedEntry { path: WorkspacePath::new("f").unwrap(), flags: SKIP_WORKTREE }],
             uncommitted: Some(true),
             in_progress: Some(InProgress::CherryPick),
+            excludes: Some("*.pem".to_owned()),
             incomplete: Some("why".into()),
         };
         let json = serde_json::to_string(&state).unwrap();

@@ -43,7 +43,7 @@ pub use plan::{FolderMode, Plan, Step};
 pub use protection::Protection;
 pub use record::{
     Cause, ChangesAt, Checkpoint, HeldPath, Operation, OperationKind, Outcome, Record, RootIdentity, SettingsAt,
-    Workspace,
+    UnagreedRules, Workspace,
 };
 pub use session::{Ending, Place, Session, StepRef, Turn};
 pub use target::Target;

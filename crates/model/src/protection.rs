@@ -33,9 +33,9 @@ impl Protection {
         *self == Self::default()
     }
 
-    /// The keys in which it protects less than another does.
-    pub fn weaker_than(&self, other: &Self) -> Vec<Key> {
-        let (now, then) = (self.settings(), other.settings());
+    /// The keys in which it protects less than another does, over what the user's own file says.
+    pub fn weaker_than(&self, other: &Self, users: &Self) -> Vec<Key> {
+        let (now, then) = (self.settings(users), other.settings(users));
         let has_more = |these: &[String], than: &[String]| these.iter().any(|tool| !than.contains(tool));
         let weaker = [
             (Key::Automatic, !now.automatic.value && then.automatic.value),
@@ -49,9 +49,9 @@ impl Protection {
     }
 
     /// What holds of it while nobody has agreed to what is weaker in it: that much is as agreed, and the rest as it says.
-    pub fn held_to(&self, agreed: &Self) -> Self {
+    pub fn held_to(&self, agreed: &Self, users: &Self) -> Self {
         let mut held = self.clone();
-        for key in self.weaker_than(agreed) {
+        for key in self.weaker_than(agreed, users) {
             match key {
                 Key::Automatic => held.automatic = agreed.automatic,
                 Key::SizeLimit => held.size_limit = agreed.size_limit,
@@ -65,9 +65,10 @@ impl Protection {
         held
     }
 
-    /// The settings, with the defaults where it says nothing.
-    pub fn settings(&self) -> Settings {
-        Settings::merged([Partial::empty(Layer::Workspace).protecting(self)])
+    /// The settings, with what the user's own file says where it says nothing, and else the defaults.
+    pub fn settings(&self, users: &Self) -> Settings {
+        let of = |layer: Layer, what: &Self| Partial::empty(layer).protecting(what);
+        Settings::merged([of(Layer::User, users), of(Layer::Workspace, self)])
     }
 }
 
@@ -81,9 +82,26 @@ mod tests {
 
     #[track_caller]
     fn check(now: &str, agreed: &str, weaker: &[Key], held: &str) {
-        let (now, agreed) = (of(now), of(agreed));
-        assert_eq!(now.weaker_than(&agreed), weaker);
-        assert_eq!(now.held_to(&agreed), of(held));
+        check_over("", now, agreed, weaker, held);
+    }
+
+    #[track_caller]
+    fn check_over(users: &str, now: &str, agreed: &str, weaker: &[Key], held: &str) {
+        let (users, now, agreed) = (of(users), of(now), of(agreed));
+        assert_eq!(now.weaker_than(&agreed, &users), weaker);
+        assert_eq!(now.held_to(&agreed, &users), of(held));
+    }
+
+    #[test]
+    fn what_the_user_says_elsewhere_is_what_a_file_is_measured_by() {
+        let limit = |size: &str| format!("capture.ignored-limit = \"{size}\"");
+        // More than the default, and less than what the user wants everywhere.
+        check_over(&limit("50MiB"), &limit("5MiB"), "", &[Key::IgnoredLimit], "");
+        check_over(&limit("50MiB"), &limit("60MiB"), "", &[], &limit("60MiB"));
+        // Less than the default, as the user wants it everywhere.
+        check_over("capture.automatic = false", "capture.automatic = false", "", &[], "capture.automatic = false");
+        check_over("tools.writers = [\"Read\"]", "tools.writers = []", "", &[Key::Writers], "");
+        check_over(&limit("5MiB"), "", &limit("50MiB"), &[Key::IgnoredLimit], &limit("50MiB"));
     }
 
     #[test]

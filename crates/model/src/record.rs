@@ -225,6 +225,9 @@ pub struct Checkpoint {
     /// checkpoint to checkpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldPath>,
+    /// Files with rules that somebody else than the user changed, and to which the user has not agreed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unagreed: Vec<UnagreedRules>,
     /// The workspace's own settings.
     #[serde(default, skip_serializing_if = "SettingsAt::is_empty")]
     pub settings: Box<SettingsAt>,
@@ -257,10 +260,22 @@ pub struct HeldPath {
     pub rules: Vec<String>,
     /// Who changed them: a step, or nobody that can be told. Never the user.
     pub owner: Owner,
-    /// No rule leaves it out just now. Where an operation brings the rule back, which is no word of the user's, it is held
-    /// again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub dormant: bool,
+}
+
+/// A file with rules as somebody else than the user left it. Its rules may leave nothing out yet: what a path is judged by
+/// is what the user had there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnagreedRules {
+    /// As a person finds it: `.gitignore`, `.git/info/exclude`.
+    pub shown: String,
+    /// Where it is in the workspace; none of a file that is never captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<WorkspacePath>,
+    /// What the user had there; none where that was no file, or is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<ObjectId>,
+    /// Who changed it last: a step, an operation, or nobody that can be told. Never the user.
+    pub owner: Owner,
 }
 
 /// Why a checkpoint exists.

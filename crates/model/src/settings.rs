@@ -16,6 +16,8 @@ use crate::short;
 /// What holds, and who says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// What the user's own file says about protection, whatever decides over it.
+    pub users: Protection,
     /// Whether an agent's events make checkpoints by themselves.
     pub automatic: Setting<bool>,
     /// Files over this many bytes are skipped.
@@ -232,6 +234,7 @@ impl Default for Settings {
             Setting { value, source: Layer::Default }
         }
         Self {
+            users: Protection::default(),
             automatic: setting(true),
             size_limit: setting(2 << 30),
             ignored_limit: setting(1 << 20),
@@ -267,6 +270,9 @@ impl Settings {
             }
         }
         let layer = partial.layer;
+        if layer == Layer::User {
+            self.users = partial.protection();
+        }
         take(&mut self.automatic, partial.automatic, layer);
         take(&mut self.size_limit, partial.size_limit, layer);
         take(&mut self.ignored_limit, partial.ignored_limit, layer);

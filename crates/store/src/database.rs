@@ -17,7 +17,7 @@ use crate::pack::{Kind, Place};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 11;
+pub(crate) const VERSION: i64 = 12;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 14] = [
@@ -26,7 +26,7 @@ pub(crate) const VIEW: [(&str, &str); 14] = [
     ("workspaces", "seq, json"),
     (
         "checkpoints",
-        "seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, skipped, unsettled, operation, session, turn, step, description, owned, git, held, settings",
+        "seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, skipped, unsettled, operation, session, turn, step, description, owned, git, held, settings, unagreed",
     ),
     ("names", "name, checkpoint, seq"),
     ("annotations", "checkpoint, text, seq"),
@@ -68,7 +68,7 @@ CREATE TABLE checkpoints(
   cause TEXT NOT NULL, tree BLOB NOT NULL, mode INTEGER NOT NULL, created INTEGER NOT NULL, modified INTEGER NOT NULL,
   deleted INTEGER NOT NULL, skipped INTEGER NOT NULL, unsettled TEXT NOT NULL, operation TEXT,
   session TEXT, turn INTEGER, step INTEGER, description TEXT, owned TEXT NOT NULL, git BLOB,
-  held TEXT NOT NULL, settings TEXT NOT NULL
+  held TEXT NOT NULL, settings TEXT NOT NULL, unagreed TEXT NOT NULL
 );
 CREATE INDEX checkpoints_of ON checkpoints(session, turn, step) WHERE session IS NOT NULL;
 CREATE INDEX checkpoints_imported ON checkpoints(seq) WHERE line >= 2147483648;
@@ -235,7 +235,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
             let unsettled = serde_json::to_string(&c.unsettled).map_err(to_sql)?;
             db.prepare_cached(
                 "INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-                 ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+                 ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
             )?
             .execute(params![
                 seq,
@@ -260,6 +260,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 c.git.as_ref().map(|id| &id.0[..]),
                 serde_json::to_string(&c.held).map_err(to_sql)?,
                 serde_json::to_string(&c.settings).map_err(to_sql)?,
+                serde_json::to_string(&c.unagreed).map_err(to_sql)?,
             ])?;
             crate::sessions::apply_changes(db, seq, &c.owned)?;
             if let Some(place) = &c.place {

@@ -91,7 +91,7 @@ pub struct OperationRow {
 const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, \
                           skipped, unsettled, operation, session, turn, step, description, owned, git, \
                           (SELECT json_group_array(name) FROM names WHERE checkpoint = c.id), \
-                          (SELECT text FROM annotations WHERE checkpoint = c.id), held, settings \
+                          (SELECT text FROM annotations WHERE checkpoint = c.id), held, settings, unagreed \
                           FROM checkpoints c";
 
 const LISTED: &str = ", octet_length(owned) > 2 AND substr(owned, -12) <> '\"paths\":[]}]' FROM checkpoints";
@@ -335,7 +335,7 @@ impl Store {
             "{columns} WHERE session = ?1 AND (turn = ?2 OR (turn = ?2 - 1 AND cause = 'session-start')) ORDER BY seq"
         ))?;
         let rows = query.query_map(rusqlite::params![session.as_str(), turn], |row| {
-            Ok((checkpoint(row)?, row.get::<_, bool>(24)?))
+            Ok((checkpoint(row)?, row.get::<_, bool>(25)?))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -543,6 +543,7 @@ fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
             git: row.get::<_, Option<[u8; 32]>>(19)?.map(ObjectId),
             held: serde_json::from_str(&row.get::<_, String>(22)?).map_err(from_sql)?,
             settings: serde_json::from_str(&row.get::<_, String>(23)?).map_err(from_sql)?,
+            unagreed: serde_json::from_str(&row.get::<_, String>(24)?).map_err(from_sql)?,
         },
         names: serde_json::from_str(&names).map_err(from_sql)?,
         annotation: row.get(21)?,

@@ -31,6 +31,7 @@ pub const TINY: Agent = Agent {
     transcripts: Some(&Logs),
     setup: None,
     state_folders: &[".tiny/logs"],
+    shell_variables: &[],
 };
 
 struct Plain;

@@ -48,6 +48,7 @@ pub const AGENT: Agent = Agent {
         ".claude/session-env",
         ".claude/debug",
     ],
+    shell_variables: &["CLAUDECODE"],
 };
 
 /// How Claude Code begins what it tells the model of a background task that ended.

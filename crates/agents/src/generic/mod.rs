@@ -28,6 +28,7 @@ pub const AGENT: Agent = Agent {
     transcripts: None,
     setup: None,
     state_folders: &[],
+    shell_variables: &[],
 };
 
 struct Format;

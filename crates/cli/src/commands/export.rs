@@ -23,8 +23,8 @@ use crate::{files, words};
 /// transcript, and the turns that it shares with the session that it is a branch of. `piton import` reads it into the store
 /// of another workspace, here or on another machine. Whoever has the file can read all of it.
 ///
-/// With `--git` nothing but commits is made, and what is ignored and not tracked (`.env`, keys) stays out of them: the output
-/// lists it, and `--include` takes in what you name. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
+/// With `--git` nothing but commits is made, and what is ignored and not tracked (`.env`, keys) or changed by a filter of git's
+/// (git-crypt, LFS) stays out of them: the output lists it, and `--include` takes in what you name. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
 /// each turn, one after the other, and your own edits between turns as commits of their own, so that `git log -p`, `git
 /// blame` or `git bisect` can look at them. The same checkpoints always become the same commits. HEAD, the index and your
 /// files stay as they are; only the reference is made.
@@ -47,7 +47,7 @@ pub struct Args {
     /// Another repository than the one around the workspace; a bare one is made where nothing is
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, requires = "git")]
     into: Option<PathBuf>,
-    /// Take in this ignored path too, a file or a folder; may be given several times
+    /// Take in this path too, which would stay out: a file or a folder; may be given several times
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath, requires = "git")]
     include: Vec<OsString>,
     /// Replace the file if it is there, or the branch; never a branch that is checked out
@@ -112,11 +112,15 @@ fn write(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()
 /// What stayed out, and what git could not hold.
 fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()> {
     let note = look.paint.warn("note:");
-    if !exported.ignored.is_empty() {
-        writeln!(out, "{note} left out, because git ignores them; `--include PATH` takes one in:")?;
-        let shown = look.lines(files::ON_A_TERMINAL).min(exported.ignored.len());
-        exported.ignored[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
-        files::write_rest(out, look, "  ", exported.ignored.len() - shown)?;
+    let filtered = "a filter of git's changes them (git-crypt, LFS), and piton runs none";
+    for (paths, why) in [(&exported.ignored, "git ignores them"), (&exported.filtered, filtered)] {
+        if paths.is_empty() {
+            continue;
+        }
+        writeln!(out, "{note} left out, because {why}; `--include PATH` takes one in:")?;
+        let shown = look.lines(files::ON_A_TERMINAL).min(paths.len());
+        paths[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
+        files::write_rest(out, look, "  ", paths.len() - shown)?;
     }
     if !exported.without.is_empty() {
         let turns: Vec<_> = exported.without.iter().map(|turn| format!("t{turn}")).collect();

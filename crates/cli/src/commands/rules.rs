@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
-use crate::environment::Surroundings;
+use crate::environment::{self, Surroundings};
 use crate::error::Failure;
 use crate::escape::{escape, escape_view};
 use crate::owners::Names;
@@ -43,7 +43,7 @@ enum Act {
     /// Agree to the rules and settings as they are
     ///
     /// A checkpoint is made in which they hold; earlier ones keep all that they have. Asks first, or wants `--yes` where
-    /// nobody can be asked. A tool of an agent that runs this is refused, as far as that can be told.
+    /// nobody can be asked. Refused while a tool of an agent runs, and where an agent started it, as far as that can be told.
     Accept,
 }
 
@@ -66,11 +66,15 @@ fn list(workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
     let names = Names::of(&workspace.sessions()?.sessions);
     console.print(&Document { waiting: &waiting }, |out, look| write(out, look, &waiting, &names))?;
     if !waiting.is_empty() {
-        let turn = waiting.paths.iter().find_map(|held| held.owner.turn());
+        let turn = waiting.paths.iter().filter(|held| held.undoable).find_map(|held| held.owner.turn());
         let undo = turn.map(|(session, turn)| {
             format!("; `piton undo {}` takes the change back", names.target(session, turn, None))
         });
-        console.advise(format!("`piton rules accept` agrees{}", undo.unwrap_or_default()));
+        // What piton does not capture it cannot take back.
+        let by_hand = waiting.paths.iter().find(|held| !held.undoable).and_then(|held| held.rules.first());
+        let by_hand = by_hand.map(|rule| format!("; no undo reaches {}: change that by hand", escape(rule)));
+        let ways = [undo, by_hand].into_iter().flatten().collect::<String>();
+        console.advise(format!("`piton rules accept` agrees{ways}"));
     }
     Ok(())
 }
@@ -85,14 +89,21 @@ fn accept(workspace: &mut Workspace, is_sure: bool, console: &mut Console) -> Re
         return Err(Failure::user("an agent runs this command, and only you can agree; nothing was agreed to")
             .hint("run `piton rules accept` in a terminal of your own, while no tool of the agent runs it"));
     }
+    // A command that went to the background is no child of the agent's any more, and any program can make a terminal.
+    if workspace.has_running_tool()? {
+        let text = "a tool of an agent runs, and nothing shows that this is you; nothing was agreed to";
+        return Err(Failure::user(text).hint("wait for the tool's end"));
+    }
+    if let Some(variable) = environment::agents_shell() {
+        let text =
+            format!("this was started by an agent ({variable} is set), and only you can agree; nothing was agreed to");
+        return Err(
+            Failure::user(text).hint("run it in a terminal of your own, or type `/piton rules accept` to the agent")
+        );
+    }
     if !console.can_ask() {
         if !is_sure {
             return Err(Failure::user("nobody can be asked here, so this needs `--yes`; nothing was agreed to"));
-        }
-        // A command that went to the background is no child of the agent's any more.
-        if workspace.has_running_tool()? {
-            let text = "a tool of an agent runs, and no terminal shows that this is you; nothing was agreed to";
-            return Err(Failure::user(text).hint("use a terminal, or wait for the tool's end"));
         }
     } else if !is_sure {
         let names = Names::of(&workspace.sessions()?.sessions);
@@ -159,6 +170,7 @@ mod tests {
             path: PathView { path: name.to_owned(), path_b64: None },
             rules: vec![".gitignore".to_owned()],
             owner: Owner::Unsure { candidates: Vec::new() },
+            undoable: true,
         };
         let paths = ["a", "b", "c", "d", "e", "f"].map(held).to_vec();
         let said = agreement::sentences(&Waiting { paths, settings: Vec::new() });

@@ -16,6 +16,7 @@ use piton_engine::Engine;
 use piton_engine::model::SessionId;
 
 use super::{INSIDE, Outcome, VARIABLE};
+use crate::environment;
 use crate::escape::{escape, quoted};
 
 /// How long an answer may take: less than any agent gives a hook of piton's.
@@ -144,6 +145,7 @@ fn run(verb: &str, arguments: &[OsString], session: &SessionId, cwd: &Path, unti
     command.arg(verb).args(arguments).current_dir(cwd);
     // Turns, changes and the last turn are those of the session in which they are typed.
     command.env(INSIDE, session.as_str());
+    environment::typed_by_user(&mut command);
     command.env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE").env("COLUMNS", "100").env(VARIABLE, "off");
     // One pipe for both, so that the lines come in their order; a group of its own, so that it outlives this process.
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input).process_group(0);

@@ -203,6 +203,6 @@ pub(super) fn portable(checkpoint: Checkpoint, has: impl Fn(&SessionId, u32) -> 
     let each = |one: Owned| Owned { owner: owner(one.owner), settles: one.settles.and_then(settles), ..one };
     let owned = checkpoint.owned.into_iter().map(each).collect();
     let place = checkpoint.place.filter(|place| has(&place.session, place.turn));
-    let (held, settings) = (Vec::new(), Box::default());
-    Checkpoint { line: 1, operation: None, place, owned, held, settings, ..checkpoint }
+    let (held, unagreed, settings) = (Vec::new(), Vec::new(), Box::default());
+    Checkpoint { line: 1, operation: None, place, owned, held, unagreed, settings, ..checkpoint }
 }

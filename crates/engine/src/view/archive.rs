@@ -30,6 +30,9 @@ pub struct SessionExported {
     /// Files in it that are ignored and that git does not track, such as `.env`.
     #[serde(default)]
     pub ignored: Vec<PathView>,
+    /// Files in it of which git keeps something else than what they say, because a filter (git-crypt, LFS) changes them.
+    #[serde(default)]
+    pub filtered: Vec<PathView>,
     /// Bytes of the transcript, where it is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<u64>,

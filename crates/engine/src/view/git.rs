@@ -70,6 +70,9 @@ pub struct Exported {
     /// Files that stayed out, because they are ignored and git does not track them.
     #[serde(default)]
     pub ignored: Vec<PathView>,
+    /// Files that stayed out, because git keeps something else than what they say: a filter (git-crypt, LFS) changes them.
+    #[serde(default)]
+    pub filtered: Vec<PathView>,
     /// Git has what was meant: every commit's tree is the one that piton reckoned.
     pub verified: bool,
 }

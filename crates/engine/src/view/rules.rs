@@ -31,6 +31,9 @@ pub struct HeldView {
     pub rules: Vec<String>,
     /// Who changed them, as far as anybody knows.
     pub owner: Owner,
+    /// Whether an undo takes the change of the rules itself back: piton captures neither git's own files nor what leaves itself
+    /// out.
+    pub undoable: bool,
 }
 
 /// A setting of the workspace's own file that does not hold.

@@ -160,6 +160,7 @@ pub fn checkpoint(session: &Session, number: u8, turn: u32, tree: &Object) -> Ch
         owned: Vec::new(),
         git: None,
         held: Vec::new(),
+        unagreed: Vec::new(),
         settings: Default::default(),
     }
 }

@@ -29,21 +29,9 @@ const DEEPEST: u32 = 10;
 /// The excludes file that the settings name for a folder of a repository; none where no setting does. A relative one is
 /// told from the root of the working tree, where git itself would run.
 pub fn excludes_file(folder: &Path, repository: Option<&Repository>, user: &UserConfig) -> Option<PathBuf> {
-    let mut found = Found { user, repository, value: None, has_worktree_config: false };
-    for file in &user.files {
-        found.add(file, 0);
-    }
-    if let Some(Repository { git_dir, common_dir, .. }) = repository {
-        // What the user's own files say of it means nothing.
-        found.has_worktree_config = false;
-        found.add(&common_dir.join("config"), 0);
-        if found.has_worktree_config {
-            found.add(&git_dir.join("config.worktree"), 0);
-        }
-    }
     let value = match &user.excludes_file {
         Some(value) => value.as_bytes().to_vec(),
-        None => found.value?,
+        None => Found::of("excludesfile", repository, user).value?,
     };
     let work_tree = repository.map_or(folder, Repository::work_tree);
     let path = expand(&value, user.home.as_deref()).unwrap_or_default();
@@ -51,18 +39,49 @@ pub fn excludes_file(folder: &Path, repository: Option<&Repository>, user: &User
     Some(if path.as_os_str().is_empty() { path } else { work_tree.join(path) })
 }
 
+/// Whether git takes upper and lower case for the same in a repository: `core.ignoreCase`.
+pub fn ignores_case(repository: Option<&Repository>, user: &UserConfig) -> bool {
+    let found = Found::of("ignorecase", repository, user);
+    found.has_key && is_true(found.value.as_deref())
+}
+
 struct Found<'a> {
     user: &'a UserConfig,
     repository: Option<&'a Repository>,
+    /// Of the section `core`.
+    key: &'static str,
+    has_key: bool,
     value: Option<Vec<u8>>,
     has_worktree_config: bool,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    /// What the settings say of a key.
+    fn of(key: &'static str, repository: Option<&'a Repository>, user: &'a UserConfig) -> Self {
+        let mut found = Found { user, repository, key, has_key: false, value: None, has_worktree_config: false };
+        for file in &user.files {
+            found.add(file, 0);
+        }
+        if let Some(Repository { git_dir, common_dir, .. }) = repository {
+            // What the user's own files say of it means nothing.
+            found.has_worktree_config = false;
+            found.add(&common_dir.join("config"), 0);
+            if found.has_worktree_config {
+                found.add(&git_dir.join("config.worktree"), 0);
+            }
+        }
+        found
+    }
+
     fn add(&mut self, file: &Path, depth: u32) {
         let Ok(Some((bytes, _))) = files::read(file, LARGEST) else { return };
         parse_all(&bytes, &mut |section, subsection, key, value| match (section, key, value) {
-            ("core", "excludesfile", Some(value)) if subsection.is_empty() => self.value = Some(value.to_vec()),
+            // A key without a value is a switch that is on.
+            ("core", key, value)
+                if subsection.is_empty() && key == self.key && (value.is_some() || key != "excludesfile") =>
+            {
+                (self.has_key, self.value) = (true, value.map(<[u8]>::to_vec));
+            }
             ("extensions", "worktreeconfig", value) => self.has_worktree_config = is_true(value),
             ("include", "path", Some(path)) if subsection.is_empty() => self.include(file, path, depth),
             ("includeif", "path", Some(path)) if self.holds(subsection, file) => self.include(file, path, depth),

@@ -10,8 +10,8 @@ use piton_model::{SkipReason, WorkspacePath};
 use rustix::fs::FileType;
 
 use super::above::folders_above;
-use super::{Decision, RuleOptions, Rules, What, exclude_file};
-use crate::git::{Repository, excludes_file};
+use super::{Decision, Instead, RuleOptions, Rules, What, exclude_file};
+use crate::git::{Repository, excludes_file, may_be_git_folder};
 use crate::index::Signature;
 use crate::root::Root;
 
@@ -35,8 +35,10 @@ pub enum SourceKind {
     NoFile(WorkspacePath),
     /// No `.git` is in this folder; there may have been one.
     NoGit(WorkspacePath),
-    /// A file that is never captured: git's own, or one outside the workspace.
+    /// An ignore file that is never captured: a repository's own, or one outside the workspace.
     Uncaptured,
+    /// Another file that git keeps for itself and that bears on the rules: its index, its settings.
+    Gits,
 }
 
 /// The sources of the rules that hold at some paths of a workspace.
@@ -50,24 +52,24 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
         }
     }
     let mut all = Vec::new();
-    let mut uncaptured = |path: PathBuf| {
+    let mut outside = |path: PathBuf, kind: SourceKind| {
         let shown = path.strip_prefix(root.path()).unwrap_or(&path).to_string_lossy().into_owned();
-        all.extend(last_change(&path).map(|at| RuleSource { shown, kind: SourceKind::Uncaptured, changed_at: at }));
+        all.extend(last_change(&path).map(|changed_at| RuleSource { shown, kind, changed_at }));
     };
     let home = options.home_folder.as_deref();
     for folder in folders_above(root.path(), home) {
-        uncaptured(folder.join(".gitignore"));
-        of_repository(&folder.join(".git"), &mut uncaptured);
+        outside(folder.join(".gitignore"), SourceKind::Uncaptured);
+        of_repository(&folder.join(".git"), &mut outside);
     }
     let repository = Repository::find(root.path());
     let excludes = excludes_file(root.path(), repository.as_ref(), &options.git);
     if let Some(excludes) = excludes.or_else(|| options.global_excludes.clone()) {
-        uncaptured(excludes);
+        outside(excludes, SourceKind::Uncaptured);
     }
     // They say where the excludes are.
-    options.git.files.iter().cloned().for_each(&mut uncaptured);
+    options.git.files.iter().cloned().for_each(|file| outside(file, SourceKind::Gits));
     for folder in &folders {
-        of_repository(&root.path().join(OsStr::from_bytes(folder.as_bytes())).join(".git"), &mut uncaptured);
+        of_repository(&root.path().join(OsStr::from_bytes(folder.as_bytes())).join(".git"), &mut outside);
     }
     for folder in folders {
         let place = root.path().join(OsStr::from_bytes(folder.as_bytes()));
@@ -99,9 +101,9 @@ pub fn last_change(path: &Path) -> Option<i64> {
     Some(signature.mtime.max(signature.ctime))
 }
 
-/// Whether the rules leave each of some paths out, be it there or not.
-pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath]) -> Vec<bool> {
-    let rules = Rules::load(root, options.clone(), &BTreeSet::new());
+/// Whether the rules leave each of some paths out, be it there or not; `instead` stands for what some files with rules say.
+pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], instead: Instead) -> Vec<bool> {
+    let rules = Rules::load_with(root, options.clone(), &BTreeSet::new(), instead);
     let is_by_rule = |decision: Decision| {
         matches!(
             decision,
@@ -115,6 +117,9 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath]) ->
         let asks = |path: &[u8], what| {
             let level = rules.level_above(root, path, &|_| None);
             is_by_rule(rules.decide(&level, None, path, what, || false))
+                || what == What::Folder
+                    && !level.takes_in(path)
+                    && may_be_git_folder(&root.path().join(OsStr::from_bytes(path)))
         };
         // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
         let large = What::File(options.largest_file);
@@ -132,16 +137,16 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath]) ->
 }
 
 /// What a repository's own folder says about which files git looks at: its excludes, its settings and its index.
-fn of_repository(git: &Path, add: &mut impl FnMut(PathBuf)) {
+fn of_repository(git: &Path, add: &mut impl FnMut(PathBuf, SourceKind)) {
     let Some(exclude) = exclude_file(git).filter(|_| git.exists()) else { return };
     let common = exclude.parent().and_then(Path::parent).map(Path::to_owned);
-    add(exclude);
+    add(exclude, SourceKind::Uncaptured);
     let own = if git.is_dir() { Some(git.to_owned()) } else { crate::git::own_folder(git) };
     let common = common.filter(|common| Some(common) != own.as_ref());
     for folder in [own, common].into_iter().flatten() {
         for name in ["index", "config"] {
             if folder.join(name).exists() {
-                add(folder.join(name));
+                add(folder.join(name), SourceKind::Gits);
             }
         }
     }

@@ -41,8 +41,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         }
         Err(error) => return Err(error.into()),
     };
-    let ignored = workspace.ignored_in_session(session.id.as_str())?;
-    say_ignored(console, &ignored);
+    let (ignored, filtered) = workspace.private_in_session(session.id.as_str())?;
+    say_private(console, &ignored, "that git ignores, which may hold secrets");
+    say_private(console, &filtered, "as it is here, which a filter of git's changes (git-crypt, LFS)");
     if is_stream {
         let mut out = BufWriter::with_capacity(GATHERED, io::stdout().lock());
         workspace.export_session(session.id.as_str(), &mut out)?;
@@ -51,7 +52,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let name = args.output.clone().unwrap_or_else(|| format!("session-{}.piton", session.id.short()).into());
     let place = exact(&surroundings.here.join(name))?;
     let exported = write_file(&workspace, session.id.as_str(), &place, args.force)?;
-    let exported = SessionExported { ignored, ..exported };
+    let exported = SessionExported { ignored, filtered, ..exported };
     console.print_done(&exported, |out, look| write(out, look, &exported, &place))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &exported, place.starts_with(workspace.path())));
@@ -60,16 +61,16 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 }
 
 /// Names what whoever gets the archive could read, before there is one. JSON has it in the document.
-fn say_ignored(console: &mut Console, ignored: &[PathView]) {
-    if ignored.is_empty() || console.is_json() {
+fn say_private(console: &mut Console, paths: &[PathView], which: &str) {
+    if paths.is_empty() || console.is_json() {
         return;
     }
     console.say_with(|out, look| {
-        let count = words::plural(ignored.len() as u64, "file");
-        writeln!(out, "{} {count} in it that git ignores, which may hold secrets:", look.paint.warn("note:"))?;
-        let shown = look.lines(files::ON_A_TERMINAL).min(ignored.len());
-        ignored[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
-        files::write_rest(out, look, "  ", ignored.len() - shown)
+        let count = words::plural(paths.len() as u64, "file");
+        writeln!(out, "{} {count} in it {which}:", look.paint.warn("note:"))?;
+        let shown = look.lines(files::ON_A_TERMINAL).min(paths.len());
+        paths[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
+        files::write_rest(out, look, "  ", paths.len() - shown)
     });
 }
 
