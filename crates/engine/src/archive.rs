@@ -7,6 +7,8 @@
 //! An import lays nothing out and writes to the store alone, in one commit, after all of the archive was checked. Its
 //! checkpoints come on a line of their own, so that nothing of the workspace's own line moves.
 
+pub(crate) mod export;
+
 mod checks;
 mod gather;
 
@@ -21,7 +23,7 @@ use piton_model::target::check_name;
 use piton_model::{CheckpointId, Ending, Record, Session, SessionId, StepRef};
 use piton_store::{Archive, ArchiveError, ArchiveWriter, Manifest, PATIENCE, StoreError};
 
-use crate::target::TargetError;
+use crate::history::target::TargetError;
 use crate::view::{PathView, RenamedName, SessionExported, SessionImported};
 use crate::workspace::Workspace;
 use checks::Checked;

@@ -1,5 +1,14 @@
 //! Capturing: read the workspace and record a checkpoint.
 
+pub(crate) mod agreed;
+pub(crate) mod ahead;
+pub(crate) mod bits;
+pub(crate) mod held;
+pub(crate) mod ignored;
+pub(crate) mod lean;
+pub(crate) mod sink;
+pub(crate) mod sound;
+
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
@@ -21,14 +30,14 @@ use piton_model::{
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
 
-use crate::held::{HeldNow, Witness};
-use crate::lost::{is_uncompared, readable_changes};
-use crate::notice::Notice;
+use crate::capture::held::{HeldNow, Witness};
+use crate::capture::sink::{FreshTrees, HashingSink, StoringSink, Trees};
+use crate::history::timeline::taken_in;
 use crate::observe::ObserveOptions;
-use crate::recover::RecoverError;
-use crate::sink::{FreshTrees, HashingSink, StoringSink, Trees};
-use crate::timeline::taken_in;
+use crate::operation::lost::{is_uncompared, readable_changes};
+use crate::operation::recover::RecoverError;
 use crate::view::{Captured, CheckpointDetail};
+use crate::workspace::notice::Notice;
 use crate::workspace::{InItsPlace, Standing, Workspace};
 
 /// What to capture and what to call it.
@@ -120,7 +129,7 @@ pub(crate) struct Taken<'s> {
     pub fresh: FreshTrees,
     /// Whether the scan's index is good for the next scan.
     pub keeps_index: bool,
-    /// Something was left out for want of room; see [`crate::lean`].
+    /// Something was left out for want of room; see [`crate::capture::lean`].
     pub is_lean: bool,
     /// What is captured although a rule leaves it out.
     pub held: HeldNow,
@@ -236,7 +245,7 @@ impl CaptureError {
         match self {
             Self::Store(error) => error.is_damaged_database(),
             Self::Recover(error) => {
-                matches!(&**error, crate::recover::RecoverError::Store(error) if error.is_damaged_database())
+                matches!(&**error, crate::operation::recover::RecoverError::Store(error) if error.is_damaged_database())
             }
             _ => false,
         }

@@ -5,6 +5,12 @@
 //! to the store first and then, as one more step of the operation, to a new file in the agent's own folder: so a crash
 //! leaves both the files and the branch, or neither.
 
+pub(crate) mod branches;
+pub(crate) mod fork;
+pub(crate) mod said;
+pub(crate) mod summarize;
+pub(crate) mod trash;
+
 mod transcript;
 
 use std::io;
@@ -18,12 +24,12 @@ use piton_model::target::{TurnPlace, split_session};
 use piton_model::{Cause, Entry, OperationKind, Rank, Session, SessionId, Step, Target};
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, Writer};
 
-use crate::draft::{Aim, Remarks, Request, Seen, Settle};
-use crate::lineage::Lineage;
-use crate::operate::OperationError;
-use crate::outside::{OutsideChanges, place};
-use crate::rewind::files;
-use crate::target::TargetError;
+use crate::history::lineage::Lineage;
+use crate::history::target::TargetError;
+use crate::operation::draft::{Aim, Remarks, Request, Seen, Settle};
+use crate::operation::operate::OperationError;
+use crate::operation::outside::{OutsideChanges, place};
+use crate::operation::rewind::files;
 use crate::view::{ConversationOutcome, ConversationPlanView};
 use crate::workspace::Workspace;
 
@@ -366,7 +372,7 @@ impl Workspace {
         {
             return Err(OperationError::WentOn);
         }
-        let random = |error| OperationError::Store(crate::operate::random_error(error));
+        let random = |error| OperationError::Store(crate::operation::operate::random_error(error));
         let random = clock::random().map_err(random)?;
         let agent_id = plan.format.map_or_else(|| uuid(random), |format| format.new_session(random));
         let parent = &plan.parent;
@@ -380,7 +386,8 @@ impl Workspace {
             let path = path.to_str().and_then(place).ok_or(NoConversation::Elsewhere)?;
             file = Some(Step { path, before: None, after: Some(Entry::File { mode: copy.mode, size, blob }) });
         }
-        let transcript = file.as_ref().map(|step| crate::outside::whole(&step.path).to_string_lossy().into_owned());
+        let transcript =
+            file.as_ref().map(|step| crate::operation::outside::whole(&step.path).to_string_lossy().into_owned());
         let branch = goes_on.then(|| Session {
             id: id.clone(),
             agent: parent.agent.clone(),

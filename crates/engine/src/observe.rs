@@ -3,6 +3,11 @@
 //! One event is one transaction: the session, turn and step that it belongs to, the checkpoint, and what it ends. A
 //! capture that cannot be made leaves a gap with its reason, and the rest is recorded all the same.
 
+pub(crate) mod aside;
+pub(crate) mod running;
+pub(crate) mod session;
+pub(crate) mod told;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,12 +22,12 @@ use piton_model::{
 };
 use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 
+use crate::capture::sink::Trees;
 use crate::capture::{About, Attention, CaptureError, Taken, Time, window_of};
-use crate::notice::Notice;
-use crate::place::EventPlace;
-use crate::sink::Trees;
-use crate::transcripts::is_within_any;
 use crate::view::{CheckpointView, Observed, Waiting};
+use crate::workspace::notice::Notice;
+use crate::workspace::place::EventPlace;
+use crate::workspace::transcripts::is_within_any;
 use crate::workspace::{Environment, Workspace};
 
 /// How an event is taken in.

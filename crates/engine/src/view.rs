@@ -67,7 +67,7 @@ impl PathView {
 impl PathView {
     /// A path from the file system's root, as files outside the workspace have it: it begins with a slash.
     pub(crate) fn outside(path: &WorkspacePath) -> Self {
-        Self { path: crate::outside::shown(path), path_b64: None }
+        Self { path: crate::operation::outside::shown(path), path_b64: None }
     }
 }
 

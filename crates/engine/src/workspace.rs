@@ -1,5 +1,11 @@
 //! Finding and opening workspaces: which folder is protected, where its store is, and whether it is still that folder.
 
+pub(crate) mod near;
+pub(crate) mod notice;
+pub(crate) mod place;
+pub(crate) mod transcripts;
+pub(crate) mod verify;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +20,9 @@ use piton_model::{Protection, Record, SessionId, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
 use crate::capture::CaptureError;
-use crate::notice::Listeners;
-use crate::recover::{MOMENT, RecoverError};
+use crate::operation::recover::{MOMENT, RecoverError};
 use crate::view;
+use crate::workspace::notice::Listeners;
 
 /// Bytes that a store may take unless its user says otherwise.
 pub const DEFAULT_BUDGET: u64 = 10 << 30;

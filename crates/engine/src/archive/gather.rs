@@ -8,7 +8,7 @@ use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
 use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, SessionId, Turn};
 use piton_store::{ArchiveError, ArchiveWriter, CheckpointRow, StoreError};
 
-use crate::lineage::Lineage;
+use crate::history::lineage::Lineage;
 use crate::workspace::Workspace;
 
 /// What goes into an archive.

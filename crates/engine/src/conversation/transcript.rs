@@ -11,7 +11,7 @@ use piton_model::{ObjectId, Session};
 use piton_store::{CHUNKED_FROM, Store, Writer};
 
 use super::{BranchPlan, NoConversation};
-use crate::operate::OperationError;
+use crate::operation::operate::OperationError;
 use crate::workspace::Workspace;
 
 /// Where a transcript is.

@@ -8,7 +8,7 @@ use piton_model::{CheckpointId, OperationId, StepRef, Timestamp};
 use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
-use crate::moves::Along;
+use crate::operation::moves::Along;
 
 use super::{
     ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, LeftoverView, PathView,

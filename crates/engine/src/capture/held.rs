@@ -1,0 +1,635 @@
+//! Rules that somebody else than the user changed: what they would take out of sight stays captured until the user agrees.
+//!
+//! What the user's own rules say decides. Of each file with rules that somebody else changed, a checkpoint has what the user had
+//! there (`Checkpoint::unagreed`), until the user edits it or agrees; so a rule of an agent's that leaves nothing out today is
+//! known for one when it does later. A path becomes held when it was captured, a rule leaves it out now, and with what the user
+//! had it would not be left out; or when somebody else took it out of git's index, or made a repository of its folder. What is
+//! held is listed in each checkpoint (`Checkpoint::held`), so it is as durable as what it protects, and a store that is made
+//! anew from its packs knows it. It ends when nothing leaves the path out any more, or when the user agrees. What was never
+//! captured follows every rule at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use piton_host::{
+    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, process, read_entry, rule_sources, rules_leave_out,
+};
+use piton_model::diff::{self, TreeSource};
+use piton_model::ownership::{self, Found, Moment, Owner, Window};
+use piton_model::{Checkpoint, Entry, HeldPath, ObjectId, Operation, SkipReason, UnagreedRules, WorkspacePath};
+use piton_store::{CheckpointRow, StoreError};
+
+use crate::capture::sink::{HashingSink, Trees};
+use crate::capture::{Attention, CaptureError, CaptureOptions, Taken};
+use crate::view::{Accepted, HeldView, Waiting};
+use crate::workspace::{Standing, Workspace};
+
+/// What tells whose doing a change of the rules was.
+pub(crate) struct Witness {
+    pub moment: Moment,
+    /// The window of the step that ends just now.
+    pub ending: Option<Window>,
+    /// Turns or tools were missed that nobody recorded.
+    pub has_missed: bool,
+}
+
+/// What is not as the user's own rules have it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeldNow {
+    pub paths: Vec<HeldPath>,
+    /// Trees of earlier checkpoints, for paths that were captured once and that the last checkpoint does not have.
+    pub known: Vec<(WorkspacePath, ObjectId)>,
+    /// Files with rules to which the user has not agreed.
+    pub unagreed: Vec<UnagreedRules>,
+}
+
+/// What a scan left out that bears on what is held.
+#[derive(Default)]
+pub(crate) struct LeftOutNow {
+    /// The last checkpoint has it.
+    lost: Vec<(WorkspacePath, SkipReason)>,
+    /// The last checkpoint has nothing there, not even something that it left out.
+    came: Vec<WorkspacePath>,
+    /// Ignore files that are not as they were.
+    rules: Vec<WorkspacePath>,
+}
+
+/// How much older than the last checkpoint a file may seem that changed after its scan began, in nanoseconds.
+const SLACK: i64 = 2_000_000_000;
+
+/// Of more folders than this only the first are asked for their rules: the others hardly have different ones.
+const MOST_ASKED: usize = 1000;
+
+/// So many checkpoints are looked through for a path that came back.
+const MOST_LOOKED_BACK: u64 = 500;
+
+/// The workspace's own files of rules.
+const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".pitonignore"];
+
+impl Workspace {
+    /// Captures with all that is held, old and new.
+    pub(crate) fn take_held<'s>(
+        &'s self,
+        lock: &'s Lock,
+        root: &Root,
+        attention: &Attention<'_>,
+    ) -> Result<Taken<'s>, CaptureError> {
+        let head = self.store.head(self.record.line)?;
+        if attention.agrees {
+            return self.take_all(lock, root, attention, head.as_ref(), HeldNow::default());
+        }
+        let mut held = self.held_since(root, head.as_ref())?;
+        loop {
+            let mut taken = self.take_all(lock, root, attention, head.as_ref(), held.clone())?;
+            let Some(head) = &head else { return Ok(taken) };
+            let trees = Trees { fresh: &taken.fresh, store: &self.store };
+            let left_out = LeftOutNow::between(&trees, &head.checkpoint.root.tree, &taken.scan.root.tree, &held);
+            let is_whole = !self.hold_more(root, head, left_out, attention.witness, &mut held)?;
+            if is_whole {
+                taken.held = held;
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// What the last checkpoint held, as far as something still leaves it out.
+    pub(crate) fn held_since(&self, root: &Root, head: Option<&CheckpointRow>) -> Result<HeldNow, CaptureError> {
+        let Some(head) = head else { return Ok(HeldNow::default()) };
+        let mut now = HeldNow { unagreed: head.checkpoint.unagreed.clone(), ..HeldNow::default() };
+        let held = &head.checkpoint.held;
+        if held.is_empty() {
+            return Ok(now);
+        }
+        let paths: Vec<_> = held.iter().map(|one| one.path.clone()).collect();
+        let is_left_out = rules_leave_out(root, &self.rules(), &paths, Instead::default());
+        // A path in a folder that is held came back alone, and is captured with it from then on.
+        let is_alone = |one: &HeldPath| !paths.iter().any(|path| one.path != *path && one.path.is_within(path));
+        let left = held.iter().zip(is_left_out).filter(|(one, is_left_out)| *is_left_out && is_alone(one));
+        now.paths = left.map(|(one, _)| one.clone()).collect();
+        Ok(now)
+    }
+
+    /// What a scan is told of it.
+    pub(crate) fn held_in_scan<'a>(&'a self, head: Option<&CheckpointRow>, held: &HeldNow) -> Held<'a> {
+        let roots: BTreeSet<_> = held.paths.iter().map(|one| one.path.clone()).collect();
+        let Some(tree) = head.map(|head| head.checkpoint.root.tree).filter(|_| !roots.is_empty()) else {
+            return Held::default();
+        };
+        let known = held.known.clone();
+        let captured = move |folder: &[u8]| {
+            let folder = WorkspacePath::new(folder).ok()?;
+            let mut names = names_in(&self.store, &tree, &folder)?;
+            for (path, earlier) in &known {
+                match path.split() {
+                    Some((above, name)) if above == folder => drop(names.insert(name.as_bytes().to_vec())),
+                    _ if folder.is_within(path) => names.extend(names_in(&self.store, earlier, &folder)?),
+                    _ => {}
+                }
+            }
+            Some(names)
+        };
+        Held { roots, captured: Some(Box::new(captured)) }
+    }
+
+    /// What a scan left out, for one whose trees are not at hand.
+    pub(crate) fn left_out_in(
+        &self,
+        head: &CheckpointRow,
+        scan: &Scan,
+        held: &HeldNow,
+    ) -> Result<LeftOutNow, StoreError> {
+        let tree = &head.checkpoint.root.tree;
+        let mut left_out = LeftOutNow::default();
+        if *tree == scan.root.tree {
+            return Ok(left_out);
+        }
+        for (path, reason) in scan.skipped.iter().filter(|(_, reason)| is_by_rules(*reason) || is_by_git(*reason)) {
+            match diff::lookup(&self.store, tree, path) {
+                Ok(Some(entry)) if !is_in(path, held) && holds_something(&self.store, &entry)? => {
+                    left_out.lost.push((path.clone(), *reason));
+                }
+                Ok(None) if is_by_rules(*reason) => left_out.came.push(path.clone()),
+                Ok(_) | Err(StoreError::Missing(_) | StoreError::Damaged(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(left_out)
+    }
+
+    /// Adds what is to be held from now on to what is held; whether there is such, so that another scan is needed.
+    pub(crate) fn hold_more(
+        &self,
+        root: &Root,
+        head: &CheckpointRow,
+        left_out: LeftOutNow,
+        witness: Option<&Witness>,
+        held: &mut HeldNow,
+    ) -> Result<bool, CaptureError> {
+        let LeftOutNow { lost, mut came, rules } = left_out;
+        let (by_git, by_rules): (Vec<_>, Vec<_>) = lost.into_iter().partition(|(_, reason)| is_by_git(*reason));
+        let mut lost: Vec<WorkspacePath> = by_rules.into_iter().map(|(path, _)| path).collect();
+        came.retain(|path| !held.known.iter().any(|(known, _)| path.is_within(known)));
+        // What lies in one folder has the same rules.
+        let mut folders = HashSet::new();
+        let is_first = |path: &&WorkspacePath| path.split().is_some_and(|(folder, _)| folders.insert(folder));
+        let asked: Vec<_> = rules.iter().chain(&lost).chain(&came).filter(is_first).take(MOST_ASKED).cloned().collect();
+        let by_gits_own = self.look_at_rules(root, head, &asked, witness, &mut held.unagreed)?;
+
+        let mut new = Vec::new();
+        for (path, _) in by_git {
+            // Which of the files in it made a repository of the folder, and when, no time tells.
+            let owner = self.owner_since(head, &path, None, false, witness)?;
+            if !is_users(&owner) {
+                let rules = vec![format!("{}/HEAD", String::from_utf8_lossy(path.as_bytes()))];
+                new.push(HeldPath { path, rules, owner });
+            }
+        }
+        if !held.unagreed.is_empty() {
+            let instead = self.users_rules(root, &held.unagreed);
+            let is_users_too = |paths: &[WorkspacePath]| rules_leave_out(root, &self.rules(), paths, instead.clone());
+            let mut are = is_users_too(&came).into_iter();
+            came.retain(|_| !are.next().unwrap_or(true));
+            for (path, tree) in self.captured_once(head, came)? {
+                new.push(by_unagreed(path.clone(), &held.unagreed));
+                held.known.push((path, tree));
+            }
+            let mut are = is_users_too(&lost).into_iter();
+            let (users, others): (Vec<_>, Vec<_>) = lost.into_iter().partition(|_| are.next().unwrap_or(true));
+            new.extend(others.into_iter().map(|path| by_unagreed(path, &held.unagreed)));
+            lost = users;
+        }
+        // Git writes its index for many reasons: where another rule changed too, that is the one to look at.
+        if let [(_, owner), ..] = &by_gits_own[..] {
+            let rules: Vec<_> = by_gits_own.iter().map(|(rule, _)| rule.clone()).collect();
+            new.extend(lost.into_iter().map(|path| HeldPath { path, rules: rules.clone(), owner: owner.clone() }));
+        }
+        let is_more = !new.is_empty();
+        held.paths.retain(|one| !new.iter().any(|new| one.path == new.path));
+        held.paths.extend(new);
+        Ok(is_more)
+    }
+
+    /// Finds the files with rules to which the user has not agreed; and git's own files that somebody else changed since the last
+    /// checkpoint, with who. Looks in the root, and in the folders on the way to some paths.
+    fn look_at_rules(
+        &self,
+        root: &Root,
+        head: &CheckpointRow,
+        asked: &[WorkspacePath],
+        witness: Option<&Witness>,
+        unagreed: &mut Vec<UnagreedRules>,
+    ) -> Result<Vec<(String, Owner)>, CaptureError> {
+        let recorded = head.checkpoint.created_at.0.saturating_mul(1_000_000);
+        unagreed.clone_from(&head.checkpoint.unagreed);
+        let mut by_gits_own = Vec::new();
+        // Any path in the root does.
+        let at_root = WorkspacePath::new(IGNORE_FILES[0]).into_iter();
+        let asked: Vec<_> = at_root.chain(asked.iter().cloned()).collect();
+        for source in rule_sources(root, &self.rules(), &asked) {
+            if !self.has_changed(root, &source, head)? {
+                continue;
+            }
+            let known = unagreed.iter().position(|one| one.shown == source.shown);
+            // A file that no checkpoint has always seems to have changed; whose that was is known already.
+            if known.is_some() && source.changed_at <= recorded {
+                continue;
+            }
+            let owner = self.owner_of_rule(&source, head, witness)?;
+            if is_users(&owner) {
+                known.map(|known| unagreed.remove(known));
+                continue;
+            }
+            let file = match source.kind {
+                SourceKind::File(file) | SourceKind::NoFile(file) => Some(file),
+                SourceKind::Uncaptured => None,
+                SourceKind::NoGit(_) | SourceKind::Gits => {
+                    by_gits_own.push((source.shown, owner));
+                    continue;
+                }
+            };
+            match known {
+                Some(known) => unagreed[known].owner = owner,
+                None => {
+                    let users = file.as_ref().and_then(|file| blob_at(&self.store, &head.checkpoint, file));
+                    unagreed.push(UnagreedRules { shown: source.shown, file, users, owner });
+                }
+            }
+        }
+        // What is as the user had it is not somebody else's any more.
+        unagreed.retain(|one| match &one.file {
+            Some(file) => one.users != read_now(root, file).and_then(blob_of),
+            None => root.path().join(&one.shown).exists(),
+        });
+        Ok(by_gits_own)
+    }
+
+    /// What the user had in files that somebody else changed.
+    fn users_rules(&self, root: &Root, unagreed: &[UnagreedRules]) -> Instead {
+        let place = |one: &UnagreedRules| match &one.file {
+            Some(file) => root.path().join(OsStr::from_bytes(file.as_bytes())),
+            None => root.path().join(&one.shown),
+        };
+        // What cannot be read left nothing out: more is captured then, and the user is asked.
+        let content = |one: &UnagreedRules| one.users.as_ref().and_then(|blob| self.store.blob(blob).ok());
+        Instead(unagreed.iter().map(|one| (place(one), content(one))).collect())
+    }
+
+    /// Which of some paths an earlier checkpoint of this line has, each with the tree of the last that does.
+    fn captured_once(
+        &self,
+        head: &CheckpointRow,
+        paths: Vec<WorkspacePath>,
+    ) -> Result<Vec<(WorkspacePath, ObjectId)>, StoreError> {
+        let mut found = Vec::new();
+        // Most checkpoints have the same listings: each is looked at once.
+        let mut folders: BTreeMap<WorkspacePath, Vec<WorkspacePath>> = BTreeMap::new();
+        for path in paths.into_iter().take(MOST_ASKED) {
+            if let Some((folder, _)) = path.split() {
+                folders.entry(folder).or_default().push(path);
+            }
+        }
+        if folders.is_empty() {
+            return Ok(found);
+        }
+        let mut seen = HashSet::new();
+        for row in self.store.checkpoints(Some(MOST_LOOKED_BACK))? {
+            let tree = row.checkpoint.root.tree;
+            if row.checkpoint.line != head.checkpoint.line {
+                continue;
+            }
+            for (folder, paths) in &mut folders {
+                // What is damaged is told by whoever needs it.
+                let Ok(Some(id)) = listing_of(&self.store, &tree, folder) else { continue };
+                let is_new = seen.insert((folder.clone(), id));
+                let Some(listing) = Some(id).filter(|_| is_new).and_then(|id| self.store.tree(&id).ok()) else {
+                    continue;
+                };
+                paths.retain(|path| {
+                    let entry = path.split().and_then(|(_, name)| listing.get(name.as_bytes()));
+                    let has = entry.is_some_and(|entry| holds_something(&self.store, entry).unwrap_or(false));
+                    if has {
+                        found.push((path.clone(), tree));
+                    }
+                    !has
+                });
+            }
+            folders.retain(|_, paths| !paths.is_empty());
+            if folders.is_empty() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The files with rules to which the user has not agreed, after an operation: no word of the user's is in what it brings
+    /// back, unless it was in what is brought back.
+    pub(crate) fn unagreed_after<S: TreeSource<Error = StoreError>>(
+        &self,
+        trees: &S,
+        operation: &Operation,
+        before: &Checkpoint,
+        followed: Option<&Checkpoint>,
+        result: &ObjectId,
+    ) -> Vec<UnagreedRules> {
+        let mut unagreed = before.unagreed.clone();
+        // What is damaged is told by whoever needs it.
+        let changes = diff::changes(trees, Some(&before.root.tree), Some(result)).unwrap_or_default();
+        for change in changes.into_iter().filter(|change| is_ignore_file(&change.path)) {
+            let is_it = |one: &&UnagreedRules| one.file.as_ref() == Some(&change.path);
+            let known = unagreed.iter().find(is_it).cloned();
+            let now = change.after.and_then(blob_of);
+            let users = known.map_or_else(|| change.before.and_then(blob_of), |known| known.users);
+            unagreed.retain(|one| !is_it(&one));
+            let from = followed.filter(|followed| blob_at(&self.store, followed, &change.path) == now);
+            match from {
+                _ if users == now => {}
+                Some(from) => unagreed.extend(from.unagreed.iter().find(is_it).cloned()),
+                None => {
+                    let shown = String::from_utf8_lossy(change.path.as_bytes()).into_owned();
+                    let owner = Owner::Operation { operation: operation.id.clone() };
+                    unagreed.push(UnagreedRules { shown, file: Some(change.path), users, owner });
+                }
+            }
+        }
+        unagreed
+    }
+
+    /// Whether a file with rules changed since a checkpoint.
+    fn has_changed(&self, root: &Root, source: &RuleSource, head: &CheckpointRow) -> Result<bool, StoreError> {
+        let is_younger = source.changed_at >= head.checkpoint.created_at.0.saturating_mul(1_000_000) - SLACK;
+        let tree = &head.checkpoint.root.tree;
+        let was = match &source.kind {
+            SourceKind::Uncaptured | SourceKind::Gits => return Ok(is_younger),
+            SourceKind::File(path) => diff::lookup(&self.store, tree, path).map(|was| match was {
+                // Times tell little of a file that came just before the checkpoint: what it says does.
+                Some(was) => is_younger && read_now(root, path).is_none_or(|now| now != was),
+                None => true,
+            }),
+            SourceKind::NoFile(path) => diff::lookup(&self.store, tree, path).map(|found| found.is_some()),
+            SourceKind::NoGit(folder) => {
+                tree_of(&self.store, tree, folder).map(|tree| tree.is_some_and(|tree| tree.has_git))
+            }
+        };
+        match was {
+            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Ok(is_younger),
+            was => was,
+        }
+    }
+
+    fn owner_of_rule(
+        &self,
+        source: &RuleSource,
+        head: &CheckpointRow,
+        witness: Option<&Witness>,
+    ) -> Result<Owner, StoreError> {
+        let root = WorkspacePath::root();
+        let (path, deleted) = match &source.kind {
+            SourceKind::File(path) => (path, false),
+            SourceKind::NoFile(path) => (path, true),
+            SourceKind::NoGit(_) => (&root, true),
+            SourceKind::Uncaptured | SourceKind::Gits => (&root, false),
+        };
+        self.owner_since(head, path, Some(source.changed_at), deleted, witness)
+    }
+
+    /// Who changed a file since a checkpoint that need not be captured.
+    pub(crate) fn owner_since(
+        &self,
+        head: &CheckpointRow,
+        path: &WorkspacePath,
+        when: Option<i64>,
+        deleted: bool,
+        witness: Option<&Witness>,
+    ) -> Result<Owner, StoreError> {
+        let mut windows = self.windows(head.seq, None)?;
+        if let Some(ending) = witness.and_then(|witness| witness.ending.as_ref()) {
+            windows.retain(|window| window.step != ending.step);
+            windows.push(ending.clone());
+            windows.sort_by(|a, b| a.step.cmp(&b.step));
+        }
+        let moment = witness.map_or(&Moment::Between, |witness| &witness.moment);
+        let owner = ownership::owner(Found { path, when, deleted, was_yours: false }, &windows, moment);
+        let has_missed = witness.is_some_and(|witness| witness.has_missed)
+            || self.store.has_lost_events_since(head.seq)?
+            || self.store.has_other_line_since(head.seq, self.record.line)?;
+        Ok(if has_missed { ownership::beside_a_missed_tool(owner) } else { owner })
+    }
+
+    /// Changed rules and settings that wait for the user's word, as of the last checkpoint.
+    pub fn waiting(&self) -> Result<Waiting, CaptureError> {
+        let head = self.store.head(self.record.line)?;
+        let held = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) => self.held_since(&root, head.as_ref())?.paths,
+            Standing::Other(_) | Standing::Missing => Vec::new(),
+        };
+        self.waiting_of(&held, head.as_ref())
+    }
+
+    /// The same, of the workspace as it is now.
+    pub fn waiting_now(&self) -> Result<Waiting, CaptureError> {
+        let head = self.store.head(self.record.line)?;
+        let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else {
+            return self.waiting_of(&[], head.as_ref());
+        };
+        let (_, held) = self.look_held(&root, &[], &HashingSink::default())?;
+        self.waiting_of(&held, head.as_ref())
+    }
+
+    pub(crate) fn waiting_of(&self, held: &[HeldPath], head: Option<&CheckpointRow>) -> Result<Waiting, CaptureError> {
+        // Of what is gone nothing is captured. It is held again where an operation brings it back.
+        let is_there =
+            |one: &&HeldPath| self.path.join(OsStr::from_bytes(one.path.as_bytes())).symlink_metadata().is_ok();
+        let paths = held.iter().filter(is_there).map(|one| HeldView {
+            path: (&one.path).into(),
+            rules: one.rules.clone(),
+            owner: one.owner.clone(),
+            undoable: one.rules.iter().all(|rule| self.is_rule_captured(rule, head)),
+        });
+        Ok(Waiting { paths: paths.collect(), settings: self.waiting_settings(head)? })
+    }
+
+    /// Whether a file with rules is one that checkpoints have, so that an undo brings it back to what it was.
+    fn is_rule_captured(&self, rule: &str, head: Option<&CheckpointRow>) -> bool {
+        let (Ok(path), Some(head)) = (WorkspacePath::new(rule), head) else { return false };
+        is_ignore_file(&path)
+            && (blob_at(&self.store, &head.checkpoint, &path).is_some()
+                || self.path.join(rule).symlink_metadata().is_err())
+    }
+
+    /// The user agrees to the rules and settings as they are: a checkpoint is made in which they hold.
+    ///
+    /// # Errors
+    /// Where nothing can be captured; then nothing is agreed to.
+    pub fn accept_rules(&mut self) -> Result<Accepted, CaptureError> {
+        let agreed = self.waiting_now()?;
+        if agreed.is_empty() {
+            return Ok(Accepted { agreed, checkpoint: None });
+        }
+        // Whoever did not agree finds it in the log.
+        let annotation = Some("agreed to changed rules".to_owned());
+        let options = CaptureOptions { sync: true, annotation, ..CaptureOptions::default() };
+        let captured = self.capture_agreeing(&options, true)?;
+        Ok(Accepted { agreed, checkpoint: Some(captured.checkpoint.checkpoint) })
+    }
+
+    /// Whether an agent at work here started this very process, as far as its hooks told: then it is not the user's word.
+    pub fn is_run_by_agent(&self) -> Result<bool, StoreError> {
+        let above = process::ancestors();
+        let is_above = |row: &piton_store::StepRow| {
+            let process = row.step.process.as_ref();
+            process.is_some_and(|own| above.iter().any(|one| (one.pid, one.started) == (own.pid, own.started)))
+        };
+        Ok(self.store.open_steps()?.iter().any(is_above))
+    }
+
+    /// Whether a tool of an agent runs here, as far as its hooks told.
+    pub fn has_running_tool(&self) -> Result<bool, StoreError> {
+        let is_alive = |process: &piton_model::session::Process| process::is_alive(process);
+        let open = self.store.open_steps()?;
+        Ok(open.iter().any(|row| !row.step.background && row.step.process.as_ref().is_some_and(is_alive)))
+    }
+}
+
+/// A file with rules as it is now; none where it cannot be read.
+fn read_now(root: &Root, path: &WorkspacePath) -> Option<Entry> {
+    let sink = HashingSink::default();
+    let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
+    read.ok().flatten()
+}
+
+/// Whether a change of the rules is the user's own word.
+pub(crate) fn is_users(owner: &Owner) -> bool {
+    matches!(owner, Owner::You)
+}
+
+fn is_by_rules(reason: SkipReason) -> bool {
+    matches!(reason, SkipReason::Ignored | SkipReason::Excluded)
+}
+
+/// Whether a folder is left out because it looks like a repository's own.
+fn is_by_git(reason: SkipReason) -> bool {
+    matches!(reason, SkipReason::BareRepository | SkipReason::GitFolder)
+}
+
+fn is_ignore_file(path: &WorkspacePath) -> bool {
+    path.split().is_some_and(|(_, name)| IGNORE_FILES.contains(&name.as_bytes()))
+}
+
+fn is_in(path: &WorkspacePath, held: &HeldNow) -> bool {
+    held.paths.iter().any(|one| path.is_within(&one.path))
+}
+
+/// A path that rules leave out to which the user has not agreed.
+fn by_unagreed(path: WorkspacePath, unagreed: &[UnagreedRules]) -> HeldPath {
+    let is_on_the_way = |one: &&UnagreedRules| match one.file.as_ref().and_then(WorkspacePath::split) {
+        Some((folder, _)) => path.is_within(&folder),
+        None => true,
+    };
+    let on_the_way: Vec<_> = unagreed.iter().filter(is_on_the_way).collect();
+    let rules = on_the_way.iter().map(|one| one.shown.clone()).collect();
+    let owner = on_the_way.first().map_or(Owner::Unsure { candidates: Vec::new() }, |one| one.owner.clone());
+    HeldPath { path, rules, owner }
+}
+
+fn blob_of(entry: Entry) -> Option<ObjectId> {
+    match entry {
+        Entry::File { blob, .. } => Some(blob),
+        _ => None,
+    }
+}
+
+/// The content of a file at a checkpoint; none where there is no such file, or where that cannot be told.
+fn blob_at<S: TreeSource>(source: &S, checkpoint: &Checkpoint, file: &WorkspacePath) -> Option<ObjectId> {
+    diff::lookup(source, &checkpoint.root.tree, file).ok().flatten().and_then(blob_of)
+}
+
+impl LeftOutNow {
+    /// What one tree has, or has nothing of, and something left out of the other. What is damaged is told by whoever needs it.
+    fn between(trees: &Trees<'_>, from: &ObjectId, to: &ObjectId, held: &HeldNow) -> Self {
+        let mut all = Self::default();
+        let mut folders = vec![(WorkspacePath::root(), Some(*from), *to)];
+        while let Some((folder, from, to)) = folders.pop() {
+            if from == Some(to) {
+                continue;
+            }
+            let before = from.map_or_else(|| Ok(Default::default()), |from| trees.tree(&from));
+            let (Ok(before), Ok(after)) = (before, trees.tree(&to)) else { continue };
+            for (name, old, new) in diff::pairs(&before, &after) {
+                let path = folder.join(name);
+                if old != new && is_ignore_file(&path) {
+                    all.rules.push(path.clone());
+                }
+                match (old, new) {
+                    (None, Some(Entry::Skipped { reason })) if is_by_rules(*reason) => all.came.push(path),
+                    (Some(old), Some(Entry::Skipped { reason })) => {
+                        let is_lost = (is_by_rules(*reason) || is_by_git(*reason)) && !is_in(&path, held);
+                        if is_lost && holds_something(trees, old).unwrap_or(true) {
+                            all.lost.push((path, *reason));
+                        }
+                    }
+                    (old, Some(Entry::Folder { tree: to, holds_skipped, .. })) => {
+                        let from = if let Some(Entry::Folder { tree, .. }) = old { Some(*tree) } else { None };
+                        if from.is_some() || *holds_skipped {
+                            folders.push((path, from, *to));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        all.lost.sort();
+        all
+    }
+}
+
+/// Whether an entry is a file or a symlink, or a folder with one in it. Of an empty folder nothing can be lost.
+fn holds_something<S: TreeSource>(source: &S, entry: &Entry) -> Result<bool, S::Error> {
+    let mut folders = match entry {
+        Entry::Folder { tree, .. } => vec![*tree],
+        Entry::Skipped { .. } => return Ok(false),
+        _ => return Ok(true),
+    };
+    while let Some(folder) = folders.pop() {
+        for (_, entry) in source.tree(&folder)?.entries() {
+            match entry {
+                Entry::Folder { tree, .. } => folders.push(*tree),
+                Entry::Skipped { .. } => {}
+                _ => return Ok(true),
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The tree of a folder, where it is one.
+fn tree_of<S: TreeSource>(
+    source: &S,
+    root: &ObjectId,
+    folder: &WorkspacePath,
+) -> Result<Option<std::sync::Arc<piton_model::Tree>>, S::Error> {
+    listing_of(source, root, folder)?.map(|listing| source.tree(&listing)).transpose()
+}
+
+/// The same, by its id.
+fn listing_of<S: TreeSource>(
+    source: &S,
+    root: &ObjectId,
+    folder: &WorkspacePath,
+) -> Result<Option<ObjectId>, S::Error> {
+    if folder.is_root() {
+        return Ok(Some(*root));
+    }
+    match diff::lookup(source, root, folder)? {
+        Some(Entry::Folder { tree, .. }) => Ok(Some(tree)),
+        _ => Ok(None),
+    }
+}
+
+/// The names in a folder that a checkpoint has; none where its listing cannot be read.
+fn names_in<S: TreeSource>(source: &S, root: &ObjectId, folder: &WorkspacePath) -> Option<HashSet<Vec<u8>>> {
+    let tree = tree_of(source, root, folder).ok()?;
+    let entries = tree.iter().flat_map(|tree| tree.entries().iter());
+    Some(entries.filter(|(_, entry)| !entry.is_skipped()).map(|(name, _)| name.as_bytes().to_vec()).collect())
+}

@@ -1,0 +1,14 @@
+//! Reading what was captured: turns, changes, who wrote what, and the moments that a target can mean.
+
+pub(crate) mod annotate;
+pub(crate) mod blame;
+pub(crate) mod compare;
+pub(crate) mod diff;
+pub(crate) mod elsewhere;
+pub(crate) mod future;
+pub(crate) mod lineage;
+pub(crate) mod search;
+pub(crate) mod target;
+pub(crate) mod timeline;
+pub(crate) mod turns;
+pub(crate) mod unknown;

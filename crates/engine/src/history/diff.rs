@@ -1,0 +1,275 @@
+//! The difference between two moments, with contents.
+
+use std::collections::HashMap;
+
+use piton_host::{Index, Root};
+use piton_model::diff::{self, Counts};
+use piton_model::inverse::Contents;
+use piton_model::plan::{Layered, RootState};
+use piton_model::text::{self, Side, TextDiff};
+use piton_model::{Entry, HeldPath, ObjectId, SkipReason, Target, WorkspacePath};
+use piton_store::{CheckpointRow, StoreError};
+
+use crate::capture::CaptureError;
+use crate::capture::sink::{FreshTrees, HashingSink, Trees};
+use crate::capture::sound::Readable;
+use crate::history::target::TargetError;
+use crate::operation::draft::{NowAndThen, Plan};
+use crate::view::{Diff, FileDiff};
+use crate::workspace::{Standing, Workspace};
+
+/// What to compare.
+#[derive(Clone, Debug, Default)]
+pub struct DiffOptions {
+    /// The earlier side; the newest checkpoint when not given.
+    pub from: Option<String>,
+    /// The later side; now when not given.
+    pub to: Option<String>,
+    /// Only these paths and what is beneath them.
+    pub paths: Vec<WorkspacePath>,
+    /// Equal lines around each difference.
+    pub context: u32,
+    /// Leave the contents alone: which paths differ is enough.
+    pub names_only: bool,
+}
+
+/// Why two moments cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// A side.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// Now could not be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// One side of a comparison.
+struct SideOf {
+    row: Option<CheckpointRow>,
+    root: RootState,
+}
+
+/// Paths that cannot be compared, and why they were not captured.
+type NotCompared = Vec<(WorkspacePath, SkipReason)>;
+
+/// The bytes before and after.
+type BothSides = (Vec<u8>, Vec<u8>);
+
+/// What the workspace is now, without storing it.
+pub(crate) struct Now {
+    pub root: RootState,
+    pub fresh: FreshTrees,
+    pub contents: HashMap<ObjectId, Vec<u8>>,
+    pub skipped: Vec<(WorkspacePath, piton_model::SkipReason)>,
+    pub folder: Root,
+    /// None where it is the index that the store has.
+    pub index: Option<Index>,
+    pub held: Vec<HeldPath>,
+}
+
+impl Workspace {
+    /// Compares two moments.
+    pub fn diff(&self, options: &DiffOptions) -> Result<Diff, DiffError> {
+        let mut now = None;
+        let from = match &options.from {
+            Some(target) => self.side(target, &mut now)?,
+            None => {
+                let head = self.store.head(self.record.line)?.ok_or(TargetError::Empty)?;
+                SideOf { root: head.checkpoint.root, row: Some(head) }
+            }
+        };
+        let to = self.side(options.to.as_deref().unwrap_or("@"), &mut now)?;
+        let (fresh, contents) = now.map(|n| (n.fresh, n.contents)).unwrap_or_default();
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let roots = [from.root, to.root];
+        let compared = |readable: &Readable| compare_roots(&trees, readable, &options.paths);
+        let mut readable = Readable::whole(&roots);
+        let (changes, mut not_compared) = match compared(&readable) {
+            Err(error) if error.is_damage() => {
+                readable = Readable::find(&trees, &roots)?;
+                compared(&readable)?
+            }
+            compared => compared?,
+        };
+        let mut files = Vec::with_capacity(changes.len());
+        for change in &changes {
+            let mut file = empty_diff(change);
+            if !options.names_only {
+                let bytes = |blob: &ObjectId| match contents.get(blob) {
+                    Some(bytes) => Ok(bytes.clone()),
+                    None => self.store.blob(blob),
+                };
+                match both_sides(change, bytes) {
+                    Ok(Some((old, new))) => compare(&old, &new, options.context, &mut file),
+                    Ok(None) => {}
+                    Err(_) => file.unavailable = true,
+                }
+            }
+            files.push(file);
+        }
+        for row in [&from.row, &to.row].into_iter().flatten() {
+            not_compared.extend(self.over_budget_at(&row.checkpoint)?);
+        }
+        not_compared.retain(|(path, _)| path.is_in_scope(&options.paths));
+        not_compared.sort();
+        not_compared.dedup_by(|a, b| a.0 == b.0);
+        let is_asked_for = |path: &WorkspacePath| {
+            path.is_in_scope(&options.paths) || options.paths.iter().any(|asked| asked.is_within(path))
+        };
+        let unreadable = readable.differing_folders();
+        Ok(Diff {
+            from: from.row.as_ref().map(Into::into),
+            to: to.row.as_ref().map(Into::into),
+            changes: Counts::of(&changes),
+            files,
+            not_compared: not_compared.iter().map(Into::into).collect(),
+            unreadable: unreadable.iter().filter(|path| is_asked_for(path)).map(Into::into).collect(),
+        })
+    }
+
+    /// What a plan would change, with contents: from what is there now to what would be.
+    pub fn plan_diff(&self, plan: &Plan, context: u32) -> Result<Diff, DiffError> {
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) | Standing::Other(root) => Some(root),
+            Standing::Missing => None,
+        };
+        let now = NowAndThen { root: root.as_ref(), store: &self.store };
+        let merged: HashMap<ObjectId, &Vec<u8>> =
+            plan.draft.new_blobs.iter().map(|bytes| (ObjectId::of_blob(bytes), bytes)).collect();
+        let changes: Vec<&diff::Change> = plan.changes.iter().filter(|change| !change.implied).collect();
+        let mut files = Vec::with_capacity(changes.len());
+        for change in &changes {
+            let bytes = |blob: &ObjectId| match merged.get(blob) {
+                Some(bytes) => Ok((*bytes).clone()),
+                None => now.content(&change.path, blob),
+            };
+            let mut file = empty_diff(change);
+            match both_sides(change, bytes) {
+                Ok(Some((old, new))) => compare(&old, &new, context, &mut file),
+                Ok(None) => {}
+                Err(_) => file.unavailable = true,
+            }
+            files.push(file);
+        }
+        Ok(Diff {
+            from: None,
+            to: None,
+            changes: Counts::of(changes),
+            files,
+            not_compared: Vec::new(),
+            unreadable: Vec::new(),
+        })
+    }
+
+    /// Reads the workspace as it is now, without storing anything.
+    pub(crate) fn now(&self, with_contents: bool) -> Result<Now, CaptureError> {
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) | Standing::Other(root) => root,
+            Standing::Missing => return Err(CaptureError::Missing(self.path.clone())),
+        };
+        let sink = if with_contents { HashingSink::with_contents() } else { HashingSink::default() };
+        let (scan, held) = self.look_held(&root, &[], &sink)?;
+        let (fresh, contents) = sink.finish();
+        Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped, folder: root, index: scan.index, held })
+    }
+
+    fn side(&self, target: &str, now: &mut Option<Now>) -> Result<SideOf, DiffError> {
+        if target.parse::<Target>().map_err(TargetError::from)? == Target::Now {
+            let found = match now.take() {
+                Some(found) => found,
+                None => self.now(true)?,
+            };
+            let root = found.root;
+            *now = Some(found);
+            return Ok(SideOf { row: None, root });
+        }
+        let row = self.resolve(target)?;
+        Ok(SideOf { root: row.checkpoint.root, row: Some(row) })
+    }
+}
+
+impl DiffError {
+    fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(StoreError::Damaged(_) | StoreError::Missing(_))
+                | Self::Target(TargetError::Store(StoreError::Damaged(_) | StoreError::Missing(_)))
+        )
+    }
+}
+
+/// What differs at some paths, and what is there and cannot be compared, because it was not captured.
+fn compare_roots(
+    trees: &Trees<'_>,
+    readable: &Readable,
+    paths: &[WorkspacePath],
+) -> Result<(Vec<diff::Change>, NotCompared), DiffError> {
+    let [from, to] = [readable.roots[0], readable.roots[1]];
+    let trees = Layered { over: &readable.new, under: trees };
+    Workspace::check_paths(&trees, [&from.tree, &to.tree], paths)?;
+    let mut changes = diff::root_changes(&trees, Some(&from), Some(&to))?;
+    changes.retain(|c| !c.implied && c.path.is_in_scope(paths));
+    let left_out = diff::left_out(&trees, &from.tree, &to.tree)?;
+    let mut not_compared: Vec<_> = left_out.into_iter().map(|one| (one.path, one.reason)).collect();
+    // What one side could not capture and the other has not at all.
+    for (from, to) in [(&from, &to), (&to, &from)] {
+        let gone = diff::gone_unknown(&trees, &from.tree, &to.tree)?;
+        not_compared.extend(gone.into_iter().filter(|(_, reason)| reason.is_missed()));
+    }
+    // What is asked for by its path and left out on both sides is not equal either: nobody knows.
+    for path in paths.iter().filter(|path| !path.is_root()) {
+        if let Some(Entry::Skipped { reason }) = diff::lookup(&trees, &to.tree, path)?
+            && not_compared.iter().all(|(other, _)| !path.is_within(other))
+        {
+            not_compared.push((path.clone(), reason));
+        }
+    }
+    // That is told by itself.
+    not_compared.retain(|(_, reason)| *reason != SkipReason::Damaged);
+    Ok((changes, not_compared))
+}
+
+fn empty_diff(change: &diff::Change) -> FileDiff {
+    FileDiff { change: change.into(), binary: false, unavailable: false, added: 0, removed: 0, hunks: Vec::new() }
+}
+
+/// Both contents of a change; `None` where neither side has one to compare.
+fn both_sides(
+    change: &diff::Change,
+    content: impl Fn(&ObjectId) -> Result<Vec<u8>, StoreError>,
+) -> Result<Option<BothSides>, StoreError> {
+    let bytes = |entry: &Option<Entry>| match entry {
+        // Too large to compare: a NUL byte makes it binary.
+        Some(Entry::File { size, .. }) if *size > 16 << 20 => Ok(Some(vec![0])),
+        Some(Entry::File { blob, .. }) => content(blob).map(Some),
+        Some(Entry::Symlink { target }) => Ok(Some(target.clone())),
+        _ => Ok(None),
+    };
+    if same_content(&change.before, &change.after) {
+        return Ok(None);
+    }
+    match (bytes(&change.before)?, bytes(&change.after)?) {
+        (None, None) => Ok(None),
+        (old, new) => Ok(Some((old.unwrap_or_default(), new.unwrap_or_default()))),
+    }
+}
+
+/// Whether only the mode differs.
+fn same_content(before: &Option<Entry>, after: &Option<Entry>) -> bool {
+    matches!((before, after), (Some(Entry::File { blob: a, .. }), Some(Entry::File { blob: b, .. })) if a == b)
+}
+
+fn compare(old: &[u8], new: &[u8], context: u32, file: &mut FileDiff) {
+    match text::diff(old, new, context) {
+        TextDiff::Binary => file.binary = true,
+        TextDiff::Text { hunks } => {
+            let count = |side| hunks.iter().flat_map(|h| &h.lines).filter(|l| l.side == side).count() as u64;
+            (file.added, file.removed) = (count(Side::Added), count(Side::Removed));
+            file.hunks = hunks;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Looking at what is remembered: the log, one checkpoint, how things stand.
+
+use std::collections::HashMap;
+
+use piton_model::diff::{self, Counts, TreeSource};
+use piton_model::ownership::Owner;
+use piton_model::plan::{Layered, RootState};
+use piton_model::session::Gap;
+use piton_model::{Checkpoint, ObjectId, SkipReason, WorkspacePath};
+use piton_store::StoreError;
+
+use crate::capture::CaptureError;
+use crate::capture::sink::Trees;
+use crate::capture::sound::Readable;
+use crate::history::diff::DiffError;
+use crate::history::target::TargetError;
+use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SkippedView, Status};
+use crate::workspace::{Standing, Workspace};
+
+/// Which checkpoints to list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOptions {
+    /// At most so many; all when not given.
+    pub limit: Option<u64>,
+}
+
+impl Workspace {
+    /// The checkpoints, newest first.
+    pub fn log(&self, options: LogOptions) -> Result<Log, StoreError> {
+        let rows = self.store.checkpoints(options.limit)?;
+        Ok(Log { checkpoints: rows.iter().map(Into::into).collect(), total: self.store.checkpoint_count()? })
+    }
+
+    /// One checkpoint: what changed in it and what it left out.
+    pub fn show(&self, target: &str) -> Result<Shown, TargetError> {
+        let row = self.resolve(target)?;
+        let parent = match &row.checkpoint.parent {
+            Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root),
+            None => None,
+        };
+        let roots: Vec<RootState> = [row.checkpoint.root].into_iter().chain(parent).collect();
+        let look = |readable: &Readable| {
+            let trees = Layered { over: &readable.new, under: &self.store };
+            let changes = diff::root_changes(&trees, readable.roots.get(1), readable.roots.first())?;
+            let mut skipped = diff::skipped(&trees, &readable.roots[0].tree)?;
+            skipped.retain(|(_, reason)| *reason != SkipReason::Damaged);
+            Ok((changes, with_repositories(&trees, &readable.roots[0].tree, &skipped)))
+        };
+        let mut readable = Readable::whole(&roots);
+        let (changes, skipped) = match look(&readable) {
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                readable = Readable::find(&self.store, &roots)?;
+                look(&readable)?
+            }
+            found => found?,
+        };
+        let mut owners: HashMap<WorkspacePath, Owner> =
+            self.store.changes_of(row.seq)?.into_iter().map(|change| (change.path, change.owner)).collect();
+        let gaps = match &row.checkpoint.place {
+            Some(place) => self.store.gaps(Some(&place.session))?,
+            None => Vec::new(),
+        };
+        let is_near = |gap: &Gap| row.checkpoint.place.as_ref().is_some_and(|place| place.turn == gap.place.turn);
+        Ok(Shown {
+            git: self.git_at(&row)?,
+            checkpoint: CheckpointDetail {
+                checkpoint: (&row).into(),
+                skipped,
+                unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
+            },
+            files: changes
+                .iter()
+                .filter(|c| !c.implied)
+                .map(|c| OwnedFile { change: c.into(), owner: owners.remove(&c.path) })
+                .collect(),
+            gaps: gaps.iter().map(|(_, gap)| gap).filter(|gap| is_near(gap)).map(Into::into).collect(),
+            unreadable: readable.lost_folders().iter().map(Into::into).collect(),
+        })
+    }
+
+    /// What a checkpoint left out for want of room: nobody knows what it was.
+    pub(crate) fn over_budget_at(&self, of: &Checkpoint) -> Result<Vec<(WorkspacePath, SkipReason)>, StoreError> {
+        if of.skipped == 0 {
+            return Ok(Vec::new());
+        }
+        match diff::skipped(&self.store, &of.root.tree) {
+            // What is damaged is told by whoever needs it.
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(Vec::new()),
+            found => Ok(found?.into_iter().filter(|(_, reason)| *reason == SkipReason::Budget).collect()),
+        }
+    }
+
+    /// How the workspace stands: its store, its newest checkpoint and what changed since.
+    pub fn status(&self) -> Result<Status, DiffError> {
+        let head = self.store.head(self.record.line)?;
+        let standing = self.standing().map_err(|e| self.folder_error(e))?;
+        let folder = match &standing {
+            Standing::Same(_) => FolderState::Same,
+            Standing::Other(_) => FolderState::Other,
+            Standing::Missing => FolderState::Missing,
+        };
+        let (changes, taken_in, skipped, unread_rules, index, held) = match self.now(false) {
+            Ok(now) => {
+                let trees = Trees { fresh: &now.fresh, store: &self.store };
+                let from = head.as_ref().map(|h| h.checkpoint.root);
+                let changes = diff::root_changes(&trees, from.as_ref(), Some(&now.root))?;
+                let taken_in = from.map_or(Ok(Vec::new()), |from| taken_in(&trees, &from.tree, &now.root.tree))?;
+                let unread_rules = self.unread_rules(&now.folder, now.index.as_ref());
+                let mut skipped = now.skipped;
+                if let Some(head) = &head {
+                    skipped.extend(self.over_budget_at(&head.checkpoint)?);
+                    skipped.sort();
+                    skipped.dedup_by(|a, b| a.0 == b.0);
+                }
+                let skipped = with_repositories(&trees, &now.root.tree, &skipped);
+                (changes, taken_in, skipped, unread_rules, now.index.or_else(|| self.store.index()), now.held)
+            }
+            Err(CaptureError::Missing(_)) => Default::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let mut sessions = self.sessions()?.sessions;
+        let gaps = match sessions.first() {
+            Some(last) if last.gaps > 0 => self.store.gaps(Some(&last.id))?,
+            _ => Vec::new(),
+        };
+        sessions.retain(|session| session.live);
+        let unprotected = self.unprotected_worktrees(index.as_ref(), &sessions);
+        let room = self.store.room()?;
+        // What an operation captured says nothing of the next event: without room it takes only what it touches itself.
+        let captured = self.store.last_capture()?;
+        let not_captured = self.store.last_gap()?.filter(|(seq, _)| *seq > captured);
+        Ok(Status {
+            id: self.record.id.clone(),
+            path: self.path.clone(),
+            folder,
+            store: self.store.folder().to_owned(),
+            size: self.store.size()?,
+            budget: self.record.budget,
+            checkpoints: self.store.checkpoint_count()?,
+            last: head.as_ref().map(Into::into),
+            changes: Counts::of(&changes),
+            files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
+            taken_in: taken_in.iter().map(Into::into).collect(),
+            skipped,
+            unread_rules: unread_rules.iter().map(Into::into).collect(),
+            unprotected,
+            pending: self.store.pending()?.iter().map(Into::into).collect(),
+            sessions,
+            gaps: gaps.iter().map(|(_, gap)| gap.into()).collect(),
+            not_captured: not_captured.map(|(_, gap)| (&gap).into()),
+            waiting: self.waiting_events(),
+            unwritable: self.store.check_writable().err().map(|error| error.to_string()),
+            room,
+            history_lost: self.store.has_lost_history(),
+            rules_waiting: self.waiting_of(&held, head.as_ref())?,
+        })
+    }
+}
+
+/// What one capture left out and a later one has. It is no change: nobody knows what was there.
+pub(crate) fn taken_in<S: TreeSource>(
+    source: &S,
+    from: &ObjectId,
+    to: &ObjectId,
+) -> Result<Vec<(WorkspacePath, SkipReason)>, S::Error> {
+    let found = diff::left_out(source, from, to)?.into_iter();
+    Ok(found.filter(|one| one.before.is_none()).map(|one| (one.path, one.reason)).collect())
+}
+
+/// What a tree left out, and the own data of the repositories in it; that of the workspace's own everybody knows of.
+fn with_repositories<S: TreeSource>(
+    source: &S,
+    tree: &ObjectId,
+    skipped: &[(WorkspacePath, SkipReason)],
+) -> Vec<SkippedView> {
+    // What is damaged is told by whoever needs it.
+    let inside = diff::repositories(source, &WorkspacePath::root(), tree).unwrap_or_default();
+    let inside = inside.iter().filter(|folder| !folder.is_root()).map(SkippedView::git_of);
+    skipped.iter().map(Into::into).chain(inside).collect()
+}

@@ -1,0 +1,17 @@
+//! Rewind, undo, redo and branch: from what is asked for to what was done, and back from where it was cut off.
+
+pub(crate) mod chosen;
+pub(crate) mod draft;
+pub(crate) mod git;
+pub(crate) mod git_kept;
+pub(crate) mod git_restore;
+pub(crate) mod left_out;
+pub(crate) mod leftovers;
+pub(crate) mod lost;
+pub(crate) mod moves;
+pub(crate) mod operate;
+pub(crate) mod outside;
+pub(crate) mod recover;
+pub(crate) mod redo;
+pub(crate) mod rewind;
+pub(crate) mod undo;

@@ -1,0 +1,937 @@
+//! From what a person asks to take back to the changes that are meant: which ones, whose, and whether they are in effect.
+
+mod spans;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use piton_model::diff;
+use piton_model::effect::{ChangeRef, Done, Effects};
+use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
+use piton_model::plan::Undone;
+use piton_model::short::one_line;
+use piton_model::target::{TurnPlace, split_session};
+use piton_model::{Cause, CheckpointId, Entry, SessionId, SkipReason, StepRef, Target, Timestamp, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError};
+
+use crate::capture::About;
+use crate::history::elsewhere::Elsewhere;
+use crate::history::lineage::Lineage;
+use crate::history::target::TargetError;
+use crate::operation::draft::Seen;
+use crate::operation::lost::readable_changes;
+use crate::operation::moves::Along;
+use crate::operation::outside::OutsideChanges;
+use crate::view::{ChangedFile, CommandView, Unknown, UnknownTurn};
+use crate::workspace::{Standing, Workspace};
+
+/// The most characters of a prompt in the name of what is taken back.
+const WORDS: usize = 60;
+
+/// Which changes to take back. Everything that is given must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Which of the session's; the last turn's where nothing is given at all, else all.
+    pub what: Option<What>,
+    /// Only of these paths and what is beneath them.
+    pub paths: Vec<WorkspacePath>,
+    /// Only what was found since.
+    pub since: Option<Timestamp>,
+    /// Only what was found after the first target and up to the second.
+    pub between: Option<(String, String)>,
+    /// Of this session; the one that reported last where not given.
+    pub session: Option<String>,
+    /// Whose; the session's own where not given.
+    pub whose: Option<Whose>,
+    /// Take back what may be somebody else's too.
+    pub unsure: bool,
+}
+
+/// Whose changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The user's own.
+    You,
+    /// The session's.
+    Agent,
+}
+
+/// Which of a session's changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The last so many.
+    Last(usize),
+    /// By their numbers in the list of changes.
+    Numbers(Vec<u32>),
+    /// Of some turns, or of single steps.
+    Places(Vec<(u32, Option<u32>)>),
+    /// All.
+    All,
+}
+
+impl What {
+    /// Reads what a person typed: nothing, `last`, `last 3`, `all`, `7`, `t3`, `t3.2`, also several numbers or several
+    /// places. A place may begin with its session, which is returned.
+    ///
+    /// # Errors
+    /// Where the words are none of that.
+    pub fn of_words<S: AsRef<str>>(words: &[S]) -> Result<(Option<Self>, Option<String>), ChosenError> {
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        let bad = || ChosenError::Words(words.join(" "));
+        let number = |word: &str| word.parse::<u32>().ok().filter(|n| *n > 0);
+        match words[..] {
+            [] => return Ok((None, None)),
+            ["all"] => return Ok((Some(Self::All), None)),
+            ["last"] => return Ok((Some(Self::Last(1)), None)),
+            ["last", count] => return Ok((Some(Self::Last(number(count).ok_or_else(bad)? as usize)), None)),
+            _ => {}
+        }
+        if let Some(numbers) = words.iter().map(|word| number(word)).collect::<Option<Vec<_>>>() {
+            return Ok((Some(Self::Numbers(numbers)), None));
+        }
+        let mut session: Option<String> = None;
+        let mut places = Vec::new();
+        for word in &words {
+            let (of, place) = split_session(word);
+            if let Some(of) = of
+                && session.replace(of.to_owned()).is_some_and(|other| other != of)
+            {
+                return Err(bad());
+            }
+            match place.parse() {
+                Ok(Target::Turn { turn, place: TurnPlace::Before }) => places.push((turn, None)),
+                Ok(Target::Turn { turn, place: TurnPlace::Step(step) }) => places.push((turn, Some(step))),
+                _ => return Err(bad()),
+            }
+        }
+        Ok((Some(Self::Places(places)), session))
+    }
+}
+
+/// Why nothing is chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum ChosenError {
+    /// Words that mean nothing.
+    #[error("`{0}` is nothing to undo")]
+    Words(String),
+    /// The list of changes has no such number.
+    #[error("session {} has no change {number}; it has {last}", session.short())]
+    NoNumber {
+        /// What was asked for.
+        number: u32,
+        /// Whose changes.
+        session: SessionId,
+        /// How many there are.
+        last: u32,
+    },
+    /// A number, of changes that have none.
+    #[error("`{}` is a number of a session's changes; your own changes have none", numbers(.0))]
+    YoursHaveNoNumbers(Vec<u32>),
+    /// Nothing that was asked for is in effect.
+    #[error("{about} changed nothing that is still there{}{}", if *.outside { " in the workspace" } else { "" }, if *.undone { ": it was taken back already" } else { "" })]
+    Nothing {
+        /// What was asked for.
+        about: String,
+        /// Whether there was something, and it was taken back.
+        undone: bool,
+        /// Whether it changed files outside the workspace, which nobody asked for.
+        outside: bool,
+    },
+    /// Nothing that was asked for is known, and not all of it would be.
+    #[error("{}", not_known(about, why))]
+    Unknown {
+        /// The turn, in a few words.
+        about: String,
+        /// Its number.
+        turn: u32,
+        /// Whose it is, where the number alone means another session's.
+        session: Option<SessionId>,
+        /// Why it is not known.
+        why: Unknown,
+    },
+    /// The last turn changed files in other workspaces of the session alone.
+    #[error("turn {turn} is the last that changed files, and it changed them in {}, not here", shown(places))]
+    Elsewhere {
+        /// The turn.
+        turn: u32,
+        /// Whose it is, where the number alone means another session's.
+        session: Option<SessionId>,
+        /// The workspaces that it changed.
+        places: Vec<PathBuf>,
+        /// The last one that changed files here, if any did.
+        here: Option<u32>,
+    },
+    /// The session works in another workspace too, whose store cannot be read.
+    #[error("the last turn may have changed files of another workspace, whose store {} cannot be read: {reason}", store.display())]
+    ElsewhereUnread {
+        /// That store's folder.
+        store: PathBuf,
+        /// What the system says.
+        reason: String,
+        /// Whose turns they are, where a number alone means another session's.
+        session: Option<SessionId>,
+        /// The last turn that changed files here, if any did.
+        here: Option<u32>,
+    },
+}
+
+fn not_known(about: &str, why: &Unknown) -> String {
+    match why {
+        Unknown::OtherFolder => {
+            format!("{about} began in another folder that stood here, so what it changed is not known here")
+        }
+        Unknown::BeforeFirstCapture => {
+            format!("it is not known what {about} changed before this folder was captured for the first time")
+        }
+        Unknown::Damaged => {
+            format!("it is not known what {about} changed, since a checkpoint of that time is damaged in piton's store")
+        }
+        Unknown::Gap { reason } => {
+            format!("it is not known what {about} changed, since not all of it was captured: {reason}")
+        }
+    }
+}
+
+fn numbers(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn shown(places: &[PathBuf]) -> String {
+    places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// More paths than this are counted in the words for a choice.
+const MOST_NAMED: usize = 3;
+
+/// What was chosen.
+pub(crate) struct Chosen {
+    /// The changes, newest first.
+    pub changes: Vec<ChosenChange>,
+    /// Of those, the ones that come along as the other half of a move.
+    pub along: Vec<Along>,
+    /// Changes that may be meant and may be somebody else's.
+    pub unsure: Vec<ChangedFile>,
+    /// Those that cannot be taken back, and why.
+    pub stuck: Vec<(WorkspacePath, SkipReason)>,
+    /// Commands that ran in what is taken back.
+    pub commands: Vec<CommandView>,
+    /// What was done to files elsewhere.
+    pub outside: OutsideChanges,
+    /// What it is, in a few words.
+    pub about: String,
+    /// Other workspaces that the same turns changed.
+    pub elsewhere: Vec<PathBuf>,
+    /// What went out of sight, or went without ever having been in sight.
+    pub left_out: Vec<Undone>,
+    /// Turns of it of which not all is known that they changed.
+    pub unknown: Vec<UnknownTurn>,
+}
+
+/// A change with the checkpoint that found it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChosenChange {
+    pub path: WorkspacePath,
+    pub owner: Owner,
+    pub kind: diff::ChangeKind,
+    /// None where no checkpoint has found it yet. Shared: a checkpoint's row lists all that it found.
+    pub found_at: Option<Arc<CheckpointRow>>,
+}
+
+impl ChosenChange {
+    /// Its place in the order.
+    pub(crate) fn seq(&self) -> u64 {
+        self.found_at.as_ref().map_or(u64::MAX, |at| at.seq)
+    }
+
+    pub(crate) fn file(&self) -> ChangedFile {
+        ChangedFile { path: (&self.path).into(), kind: self.kind, owner: self.owner.clone() }
+    }
+}
+
+impl Workspace {
+    /// The changes that a choice means, as far as they are in effect.
+    /// Files outside the workspace make a turn the last one that changed something only where they are asked for.
+    pub(crate) fn choose(
+        &self,
+        choice: &Choice,
+        with_outside: bool,
+        seen: &Seen<'_>,
+    ) -> Result<Chosen, crate::OperationError> {
+        let whose = choice.whose.unwrap_or(Whose::Agent);
+        let session = match (whose, &choice.session, &choice.what) {
+            (Whose::You, _, Some(What::Numbers(numbers))) => {
+                return Err(ChosenError::YoursHaveNoNumbers(numbers.clone()).into());
+            }
+            // The user's own changes need no session, but for turns of one.
+            (Whose::You, None, None | Some(What::All | What::Last(_))) => None,
+            (_, session, what) => {
+                let typed = match what {
+                    Some(What::Places(places)) => places.first().map(|(turn, _)| format!("t{turn}")),
+                    _ => None,
+                };
+                let typed = typed.as_deref().unwrap_or("undo");
+                Some(self.lineage(&self.session_meant(session.as_deref(), typed)?.session.id)?)
+            }
+        };
+        // What the user did has no step: when it was found says which turn it fell into.
+        let spans = match (whose, &choice.what, &session) {
+            (Whose::You, Some(What::Places(places)), Some(session)) => Some(self.spans(session, places)?),
+            _ => None,
+        };
+        let is_filtered = !choice.paths.is_empty()
+            || choice.since.is_some()
+            || choice.between.is_some()
+            || choice.whose == Some(Whose::You);
+        let mut rows = self.candidates(whose, session.as_ref().filter(|_| spans.is_none()), seen)?;
+        self.settle_halves(rows.iter_mut().map(|row| &mut row.change), seen)?;
+        if let (Some(What::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
+            let last = rows.iter().filter_map(|row| row.number).max().unwrap_or(0);
+            if let Some(number) = numbers.iter().find(|number| **number > last) {
+                let session = session.session().clone();
+                return Err(ChosenError::NoNumber { number: *number, session, last }.into());
+            }
+        }
+        let range = match &choice.between {
+            Some((from, to)) => Some((self.seq_of(from)?, self.seq_of(to)?)),
+            None => None,
+        };
+        // Whatever is left out here may be one half of a move whose other half is meant.
+        let all: Vec<ChosenChange> = match (is_filtered, &choice.what) {
+            (true, _) | (_, Some(What::Numbers(_) | What::Last(_))) => {
+                rows.iter().map(|row| row.change.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        rows.retain(|row| {
+            let at = row.change.found_at.as_ref().map(|at| at.checkpoint.created_at);
+            let seq = row.change.seq();
+            row.change.path.is_in_scope(&choice.paths)
+                && choice.since.is_none_or(|since| at.is_none_or(|at| at >= since))
+                && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
+                && spans.as_ref().is_none_or(|spans| spans.iter().any(|span| span.holds(seq)))
+        });
+        let in_effect = self.in_effect_here(&rows.iter().map(|row| &row.change).collect::<Vec<_>>(), seen)?;
+        let turns_of =
+            |session: &Lineage| rows.iter().filter_map(|row| last_turn(&row.change.owner, session)).collect();
+        let listed: HashSet<u32> = session.as_ref().map(turns_of).unwrap_or_default();
+        let mut left_out = match (&session, whose) {
+            (Some(session), Whose::Agent) if choice.since.is_none() && range.is_none() => {
+                self.left_out_by(session, seen)?
+            }
+            _ => Vec::new(),
+        };
+        left_out.retain(|one| one.what.path.is_in_scope(&choice.paths));
+        left_out.sort_by_key(|one| (one.step.turn, one.step.step));
+        let elsewhere = match (&session, whose) {
+            (Some(session), Whose::Agent) if !is_filtered => self.turns_elsewhere(session),
+            _ => Elsewhere::default(),
+        };
+        let (unread, elsewhere) = (elsewhere.unread, elsewhere.turns);
+        let what = match (&choice.what, &session) {
+            (Some(what), _) => what.clone(),
+            (None, Some(session)) if !is_filtered => {
+                // Turns of which nothing can be taken back would stand before all others for ever.
+                let (mut last, mut last_stuck) = (None, None);
+                for (row, _) in rows.iter().zip(&in_effect).filter(|(_, effective)| **effective) {
+                    let turn = last_turn(&row.change.owner, session);
+                    match stuck(&row.change, seen)? {
+                        None => last = last.max(turn),
+                        Some(_) => last_stuck = last_stuck.max(turn),
+                    }
+                }
+                for one in &left_out {
+                    let last = if one.what.known.is_some() { &mut last } else { &mut last_stuck };
+                    *last = (*last).max(Some(one.step.turn));
+                }
+                let outside = self.last_turn_outside(session, last)?;
+                let last = if with_outside { last.max(outside) } else { last };
+                if let Some((store, reason)) = unread.into_iter().next() {
+                    let session = self.unless_meant(session);
+                    return Err(ChosenError::ElsewhereUnread { store, reason, session, here: last }.into());
+                }
+                let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();
+                if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
+                    let changed = elsewhere.into_iter().filter(|(_, turns)| turns.contains(&turn));
+                    let places = changed.map(|(path, _)| path).collect();
+                    let session = self.unless_meant(session);
+                    return Err(ChosenError::Elsewhere { turn, session, places, here: last }.into());
+                }
+                match last.or(last_stuck) {
+                    Some(turn) => What::Places(vec![(turn, None)]),
+                    None => {
+                        let about = "the session".to_owned();
+                        if outside.is_some() {
+                            return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside: true }.into());
+                        }
+                        let what = What::All;
+                        return Err(self.nothing(about, !rows.is_empty(), Some(session), &what, &listed)?.into());
+                    }
+                }
+            }
+            (None, _) => What::All,
+        };
+        let about = self.about(&what, choice, session.as_ref())?;
+        let unknown = match &session {
+            Some(session) if whose == Whose::Agent && choice.since.is_none() && range.is_none() => {
+                self.unknown_in(session, &what, choice.what.is_none() && !is_filtered, &listed)?
+            }
+            _ => Vec::new(),
+        };
+        let mut chosen = Vec::new();
+        let mut unsure = Vec::new();
+        let mut held = Vec::new();
+        let mut any = false;
+        // Newest first, as they are taken back.
+        for (row, effective) in rows.into_iter().zip(in_effect).rev() {
+            let sure = match (&what, &session) {
+                (What::Numbers(numbers), _) if !row.number.is_some_and(|n| numbers.contains(&n)) => continue,
+                (What::Places(places), Some(session)) if spans.is_none() => {
+                    match meant(&row.change.owner, session, places) {
+                        Some(sure) => sure,
+                        None => continue,
+                    }
+                }
+                _ => is_sure(&row.change.owner, whose, session.as_ref()),
+            };
+            any = true;
+            if !effective {
+                continue;
+            }
+            if matches!(what, What::Last(count) if chosen.len() + held.len() >= count) {
+                break;
+            }
+            if sure || choice.unsure {
+                match stuck(&row.change, seen)? {
+                    Some(reason) => held.push((row.change.path, reason)),
+                    None => chosen.push(row.change),
+                }
+            } else {
+                unsure.push(row.change.file());
+            }
+        }
+        let along = self.add_other_halves(&mut chosen, all, seen)?;
+        // What they hold is put back: by their records, not by a row of the view that may be damaged.
+        let mut checked = None;
+        for at in chosen.iter().filter_map(|change| change.found_at.as_ref()) {
+            if checked.replace(at.seq) != Some(at.seq) {
+                self.store.check_checkpoint(at)?;
+            }
+        }
+        let steps = match &session {
+            Some(session) if whose == Whose::Agent => self.steps_of(session, &what, &chosen, is_filtered)?,
+            _ => Vec::new(),
+        };
+        // With only some paths, what lies elsewhere is not meant.
+        let outside = if choice.paths.is_empty() { OutsideChanges::of(&steps) } else { OutsideChanges::default() };
+        let is_step_meant = |at: &StepRef| match &what {
+            What::All => true,
+            What::Places(places) => {
+                places.iter().any(|(turn, step)| at.turn == *turn && step.is_none_or(|step| step == at.step))
+            }
+            What::Last(_) | What::Numbers(_) => false,
+        };
+        left_out.retain(|one| is_step_meant(&one.step) && !one.made_by.as_ref().is_some_and(is_step_meant));
+        let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
+        let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
+        if is_nothing && outside.is_empty() && left_out.is_empty() {
+            let session = session.as_ref().filter(|_| whose == Whose::Agent);
+            return Err(self.nothing(about, any, session, &what, &listed)?.into());
+        }
+        let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
+        let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
+        let commands = commands(&steps);
+        Ok(Chosen {
+            changes: chosen,
+            along,
+            unsure,
+            stuck: held,
+            commands,
+            about,
+            outside,
+            elsewhere,
+            left_out,
+            unknown,
+        })
+    }
+
+    /// The turns that are taken back as a whole and of which not all is known. Where the last turn is meant, those after the
+    /// one that was found too: one of them may be it.
+    fn unknown_in(
+        &self,
+        session: &Lineage,
+        what: &What,
+        is_last: bool,
+        listed: &HashSet<u32>,
+    ) -> Result<Vec<UnknownTurn>, StoreError> {
+        let is_meant = |number: u32| match what {
+            What::Places(places) => {
+                places.iter().any(|(turn, step)| step.is_none() && (*turn == number || (is_last && number > *turn)))
+            }
+            What::All => true,
+            What::Last(_) | What::Numbers(_) => false,
+        };
+        // What was not captured in time was found later, and is listed.
+        let is_found = |one: &UnknownTurn| matches!(one.why, Unknown::Gap { .. }) && listed.contains(&one.turn);
+        let mut unknown = self.unknown_turns(session, true)?;
+        unknown.retain(|one| is_meant(one.turn) && !is_found(one));
+        Ok(unknown)
+    }
+
+    /// Why there is nothing to take back: there is nothing, or nobody knows. `listed` are the turns of which changes are
+    /// listed.
+    fn nothing(
+        &self,
+        about: String,
+        undone: bool,
+        session: Option<&Lineage>,
+        what: &What,
+        listed: &HashSet<u32>,
+    ) -> Result<ChosenError, TargetError> {
+        let is_meant = |number: u32| match what {
+            What::Places(places) => places.iter().any(|(turn, _)| *turn == number),
+            What::All | What::Last(_) => true,
+            What::Numbers(_) => false,
+        };
+        // What was taken back of the rest tells nothing of a turn that nobody saw.
+        let is_listed = |one: &UnknownTurn| matches!(one.why, Unknown::Gap { .. }) && listed.contains(&one.turn);
+        let unknown = match session {
+            Some(session) => {
+                self.unknown_turns(session, true)?.into_iter().rfind(|one| is_meant(one.turn) && !is_listed(one))
+            }
+            None => None,
+        };
+        let (Some(UnknownTurn { turn, why }), Some(session)) = (unknown, session) else {
+            return Ok(ChosenError::Nothing { about, undone, outside: false });
+        };
+        let about = self.about(&What::Places(vec![(turn, None)]), &Choice::default(), Some(session))?;
+        Ok(ChosenError::Unknown { about, turn, session: self.unless_meant(session), why })
+    }
+
+    /// The session of a conversation, unless it is the one that is meant where none is said.
+    fn unless_meant(&self, session: &Lineage) -> Option<SessionId> {
+        let is_meant = self.session_meant(None, "undo").is_ok_and(|row| row.session.id == *session.session());
+        (!is_meant).then(|| session.session().clone())
+    }
+
+    /// Every change that could be meant, in order, with its number in the list of changes.
+    fn candidates(
+        &self,
+        whose: Whose,
+        session: Option<&Lineage>,
+        seen: &Seen<'_>,
+    ) -> Result<Vec<Candidates>, crate::OperationError> {
+        let rows = match session {
+            Some(session) => self.store.changes_about(session.sessions())?,
+            None => self.store.changes_since(0)?,
+        };
+        let mut numbers = 1..;
+        let numbered = rows.into_iter().map(|row| {
+            let number = if session.is_some_and(|session| session.may_own(&row.owner)) { numbers.next() } else { None };
+            (number, row)
+        });
+        let wanted = numbered.filter(|(number, row)| match whose {
+            Whose::Agent => number.is_some(),
+            Whose::You => row.owner.may_be_you(),
+        });
+        let mut found: Vec<Candidates> = Vec::new();
+        for (number, change) in self.at_checkpoints(wanted.collect())? {
+            let place = change.found_at.as_ref().and_then(|at| at.checkpoint.place.as_ref());
+            let is_here = |session: &Lineage| place.is_some_and(|place| session.holds(&place.session, place.turn));
+            let elsewhere = whose == Whose::You && session.is_some_and(|session| !is_here(session));
+            if !elsewhere {
+                found.push(Candidates { number, change });
+            }
+        }
+        self.add_unlisted(whose, session, &mut found)?;
+        let is_wanted = |owner: &Owner| match (whose, session) {
+            (Whose::Agent, Some(session)) => session.may_own(owner),
+            (Whose::Agent, None) => false,
+            (Whose::You, _) => owner.may_be_you(),
+        };
+        let mut across = self.changes_across_lost(0)?;
+        across.retain(|change| {
+            let is_listed = |row: &Candidates| row.change.seq() == change.seq() && row.change.path == change.path;
+            is_wanted(&change.owner) && !found.iter().any(is_listed)
+        });
+        if !across.is_empty() {
+            found.extend(across.into_iter().map(|change| Candidates { number: None, change }));
+            found.sort_by_key(|row| row.change.seq());
+        }
+        // What nobody has captured yet comes last.
+        for change in self.uncaptured(seen)? {
+            if is_wanted(&change.owner) {
+                let number = if whose == Whose::Agent { numbers.next() } else { None };
+                found.push(Candidates { number, change });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The same of what is there now. Where that cannot be looked at, there is nothing to tell of it.
+    pub(crate) fn uncaptured_now(&self) -> Result<Vec<ChosenChange>, StoreError> {
+        let Ok(Standing::Same(_) | Standing::Missing) = self.standing() else { return Ok(Vec::new()) };
+        let mode = self.store.head(self.record.line)?.map_or(0, |head| head.checkpoint.root.mode);
+        let Ok(looked) = self.look(mode, &[]) else { return Ok(Vec::new()) };
+        match self.uncaptured(&looked.seen(&self.store)) {
+            Err(crate::OperationError::Store(error)) => Err(error),
+            found => Ok(found.unwrap_or_default()),
+        }
+    }
+
+    /// What changed since the last capture, and whose that is.
+    pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, crate::OperationError> {
+        let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
+        let changes = readable_changes(&seen.trees, Some(&head.checkpoint.root), &seen.now)?;
+        let about = About { is_folder_gone: seen.root.is_none(), ..About::of(Cause::BeforeOperation) };
+        let mut owned = self.owners(&changes, seen.index, &head, &about)?;
+        if owned.is_empty() {
+            // Too many to be told apart, and not all one's.
+            owned.push(Owned::of(Owner::Unsure { candidates: Vec::new() }, Vec::new()));
+        }
+        let mut found = Vec::new();
+        for Owned { owner, paths, .. } in owned {
+            if paths.is_empty() {
+                let all = changes.iter().filter(|change| !change.implied);
+                found.extend(all.map(|change| fresh(change.path.clone(), change.kind(), &owner)));
+            }
+            found.extend(paths.into_iter().map(|ChangedPath { path, kind }| fresh(path, kind, &owner)));
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    /// Adds changes that were too many to be listed one by one.
+    fn add_unlisted(
+        &self,
+        whose: Whose,
+        session: Option<&Lineage>,
+        found: &mut Vec<Candidates>,
+    ) -> Result<(), StoreError> {
+        let is_meant = |at: &CheckpointRow| {
+            let place = at.checkpoint.place.as_ref();
+            session.is_none_or(|session| place.is_some_and(|place| session.holds(&place.session, place.turn)))
+        };
+        let checkpoints = self.store.checkpoints_cut(0)?.into_iter().filter(is_meant).collect();
+        let before = found.len();
+        let wanted = |owner: &Owner| match (whose, owner) {
+            (Whose::Agent, Owner::Step { step, .. }) => session.is_some_and(|session| session.holds_step(step)),
+            (Whose::You, Owner::You) | (_, Owner::Unsure { .. }) => true,
+            _ => false,
+        };
+        let unlisted = self.unlisted(checkpoints, wanted)?;
+        found.extend(unlisted.into_iter().map(|change| Candidates { number: None, change }));
+        if found.len() > before {
+            found.sort_by_key(|row| row.change.seq());
+        }
+        Ok(())
+    }
+
+    /// The changes of checkpoints that found too many to list them one by one.
+    pub(crate) fn unlisted(
+        &self,
+        checkpoints: Vec<CheckpointRow>,
+        is_wanted: impl Fn(&Owner) -> bool,
+    ) -> Result<Vec<ChosenChange>, StoreError> {
+        let mut found = Vec::new();
+        for at in checkpoints.into_iter().filter(|at| at.checkpoint.line == self.record.line) {
+            let owner = match at.checkpoint.owned.first() {
+                Some(all) => all.owner.clone(),
+                None => Owner::Unsure { candidates: Vec::new() },
+            };
+            let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+            // Where the parent is lost, what it found is among the changes across it.
+            let Some(parent) = parent.filter(|_| is_wanted(&owner)) else { continue };
+            let changes = readable_changes(&self.store, Some(&parent.checkpoint.root), &at.checkpoint.root)?;
+            let at = Arc::new(at);
+            for change in changes.into_iter().filter(|change| !change.implied) {
+                let (kind, found_at) = (change.kind(), Some(at.clone()));
+                found.push(ChosenChange { path: change.path, owner: owner.clone(), kind, found_at });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Changes in order, each with the checkpoint that found it, as far as that is of this folder.
+    pub(crate) fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, ChosenChange)>, StoreError> {
+        let mut changes = Vec::with_capacity(rows.len());
+        let mut at: Option<Arc<CheckpointRow>> = None;
+        for (with, row) in rows {
+            if at.as_ref().is_none_or(|at| at.seq != row.seq) {
+                at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
+            }
+            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
+            let ChangeRow { path, kind, owner, .. } = row;
+            changes.push((with, ChosenChange { path, kind, owner, found_at: Some(at.clone()) }));
+        }
+        Ok(changes)
+    }
+
+    /// Every change that a checkpoint of this folder found, from a record on, in order.
+    pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<ChosenChange>, StoreError> {
+        let rows = self.store.changes_since(from)?.into_iter().map(|row| ((), row)).collect();
+        let mut changes: Vec<_> = self.at_checkpoints(rows)?.into_iter().map(|((), change)| change).collect();
+        let mut unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
+        // Also what is listed as a tool's: the lost checkpoint may have found an edit of the user at the same path.
+        let mut across = self.changes_across_lost(from)?;
+        let is_listed = |one: &ChosenChange, change: &ChosenChange| {
+            one.seq() == change.seq() && one.path == change.path && one.owner.may_be_you()
+        };
+        across.retain(|change| !changes.iter().any(|one| is_listed(one, change)));
+        unlisted.extend(across);
+        if !unlisted.is_empty() {
+            changes.extend(unlisted);
+            changes.sort_by_key(ChosenChange::seq);
+        }
+        Ok(changes)
+    }
+
+    /// Which of some changes are in effect: not taken back, or taken back and made good again.
+    pub(crate) fn in_effect(&self, changes: &[&ChosenChange]) -> Result<Vec<bool>, StoreError> {
+        let Some(effects) = self.effects(changes)? else { return Ok(vec![true; changes.len()]) };
+        Ok((0..changes.len()).map(|number| effects.is_in_effect(number)).collect())
+    }
+
+    /// The same where what there is now is known too: it tells of what an operation whose record is lost may have brought back.
+    fn in_effect_here(&self, changes: &[&ChosenChange], seen: &Seen<'_>) -> Result<Vec<bool>, StoreError> {
+        let mut in_effect = self.in_effect(changes)?;
+        for lost in self.lost_operations(0)? {
+            let changed = lost.changed(seen)?;
+            for (change, in_effect) in changes.iter().zip(&mut in_effect).filter(|(_, in_effect)| !**in_effect) {
+                *in_effect =
+                    change.seq() < lost.seq && changed.contains(&change.path) && self.is_there(change, seen)?;
+            }
+        }
+        Ok(in_effect)
+    }
+
+    /// How operations bore on some changes; none where there were no operations since.
+    pub(crate) fn effects(&self, changes: &[&ChosenChange]) -> Result<Option<Effects>, StoreError> {
+        let first = changes.iter().map(|change| change.seq()).min().unwrap_or(u64::MAX);
+        let mut rows = self.store.operations()?;
+        rows.retain(|row| row.state == OperationState::Done && row.seq > first);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        rows.reverse();
+        let mut done = Vec::with_capacity(rows.len());
+        let mut places: HashMap<CheckpointId, u64> = HashMap::new();
+        for row in rows {
+            // What a damaged record did cannot be told; the files themselves still tell what can be taken back.
+            let Ok(operation) = self.store.operation(&row) else { continue };
+            if let piton_model::OperationKind::Rewind { target, .. } = &operation.kind
+                && let Some(target) = self.store.checkpoint(target)?
+            {
+                places.insert(target.checkpoint.id.clone(), target.seq);
+            }
+            done.push(Done { id: row.id, seq: row.seq, kind: operation.kind });
+        }
+        // No operation bore on what no checkpoint has found: it has no id that one could name.
+        let unborn = CheckpointId::from_random([0; 8]);
+        let refs: Vec<(u64, ChangeRef)> = changes
+            .iter()
+            .map(|change| {
+                let checkpoint = change.found_at.as_ref().map_or(&unborn, |at| &at.checkpoint.id).clone();
+                (change.seq(), ChangeRef { checkpoint, path: change.path.clone() })
+            })
+            .collect();
+        Ok(Some(Effects::follow(&refs, &done, |id| places.get(id).copied())))
+    }
+
+    /// The place of a target in the order; of now, after everything.
+    fn seq_of(&self, target: &str) -> Result<u64, TargetError> {
+        match target.parse::<Target>()? {
+            Target::Now => Ok(u64::MAX),
+            _ => Ok(self.resolve(target)?.seq),
+        }
+    }
+
+    /// What a choice is, in a few words. Turns and steps that do not exist are refused.
+    fn about(&self, what: &What, choice: &Choice, session: Option<&Lineage>) -> Result<String, TargetError> {
+        let mut about = match (what, session) {
+            (What::Places(places), Some(session)) => {
+                let mut said = Vec::new();
+                for (turn, step) in places {
+                    let id = session.session_of(*turn);
+                    let Some(row) = self.store.turn(id, *turn)? else {
+                        let last = self.last_turn_in(session)?;
+                        return Err(TargetError::NoTurn { turn: *turn, session: session.session().clone(), last });
+                    };
+                    let what = match step {
+                        Some(number) => {
+                            let at = StepRef { session: id.clone(), turn: *turn, step: *number };
+                            let last = self.store.steps(id, Some(*turn))?.len() as u32;
+                            let step = self.store.step(&at)?;
+                            let step = step.ok_or(TargetError::NoStep { turn: *turn, step: *number, last })?;
+                            format!("step {turn}.{number} ({})", step.step.summary)
+                        }
+                        None => match row
+                            .turn
+                            .prompt
+                            .as_deref()
+                            .and_then(|text| text.lines().find(|l| !l.trim().is_empty()))
+                        {
+                            Some(line) => format!("turn {turn} “{}”", one_line(line, WORDS)),
+                            None => format!("turn {turn}"),
+                        },
+                    };
+                    said.push(what);
+                }
+                let yours = if choice.whose == Some(Whose::You) { "your own changes during " } else { "" };
+                format!("{yours}{}", said.join(", "))
+            }
+            (What::Last(1), _) => "the last change".to_owned(),
+            (What::Last(count), _) => format!("the last {count} changes"),
+            (What::Numbers(numbers), _) => {
+                let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
+                let word = if numbers.len() == 1 { "change" } else { "changes" };
+                format!("{word} {}", numbers.join(", "))
+            }
+            (What::Places(_) | What::All, _) if choice.whose == Some(Whose::You) => "your own changes".to_owned(),
+            (What::Places(_) | What::All, _) => "all changes of the session".to_owned(),
+        };
+        match &choice.paths[..] {
+            [] => {}
+            paths if paths.len() > MOST_NAMED => about.push_str(&format!(" in {} paths", paths.len())),
+            paths => {
+                let paths: Vec<_> = paths.iter().map(WorkspacePath::display).collect();
+                about.push_str(&format!(" in {}", paths.join(", ")));
+            }
+        }
+        if let Some((from, to)) = &choice.between {
+            about.push_str(&format!(" between {from} and {to}"));
+        }
+        Ok(about)
+    }
+
+    /// The last turn of a conversation, after a given one, whose changes of files outside the workspace still stand there.
+    fn last_turn_outside(&self, session: &Lineage, after: Option<u32>) -> Result<Option<u32>, StoreError> {
+        for turn in (after.unwrap_or(0) + 1..=self.last_turn_in(session)?).rev() {
+            let steps = self.store.steps(session.session_of(turn), Some(turn))?;
+            if OutsideChanges::of(&steps).stand() {
+                return Ok(Some(turn));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The steps of what is taken back: of whole turns where those are meant, else those whose changes go.
+    fn steps_of(
+        &self,
+        session: &Lineage,
+        what: &What,
+        chosen: &[ChosenChange],
+        is_filtered: bool,
+    ) -> Result<Vec<StepRow>, StoreError> {
+        let mut steps: Vec<StepRow> = Vec::new();
+        match what {
+            What::Places(places) => {
+                for (turn, step) in places {
+                    let mut rows = self.store.steps(session.session_of(*turn), Some(*turn))?;
+                    rows.retain(|row| step.is_none_or(|step| row.step.at.step == step));
+                    steps.extend(rows);
+                }
+            }
+            What::All if !is_filtered => {
+                for turn in 0..=self.last_turn_in(session)? {
+                    steps.extend(self.store.steps(session.session_of(turn), Some(turn))?);
+                }
+            }
+            _ => {
+                let mut refs: Vec<&StepRef> = chosen.iter().filter_map(|change| step_of(&change.owner)).collect();
+                refs.sort();
+                refs.dedup();
+                for at in refs {
+                    steps.extend(self.store.step(at)?);
+                }
+            }
+        }
+        steps.sort_by_key(|row| row.seq);
+        Ok(steps)
+    }
+}
+
+/// A change that could be meant.
+struct Candidates {
+    number: Option<u32>,
+    change: ChosenChange,
+}
+
+fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner) -> ChosenChange {
+    ChosenChange { path, owner: owner.clone(), kind, found_at: None }
+}
+
+/// The commands among some steps.
+pub(crate) fn commands(steps: &[StepRow]) -> Vec<CommandView> {
+    let view = |row: &StepRow| {
+        Some(CommandView {
+            step: row.step.at.clone(),
+            command: row.step.command.clone()?,
+            at: Timestamp(row.step.opened.div_euclid(1_000_000)),
+        })
+    };
+    steps.iter().filter_map(view).collect()
+}
+
+fn step_of(owner: &Owner) -> Option<&StepRef> {
+    match owner {
+        Owner::Step { step, .. } => Some(step),
+        _ => None,
+    }
+}
+
+/// The last turn of a conversation that a change is of, or may be of.
+pub(crate) fn last_turn(owner: &Owner, session: &Lineage) -> Option<u32> {
+    let of = |step: &StepRef| session.holds_step(step).then_some(step.turn);
+    match owner {
+        Owner::Step { step, .. } => of(step),
+        Owner::Unsure { candidates } => {
+            let turns = candidates.iter().filter_map(|one| match one {
+                Candidate::Step(step) => of(step),
+                Candidate::You => None,
+            });
+            turns.max()
+        }
+        Owner::You | Owner::Operation { .. } => None,
+    }
+}
+
+/// Whether a change is of one of some places, and surely so; none where it cannot be.
+fn meant(owner: &Owner, session: &Lineage, places: &[(u32, Option<u32>)]) -> Option<bool> {
+    let is_at = |at: &StepRef| {
+        session.holds_step(at)
+            && places.iter().any(|(turn, step)| at.turn == *turn && step.is_none_or(|s| s == at.step))
+    };
+    match owner {
+        Owner::Step { step, .. } => is_at(step).then_some(true),
+        Owner::Unsure { candidates } => {
+            let mut found = candidates.iter().map(|one| matches!(one, Candidate::Step(step) if is_at(step)));
+            let all = !candidates.is_empty() && found.clone().all(|is_at| is_at);
+            found.any(|is_at| is_at).then_some(all)
+        }
+        Owner::You | Owner::Operation { .. } => None,
+    }
+}
+
+/// Whether a change is surely the one's that is meant.
+fn is_sure(owner: &Owner, whose: Whose, session: Option<&Lineage>) -> bool {
+    match whose {
+        Whose::You => *owner == Owner::You,
+        Whose::Agent => owner.turn().is_some_and(|(of, turn)| session.is_some_and(|session| session.holds(of, turn))),
+    }
+}
+
+/// Why a change cannot be taken back: a folder that came, and that holds something now that is not captured.
+fn stuck(change: &ChosenChange, seen: &Seen<'_>) -> Result<Option<SkipReason>, StoreError> {
+    if change.kind != diff::ChangeKind::Created {
+        return Ok(None);
+    }
+    match diff::lookup(&seen.trees, &seen.now.tree, &change.path)? {
+        Some(Entry::Folder { tree, holds_skipped: true, .. }) => {
+            let held = diff::skipped(&seen.trees, &tree)?;
+            // A `.git` is no entry.
+            Ok(Some(held.first().map_or(SkipReason::GitFolder, |(_, reason)| *reason)))
+        }
+        _ => Ok(None),
+    }
+}

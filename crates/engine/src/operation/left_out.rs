@@ -1,0 +1,81 @@
+//! What an agent's tools did that no comparison of two checkpoints shows, since what is left out is unknown: whoever takes
+//! the tools' work back must hear of it all the same.
+//!
+//! - A tool that writes a rule, closes a file to its owner or puts a pipe in its place takes it out of piton's sight: captured
+//!   before the tool ran, and left out of the checkpoint after it.
+//! - A tool that deletes what a rule leaves out, such as `node_modules`, or a nested clone with its `.git`, deletes what nobody
+//!   can bring back.
+
+use std::collections::HashMap;
+
+use piton_model::diff::{self, TreeSource};
+use piton_model::plan::Undone;
+use piton_model::{Cause, Entry, ObjectId, SkipReason, StepRef};
+use piton_store::StoreError;
+
+use crate::history::lineage::Lineage;
+use crate::operation::draft::Seen;
+use crate::workspace::Workspace;
+
+/// Something that was captured before a step and left out after it, or left out before it and gone after it.
+pub(crate) struct LeftOutBy {
+    pub step: StepRef,
+    pub what: Undone,
+    /// The step that had made what was left out and is gone: with that one taken back too, nobody misses it.
+    pub made_by: Option<StepRef>,
+}
+
+impl Workspace {
+    /// Everything that the tools of a conversation put out of sight, or deleted there, and that is not there now as it was.
+    pub(crate) fn left_out_by(&self, session: &Lineage, seen: &Seen<'_>) -> Result<Vec<LeftOutBy>, StoreError> {
+        let mut found = Vec::new();
+        for id in session.sessions() {
+            let mut made = HashMap::new();
+            for row in self.store.checkpoints_of(id)? {
+                let (Some(place), Cause::AfterTool, Some(parent)) =
+                    (&row.checkpoint.place, row.checkpoint.cause, &row.checkpoint.parent)
+                else {
+                    continue;
+                };
+                let (Some(step), true) = (place.step, row.checkpoint.line == self.record.line) else { continue };
+                let step = StepRef { session: place.session.clone(), turn: place.turn, step };
+                let Some(parent) = self.store.checkpoint(parent)?.filter(|_| session.holds_step(&step)) else {
+                    continue;
+                };
+                let (from, to) = (&parent.checkpoint.root.tree, &row.checkpoint.root.tree);
+                // What a damaged listing held is named by others.
+                let Ok(left_out) = diff::left_out(&self.store, from, to) else { continue };
+                let left_out = left_out.into_iter().filter(|one| one.before.is_some());
+                let hidden = left_out.map(|one| Undone { path: one.path, reason: one.reason, known: one.before });
+                let Ok(gone) = diff::gone_unknown(&self.store, from, to) else { continue };
+                let gone = gone.into_iter().filter(|(_, reason)| is_worth_naming(*reason));
+                let gone = gone.map(|(path, reason)| Undone { path, reason, known: None });
+                for what in hidden.chain(gone) {
+                    let made_by = made.remove(&what.path);
+                    if is_missed(&what, &seen.trees, &seen.now.tree)? {
+                        found.push(LeftOutBy { step: step.clone(), what, made_by });
+                    }
+                }
+                let Ok(came) = diff::gone_unknown(&self.store, to, from) else { continue };
+                made.extend(came.into_iter().map(|(path, _)| (path, step.clone())));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether what was put out of sight or deleted is still not there. A repository's folder may be there without its `.git`.
+pub(crate) fn is_missed<S: TreeSource>(what: &Undone, source: &S, now: &ObjectId) -> Result<bool, S::Error> {
+    let here = diff::lookup(source, now, &what.path)?;
+    match (&what.known, what.reason, &here) {
+        (None, SkipReason::GitFolder, Some(Entry::Folder { tree, .. })) => Ok(!source.tree(tree)?.has_git),
+        _ => Ok(what.holds_with(here.as_ref())),
+    }
+}
+
+/// Whether somebody may miss it: what piton or an agent keeps for itself, a socket, or a worktree with a store of its own is
+/// told of elsewhere or comes and goes.
+fn is_worth_naming(reason: SkipReason) -> bool {
+    use SkipReason::{BareRepository, Budget, Excluded, GitFolder, Ignored, TooLarge, Unreadable};
+    matches!(reason, Ignored | Excluded | TooLarge | Unreadable | Budget | BareRepository | GitFolder)
+}

@@ -1,0 +1,298 @@
+//! Which files were moved since some moment, by whomever: by tools, by hand, and by piton itself.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use piton_host::Root;
+use piton_model::diff::{self, Change, ChangeKind, TreeSource};
+use piton_model::inverse::Source;
+use piton_model::moves::{Happened, Move, Paired, pair};
+use piton_model::plan::RootState;
+use piton_model::trail::{Moment, Moved};
+use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
+use piton_store::{CheckpointRow, OperationState, StoreError};
+
+use crate::operation::chosen::ChosenChange;
+use crate::operation::draft::{NowAndThen, Seen, folder_at};
+use crate::operation::operate::OperationError;
+use crate::workspace::Workspace;
+
+/// A path that goes along with another one: the same file, before or after it was moved.
+#[derive(Clone, Debug)]
+pub(crate) struct Along {
+    pub path: WorkspacePath,
+    pub with: WorkspacePath,
+}
+
+/// The moves of a time.
+#[derive(Default)]
+pub(crate) struct MovedSince {
+    pub moved: Moved,
+    /// Files that belong together and of which nobody can tell which became which: those that went and those that came.
+    unclear: Vec<(Moment, Vec<WorkspacePath>, Vec<WorkspacePath>)>,
+    /// Contents that went from paths, whosever doing that was.
+    went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>>,
+}
+
+impl MovedSince {
+    /// Where a content went from at the moment when a change brought it to a path.
+    pub(crate) fn source(&self, at: Moment, path: &WorkspacePath, after: Option<&Entry>) -> Option<Source> {
+        let Some(Entry::File { blob, .. }) = after else { return None };
+        let from = self.went.get(&(at, *blob)).filter(|from| !from.contains(path))?;
+        Some(Source { path: path.clone(), blob: *blob, from: from.clone() })
+    }
+
+    /// The paths that a change at a path is one half of the move with.
+    pub(crate) fn partners(&self, at: Moment, path: &WorkspacePath) -> Vec<WorkspacePath> {
+        let unclear = self.unclear.iter().filter(|(when, _, came)| *when == at && came.contains(path));
+        let gone = unclear.flat_map(|(_, gone, _)| gone.iter().cloned());
+        self.moved.partners(at, path).cloned().chain(gone).collect()
+    }
+}
+
+/// More files than this that changed at once and neither came nor went are not looked at for moves.
+const MOST_EDITED: usize = 200;
+
+/// What happened at each moment, by each hand.
+type ByHand = BTreeMap<(Moment, String), Happened>;
+
+impl Workspace {
+    /// Adds the other halves of moves of which only one half was chosen, if they can be chosen at all: a file that goes from its
+    /// new place comes back to its old one, or it would be nowhere.
+    pub(crate) fn add_other_halves(
+        &self,
+        chosen: &mut Vec<ChosenChange>,
+        all: Vec<ChosenChange>,
+        seen: &Seen<'_>,
+    ) -> Result<Vec<Along>, OperationError> {
+        let Some(first) = chosen.iter().map(ChosenChange::seq).min().filter(|_| !all.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let mut known: HashSet<(u64, WorkspacePath)> =
+            chosen.iter().map(|change| (change.seq(), change.path.clone())).collect();
+        let paths: HashSet<WorkspacePath> = known.iter().map(|(_, path)| path.clone()).collect();
+        let moved = self.moved_since(first.saturating_sub(1), |path| paths.contains(path), seen)?;
+        let in_effect = self.in_effect(&all.iter().collect::<Vec<_>>())?;
+        let all = all.into_iter().zip(in_effect).filter(|(_, effective)| *effective).map(|(change, _)| change);
+        let all: HashMap<(u64, WorkspacePath), ChosenChange> =
+            all.map(|change| ((change.seq(), change.path.clone()), change)).collect();
+        let mut along = Vec::new();
+        // What goes along may be one half itself: of the file that was moved to where this one was.
+        let mut next = 0;
+        while let Some(change) = chosen.get(next).cloned() {
+            next += 1;
+            for partner in moved.partners(change.seq(), &change.path) {
+                let at = (change.seq(), partner);
+                let half = all.get(&at).filter(|half| whose(&half.owner) == whose(&change.owner));
+                if let Some(half) = half.filter(|_| known.insert(at.clone())) {
+                    along.push(Along { path: half.path.clone(), with: change.path.clone() });
+                    chosen.push(half.clone());
+                }
+            }
+        }
+        // Newest first, as they are taken back.
+        chosen.sort_by_key(|change| std::cmp::Reverse(change.seq()));
+        Ok(along)
+    }
+
+    /// Gives changes of which nobody knows whose they are to whom the other half of the same move surely is.
+    pub(crate) fn settle_halves<'a>(
+        &self,
+        changes: impl Iterator<Item = &'a mut ChosenChange>,
+        seen: &Seen<'_>,
+    ) -> Result<(), OperationError> {
+        let (mut unsure, sure): (Vec<_>, Vec<_>) =
+            changes.partition(|change| matches!(change.owner, Owner::Unsure { .. }));
+        let Some(first) = unsure.iter().map(|change| change.seq()).min().filter(|_| !sure.is_empty()) else {
+            return Ok(());
+        };
+        let paths: HashSet<WorkspacePath> = unsure.iter().map(|change| change.path.clone()).collect();
+        let moved = self.moved_since(first.saturating_sub(1), |path| paths.contains(path), seen)?.moved;
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let owners: HashMap<(u64, &WorkspacePath), &Owner> =
+            sure.iter().map(|change| ((change.seq(), &change.path), &change.owner)).collect();
+        for change in &mut unsure {
+            let mut partners = moved.partners(change.seq(), &change.path);
+            if let Some(owner) = partners.find_map(|partner| owners.get(&(change.seq(), partner))) {
+                change.owner = (*owner).clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// The paths that a rewind of some paths is about: with those that files were moved from to them, or such a file would be
+    /// nowhere.
+    pub(crate) fn with_other_halves(
+        &self,
+        target: &CheckpointRow,
+        paths: &[WorkspacePath],
+        seen: &Seen<'_>,
+    ) -> Result<(Vec<WorkspacePath>, Vec<Along>), OperationError> {
+        let mut all = paths.to_vec();
+        let mut along = Vec::new();
+        if paths.is_empty() {
+            return Ok((all, along));
+        }
+        let MovedSince { moved, .. } = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?;
+        let ends = moved.ends();
+        // What goes along may stand where another file was moved to.
+        loop {
+            let found = all.len();
+            for with in ends.iter().filter(|end| end.is_in_scope(&all)).collect::<Vec<_>>() {
+                let path = moved.path_then(with, target.seq);
+                let Some(path) = path.filter(|path| !path.is_in_scope(&all)) else { continue };
+                let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, &path) {
+                    Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
+                    found => found?,
+                };
+                let stands = diff::lookup(&seen.trees, &seen.now.tree, with)?;
+                if let (Some(Entry::File { .. }), Some(Entry::File { .. })) = (then, stands) {
+                    all.push(path.clone());
+                    along.push(Along { path, with: (*with).clone() });
+                }
+            }
+            if all.len() == found {
+                break;
+            }
+        }
+        Ok((all, along))
+    }
+
+    /// Which files were moved after a record. Contents that are not equal are compared only for files that are concerned.
+    pub(crate) fn moved_since(
+        &self,
+        seq: u64,
+        is_concerned: impl Fn(&WorkspacePath) -> bool,
+        seen: &Seen<'_>,
+    ) -> Result<MovedSince, OperationError> {
+        let mut all: ByHand = BTreeMap::new();
+        self.add_captured(seq, &mut all)?;
+        for change in self.uncaptured(seen)? {
+            let Some(head) = self.store.head(self.record.line)? else { break };
+            add(&seen.trees, (head.checkpoint.root, seen.now), Moment::MAX, &change, &mut all)?;
+        }
+        let mut moves: Vec<(Moment, Vec<Move>)> = Vec::new();
+        for row in self.store.operations()?.iter().filter(|row| row.seq > seq && row.state == OperationState::Done) {
+            // What a damaged record moved cannot be told: each end is taken by itself.
+            if let Ok(operation) = self.store.operation(row) {
+                moves.push((row.seq, operation.moves));
+            }
+        }
+        let ends = |moves: &[Move]| moves.iter().flat_map(|one| [one.from.clone(), one.to.clone()]).collect::<Vec<_>>();
+        let mut concerned: HashSet<WorkspacePath> = moves.iter().flat_map(|(_, moves)| ends(moves)).collect();
+        let contents = NowAndThen { root: seen.root, store: &self.store };
+        let mut unclear = Vec::new();
+        let mut went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>> = HashMap::new();
+        for ((at, _), happened) in all {
+            for (path, blob) in happened.went() {
+                went.entry((at, blob)).or_default().push(path.clone());
+            }
+            if !happened.can_be_moves() {
+                continue;
+            }
+            let paired = pair(&contents, &happened, |path| is_concerned(path) || concerned.contains(path));
+            concerned.extend(ends(&paired.moves));
+            moves.push((at, paired.moves));
+            unclear.extend(paired.unclear.into_iter().map(|(gone, came)| (at, gone, came)));
+        }
+        Ok(MovedSince { moved: Moved::new(moves), unclear, went })
+    }
+
+    /// Adds what checkpoints found.
+    fn add_captured(&self, seq: u64, all: &mut ByHand) -> Result<(), StoreError> {
+        let rows = self.store.changes_since(seq + 1)?;
+        // Where nothing came or went, files may still have changed places; but of many that were edited at once each is an edit.
+        let mut counts: HashMap<u64, (usize, usize)> = HashMap::new();
+        for row in &rows {
+            let (edited, other) = counts.entry(row.seq).or_default();
+            *if row.kind == ChangeKind::Modified { edited } else { other } += 1;
+        }
+        let may_hold_moves = |(edited, other): &(usize, usize)| *other > 0 || (2..=MOST_EDITED).contains(edited);
+        let moved: HashSet<u64> =
+            counts.iter().filter(|(_, count)| may_hold_moves(count)).map(|(seq, _)| *seq).collect();
+        let rows = rows.into_iter().filter(|row| moved.contains(&row.seq));
+        let listed = self.at_checkpoints(rows.map(|row| ((), row)).collect())?.into_iter().map(|((), change)| change);
+        let unlisted = self.unlisted(self.store.checkpoints_cut(seq + 1)?, |_| true)?;
+        let mut parent: Option<(u64, RootState)> = None;
+        for change in listed.chain(unlisted) {
+            let Some(found) = &change.found_at else { continue };
+            if parent.is_none_or(|(of, _)| of != found.seq) {
+                let id = found.checkpoint.parent.as_ref();
+                let row = id.map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+                parent = row.map(|row| (found.seq, row.checkpoint.root));
+            }
+            let Some((_, before)) = parent else { continue };
+            add(&self.store, (before, found.checkpoint.root), found.seq, &change, all)?;
+        }
+        Ok(())
+    }
+
+    /// The files that taking back an operation moves: those that it moved, back again.
+    pub(crate) fn moves_back(&self, kind: &OperationKind) -> Result<Vec<Move>, StoreError> {
+        let OperationKind::Redo { of, .. } = kind else { return Ok(Vec::new()) };
+        let Some(row) = self.store.operation_row(of)? else { return Ok(Vec::new()) };
+        let moves = self.store.operation(&row).map(|operation| operation.moves).unwrap_or_default();
+        Ok(moves.into_iter().map(|one| Move { from: one.to, to: one.from }).collect())
+    }
+
+    /// The files that an operation moves: those that are known, and others that its changes tell.
+    pub(crate) fn moves_of(&self, changes: &[Change], known: &[Move], root: &Root) -> Vec<Move> {
+        let mut happened = Happened::default();
+        for change in changes {
+            happened.add(&change.path, change.before.clone(), change.after.clone());
+        }
+        // Without what was taken out of the plan since.
+        let changed: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
+        let known = known.iter().filter(|one| changed.contains(&one.from) && changed.contains(&one.to));
+        let known: Vec<Move> = known.cloned().collect();
+        let ends: HashSet<&WorkspacePath> = known.iter().flat_map(|one| [&one.from, &one.to]).collect();
+        let is_known = |path: &WorkspacePath| ends.contains(path);
+        happened.gone.retain(|(path, _)| !is_known(path));
+        happened.came.retain(|(path, _)| !is_known(path));
+        happened.replaced.retain(|(path, ..)| !is_known(path));
+        if !happened.can_be_moves() {
+            return known;
+        }
+        let contents = NowAndThen { root: Some(root), store: &self.store };
+        let Paired { moves, .. } = pair(&contents, &happened, |_| true);
+        known.into_iter().chain(moves).collect()
+    }
+}
+
+fn add<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    (before, after): (RootState, RootState),
+    at: Moment,
+    change: &ChosenChange,
+    all: &mut ByHand,
+) -> Result<(), StoreError> {
+    let path = &change.path;
+    match folder_at(trees, before, path).and_then(|before| Ok((before, folder_at(trees, after, path)?))) {
+        // What cannot be read was moved nowhere, as far as anybody knows.
+        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {}
+        ends => {
+            let (before, after) = ends?;
+            all.entry((at, whose(&change.owner))).or_default().add(path, before, after);
+        }
+    }
+    Ok(())
+}
+
+/// One hand's name: what one deletes and another makes is no move. What may be a session's counts as its own here: equal contents
+/// say more than the time at which something was found.
+fn whose(owner: &Owner) -> String {
+    let of = |step: &StepRef| step.session.to_string();
+    match owner {
+        Owner::You => "you".to_owned(),
+        Owner::Step { step, .. } => of(step),
+        Owner::Operation { operation } => operation.to_string(),
+        Owner::Unsure { candidates } => {
+            let step = candidates.iter().find_map(|one| match one {
+                Candidate::Step(step) => Some(of(step)),
+                Candidate::You => None,
+            });
+            step.unwrap_or_default()
+        }
+    }
+}

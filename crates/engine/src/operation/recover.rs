@@ -1,0 +1,809 @@
+//! Recovery: ending what a crash cut off, so that the old or the new tree stands, and what anyone edited since is kept.
+//!
+//! Runs by itself when a workspace is opened. The paths of the operation go to one end, the same for all: forward when
+//! every one of them got there, back otherwise. A path that is neither as before nor as after was edited since; it is
+//! left alone, and named.
+
+use std::io;
+use std::time::Duration;
+
+use piton_host::apply::{Applier, ApplyError, Refusals, close_again, mode_of};
+use piton_host::fail::point;
+use piton_host::{Lock, Root, clock, read_entry};
+use piton_model::diff::{TreeSource, lookup};
+use piton_model::edit::{Edit, NewTrees, edit};
+use piton_model::git::GitEnd;
+use piton_model::merge::{merge_entry, with_bits};
+use piton_model::ownership::{ChangedPath, Owned, Owner};
+use piton_model::plan::{self, FolderMode, Layered, RootState};
+use piton_model::{
+    CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath,
+};
+use piton_store::{CheckpointRow, OperationRow, Progress, Purpose, StoreError};
+
+use crate::capture::bits::result_with_bits;
+use crate::capture::sink::{HashingSink, Trees};
+use crate::capture::{About, Attention, CaptureError, Taken};
+use crate::operation::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
+use crate::operation::leftovers::{Found, Left, found_at, is_same_but_bits};
+use crate::operation::operate::{FromStore, OperationError, outside};
+use crate::operation::outside::{Outer, OutsideChanges, shown};
+use crate::view::{LeftoverView, PathView, Recovered};
+use crate::workspace::{Standing, Workspace};
+
+/// Why an operation that was cut off cannot be ended now.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The system refuses both ways.
+    #[error("operation {} was cut off and cannot be ended: `{}`: {reason}", operation.short(), path.display())]
+    Refused {
+        /// Which.
+        operation: OperationId,
+        /// Where.
+        path: WorkspacePath,
+        /// Why.
+        reason: String,
+    },
+    /// What is there now could not be captured first.
+    #[error("operation {} was cut off and waits: {source}", operation.short())]
+    Capture {
+        /// Which.
+        operation: OperationId,
+        /// Why.
+        source: Box<CaptureError>,
+    },
+    /// Another process is at work: it carries the operation out, or will end it.
+    #[error("operation {} has not ended, and another piton is at work: files may be half changed", operation.short())]
+    UnderWay {
+        /// Which.
+        operation: OperationId,
+    },
+    /// Piton's own folder does not let its end be recorded.
+    #[error("operation {} was cut off, its files may be half changed, and it waits: {source}", operation.short())]
+    Home {
+        /// Which.
+        operation: OperationId,
+        /// What is refused.
+        source: StoreError,
+    },
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How long whoever need not have the lock waits for it, such as who opens a workspace: for one who takes it for a moment, not for
+/// an operation.
+pub(crate) const MOMENT: Duration = Duration::from_millis(300);
+
+/// Where a step's path stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+    /// Edited since, and before that it was not swapped.
+    EditedBefore,
+    /// Edited since, and before that it was swapped.
+    EditedAfter,
+    /// Swapped, and then a power cut took a part of it: what was put there was not synced yet.
+    Torn,
+    /// Both ends hold the same, and the bits are neither's: there is nothing to swap.
+    Either,
+    /// Somebody changed what stands there and what stands beside it, so that nothing tells which is which.
+    Mixed,
+}
+
+impl Workspace {
+    /// Ends every operation that was cut off in this folder.
+    pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
+        let first = match self.first_unended() {
+            Err(error) if error.is_damaged_database() => {
+                self.store.rebuild()?;
+                self.first_unended()
+            }
+            first => first,
+        };
+        let Some(first) = first? else {
+            // What earlier operations left is worth a try, and neither waiting nor failing.
+            if (!self.store.leftovers().is_empty() || self.store.reopened().is_some())
+                && let Ok(lock) = self.store.lock(Duration::ZERO)
+            {
+                let _ = self.close_reopened(&lock);
+                let _ = self.clear_leftovers(&lock);
+            }
+            return Ok(());
+        };
+        // Whoever only reads is told, and gets what there is.
+        let waits = |error: RecoverError| match error {
+            RecoverError::Store(source) if source.is_full_disk() || source.is_refused() => {
+                RecoverError::Home { operation: first.clone(), source }
+            }
+            error => error,
+        };
+        // A process that is in the middle of an operation holds the lock; one that was cut off does not. Nobody waits for the
+        // first here: who only reads takes what is there, and who writes ends what is pending once it has the lock.
+        match self.store.lock(MOMENT) {
+            Err(StoreError::Busy) => Err(RecoverError::UnderWay { operation: first.clone() }),
+            lock => lock.map_err(Into::into).and_then(|lock| self.recover_locked(&lock)).map_err(waits),
+        }
+    }
+
+    /// The first operation that has no end.
+    fn first_unended(&self) -> Result<Option<OperationId>, StoreError> {
+        match self.store.pending()?.into_iter().chain(self.returned()?).next() {
+            Some(row) => Ok(Some(row.id)),
+            None => Ok(self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id)),
+        }
+    }
+
+    /// The operations that were given up while another folder stood here, and whose own one is the workspace's again. Where
+    /// that was captured since, it is too late: what stands there is what somebody went on with.
+    fn returned(&self) -> Result<Vec<OperationRow>, StoreError> {
+        let mut returned = Vec::new();
+        for row in self.store.given_up_as_replaced()? {
+            let is_own = self.store.operation(&row).is_ok_and(|operation| self.record.root.is_same(&operation.root));
+            if is_own && self.store.end_shown_later(&row)?.is_none() {
+                returned.push(row);
+            }
+        }
+        Ok(returned)
+    }
+
+    /// Whether an operation has yet to be ended in this folder, so that its staged files are its own.
+    pub(crate) fn is_unended(&self, operation: &OperationId) -> bool {
+        self.store.is_pending(operation)
+            || self.returned().is_ok_and(|rows| rows.iter().any(|row| row.id == *operation))
+    }
+
+    pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
+        self.close_reopened(lock)?;
+        self.clear_leftovers(lock)?;
+        for row in self.store.pending()?.into_iter().chain(self.returned()?) {
+            // The record of its end is what is damaged. To run it once more would take back what was done since.
+            if let Some(outcome) = self.store.end_shown_later(&row)? {
+                self.note_end(lock, &row.id, outcome)?;
+                continue;
+            }
+            // Whatever stands there now, also where it looks like the new end, is what somebody did since.
+            if self.store.progress(&row.id) == Some(Progress::PutBack) {
+                self.note_end(lock, &row.id, Outcome::RolledBack { why: "it was put back".to_owned() })?;
+                continue;
+            }
+            let before = self.store.checkpoint(&row.before)?;
+            let (operation, before) = match (self.store.operation(&row), before) {
+                (Ok(operation), Some(before)) => (operation, before),
+                (Err(StoreError::DamagedRecord { .. }), _) | (_, None) => {
+                    self.give_up(lock, row.id, row.before, "its record is damaged, and its files may be half changed")?;
+                    continue;
+                }
+                (Err(error), _) => return Err(error.into()),
+            };
+            // In another folder, or in none, it waits: nobody asked for that folder to be touched. Once that one is the
+            // workspace's, there is nothing left to wait for.
+            let Ok(Standing::Same(root)) = self.standing() else { continue };
+            if !root.identity().is_same(&operation.root) {
+                self.end_replaced(lock, row.id, row.before)?;
+                continue;
+            }
+            match self.recover(lock, &root, before, operation) {
+                Err(RecoverError::Store(StoreError::Damaged(_) | StoreError::Missing(_))) => {
+                    self.give_up(
+                        lock,
+                        row.id,
+                        row.before,
+                        "what is needed to end it is damaged, and its files may be half changed",
+                    )?;
+                }
+                recovered => self.recovered.push(recovered?),
+            }
+        }
+        // Its record is lost altogether, and with it what it was about to do.
+        if let Some((operation, before)) = self.store.begun_and_lost(self.record.line)? {
+            self.give_up(lock, operation, before, "its record is damaged, and its files may be half changed")?;
+        }
+        Ok(())
+    }
+
+    /// Ends what was cut off in folders that another one has taken the place of, and what was cut off in this one before others
+    /// stood in its place.
+    pub(crate) fn end_replaced_ones(&mut self, lock: &Lock) -> Result<(), RecoverError> {
+        for row in self.store.pending()? {
+            if self.store.operation(&row).is_ok_and(|operation| !self.record.root.is_same(&operation.root)) {
+                self.end_replaced(lock, row.id, row.before)?;
+            }
+        }
+        if self.returned()?.is_empty() { Ok(()) } else { self.recover_locked(lock) }
+    }
+
+    fn end_replaced(&mut self, lock: &Lock, operation: OperationId, before: CheckpointId) -> Result<(), StoreError> {
+        let why = Outcome::REPLACED.to_owned();
+        self.note_end(lock, &operation, Outcome::GivenUp { why })?;
+        self.recovered.push(Recovered { replaced: true, ..ended(operation, before) });
+        Ok(())
+    }
+
+    /// Ends an operation of which too much is damaged: that is said aloud, and does not stand in the way for ever.
+    fn give_up(
+        &mut self,
+        lock: &Lock,
+        operation: OperationId,
+        before: CheckpointId,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        self.note_end(lock, &operation, Outcome::GivenUp { why: why.to_owned() })?;
+        self.recovered.push(Recovered { damaged: true, ..ended(operation, before) });
+        Ok(())
+    }
+
+    /// Puts bits back that a process set for an operation which it never came to record.
+    fn close_reopened(&self, lock: &Lock) -> Result<(), StoreError> {
+        let Some(note) = self.store.reopened() else { return Ok(()) };
+        if self.store.operations()?.first().map(|row| &row.id) == note.last.as_ref() {
+            // In another folder, or in none, it waits.
+            match self.standing() {
+                Ok(Standing::Same(root)) if root.identity().is_same(&note.root) => close_again(&root, &note.ways),
+                _ => return Ok(()),
+            }
+        }
+        self.store.forget_reopened(lock);
+        Ok(())
+    }
+
+    fn recover(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        before: CheckpointRow,
+        operation: Operation,
+    ) -> Result<Recovered, RecoverError> {
+        let refused = |error: ApplyError<StoreError>| match error {
+            ApplyError::Path { path, source } => {
+                RecoverError::Refused { operation: operation.id.clone(), path, reason: source.to_string() }
+            }
+            ApplyError::Content(error) => error.into(),
+            other => RecoverError::Refused {
+                operation: operation.id.clone(),
+                path: WorkspacePath::root(),
+                reason: other.to_string(),
+            },
+        };
+        // Folders whose bits somebody changed since keep them.
+        let folders: Vec<_> = operation
+            .folders
+            .iter()
+            .filter(|f| mode_of(root, &f.path).is_ok_and(|m| m == f.before || m == f.after || m == f.open()))
+            .cloned()
+            .collect();
+        let applier = Applier { root, operation: &operation.id, steps: &operation.steps, folders: &folders };
+        let progress = self.store.progress(&operation.id);
+        let note = self.store.progress_note(lock)?;
+        applier.open_folders().map_err(refused)?;
+        for number in 0..operation.steps.len() {
+            applier.settle(number).map_err(refused)?;
+        }
+        self.capture_first(lock, root, &operation)?;
+        point("recover:captured").map_err(io_error)?;
+
+        let sides = operation
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(number, step)| self.side_or_torn(&applier, &operation, number, step))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(refused)?;
+        let outer = Outer::of(&operation).map_err(io_error)?;
+        let outer = outer.as_ref().map(Outer::applier);
+        let sides_outside = outer.as_ref().map_or_else(Vec::new, |outer| self.sides_outside(outer, &operation));
+        let told = sides.iter().chain(sides_outside.iter().flatten()).filter(|side| **side != Side::Either);
+        let mut told = told.peekable();
+        let finished = match (progress, told.peek()) {
+            (Some(Progress::Clearing), _) => true,
+            // Of one that cannot be looked at nobody knows that it got there.
+            (_, Some(_)) if sides_outside.iter().any(Result::is_err) => false,
+            (_, Some(_)) => told.all(|side| matches!(side, Side::After | Side::EditedAfter)),
+            (_, None) => folders_are_done(root, &operation),
+        };
+        // To put back what can be told and to leave the rest would only be another mix.
+        let is_mixed = !finished && sides.contains(&Side::Mixed);
+        let goes_back = !finished && !is_mixed;
+        if goes_back {
+            for (number, side) in sides.iter().enumerate() {
+                if matches!(side, Side::After | Side::Torn) {
+                    self.swap_back_whole(&applier, number).map_err(refused)?;
+                }
+            }
+        }
+        // A power cut that took a swap and kept the removal that followed it would leave neither.
+        applier.sync_swapped().map_err(refused)?;
+        if finished {
+            if let Some(outer) = &outer {
+                outer.sync_swapped().map_err(outside).map_err(refused)?;
+            }
+            note.write(&operation.id, Progress::Clearing)?;
+        }
+        let cleared = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
+        let mut end_outside = OutsideEnd::default();
+        if let Some(outer) = &outer {
+            let way = if finished { None } else { Some(goes_back) };
+            end_outside = self.end_outside(lock, outer, &sides_outside, way).map_err(refused)?;
+        }
+        let OutsideEnd { left: left_outside, stays: stays_outside, waits: waits_outside } = end_outside;
+        self.keep_leftovers(lock, &operation.id, &cleared.left, &stays_outside)?;
+        let rescued = cleared.checkpoint.map(|checkpoint| checkpoint.id);
+        // Whoever moved HEAD or staged something since keeps that: it is said, and does not stand in the way for ever.
+        let end = if finished { GitEnd::After } else { GitEnd::Before };
+        let git_stays = match operation.git.as_ref().map(|change| self.finish_git(change, end)) {
+            Some(Err(refusal)) => Some(refusal.to_string()),
+            Some(Ok(false)) => Some("it does not read back as it was put".to_owned()),
+            Some(Ok(true)) | None => None,
+        };
+        let not_taken = applier.close_folders(finished).map_err(refused)?;
+        applier.sync_swapped().map_err(refused)?;
+        point("recover:swapped").map_err(io_error)?;
+
+        let mut left_alone = if finished {
+            let (result, new) = result_with_bits(&self.store, root, &operation, &not_taken)?;
+            self.finish_recovered(lock, operation.clone(), before.checkpoint.clone(), (result, &new), rescued)?;
+            edited(&operation, &sides)
+        } else if is_mixed {
+            let why = "it was cut off, and nothing tells which of its files are as before it".to_owned();
+            self.note_end(lock, &operation.id, Outcome::GivenUp { why })?;
+            let steps = operation.steps.iter().zip(&sides).filter(|(_, side)| **side != Side::Before);
+            steps.map(|(step, _)| step.path.clone()).collect()
+        } else {
+            self.merge_back(lock, root, &operation, &before)?
+        };
+        left_alone.extend(cleared.rescued);
+        left_alone.sort();
+        left_alone.dedup();
+        // Somebody moved or removed the folder since the operation put something into it.
+        let is_moved = |path: &WorkspacePath| root.parent(path).is_err();
+        left_alone.retain(|path| !is_moved(path));
+        let moved =
+            operation.steps.iter().map(|step| &step.path).filter(|path| is_moved(path)).map(Into::into).collect();
+        // What is not known outside the workspace is told already.
+        let stays_outside = stays_outside.into_iter().filter(|left| left.is_stored && !left.is_told);
+        let leftovers = cleared.left.into_iter().chain(stays_outside).map(|left| left.view).collect();
+        let left_alone = left_alone.iter().map(Into::into).collect();
+        let id = operation.id.clone();
+        let before = before.checkpoint.id;
+        let mixed = is_mixed;
+        let ended = ended(id, before);
+        Ok(Recovered { finished, left_alone, left_outside, waits_outside, moved, git_stays, mixed, leftovers, ..ended })
+    }
+
+    /// Where a step stands, also after a power cut.
+    fn side_or_torn(
+        &self,
+        applier: &Applier<'_>,
+        operation: &Operation,
+        number: usize,
+        step: &Step,
+    ) -> Result<Side, ApplyError<StoreError>> {
+        match self.side_of(applier, number, step)? {
+            Side::EditedAfter | Side::EditedBefore | Side::Mixed if self.is_torn(applier, operation, step)? => {
+                Ok(Side::Torn)
+            }
+            side => Ok(side),
+        }
+    }
+
+    /// Where a step's path stands; what is beside it tells where an edited one stood.
+    fn side_of(&self, applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, ApplyError<StoreError>> {
+        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
+        if here == step.before {
+            return Ok(Side::Before);
+        }
+        if here == step.after {
+            return Ok(Side::After);
+        }
+        // A `chmod -R` reaches what piton put beside files too: where only bits differ, the content tells.
+        let here = self.compared_at(applier.root, step.path.as_bytes(), step)?;
+        match (here.before, here.after) {
+            (true, true) => return Ok(Side::Either),
+            (true, false) => return Ok(Side::Before),
+            (false, true) => return Ok(Side::After),
+            (false, false) => {}
+        }
+        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
+        let is_folder = |e: &Option<Entry>| e.as_ref().is_some_and(Entry::is_folder);
+        Ok(match beside.entry {
+            Some(_) if beside.before => Side::EditedAfter,
+            Some(_) if beside.after => Side::EditedBefore,
+            _ if is_folder(&here.entry) && is_folder(&step.before) => Side::EditedBefore,
+            _ if is_folder(&here.entry) && is_folder(&step.after) => Side::EditedAfter,
+            Some(_) if !beside.is_unfinished => Side::Mixed,
+            // Nothing was staged yet, or what was staged was removed; what came out is removed only once that is noted.
+            _ => Side::EditedBefore,
+        })
+    }
+
+    /// Where the files outside the workspace stand; of one that cannot be looked at, why. That keeps nothing in the
+    /// workspace from its end.
+    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Vec<Result<Side, String>> {
+        let side_of = |(number, step): (usize, &Step)| -> Result<Side, ApplyError<StoreError>> {
+            outer.settle(number)?;
+            self.side_or_torn(outer, operation, number, step)
+        };
+        let why = |error: ApplyError<StoreError>| match error {
+            ApplyError::Path { source, .. } => source.to_string(),
+            error => error.to_string(),
+        };
+        outer.steps.iter().enumerate().map(|one| side_of(one).map_err(why)).collect()
+    }
+
+    /// Drives the files outside the workspace to the same end, and removes what piton put beside them. `back` is none where
+    /// the operation is done, and says otherwise whether they go back or stay.
+    fn end_outside(
+        &self,
+        lock: &Lock,
+        outer: &Applier<'_>,
+        sides: &[Result<Side, String>],
+        back: Option<bool>,
+    ) -> Result<OutsideEnd, ApplyError<StoreError>> {
+        let goes_back = back == Some(true);
+        let mut refused = Vec::new();
+        for (number, side) in sides.iter().enumerate() {
+            if goes_back
+                && matches!(side, Ok(Side::After | Side::Torn))
+                && self.swap_back_outside(outer, number).is_err()
+            {
+                refused.push(number);
+            }
+        }
+        outer.sync_swapped().map_err(outside)?;
+        let mut stays = self.clear_outside(lock, outer).map_err(outside)?;
+        let (mut left, mut waits) = (Vec::new(), Vec::new());
+        for (number, side) in sides.iter().enumerate() {
+            let step = &outer.steps[number];
+            if let (Err(why), Some(_)) = (side, back) {
+                waits.push(LeftoverView { path: PathView::outside(&step.path), why: why.clone() });
+                // Noted with what is to be removed, so that the next command tries again.
+                stays.retain(|left| left.step != number);
+                stays.push(Left::waits(outer, number, why.clone()));
+                continue;
+            }
+            let is_unknown = stays.iter().any(|left| left.step == number && !left.is_stored);
+            // What was there is not beside it any more, so it could not go back with the rest.
+            let is_stuck = || {
+                let here = found_at::<StoreError>(outer.root, step.path.as_bytes(), &step.path);
+                goes_back && *side == Ok(Side::After) && !here.is_ok_and(|here| here != step.after)
+            };
+            let stays_put = back == Some(false) && *side != Ok(Side::Before);
+            let is_told =
+                matches!(side, Err(_) | Ok(Side::EditedBefore | Side::EditedAfter | Side::Mixed)) || stays_put;
+            if is_unknown || is_told || refused.contains(&number) || is_stuck() {
+                left.push(shown(&step.path));
+            }
+        }
+        outer.sync_swapped().map_err(outside)?;
+        Ok(OutsideEnd { left, stays, waits })
+    }
+
+    /// Puts a file outside the workspace back that could not be looked at when its operation was ended.
+    pub(crate) fn put_back_late(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        outer.settle(number)?;
+        match self.side_of(outer, number, &outer.steps[number])? {
+            Side::After => self.swap_back_outside(outer, number),
+            _ => Ok(()),
+        }
+    }
+
+    /// Swaps a step outside the workspace back. No merge follows there, so what was there is staged again from the store where
+    /// it is not beside its place any more.
+    fn swap_back_outside(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        let Step { path, before, after } = &outer.steps[number];
+        if before.is_some() && found_at::<StoreError>(outer.root, &outer.staged_path(number), path)?.is_none() {
+            let none = Step { path: WorkspacePath::root(), before: None, after: None };
+            let mut steps = vec![none; outer.steps.len()];
+            steps[number] = Step { path: path.clone(), before: after.clone(), after: before.clone() };
+            let again = Applier { steps: &steps, ..*outer };
+            again.stage(&FromStore(&self.store), &Refusals::default())?;
+        }
+        self.swap_back_whole(outer, number)
+    }
+
+    /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
+    /// bytes would be somebody's edit.
+    fn is_torn(
+        &self,
+        applier: &Applier<'_>,
+        operation: &Operation,
+        step: &Step,
+    ) -> Result<bool, ApplyError<StoreError>> {
+        let Some(after) = step.after.as_ref().filter(|_| operation.boot != clock::boot_id()) else { return Ok(false) };
+        let sink = HashingSink::with_contents();
+        let here = read_entry(applier.root, step.path.as_bytes(), &sink).unwrap_or_else(|never| match never {});
+        let here = here.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+        let (fresh, contents) = sink.finish();
+        let read = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        here.map_or(Ok(false), |here| self.is_unfinished(&read, &here, after)).map_err(ApplyError::Content)
+    }
+
+    /// Captures what is there now, every path of the operation included, so that nothing that follows can lose it.
+    fn capture_first(&self, lock: &Lock, root: &Root, operation: &Operation) -> Result<(), RecoverError> {
+        let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
+        let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
+        let attention = Attention { forced: &forced, ..Attention::default() };
+        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        let Taken { mut writer, scan, fresh, held, .. } = taken;
+        writer.allow(Purpose::End);
+        let parent = self.store.head(self.record.line)?;
+        let about =
+            About { operation: Some(operation.id.clone()), held, ..About::of(piton_model::Cause::BeforeOperation) };
+        let mut checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about).map_err(waits)?;
+        checkpoint.owned =
+            with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
+        // Nothing new to keep: a crash in the middle of a recovery must not add a checkpoint each time.
+        if parent.is_some_and(|p| p.checkpoint.root == checkpoint.root) {
+            return Ok(());
+        }
+        writer.record(piton_model::Record::Checkpoint(checkpoint))?;
+        writer.commit(true, false)?;
+        Ok(())
+    }
+
+    /// Records the state that stands again, so that nobody is taken for the one who put it back.
+    fn note_put_back(&self, taken: Taken<'_>, operation: &Operation) -> Result<(), CaptureError> {
+        let Taken { mut writer, scan, fresh, held, .. } = taken;
+        writer.allow(Purpose::End);
+        let head = self.store.head(self.record.line)?;
+        if head.as_ref().is_none_or(|head| head.checkpoint.root == scan.root) {
+            return Ok(());
+        }
+        let about =
+            About { operation: Some(operation.id.clone()), held, ..About::of(piton_model::Cause::BeforeOperation) };
+        let mut checkpoint = self.checkpoint(&scan, &fresh, head.as_ref(), about)?;
+        checkpoint.owned =
+            with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
+        writer.record(piton_model::Record::Checkpoint(checkpoint))?;
+        writer.commit(true, false)?;
+        Ok(())
+    }
+
+    /// Swaps a step back where that is one rename; where what was there is not beside it any more, the merge that
+    /// follows brings it back from the store.
+    fn swap_back_whole(&self, applier: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        let step = &applier.steps[number];
+        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
+        let is_whole = beside.before && (beside.entry.is_some() || step.before.is_none());
+        if !is_whole {
+            return Ok(());
+        }
+        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
+        applier.swap_back(number)?;
+        // Whoever changed the bits of the new file alone meant the file.
+        if let (Some(Entry::File { mode: now, .. }), Some(Entry::File { mode: put, .. })) = (&here, &step.after)
+            && let (Some(Entry::File { mode: was, .. }), true) = (&step.before, beside.entry == step.before)
+            && now != put
+        {
+            applier.set_bits(&step.path, with_bits(*was, *put, *now))?;
+        }
+        Ok(())
+    }
+
+    /// Drives what is still at the new end back from the store, path by path, and leaves what was edited; ends the
+    /// operation. Returns the edited paths, and those that the store has only damaged, which are left as well: to wait for
+    /// them would be to wait for ever.
+    fn merge_back(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        operation: &Operation,
+        before: &CheckpointRow,
+    ) -> Result<Vec<WorkspacePath>, RecoverError> {
+        // As it is after the swaps back, so that nobody is taken for the one who did them.
+        let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
+        let attention = Attention { forced: &forced, ..Attention::default() };
+        let waits = |error: CaptureError| waits_for(error, &operation.id);
+        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        self.note_put_back(taken, operation).map_err(waits)?;
+        let mut damaged = Vec::new();
+        loop {
+            match self.merge_back_without(lock, root, operation, before, &damaged)? {
+                MergedBack::Done { left_alone } => return Ok(left_alone),
+                MergedBack::Damaged { paths } => damaged.extend(paths),
+            }
+        }
+    }
+
+    fn merge_back_without(
+        &self,
+        lock: &Lock,
+        root: &Root,
+        operation: &Operation,
+        before: &CheckpointRow,
+        damaged: &[WorkspacePath],
+    ) -> Result<MergedBack, RecoverError> {
+        let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
+        let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
+        let attention = Attention { forced: &forced, ..Attention::default() };
+        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        let trees = Trees { fresh: &taken.fresh, store: &self.store };
+        let now = taken.scan.root;
+        let mut new = NewTrees::new();
+        let mut edits = Vec::new();
+        let mut left_alone = Vec::new();
+        for step in &operation.steps {
+            // With the bits from before the operation back, what was unreadable then is so again; it was driven back above.
+            let is_closed = |f: &FolderMode| f.before & 0o500 != 0o500 && step.path.is_within(&f.path);
+            if operation.folders.iter().any(is_closed) && is_unseen(&trees, &now.tree, &step.path)? {
+                continue;
+            }
+            let here = lookup(&trees, &now.tree, &step.path)?;
+            let (was, put) = (step.before.as_ref(), step.after.as_ref());
+            let wanted = match merge_entry(&trees, put, here.as_ref(), was, &mut new) {
+                // What stood there cannot be told from what somebody did in there: it stays.
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                    left_alone.push(step.path.clone());
+                    continue;
+                }
+                wanted => wanted?,
+            };
+            let is_damaged = damaged.iter().any(|path| path.is_within(&step.path));
+            let is_as_before = match (&wanted, &step.before) {
+                (Some(wanted), Some(before)) => is_same_but_bits(&trees, wanted, before)?,
+                (wanted, before) => wanted == before,
+            };
+            if !is_as_before || is_damaged {
+                left_alone.push(step.path.clone());
+            }
+            if wanted != here && !is_damaged {
+                edits.push((step.path.clone(), Edit::Put(wanted)));
+            }
+        }
+        let ended = Outcome::RolledBack { why: "it was cut off".to_owned() };
+        if edits.is_empty() {
+            drop(taken);
+            self.note_end(lock, &operation.id, ended)?;
+            return Ok(MergedBack::Done { left_alone });
+        }
+        let (tree, more) = edit(&Layered { over: &new, under: &trees }, &now.tree, &edits)?;
+        new.extend(more);
+        let layered = Layered { over: &new, under: &trees };
+        let mut plan = plan::plan(&layered, now, RootState { tree, mode: now.mode }, &[])?;
+        plan.new_trees.extend(new);
+        let request = Request {
+            kind: OperationKind::Recover { of: operation.id.clone() },
+            about: None,
+            aim: Aim::State(before.clone()),
+            paths: Vec::new(),
+            returns: Some(Returns { to: before.checkpoint.id.clone(), from: None }),
+            outside: OutsideChanges::default(),
+            touches_outside: false,
+            git: None,
+            git_stays: None,
+            conversation: None,
+            conversation_stays: None,
+            fresh: Vec::new(),
+            settle: Settle::default(),
+            left_out: Vec::new(),
+            remarks: Remarks::default(),
+        };
+        let draft = Draft { plan, ..Draft::default() };
+        let refused = |error: OperationError| RecoverError::Refused {
+            operation: operation.id.clone(),
+            path: WorkspacePath::root(),
+            reason: error.to_string(),
+        };
+        match self.operate_recovery(lock, root, &request, &draft, taken) {
+            Err(OperationError::RolledBack { damaged: paths, .. })
+                if paths.iter().any(|path| !damaged.contains(path)) =>
+            {
+                return Ok(MergedBack::Damaged { paths });
+            }
+            done => done.map_err(refused)?,
+        }
+        self.note_end(lock, &operation.id, ended)?;
+        Ok(MergedBack::Done { left_alone })
+    }
+}
+
+/// What came of the files outside the workspace.
+#[derive(Default)]
+struct OutsideEnd {
+    /// Those that somebody changed since: left as they are.
+    left: Vec<String>,
+    /// What could not be removed.
+    stays: Vec<Left>,
+    /// Those that could not be looked at.
+    waits: Vec<LeftoverView>,
+}
+
+/// An operation that has its end, of which nothing more is known.
+fn ended(operation: OperationId, before: CheckpointId) -> Recovered {
+    Recovered {
+        operation,
+        before,
+        finished: false,
+        left_alone: Vec::new(),
+        left_outside: Vec::new(),
+        waits_outside: Vec::new(),
+        moved: Vec::new(),
+        git_stays: None,
+        damaged: false,
+        mixed: false,
+        replaced: false,
+        leftovers: Vec::new(),
+    }
+}
+
+/// What came of driving files back.
+enum MergedBack {
+    Done {
+        /// Paths that stay as they are.
+        left_alone: Vec<WorkspacePath>,
+    },
+    /// The store has only damaged copies of these; nothing was changed.
+    Damaged { paths: Vec<WorkspacePath> },
+}
+
+/// Whose changes are that were found in the middle of an operation: its own are those that put one of its ends in place.
+fn with_operation(trees: &Trees<'_>, now: &ObjectId, owned: Vec<Owned>, operation: &Operation) -> Vec<Owned> {
+    let is_its = |changed: &ChangedPath| {
+        let step = operation.steps.iter().find(|step| changed.path.is_within(&step.path));
+        // Where a listing is damaged nobody can tell, and an edit that counts as piton's is still in the checkpoint.
+        step.is_some_and(|step| is_at_an_end(trees, now, step, &changed.path).unwrap_or(true))
+    };
+    let mut its = Vec::new();
+    let mut others = Vec::new();
+    for Owned { owner, settles, paths } in owned {
+        let (mine, rest): (Vec<_>, Vec<_>) = paths.into_iter().partition(is_its);
+        its.extend(mine);
+        if !rest.is_empty() {
+            others.push(Owned { owner, settles, paths: rest });
+        }
+    }
+    if !its.is_empty() {
+        others.push(Owned::of(Owner::Operation { operation: operation.id.clone() }, its));
+    }
+    others
+}
+
+/// Whether what stands at a path of a step is what was there before the operation, or what it puts there.
+fn is_at_an_end(trees: &Trees<'_>, now: &ObjectId, step: &Step, path: &WorkspacePath) -> Result<bool, StoreError> {
+    let here = lookup(trees, now, path)?;
+    let inner = path.names().skip(step.path.names().count()).collect::<Vec<_>>().join(&b'/');
+    for end in [&step.before, &step.after] {
+        let there = match (end, WorkspacePath::new(inner.clone())) {
+            (end, _) if inner.is_empty() => end.clone(),
+            (Some(Entry::Folder { tree, .. }), Ok(inner)) => lookup(trees, tree, &inner)?,
+            _ => None,
+        };
+        if there == here {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn waits_for(source: CaptureError, operation: &OperationId) -> RecoverError {
+    RecoverError::Capture { operation: operation.clone(), source: Box::new(source) }
+}
+
+fn edited(operation: &Operation, sides: &[Side]) -> Vec<WorkspacePath> {
+    let edited =
+        sides.iter().enumerate().filter(|(_, s)| matches!(s, Side::EditedBefore | Side::EditedAfter | Side::Mixed));
+    edited.map(|(n, _)| operation.steps[n].path.clone()).collect()
+}
+
+/// Whether a path cannot be looked at: it, or a folder that it is in, is unreadable now.
+fn is_unseen<S: TreeSource>(trees: &S, root: &ObjectId, path: &WorkspacePath) -> Result<bool, S::Error> {
+    let mut at = path.clone();
+    while !at.is_root() {
+        if let Some(Entry::Skipped { reason: SkipReason::Unreadable }) = lookup(trees, root, &at)? {
+            return Ok(true);
+        }
+        at = at.split().map(|(above, _)| above).unwrap_or_default();
+    }
+    Ok(false)
+}
+
+/// For an operation that only changes folders' bits. Of one that changes none, nothing in the workspace tells how far it came.
+fn folders_are_done(root: &Root, operation: &Operation) -> bool {
+    !operation.folders.is_empty()
+        && operation.folders.iter().all(|f| mode_of(root, &f.path).is_ok_and(|m| m == f.after))
+}
+
+fn io_error(source: io::Error) -> StoreError {
+    StoreError::Io { what: "cannot recover", path: "the workspace".into(), source }
+}

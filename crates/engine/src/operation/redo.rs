@@ -1,0 +1,338 @@
+//! Redoing: take back an operation. Only what it changed; where somebody changed that again since, the two are merged.
+
+use std::collections::HashSet;
+
+use piton_model::diff;
+use piton_model::inverse::{Inverse, Link};
+use piton_model::ownership::{Candidate, Owner};
+use piton_model::trail::{Begin, Taken};
+use piton_model::{ChangesAt, Operation, OperationKind, SessionId, SkipReason, StepRef, WorkspacePath};
+use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
+
+use crate::history::target::TargetError;
+use crate::operation::chosen::commands;
+use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::operation::lost::refuse_lost;
+use crate::operation::operate::OperationError;
+use crate::operation::outside::OutsideChanges;
+use crate::operation::rewind::files;
+use crate::operation::undo::by_checkpoint;
+use crate::view::{OperationOutcome, OperationView, Operations};
+use crate::workspace::Workspace;
+
+/// Which operation to take back, and how.
+#[derive(Clone, Debug, Default)]
+pub struct RedoOptions {
+    /// The operation's id or its beginning; the last rewind or undo that still stands where not given.
+    pub operation: Option<String>,
+    /// How conflicts are settled.
+    pub settle: Settle,
+    /// Touch files outside the workspace that it touched, too.
+    pub outside: bool,
+    /// The turn that an agent is in was interrupted, and does not go on: the user says so.
+    pub interrupted: bool,
+}
+
+/// An operation to take back.
+pub(crate) struct RedoAsked {
+    pub operation: Operation,
+    /// The state before it.
+    pub before: CheckpointRow,
+    /// Only these paths, which an earlier redo of it left; all when empty.
+    pub only: Vec<WorkspacePath>,
+    pub settle: Settle,
+    pub outside: bool,
+    pub interrupted: bool,
+}
+
+/// What goes with the line that a redo leads away from.
+#[derive(Default)]
+struct Away {
+    gone: Vec<ChangesAt>,
+    fresh: Vec<WorkspacePath>,
+    remarks: Remarks,
+}
+
+impl Workspace {
+    /// Plans to take back an operation, for showing. Has no side effect.
+    pub fn plan_redo(&self, options: &RedoOptions) -> Result<Plan, OperationError> {
+        self.plan(self.redo_asked(options)?)
+    }
+
+    /// Plans and takes back in one go, under the lock.
+    pub fn redo_now(&mut self, options: &RedoOptions) -> Result<OperationOutcome, OperationError> {
+        let ask = self.redo_asked(options)?;
+        self.operate(&ask, None)
+    }
+
+    /// Every operation, newest first, with whether it was taken back.
+    pub fn operations(&self) -> Result<Operations, StoreError> {
+        Ok(Operations { operations: operation_views(&self.store.operations()?) })
+    }
+
+    /// How many rewinds and undos could be taken back, one after the other.
+    pub fn operations_standing(&self) -> Result<usize, StoreError> {
+        let rows = self.store.operations()?;
+        let standing = standing(&rows);
+        Ok(rows.iter().zip(standing).filter(|(row, stands)| *stands && is_first_hand(row)).count())
+    }
+
+    pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
+        let (row, only) = self.operation_meant(options.operation.as_deref())?;
+        let mut operation = self.store.operation(&row)?;
+        // What it came to, where that is not what was planned: bits that the system did not take.
+        if let Some(after) = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten() {
+            operation.result = after.checkpoint.root;
+        }
+        // The row's: where the check found something else than the capture had read, it is the corrected one.
+        let lost = StoreError::DamagedRecord { seq: row.seq };
+        let before = self.store.checkpoint(&row.before)?.ok_or(lost)?;
+        let RedoOptions { settle, outside, interrupted, .. } = *options;
+        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
+    }
+
+    pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
+        let RedoAsked { operation, before, only, settle, .. } = asked;
+        let is_rest = !only.is_empty();
+        let conversation = match &operation.conversation {
+            // It went back with the first part.
+            Some(change) if !is_rest => self.talk_back(&change.went)?,
+            _ => None,
+        };
+        let mut away = Away::default();
+        let aim = if is_rest {
+            let changes = self.inverse_of_operation(operation, before, only, seen)?;
+            Aim::Without { changes, target: Some(before.clone()) }
+        } else if seen.now == operation.result {
+            // Nothing was done since: there is nothing to merge with.
+            Aim::State(before.clone())
+        } else if let Some((left, back)) = self.line_left(operation)? {
+            let (left, carried) = self.leave_line((left, back), before, seen, *settle)?;
+            away = left;
+            Aim::StateWith { target: before.clone(), carried }
+        } else {
+            let changes = self.inverse_of_operation(operation, before, &[], seen)?;
+            Aim::Without { changes, target: Some(before.clone()) }
+        };
+        // It went with the rest, so it comes back with the rest; but not over what somebody did in the repository since.
+        let git = operation.git.as_ref().filter(|_| !is_rest);
+        let (git, git_stays) = match git.map(|change| self.plan_git_back(change)) {
+            Some(Ok(plan)) => (Some(plan), None),
+            Some(Err(refusal)) => (None, Some(refusal.to_string())),
+            None => (None, None),
+        };
+        let kind = operation.kind.as_str();
+        let about = match &operation.about {
+            Some(about) => format!("the {kind} of {about}"),
+            None => format!("the {kind} {}", operation.id.short()),
+        };
+        let about = if is_rest { format!("what was left of {about}") } else { about };
+        Ok(Request {
+            kind: OperationKind::Redo {
+                of: operation.id.clone(),
+                gone: away.gone,
+                left: Vec::new(),
+                only: only.clone(),
+                open: Vec::new(),
+            },
+            about: Some(about),
+            aim,
+            paths: Vec::new(),
+            git,
+            git_stays,
+            conversation,
+            conversation_stays: None,
+            // What was said of those when the first part was done is not said again.
+            outside: if is_rest && !asked.outside {
+                OutsideChanges::default()
+            } else {
+                OutsideChanges::of_operation(operation)
+            },
+            touches_outside: asked.outside,
+            fresh: away.fresh,
+            returns: (!is_rest).then(|| Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
+            settle: *settle,
+            left_out: Vec::new(),
+            remarks: away.remarks,
+        })
+    }
+
+    /// The session that taking an operation back leads away from and the one it leads back to, where the files went with
+    /// the conversation.
+    fn line_left<'a>(
+        &self,
+        operation: &'a Operation,
+    ) -> Result<Option<(&'a SessionId, &'a SessionId)>, OperationError> {
+        let went = operation.conversation.as_ref().map(|change| &change.went).filter(|went| went.goes);
+        let Some((left, back)) = went.and_then(|went| Some((went.to.as_ref()?, &went.from))) else { return Ok(None) };
+        // The taking back of a rewind moves files with the conversation as the rewind did.
+        let mut kind = operation.kind.clone();
+        while let OperationKind::Redo { of, .. } = &kind {
+            let Some(row) = self.store.operation_row(of)? else { return Ok(None) };
+            kind = self.store.operation(&row)?.kind;
+        }
+        Ok(matches!(kind, OperationKind::Rewind { .. }).then_some((left, back)))
+    }
+
+    /// What was done in a line goes when the user goes back to the one that it left: it is that line's files that come, with
+    /// what others did since carried over. What goes stays in its checkpoints.
+    fn leave_line(
+        &self,
+        (left, back): (&SessionId, &SessionId),
+        before: &CheckpointRow,
+        seen: &Seen<'_>,
+        settle: Settle,
+    ) -> Result<(Away, Inverse), OperationError> {
+        let back = self.lineage(back)?;
+        let mut of_line = Vec::new();
+        for row in self.store.sessions()? {
+            // Whatever began in it is built on it.
+            if self.lineage(&row.session.id)?.sessions().any(|one| one == left) {
+                of_line.push(row.session.id);
+            }
+        }
+        let is_step = |step: &StepRef| of_line.contains(&step.session) && !back.holds_step(step);
+        let is_of_line = |owner: &Owner| match owner {
+            Owner::Step { step, .. } => is_step(step),
+            Owner::Unsure { candidates } => {
+                let of_line = |one: &Candidate| matches!(one, Candidate::Step(step) if is_step(step));
+                !candidates.is_empty() && candidates.iter().all(of_line)
+            }
+            Owner::You | Owner::Operation { .. } => false,
+        };
+        let since = self.changes_since(before, seen, &[])?;
+        let (gone, mut carried): (Vec<_>, Vec<_>) = since.into_iter().partition(|change| is_of_line(&change.owner));
+        let mut steps = self.store.steps_since(before.seq)?;
+        steps.retain(|row| is_step(&row.step.at));
+        carried.reverse();
+        let (inverse, lost) = self.carried_of(&carried, &[], before, &[], seen)?;
+        let named = self.not_as_in(before, lost.clone(), seen);
+        refuse_lost(&named, settle)?;
+        carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
+        carried.reverse();
+        let stuck = named.into_iter().map(|path| (path, SkipReason::Damaged)).collect();
+        let away = Away {
+            gone: by_checkpoint(&gone),
+            fresh: gone.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()).collect(),
+            remarks: Remarks { carried: files(&carried), stuck, commands: commands(&steps), ..Remarks::default() },
+        };
+        Ok((away, inverse))
+    }
+
+    /// What an operation changed at some paths, or everywhere, turned round.
+    fn inverse_of_operation(
+        &self,
+        operation: &Operation,
+        before: &CheckpointRow,
+        only: &[WorkspacePath],
+        seen: &Seen<'_>,
+    ) -> Result<Inverse, OperationError> {
+        let mut changes = Inverse::default();
+        let mut taken = Vec::new();
+        let at = self.store.operation_row(&operation.id)?.map_or(0, |row| row.seq);
+        let all = diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))?;
+        for change in all.into_iter().filter(|change| change.path.is_in_scope(only)) {
+            if change.after.is_none() {
+                self.note_folders(&self.store, &mut changes, before.checkpoint.root, &change.path)?;
+            }
+            let link = Link { after: change.after, before: change.before };
+            taken.push(Taken { at, path: change.path, link });
+        }
+        self.add_followed(&mut changes, taken, Begin::Now, seen)?;
+        Ok(changes)
+    }
+
+    /// The operation that is meant: by the beginning of its id, else the last rewind or undo that still stands, in whole or in
+    /// part; with the paths of it that a redo left, where there was one.
+    fn operation_meant(&self, wanted: Option<&str>) -> Result<(OperationRow, Vec<WorkspacePath>), OperationError> {
+        let rows = self.store.operations()?;
+        let standing = standing(&rows);
+        let Some(wanted) = wanted else {
+            // One that is lost may be the last, or may have taken back the one that is found.
+            let for_sure = |row: &OperationRow| match self.may_have_lost_operations(row.seq)? {
+                true => Err(OperationError::LaterMayBeLost(row.id.clone())),
+                false => Ok(row.clone()),
+            };
+            let mut taken_back = HashSet::new();
+            for (row, _) in rows.iter().zip(&standing).filter(|(_, stands)| **stands) {
+                if is_first_hand(row) {
+                    return Ok((for_sure(row)?, Vec::new()));
+                }
+                // Of several that took back the same one, the last says what is left.
+                if let Some(of) = row.target.as_deref().filter(|of| row.kind == "redo" && taken_back.insert(*of))
+                    && let Some(of) = rows.iter().find(|row| row.id.as_str() == of).filter(|row| is_first_hand(row))
+                    && let Some(left) = self.left_by_redo(row)
+                {
+                    for_sure(row)?;
+                    return Ok((of.clone(), left));
+                }
+            }
+            return Err(match self.may_have_lost_operations(0)? {
+                true => OperationError::NothingKnownToRedo,
+                false => OperationError::NothingToRedo,
+            });
+        };
+        let mut found: Vec<_> =
+            rows.iter().zip(&standing).filter(|(row, _)| row.id.as_str().starts_with(wanted)).collect();
+        match (found.pop(), found.is_empty()) {
+            (Some((row, true)), true) => Ok((row.clone(), Vec::new())),
+            (Some((row, false)), true) => {
+                let is_redo = |(by, stands): &(&OperationRow, &bool)| {
+                    **stands && by.kind == "redo" && by.target.as_deref() == Some(row.id.as_str())
+                };
+                let last = rows.iter().zip(&standing).find(is_redo);
+                let left = last.and_then(|(by, _)| self.left_by_redo(by));
+                left.map(|left| (row.clone(), left)).ok_or_else(|| OperationError::NotStanding(row.id.clone()))
+            }
+            (Some((last, _)), false) => {
+                let ids = found.iter().map(|(row, _)| row.id.to_string()).chain([last.id.to_string()]);
+                let candidates = ids.collect();
+                Err(TargetError::Ambiguous { prefix: wanted.to_owned(), candidates }.into())
+            }
+            (None, _) => Err(TargetError::UnknownOperation(wanted.to_owned()).into()),
+        }
+    }
+
+    /// What a redo left to go on with. A damaged record says nothing.
+    fn left_by_redo(&self, row: &OperationRow) -> Option<Vec<WorkspacePath>> {
+        match self.store.operation(row).ok()?.kind {
+            OperationKind::Redo { open, .. } => Some(open).filter(|open| !open.is_empty()),
+            _ => None,
+        }
+    }
+}
+
+/// Operations, given newest first, with whether each was taken back.
+pub(crate) fn operation_views(rows: &[OperationRow]) -> Vec<OperationView> {
+    let view = |(row, stands): (&OperationRow, bool)| {
+        let is_done = row.state == OperationState::Done && row.kind != "recover";
+        OperationView { taken_back: is_done && !stands, ..row.into() }
+    };
+    rows.iter().zip(standing(rows)).map(view).collect()
+}
+
+/// Whether an operation is one that the user asked for, and not the taking back of one. A fork is nothing to take back:
+/// it changed neither files nor where the user is.
+fn is_first_hand(row: &OperationRow) -> bool {
+    match &row.kind[..] {
+        "rewind" | "undo" => true,
+        "branch" => row.went.as_ref().is_some_and(|went| went.goes),
+        _ => false,
+    }
+}
+
+/// Which operations, given newest first, were done and not taken back.
+pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
+    let mut taken_back: Vec<&str> = Vec::new();
+    let stands = |row: &OperationRow| row.state == OperationState::Done && row.kind != "recover";
+    rows.iter()
+        .map(|row| {
+            let stands = stands(row) && !taken_back.contains(&row.id.as_str());
+            // What was taken back and then made good again stands.
+            if stands && row.kind == "redo" {
+                taken_back.extend(row.target.as_deref());
+            }
+            stands
+        })
+        .collect()
+}

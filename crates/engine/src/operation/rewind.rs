@@ -1,0 +1,348 @@
+//! Rewinding: make the workspace's files equal to a checkpoint.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use piton_model::diff::ChangeKind;
+use piton_model::ownership::{Candidate, Owner};
+use piton_model::target::split_session;
+use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, WorkspacePath};
+use piton_store::{CheckpointRow, OperationState, StoreError};
+
+use crate::conversation::{BranchAsked, NoConversation, Point, Talk, Terms};
+use crate::history::lineage::Lineage;
+use crate::operation::chosen::{ChosenChange, commands};
+use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::operation::lost::refuse_lost;
+use crate::operation::operate::OperationError;
+use crate::operation::outside::{OutsideSince, Taking};
+use crate::operation::undo::by_checkpoint;
+use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
+use crate::workspace::Workspace;
+
+/// What to rewind.
+#[derive(Clone, Debug, Default)]
+pub struct RewindOptions {
+    /// Only these paths and what is beneath them; everything when empty.
+    pub paths: Vec<WorkspacePath>,
+    /// Go on though the target was captured in another folder that stood at the same path.
+    pub across: bool,
+    /// Carry the user's own edits since the target over.
+    pub keep_mine: bool,
+    /// Carry what other sessions did since over too: only this session's work goes back.
+    pub only_session: bool,
+    /// Take what may be the user's as the session's: otherwise it is carried over.
+    pub unsure: bool,
+    /// How conflicts are settled, where something is carried over.
+    pub settle: Settle,
+    /// Put files outside the workspace that tools named back too.
+    pub outside: bool,
+    /// Put the repository's branch, HEAD and index back too.
+    pub git: bool,
+    /// What goes back; where not given, files and conversation where the session's agent can, else files.
+    pub scope: Option<Scope>,
+    /// The turn that an agent is in was interrupted, and does not go on: the user says so.
+    pub interrupted: bool,
+}
+
+/// A rewind that is asked for.
+pub(crate) struct RewindAsked {
+    pub target: CheckpointRow,
+    pub options: RewindOptions,
+    /// The conversation that it is about: what was done in it goes back, what others did is theirs.
+    pub conversation: Option<Lineage>,
+    /// Where the conversation goes; none where it is not asked for, or why it stays.
+    pub point: Option<Result<Point, String>>,
+}
+
+impl Workspace {
+    /// Plans a rewind, for showing. Has no side effect.
+    pub fn plan_rewind(&self, target: &str, options: &RewindOptions) -> Result<Plan, OperationError> {
+        self.plan(self.rewind_asked(target, options)?)
+    }
+
+    /// Plans and rewinds in one go, under the lock.
+    pub fn rewind_now(&mut self, target: &str, options: &RewindOptions) -> Result<OperationOutcome, OperationError> {
+        let ask = self.rewind_asked(target, options)?;
+        self.operate(&ask, None)
+    }
+
+    /// The checkpoint of this workspace that goes with one of another workspace of the same session: of the same place
+    /// in it, else of the moment at which the session first came here after that. What was here before the session came is
+    /// none of its business.
+    ///
+    /// # Errors
+    /// Where the store refuses.
+    pub fn counterpart(&self, of: &CheckpointView) -> Result<Option<CheckpointView>, StoreError> {
+        let Some(place) = &of.place else { return Ok(None) };
+        let row = match self.store.checkpoint_at(place, of.cause)? {
+            Some(row) => Some(row),
+            None => self.store.first_of_session_from(&place.session, place.turn)?,
+        };
+        Ok(row.as_ref().map(Into::into))
+    }
+
+    /// Other workspaces that a checkpoint's session worked in.
+    pub(crate) fn other_workspaces(&self, target: &CheckpointRow) -> Vec<PathBuf> {
+        let Some(place) = &target.checkpoint.place else { return Vec::new() };
+        let all = self.home.workspaces_of(&place.session).into_iter();
+        all.filter(|(id, _)| *id != self.record.id).map(|(_, path)| path).collect()
+    }
+
+    pub(crate) fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Ask, OperationError> {
+        if options.scope.is_some_and(Scope::has_conversation) && !options.paths.is_empty() {
+            return Err(NoConversation::OnlyPaths.into());
+        }
+        let found = self.resolve(target);
+        if options.scope == Some(Scope::Conversation) {
+            // A turn from before piton has no checkpoint, and is in the transcript all the same.
+            let point = self.point_of(target, found.as_ref().ok())?;
+            return Ok(Ask::Branch(Box::new(BranchAsked { point, terms: Terms::rewind() })));
+        }
+        let found = found?;
+        let point = match options.scope {
+            Some(Scope::Both) => Some(Ok(self.point_of(target, Some(&found))?)),
+            // With only some paths, or of another folder, the rest of the moment does not come back.
+            None if options.paths.is_empty() && found.checkpoint.place.is_some() => {
+                Some(self.point_of(target, Some(&found)).map_err(reason))
+            }
+            _ => None,
+        };
+        let conversation = self.conversation_meant(target, &found)?;
+        Ok(Ask::Rewind(Box::new(RewindAsked { conversation, target: found, options: options.clone(), point })))
+    }
+
+    /// Whether the workspace's folder went while a tool was at work, after a checkpoint.
+    pub fn was_taken_since(&self, checkpoint: &CheckpointId) -> Result<bool, StoreError> {
+        let Some(row) = self.store.checkpoint(checkpoint)? else { return Ok(false) };
+        Ok(self.store.gone_since(row.seq)?.is_some())
+    }
+
+    pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
+        let RewindAsked { target, options, point, conversation: conversation_of } = asked;
+        let (conversation, conversation_stays) = match point {
+            Some(Ok(point)) => match self.plan_branch(point, &Terms::rewind()) {
+                Ok(plan) => (Some(Talk::Branch(Box::new(plan))), None),
+                Err(error) if options.scope.is_none() => (None, Some(reason(error))),
+                Err(error) => return Err(error),
+            },
+            Some(Err(why)) => (None, Some(why.clone())),
+            None => (None, None),
+        };
+        let (paths, along) = self.with_other_halves(target, &options.paths, seen)?;
+        let steps = self.store.steps_since(target.seq)?;
+        // With only some paths, what lies elsewhere is not meant.
+        let outside = if options.paths.is_empty() {
+            let RewindOptions { only_session, unsure, .. } = *options;
+            let taking = Taking { conversation: conversation_of.as_ref(), only_session, unsure };
+            OutsideSince::of(&steps, &self.operations_outside(target.seq)?, target.seq, &taking)
+        } else {
+            OutsideSince::default()
+        };
+        let mut remarks = Remarks { along, commands: commands(&steps), ..Remarks::default() };
+        let carries = options.keep_mine || options.only_session;
+        // Without a session everything is the user's own, and going back is what was asked for.
+        let since = match conversation_of {
+            None if !carries => Vec::new(),
+            _ => self.changes_since(target, seen, &paths)?,
+        };
+        let mut kept = None;
+        let mut fresh = Vec::new();
+        let is_kept = |change: &&ChosenChange| carries && is_carried(&change.owner, conversation_of.as_ref(), options);
+        // Who says `--unsure` with what is kept has said whose the rest is.
+        let is_meant = |owner: &Owner| carries && options.unsure && matches!(owner, Owner::Unsure { .. });
+        let is_others = |change: &&ChosenChange| {
+            conversation_of.is_some()
+                && !matches!(change.owner, Owner::Operation { .. })
+                && !is_meant(&change.owner)
+                && !change.owner.turn().is_some_and(|(of, turn)| is_in(conversation_of.as_ref(), of, turn))
+        };
+        remarks.others = files(since.iter().filter(|change| is_others(change) && !is_kept(change)));
+        let aim = if carries {
+            let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
+            carried.reverse();
+            // What was taken back since, and is nothing that goes back, stays taken back.
+            let mut undone = self.undone_since(target, &paths)?;
+            undone.retain(|(change, _)| is_kept(&change));
+            let (inverse, lost) = self.carried_of(&carried, &undone, target, &paths, seen)?;
+            // Where nothing differs, nobody need know what of it would be carried over.
+            let named = self.not_as_in(target, lost.clone(), seen);
+            refuse_lost(&named, options.settle)?;
+            carried.reverse();
+            // What cannot be carried over stays as it is, and is no part of what is.
+            let is_lost = |change: &ChosenChange| lost.iter().any(|lost| change.path.is_within(lost));
+            carried.retain(|change| !is_lost(change));
+            undone.retain(|(change, _)| !is_lost(change));
+            remarks.stuck.extend(named.into_iter().map(|path| (path, SkipReason::Damaged)));
+            kept = Some(by_checkpoint(&carried));
+            let undone: Vec<_> = undone.into_iter().map(|(change, _)| change).collect();
+            // What stays taken back makes the files differ from the target too.
+            let taken_back: Vec<ChosenChange> = undone.iter().map(taken_back).collect();
+            remarks.carried = files(carried.iter().chain(&taken_back));
+            kept.iter_mut().for_each(|kept| kept.extend(by_checkpoint(&undone)));
+            fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
+            Aim::StateWith { target: target.clone(), carried: inverse }
+        } else {
+            Aim::State(target.clone())
+        };
+        if options.outside {
+            remarks.carried.extend(outside.carried);
+            remarks.others_outside = outside.others;
+        }
+        let is_whole = options.paths.is_empty() && !carries;
+        Ok(Request {
+            kind: OperationKind::Rewind {
+                target: target.checkpoint.id.clone(),
+                paths: paths.clone(),
+                kept,
+                left: Vec::new(),
+            },
+            about: None,
+            aim,
+            paths,
+            git: if options.git { Some(self.plan_git(target)?) } else { None },
+            git_stays: None,
+            conversation,
+            conversation_stays,
+            outside: outside.taken,
+            touches_outside: options.outside,
+            fresh,
+            returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
+            settle: options.settle,
+            left_out: Vec::new(),
+            remarks,
+        })
+    }
+
+    /// The operations that changed files outside the workspace after a record, oldest first. The record of an operation
+    /// names all its files: it is read only where that is needed. With each the place that a rewind went back to.
+    fn operations_outside(&self, seq: u64) -> Result<Vec<(u64, Operation, Option<u64>)>, StoreError> {
+        let mut rows = self.store.operations()?;
+        rows.retain(|row| row.seq > seq && row.outside && row.state == OperationState::Done);
+        // What a damaged record did cannot be told; the files themselves still tell what can be put back.
+        let mut operations = Vec::new();
+        for (seq, operation) in rows.iter().rev().filter_map(|row| Some((row.seq, self.store.operation(row).ok()?))) {
+            let to = match &operation.kind {
+                OperationKind::Rewind { target, .. } => self.store.checkpoint(target)?.map(|row| row.seq),
+                _ => None,
+            };
+            operations.push((seq, operation, to));
+        }
+        Ok(operations)
+    }
+
+    /// The conversation that a rewind to a checkpoint is about: the one that the target names; else where the user is, if
+    /// the checkpoint was made in that; else the one that it was made in.
+    fn conversation_meant(&self, text: &str, target: &CheckpointRow) -> Result<Option<Lineage>, OperationError> {
+        let (session, rest) = split_session(text);
+        if let Ok(Target::Turn { .. }) = rest.parse() {
+            return Ok(Some(self.lineage(&self.session_meant(session, text)?.session.id)?));
+        }
+        let here = self.here()?.map(|here| self.lineage(&here)).transpose()?;
+        match (&target.checkpoint.place, here) {
+            (Some(place), Some(here)) if here.holds(&place.session, place.turn) => Ok(Some(here)),
+            (Some(place), _) => Ok(Some(self.lineage(&place.session)?)),
+            (None, here) => Ok(here),
+        }
+    }
+
+    /// What was in effect at a checkpoint and was taken back since, with when.
+    fn undone_since(
+        &self,
+        target: &CheckpointRow,
+        paths: &[WorkspacePath],
+    ) -> Result<Vec<(ChosenChange, u64)>, OperationError> {
+        if !self.store.operations()?.iter().any(|row| row.seq > target.seq && row.state == OperationState::Done) {
+            return Ok(Vec::new());
+        }
+        let mut changes = self.all_changes(0)?;
+        changes.retain(|change| change.seq() <= target.seq && change.path.is_in_scope(paths));
+        let Some(effects) = self.effects(&changes.iter().collect::<Vec<_>>())? else { return Ok(Vec::new()) };
+        let is_undone = |number: usize| !effects.is_in_effect(number) && effects.at(number, target.seq);
+        let numbered = changes.into_iter().enumerate().filter(|(number, _)| is_undone(*number));
+        let mut undone: Vec<_> = numbered.map(|(number, change)| (change, effects.turned_at(number))).collect();
+        // Of what was taken back at once, the newest first.
+        undone.sort_by_key(|(change, at)| (*at, std::cmp::Reverse(change.seq())));
+        Ok(undone)
+    }
+
+    /// What is in effect now and was not at a checkpoint, newest first.
+    pub(crate) fn changes_since(
+        &self,
+        target: &CheckpointRow,
+        seen: &Seen<'_>,
+        paths: &[WorkspacePath],
+    ) -> Result<Vec<ChosenChange>, OperationError> {
+        // What an operation brought back may be older than the target.
+        let may_be_older = self.store.operations()?.iter().any(|row| row.seq > target.seq);
+        let from = if may_be_older { 0 } else { target.seq + 1 };
+        let mut changes = self.all_changes(from)?;
+        changes.extend(self.uncaptured(seen)?);
+        self.settle_halves(changes.iter_mut(), seen)?;
+        changes.retain(|change| change.path.is_in_scope(paths));
+        let effects = self.effects(&changes.iter().collect::<Vec<_>>())?;
+        let mut number = 0..;
+        changes.retain(|change| {
+            let number = number.next().unwrap_or_default();
+            match &effects {
+                Some(effects) => effects.is_in_effect(number) && !effects.at(number, target.seq),
+                None => change.seq() > target.seq,
+            }
+        });
+        changes.reverse();
+        Ok(changes)
+    }
+}
+
+/// A change that was taken back, as what that did to its path.
+fn taken_back(change: &ChosenChange) -> ChosenChange {
+    let kind = match change.kind {
+        ChangeKind::Created => ChangeKind::Deleted,
+        ChangeKind::Modified => ChangeKind::Modified,
+        ChangeKind::Deleted => ChangeKind::Created,
+    };
+    ChosenChange { kind, ..change.clone() }
+}
+
+/// Whether a change since the target is carried over.
+fn is_carried(owner: &Owner, conversation: Option<&Lineage>, options: &RewindOptions) -> bool {
+    match owner {
+        Owner::You => options.keep_mine,
+        Owner::Step { step, .. } => options.only_session && !is_in(conversation, &step.session, step.turn),
+        Owner::Unsure { .. } if options.unsure => false,
+        Owner::Unsure { candidates } => {
+            (options.keep_mine && owner.may_be_you())
+                || (options.only_session
+                    && candidates
+                        .iter()
+                        .any(|one| matches!(one, Candidate::Step(s) if !is_in(conversation, &s.session, s.turn))))
+        }
+        Owner::Operation { .. } => false,
+    }
+}
+
+fn is_in(conversation: Option<&Lineage>, session: &SessionId, turn: u32) -> bool {
+    conversation.is_some_and(|conversation| conversation.holds(session, turn))
+}
+
+/// Why the conversation stays, without the words around it.
+fn reason(error: OperationError) -> String {
+    match error {
+        OperationError::Conversation(why) => why.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// Changes, newest first, as files in order: of each the newest change of everybody who changed it.
+pub(crate) fn files<'a>(changes: impl IntoIterator<Item = &'a ChosenChange>) -> Vec<ChangedFile> {
+    let whose = |owner: &Owner| match owner {
+        Owner::You => "you".to_owned(),
+        Owner::Step { step, .. } => step.session.to_string(),
+        Owner::Operation { .. } | Owner::Unsure { .. } => String::new(),
+    };
+    let mut newest: BTreeMap<(&WorkspacePath, String), &ChosenChange> = BTreeMap::new();
+    for change in changes {
+        newest.entry((&change.path, whose(&change.owner))).or_insert(change);
+    }
+    newest.into_values().map(ChosenChange::file).collect()
+}
