@@ -32,6 +32,7 @@ pub use branches::{
 pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, OriginView};
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
+pub(crate) use operations::Along;
 pub use operations::{
     AlongView, Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView,
     Operations, OutsideAct, OutsideView, PlanView,
@@ -67,8 +68,13 @@ impl PathView {
 impl PathView {
     /// A path from the file system's root, as files outside the workspace have it: it begins with a slash.
     pub(crate) fn outside(path: &WorkspacePath) -> Self {
-        Self { path: crate::operation::outside::shown(path), path_b64: None }
+        Self { path: shown(path), path_b64: None }
     }
+}
+
+/// A path from the file system's root, for people.
+pub(crate) fn shown(path: &WorkspacePath) -> String {
+    format!("/{}", path.display())
 }
 
 impl From<&WorkspacePath> for PathView {

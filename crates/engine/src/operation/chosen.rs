@@ -21,9 +21,8 @@ use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
 use crate::operation::draft::Seen;
 use crate::operation::lost::readable_changes;
-use crate::operation::moves::Along;
 use crate::operation::outside::OutsideChanges;
-use crate::view::{ChangedFile, CommandView, Unknown, UnknownTurn};
+use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::{Standing, Workspace};
 
 /// The most characters of a prompt in the name of what is taken back.

@@ -22,13 +22,14 @@ use crate::conversation::{BranchAsked, Talk};
 use crate::observe::running::Known;
 use crate::operation::git_restore::GitPlan;
 use crate::operation::left_out::is_missed;
-use crate::operation::moves::Along;
 use crate::operation::operate::{OperationError, are_damaged};
 use crate::operation::outside::{OutsideChanges, OutsideDraft};
 use crate::operation::redo::RedoAsked;
 use crate::operation::rewind::RewindAsked;
 use crate::operation::undo::UndoOptions;
-use crate::view::{ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView, UnknownTurn};
+use crate::view::{
+    Along, ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView, UnknownTurn,
+};
 use crate::workspace::{Standing, Workspace};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.

@@ -14,14 +14,8 @@ use piton_store::{CheckpointRow, OperationState, StoreError};
 use crate::operation::chosen::ChosenChange;
 use crate::operation::draft::{NowAndThen, Seen, folder_at};
 use crate::operation::operate::OperationError;
+use crate::view::Along;
 use crate::workspace::Workspace;
-
-/// A path that goes along with another one: the same file, before or after it was moved.
-#[derive(Clone, Debug)]
-pub(crate) struct Along {
-    pub path: WorkspacePath,
-    pub with: WorkspacePath,
-}
 
 /// The moves of a time.
 #[derive(Default)]

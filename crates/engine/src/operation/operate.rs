@@ -41,9 +41,9 @@ use crate::operation::draft::{
 };
 use crate::operation::git_restore::GitRefusal;
 use crate::operation::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
-use crate::operation::outside::{Outer, shown};
+use crate::operation::outside::Outer;
 use crate::operation::recover::RecoverError;
-use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView};
+use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView, shown};
 use crate::workspace::notice::Notice;
 use crate::workspace::{InItsPlace, Standing, Workspace};
 

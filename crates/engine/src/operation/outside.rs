@@ -27,7 +27,7 @@ use crate::history::lineage::Lineage;
 use crate::observe::LARGEST_OUTSIDE;
 use crate::operation::draft::Settle;
 use crate::operation::operate::OperationError;
-use crate::view::{ChangedFile, OutsideAct, OutsideView, PathView};
+use crate::view::{ChangedFile, OutsideAct, OutsideView, PathView, shown};
 use crate::workspace::Workspace;
 
 /// What steps did to files elsewhere, newest first.
@@ -418,10 +418,6 @@ pub(crate) fn place(path: &str) -> Option<WorkspacePath> {
 
 pub(crate) fn whole(path: &WorkspacePath) -> PathBuf {
     Path::new("/").join(path.as_path())
-}
-
-pub(crate) fn shown(path: &WorkspacePath) -> String {
-    format!("/{}", path.display())
 }
 
 fn entry(file: &Outside) -> Option<Entry> {

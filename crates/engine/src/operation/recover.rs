@@ -27,8 +27,8 @@ use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::operation::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
 use crate::operation::leftovers::{Found, Left, found_at, is_same_but_bits};
 use crate::operation::operate::{FromStore, OperationError, outside};
-use crate::operation::outside::{Outer, OutsideChanges, shown};
-use crate::view::{LeftoverView, PathView, Recovered};
+use crate::operation::outside::{Outer, OutsideChanges};
+use crate::view::{LeftoverView, PathView, Recovered, shown};
 use crate::workspace::{Standing, Workspace};
 
 /// Why an operation that was cut off cannot be ended now.

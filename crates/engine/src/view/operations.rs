@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use piton_model::content::Clash;
 use piton_model::inverse::{Conflict, Why};
-use piton_model::{CheckpointId, OperationId, StepRef, Timestamp};
+use piton_model::{CheckpointId, OperationId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
-
-use crate::operation::moves::Along;
 
 use super::{
     ChangedFile, CheckpointView, ConversationOutcome, ConversationPlanView, GitPlanView, LeftoverView, PathView,
@@ -164,6 +162,13 @@ impl From<&Conflict> for ConflictView {
             decided: conflict.decided,
         }
     }
+}
+
+/// A path that goes along with another one: the same file, before or after it was moved.
+#[derive(Clone, Debug)]
+pub(crate) struct Along {
+    pub path: WorkspacePath,
+    pub with: WorkspacePath,
 }
 
 /// A path that goes along with another one.
