@@ -12,7 +12,6 @@ pub(crate) mod sound;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use piton_host::fail::point;
@@ -22,23 +21,25 @@ use piton_host::{
 };
 use piton_model::diff::{Change, Counts};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Went, Window};
-use piton_model::session::Ending;
-use piton_model::target::{BadTarget, check_name};
+use piton_model::target::check_name;
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Place, Rank, Record, SessionId, StepRef,
     Timestamp, WorkspacePath,
 };
-use piton_store::{CheckpointRow, PATIENCE, SessionRow, StepRow, StoreError, Writer};
+use piton_store::{CheckpointRow, PATIENCE, SessionRow, StoreError, Writer};
 
 use crate::capture::held::{HeldNow, Witness};
 use crate::capture::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::history::timeline::taken_in;
 use crate::observe::ObserveOptions;
 use crate::operation::lost::{is_uncompared, readable_changes};
-use crate::operation::recover::RecoverError;
 use crate::view::{Captured, CheckpointDetail};
+use crate::workspace::errors::RecoverError;
+use crate::workspace::near::window_of;
 use crate::workspace::notice::Notice;
-use crate::workspace::{InItsPlace, Standing, Workspace};
+use crate::workspace::{Standing, Workspace};
+
+pub use crate::workspace::errors::CaptureError;
 
 /// What to capture and what to call it.
 #[derive(Clone, Debug, Default)]
@@ -50,76 +51,6 @@ pub struct CaptureOptions {
     /// Wait for the disk: when the capture returns, it survives a power cut. Otherwise it survives the end of any
     /// program at once, and a power cut as soon as something durable followed it or the kernel has written it out.
     pub sync: bool,
-}
-
-/// Why nothing was captured.
-#[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    /// The name cannot be one.
-    #[error("`{name}` cannot be a checkpoint's name: {source}")]
-    Name {
-        /// It.
-        name: String,
-        /// Why.
-        source: BadTarget,
-    },
-    /// The name is another checkpoint's.
-    #[error("the name `{name}` is taken by checkpoint {}", checkpoint.short())]
-    NameTaken {
-        /// It.
-        name: String,
-        /// Whose.
-        checkpoint: CheckpointId,
-    },
-    /// The workspace's folder is gone.
-    #[error("{} is gone; nothing was captured", .0.display())]
-    Missing(PathBuf),
-    /// The workspace's folder is gone, and something else stands in its place.
-    #[error("{} is gone, and {} stands in its place; nothing was captured", path.display(), by.word())]
-    Displaced {
-        /// Where it was.
-        path: PathBuf,
-        /// What is there.
-        by: InItsPlace,
-    },
-    /// Another folder is at its path, and it is empty: an unmounted disk looks like that.
-    #[error("{} is another folder than the one captured before, and it is empty; nothing was captured", .0.display())]
-    EmptyOther(PathBuf),
-    /// Over the limit for a root.
-    #[error("{} holds more than {files} files or {} GiB to read; nothing was captured", path.display(), bytes >> 30)]
-    TooLarge {
-        /// Which.
-        path: PathBuf,
-        /// Files at most.
-        files: u64,
-        /// Bytes at most.
-        bytes: u64,
-    },
-    /// The time there was is over.
-    #[error("not all files could be read in time; the next capture goes on from there")]
-    OutOfTime,
-    /// A session has as many manual checkpoints as it may have.
-    #[error("session {} has {made} manual checkpoints, and more are not allowed", session.short())]
-    TooMany {
-        /// Which.
-        session: SessionId,
-        /// How many.
-        made: u64,
-    },
-    /// The root cannot be read.
-    #[error("{}: {source}", path.display())]
-    Folder {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// An operation was cut off and cannot be ended.
-    #[error(transparent)]
-    Recover(Box<RecoverError>),
-    /// The store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// A scan whose objects are written and whose checkpoint is not recorded yet.
@@ -245,7 +176,7 @@ impl CaptureError {
         match self {
             Self::Store(error) => error.is_damaged_database(),
             Self::Recover(error) => {
-                matches!(&**error, crate::operation::recover::RecoverError::Store(error) if error.is_damaged_database())
+                matches!(&**error, RecoverError::Store(error) if error.is_damaged_database())
             }
             _ => false,
         }
@@ -725,21 +656,4 @@ fn when_it_came(index: &Index, change: &Change, new_folders: &HashSet<&Workspace
         }
     }
     Some(when)
-}
-
-/// The window of a step, seen from a checkpoint.
-pub(crate) fn window_of(row: &StepRow, since: u64, along: bool) -> Window {
-    Window {
-        step: row.step.at.clone(),
-        named: row.step.paths.clone(),
-        says: row.step.says,
-        opened: row.step.opened,
-        late: row.seq > since,
-        // When a tool stopped that nobody heard of again is not known: somebody said so later.
-        closed: row.closed.filter(|_| !matches!(row.ending, Some(Ending::Interrupted | Ending::Lost))),
-        background: row.step.background && row.closed.is_none(),
-        along,
-        part: None,
-        failed: matches!(row.ending, Some(Ending::Failed | Ending::Interrupted)),
-    }
 }

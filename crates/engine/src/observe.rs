@@ -23,8 +23,9 @@ use piton_model::{
 use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 
 use crate::capture::sink::Trees;
-use crate::capture::{About, Attention, CaptureError, Taken, Time, window_of};
+use crate::capture::{About, Attention, CaptureError, Taken, Time};
 use crate::view::{CheckpointView, Observed, Waiting};
+use crate::workspace::near::window_of;
 use crate::workspace::notice::Notice;
 use crate::workspace::place::EventPlace;
 use crate::workspace::transcripts::is_within_any;

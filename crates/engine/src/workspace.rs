@@ -1,5 +1,6 @@
 //! Finding and opening workspaces: which folder is protected, where its store is, and whether it is still that folder.
 
+pub(crate) mod errors;
 pub(crate) mod near;
 pub(crate) mod notice;
 pub(crate) mod place;
@@ -9,6 +10,7 @@ pub(crate) mod verify;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use piton_agents::Agents;
 use piton_host::git::{Repository, UserConfig, WorktreeLink};
@@ -19,9 +21,8 @@ use piton_host::{
 use piton_model::{Protection, Record, SessionId, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Store, StoreError};
 
-use crate::capture::CaptureError;
-use crate::operation::recover::{MOMENT, RecoverError};
 use crate::view;
+use crate::workspace::errors::{CaptureError, RecoverError};
 use crate::workspace::notice::Listeners;
 
 /// Bytes that a store may take unless its user says otherwise.
@@ -35,6 +36,10 @@ const MOST_BRANCHES: usize = 100;
 
 /// Roots over these are refused unless forced: what they hold is seldom one project.
 const LIMIT: Limit = Limit { files: 500_000, bytes: 20 << 30 };
+
+/// How long whoever need not have the lock waits for it, such as who opens a workspace: for one who takes it for a moment, not for
+/// an operation.
+pub(crate) const MOMENT: Duration = Duration::from_millis(300);
 
 /// What the engine must know of its surroundings, which it never looks up itself.
 #[derive(Clone)]

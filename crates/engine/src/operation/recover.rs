@@ -29,51 +29,9 @@ use crate::operation::leftovers::{Found, Left, found_at, is_same_but_bits};
 use crate::operation::operate::{FromStore, OperationError, outside};
 use crate::operation::outside::{Outer, OutsideChanges};
 use crate::view::{LeftoverView, PathView, Recovered, shown};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{MOMENT, Standing, Workspace};
 
-/// Why an operation that was cut off cannot be ended now.
-#[derive(Debug, thiserror::Error)]
-pub enum RecoverError {
-    /// The system refuses both ways.
-    #[error("operation {} was cut off and cannot be ended: `{}`: {reason}", operation.short(), path.display())]
-    Refused {
-        /// Which.
-        operation: OperationId,
-        /// Where.
-        path: WorkspacePath,
-        /// Why.
-        reason: String,
-    },
-    /// What is there now could not be captured first.
-    #[error("operation {} was cut off and waits: {source}", operation.short())]
-    Capture {
-        /// Which.
-        operation: OperationId,
-        /// Why.
-        source: Box<CaptureError>,
-    },
-    /// Another process is at work: it carries the operation out, or will end it.
-    #[error("operation {} has not ended, and another piton is at work: files may be half changed", operation.short())]
-    UnderWay {
-        /// Which.
-        operation: OperationId,
-    },
-    /// Piton's own folder does not let its end be recorded.
-    #[error("operation {} was cut off, its files may be half changed, and it waits: {source}", operation.short())]
-    Home {
-        /// Which.
-        operation: OperationId,
-        /// What is refused.
-        source: StoreError,
-    },
-    /// The store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// How long whoever need not have the lock waits for it, such as who opens a workspace: for one who takes it for a moment, not for
-/// an operation.
-pub(crate) const MOMENT: Duration = Duration::from_millis(300);
+pub use crate::workspace::errors::RecoverError;
 
 /// Where a step's path stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

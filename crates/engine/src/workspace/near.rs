@@ -8,10 +8,10 @@
 use std::os::unix::ffi::OsStrExt;
 
 use piton_model::ownership::Window;
+use piton_model::session::Ending;
 use piton_model::{SessionId, StepRef, Timestamp, WorkspacePath};
-use piton_store::{CheckpointRow, Known, StoreError};
+use piton_store::{CheckpointRow, Known, StepRow, StoreError};
 
-use crate::capture::window_of;
 use crate::workspace::{OpenError, Workspace};
 
 /// A checkpoint's time is that of its record, and what was written while its scan ran is not in it.
@@ -135,5 +135,22 @@ impl Workspace {
             return Some(WorkspacePath::root());
         }
         WorkspacePath::new(whole.strip_prefix(&self.path).ok()?.as_os_str().as_bytes()).ok()
+    }
+}
+
+/// The window of a step, seen from a checkpoint.
+pub(crate) fn window_of(row: &StepRow, since: u64, along: bool) -> Window {
+    Window {
+        step: row.step.at.clone(),
+        named: row.step.paths.clone(),
+        says: row.step.says,
+        opened: row.step.opened,
+        late: row.seq > since,
+        // When a tool stopped that nobody heard of again is not known: somebody said so later.
+        closed: row.closed.filter(|_| !matches!(row.ending, Some(Ending::Interrupted | Ending::Lost))),
+        background: row.step.background && row.closed.is_none(),
+        along,
+        part: None,
+        failed: matches!(row.ending, Some(Ending::Failed | Ending::Interrupted)),
     }
 }

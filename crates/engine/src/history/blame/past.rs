@@ -17,8 +17,8 @@ use piton_store::{ChainLink, CheckpointRow, StoreError};
 
 use super::LARGEST;
 use crate::capture::sink::{FreshTrees, Trees};
-use crate::capture::window_of;
 use crate::workspace::Workspace;
+use crate::workspace::near::window_of;
 
 /// The number of what is no checkpoint yet: later than all.
 pub(super) const NOW: u64 = u64::MAX;
