@@ -19,20 +19,18 @@ use piton_host::{
     Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan,
     staged_step, unread_rules,
 };
-use piton_model::diff::{Change, Counts};
+use piton_model::diff::{self, Change, Counts, TreeSource};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Went, Window};
 use piton_model::target::check_name;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Place, Rank, Record, SessionId, StepRef,
-    Timestamp, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Place, Rank, Record, SessionId,
+    SkipReason, StepRef, Timestamp, WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StoreError, Writer};
 
 use crate::capture::held::{HeldNow, Witness};
 use crate::capture::sink::{FreshTrees, HashingSink, StoringSink, Trees};
-use crate::history::timeline::taken_in;
-use crate::observe::ObserveOptions;
-use crate::operation::lost::{is_uncompared, readable_changes};
+use crate::capture::sound::{is_uncompared, readable_changes};
 use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::errors::RecoverError;
 use crate::workspace::near::window_of;
@@ -219,7 +217,7 @@ impl Workspace {
         self.read_record()?;
         // Whoever held the lock until now may have died in the middle of an operation: its tree is a mix until it ends.
         self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
-        self.record_events_aside(&lock, &ObserveOptions::default())?;
+        self.record_left_aside(&lock)?;
         if let Some(name) = &options.name
             && let Some(row) = self.store.named(name)?
         {
@@ -642,6 +640,16 @@ impl Workspace {
     pub(crate) fn folder_error(&self, source: io::Error) -> CaptureError {
         CaptureError::Folder { path: self.path.clone(), source }
     }
+}
+
+/// What one capture left out and a later one has. It is no change: nobody knows what was there.
+pub(crate) fn taken_in<S: TreeSource>(
+    source: &S,
+    from: &ObjectId,
+    to: &ObjectId,
+) -> Result<Vec<(WorkspacePath, SkipReason)>, S::Error> {
+    let found = diff::left_out(source, from, to)?.into_iter();
+    Ok(found.filter(|one| one.before.is_none()).map(|one| (one.path, one.reason)).collect())
 }
 
 /// When a change happened, in nanoseconds since 1970. What is older than the last capture and was not there then came with

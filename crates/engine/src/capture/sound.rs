@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use piton_host::apply::{Applier, ApplyError};
 use piton_host::{Lock, read_entry};
-use piton_model::diff::{self, TreeSource};
+use piton_model::diff::{self, Change, TreeSource};
 use piton_model::edit::{Edit, NewTrees, edit, keep};
 use piton_model::inverse::Inverse;
 use piton_model::plan::{Layered, RootState};
@@ -16,7 +16,6 @@ use piton_model::{Entry, ObjectId, SkipReason, Step, Tree, WorkspacePath};
 use piton_store::{Purpose, Store, StoreError, Writer};
 
 use crate::capture::sink::{StoringSink, Trees};
-use crate::operation::operate::{OperationError, are_damaged};
 use crate::workspace::Workspace;
 
 /// Whether all that an entry holds can be read back from the store: every byte is read.
@@ -63,21 +62,6 @@ impl Workspace {
             }
         }
         damaged
-    }
-
-    /// An object that is damaged, told by the paths of the steps that need it.
-    pub(crate) fn name_damaged_in(&self, error: OperationError, steps: &[Step]) -> OperationError {
-        let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
-        match self.damaged_in(steps) {
-            damaged if damaged.is_empty() => error,
-            damaged => OperationError::RolledBack {
-                reason: are_damaged(&damaged),
-                full_disk: false,
-                damaged,
-                refused: Vec::new(),
-                leftovers: Vec::new(),
-            },
-        }
     }
 
     /// Stores what stands at the own names of some steps once more, from the files themselves: what the store has of it is
@@ -370,4 +354,56 @@ fn unless_damaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreErro
         Err(StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::Io { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// As [`diff::root_changes`], also where listings are damaged: a folder that differs and cannot be compared is a change
+/// itself, since what changed in it is unknown and not nothing.
+pub(crate) fn readable_changes<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    from: Option<&RootState>,
+    to: &RootState,
+) -> Result<Vec<Change>, StoreError> {
+    match diff::root_changes(trees, from, Some(to)) {
+        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {}
+        changes => return changes,
+    }
+    let of_root = |root: &RootState| Entry::Folder { mode: root.mode, tree: root.tree, holds_skipped: false };
+    let all =
+        Change { path: WorkspacePath::root(), before: from.map(of_root), after: Some(of_root(to)), implied: false };
+    let Some(from) = from else { return Ok(vec![all]) };
+    let readable = match Readable::find(trees, &[*from, *to]) {
+        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => return Ok(vec![all]),
+        readable => readable?,
+    };
+    let unknown = readable.differing_folders();
+    let layered = Layered { over: &readable.new, under: trees };
+    let mut changes = diff::root_changes(&layered, Some(&readable.roots[0]), Some(&readable.roots[1]))?;
+    changes.retain(|change| !unknown.iter().any(|folder| change.path.is_within(folder)));
+    for path in unknown {
+        let (before, after) = (folder_at(trees, *from, &path)?, folder_at(trees, *to, &path)?);
+        changes.push(Change { path, before, after, implied: false });
+    }
+    changes.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(changes)
+}
+
+/// Whether a change is of a folder that could not be compared: see [`readable_changes`]. Of folders alone only the bits are
+/// a change otherwise.
+pub(crate) fn is_uncompared(before: Option<&Entry>, after: Option<&Entry>) -> bool {
+    matches!(
+        (before, after),
+        (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) if a == b
+    )
+}
+
+/// The entry at a path, where the root has one too.
+pub(crate) fn folder_at<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    root: RootState,
+    path: &WorkspacePath,
+) -> Result<Option<Entry>, StoreError> {
+    if path.is_root() {
+        return Ok(Some(Entry::Folder { mode: root.mode, tree: root.tree, holds_skipped: false }));
+    }
+    diff::lookup(trees, &root.tree, path)
 }

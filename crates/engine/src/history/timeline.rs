@@ -9,9 +9,9 @@ use piton_model::session::Gap;
 use piton_model::{Checkpoint, ObjectId, SkipReason, WorkspacePath};
 use piton_store::StoreError;
 
-use crate::capture::CaptureError;
 use crate::capture::sink::Trees;
 use crate::capture::sound::Readable;
+use crate::capture::{CaptureError, taken_in};
 use crate::history::diff::DiffError;
 use crate::history::target::TargetError;
 use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SkippedView, Status};
@@ -155,16 +155,6 @@ impl Workspace {
             rules_waiting: self.waiting_of(&held, head.as_ref())?,
         })
     }
-}
-
-/// What one capture left out and a later one has. It is no change: nobody knows what was there.
-pub(crate) fn taken_in<S: TreeSource>(
-    source: &S,
-    from: &ObjectId,
-    to: &ObjectId,
-) -> Result<Vec<(WorkspacePath, SkipReason)>, S::Error> {
-    let found = diff::left_out(source, from, to)?.into_iter();
-    Ok(found.filter(|one| one.before.is_none()).map(|one| (one.path, one.reason)).collect())
 }
 
 /// What a tree left out, and the own data of the repositories in it; that of the workspace's own everybody knows of.

@@ -85,7 +85,7 @@ impl Workspace {
         }
         // A store that cannot be written is no reason not to read.
         if let Ok(lock) = self.store.lock(Duration::ZERO) {
-            let _ = self.record_events_aside(&lock, &ObserveOptions::default());
+            let _ = self.record_left_aside(&lock);
         }
     }
 
@@ -105,6 +105,11 @@ impl Workspace {
             gaps.extend(self.record_events_in_store(lock, options)?);
         }
         Ok(gaps)
+    }
+
+    /// The same for whoever has no event of its own to record.
+    pub(crate) fn record_left_aside(&self, lock: &Lock) -> Result<Vec<Gap>, StoreError> {
+        self.record_events_aside(lock, &ObserveOptions::default())
     }
 
     fn record_events_in_store(&self, lock: &Lock, options: &ObserveOptions<'_>) -> Result<Vec<Gap>, StoreError> {

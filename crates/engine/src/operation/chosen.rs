@@ -16,11 +16,11 @@ use piton_model::{Cause, CheckpointId, Entry, SessionId, SkipReason, StepRef, Ta
 use piton_store::{ChangeRow, CheckpointRow, OperationState, StepRow, StoreError};
 
 use crate::capture::About;
+use crate::capture::sound::readable_changes;
 use crate::history::elsewhere::Elsewhere;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
 use crate::operation::draft::Seen;
-use crate::operation::lost::readable_changes;
 use crate::operation::outside::OutsideChanges;
 use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::{Standing, Workspace};

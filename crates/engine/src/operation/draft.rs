@@ -18,6 +18,7 @@ use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, SkipR
 use piton_store::{CheckpointRow, Store, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
+use crate::capture::sound::folder_at;
 use crate::conversation::{BranchAsked, Talk};
 use crate::observe::running::Known;
 use crate::operation::git_restore::GitPlan;
@@ -744,18 +745,6 @@ pub(crate) fn still_holds<S: TreeSource<Error = StoreError>>(
         }
     }
     Ok(())
-}
-
-/// The entry at a path, where the root has one too.
-pub(crate) fn folder_at<S: TreeSource<Error = StoreError>>(
-    trees: &S,
-    root: RootState,
-    path: &WorkspacePath,
-) -> Result<Option<Entry>, StoreError> {
-    if path.is_root() {
-        return Ok(Some(Entry::Folder { mode: root.mode, tree: root.tree, holds_skipped: false }));
-    }
-    diff::lookup(trees, &root.tree, path)
 }
 
 /// The conflicts of a plan with what is not captured, or not asked for.

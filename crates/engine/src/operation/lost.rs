@@ -11,15 +11,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use piton_model::diff::{self, Change, TreeSource};
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::plan::{Layered, RootState};
-use piton_model::{Entry, StepRef, WorkspacePath};
+use piton_model::plan::RootState;
+use piton_model::{StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
-use crate::capture::sound::Readable;
+use crate::capture::sound::{folder_at, readable_changes};
 use crate::operation::chosen::ChosenChange;
-use crate::operation::draft::{Seen, Settle, folder_at};
+use crate::operation::draft::{Seen, Settle};
 use crate::operation::operate::{OperationError, are_damaged};
 use crate::workspace::Workspace;
 
@@ -208,44 +207,4 @@ pub(crate) fn refuse_lost(lost: &[WorkspacePath], settle: Settle) -> Result<(), 
         refused: Vec::new(),
         leftovers: Vec::new(),
     })
-}
-
-/// As [`diff::root_changes`], also where listings are damaged: a folder that differs and cannot be compared is a change
-/// itself, since what changed in it is unknown and not nothing.
-pub(crate) fn readable_changes<S: TreeSource<Error = StoreError>>(
-    trees: &S,
-    from: Option<&RootState>,
-    to: &RootState,
-) -> Result<Vec<Change>, StoreError> {
-    match diff::root_changes(trees, from, Some(to)) {
-        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {}
-        changes => return changes,
-    }
-    let of_root = |root: &RootState| Entry::Folder { mode: root.mode, tree: root.tree, holds_skipped: false };
-    let all =
-        Change { path: WorkspacePath::root(), before: from.map(of_root), after: Some(of_root(to)), implied: false };
-    let Some(from) = from else { return Ok(vec![all]) };
-    let readable = match Readable::find(trees, &[*from, *to]) {
-        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => return Ok(vec![all]),
-        readable => readable?,
-    };
-    let unknown = readable.differing_folders();
-    let layered = Layered { over: &readable.new, under: trees };
-    let mut changes = diff::root_changes(&layered, Some(&readable.roots[0]), Some(&readable.roots[1]))?;
-    changes.retain(|change| !unknown.iter().any(|folder| change.path.is_within(folder)));
-    for path in unknown {
-        let (before, after) = (folder_at(trees, *from, &path)?, folder_at(trees, *to, &path)?);
-        changes.push(Change { path, before, after, implied: false });
-    }
-    changes.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(changes)
-}
-
-/// Whether a change is of a folder that could not be compared: see [`readable_changes`]. Of folders alone only the bits are
-/// a change otherwise.
-pub(crate) fn is_uncompared(before: Option<&Entry>, after: Option<&Entry>) -> bool {
-    matches!(
-        (before, after),
-        (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) if a == b
-    )
 }

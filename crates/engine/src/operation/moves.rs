@@ -11,8 +11,9 @@ use piton_model::trail::{Moment, Moved};
 use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
+use crate::capture::sound::folder_at;
 use crate::operation::chosen::ChosenChange;
-use crate::operation::draft::{NowAndThen, Seen, folder_at};
+use crate::operation::draft::{NowAndThen, Seen};
 use crate::operation::operate::OperationError;
 use crate::view::Along;
 use crate::workspace::Workspace;

@@ -22,22 +22,21 @@ use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
-    SessionId, SettingsAt, SkipReason, Tree, WorkspacePath,
+    SessionId, SettingsAt, SkipReason, Step, Tree, WorkspacePath,
 };
 use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, ReopenedNote, Store, StoreError};
 
 use crate::capture::bits::result_with_bits;
 use crate::capture::held::HeldNow;
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
-use crate::capture::sound::is_sound;
+use crate::capture::sound::{folder_at, is_sound};
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::conversation::{NoConversation, Talk};
 use crate::history::target::TargetError;
-use crate::observe::ObserveOptions;
 use crate::observe::running::described;
 use crate::operation::chosen::ChosenError;
 use crate::operation::draft::{
-    Aim, Ask, Draft, Plan, Request, Seen, folder_at, more_unknown, not_done, paths, still_holds, ways_to_readable,
+    Aim, Ask, Draft, Plan, Request, Seen, more_unknown, not_done, paths, still_holds, ways_to_readable,
 };
 use crate::operation::git_restore::GitRefusal;
 use crate::operation::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
@@ -269,6 +268,21 @@ impl Workspace {
         self.other_folder(&plan.ask)
     }
 
+    /// An object that is damaged, told by the paths of the steps that need it.
+    pub(crate) fn name_damaged_in(&self, error: OperationError, steps: &[Step]) -> OperationError {
+        let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
+        match self.damaged_in(steps) {
+            damaged if damaged.is_empty() => error,
+            damaged => OperationError::RolledBack {
+                reason: are_damaged(&damaged),
+                full_disk: false,
+                damaged,
+                refused: Vec::new(),
+                leftovers: Vec::new(),
+            },
+        }
+    }
+
     fn other_folder(&self, ask: &Ask) -> OperationError {
         let last = || self.store.head(self.record.line).ok().flatten();
         let state = ask.target().cloned().or_else(last).map(|row| row.checkpoint.id);
@@ -310,7 +324,7 @@ impl Workspace {
         self.read_record()?;
         self.recover_locked(&lock)?;
         // They tell whose a change is; what cannot be recorded of them does not stand in the way.
-        let _ = self.record_events_aside(&lock, &ObserveOptions::default());
+        let _ = self.record_left_aside(&lock);
         if self.is_other_folder(ask) && !ask.goes_across() {
             return Err(self.other_folder(ask));
         }

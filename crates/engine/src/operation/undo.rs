@@ -9,9 +9,10 @@ use piton_model::trail::{self, Begin, Moment, Taken};
 use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
+use crate::capture::sound::{folder_at, is_uncompared};
 use crate::operation::chosen::{Choice, Chosen, ChosenChange};
-use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle, folder_at};
-use crate::operation::lost::{is_uncompared, refuse_lost};
+use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle};
+use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;
 use crate::view::OperationOutcome;
 use crate::workspace::Workspace;
