@@ -6,6 +6,7 @@
 //! leaves both the files and the branch, or neither.
 
 pub(crate) mod branches;
+pub(crate) mod compare;
 pub(crate) mod fork;
 pub(crate) mod said;
 pub(crate) mod summarize;

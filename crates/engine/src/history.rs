@@ -2,11 +2,13 @@
 
 pub(crate) mod annotate;
 pub(crate) mod blame;
-pub(crate) mod compare;
+pub(crate) mod changes;
 pub(crate) mod diff;
 pub(crate) mod elsewhere;
 pub(crate) mod future;
 pub(crate) mod lineage;
+pub(crate) mod lost;
+pub(crate) mod operations;
 pub(crate) mod search;
 pub(crate) mod target;
 pub(crate) mod timeline;

@@ -4,7 +4,6 @@
 //! capture that cannot be made leaves a gap with its reason, and the rest is recorded all the same.
 
 pub(crate) mod aside;
-pub(crate) mod running;
 pub(crate) mod session;
 pub(crate) mod told;
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use piton_host::{Index, Root};
 use piton_model::diff::{self, Counts};
-use piton_model::inverse::Contents;
 use piton_model::plan::{Layered, RootState};
 use piton_model::text::{self, Side, TextDiff};
 use piton_model::{Entry, HeldPath, ObjectId, SkipReason, Target, WorkspacePath};
@@ -14,7 +13,6 @@ use crate::capture::CaptureError;
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::Readable;
 use crate::history::target::TargetError;
-use crate::operation::draft::{NowAndThen, Plan};
 use crate::view::{Diff, FileDiff};
 use crate::workspace::{Standing, Workspace};
 
@@ -131,40 +129,6 @@ impl Workspace {
         })
     }
 
-    /// What a plan would change, with contents: from what is there now to what would be.
-    pub fn plan_diff(&self, plan: &Plan, context: u32) -> Result<Diff, DiffError> {
-        let root = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) | Standing::Other(root) => Some(root),
-            Standing::Missing => None,
-        };
-        let now = NowAndThen { root: root.as_ref(), store: &self.store };
-        let merged: HashMap<ObjectId, &Vec<u8>> =
-            plan.draft.new_blobs.iter().map(|bytes| (ObjectId::of_blob(bytes), bytes)).collect();
-        let changes: Vec<&diff::Change> = plan.changes.iter().filter(|change| !change.implied).collect();
-        let mut files = Vec::with_capacity(changes.len());
-        for change in &changes {
-            let bytes = |blob: &ObjectId| match merged.get(blob) {
-                Some(bytes) => Ok((*bytes).clone()),
-                None => now.content(&change.path, blob),
-            };
-            let mut file = empty_diff(change);
-            match both_sides(change, bytes) {
-                Ok(Some((old, new))) => compare(&old, &new, context, &mut file),
-                Ok(None) => {}
-                Err(_) => file.unavailable = true,
-            }
-            files.push(file);
-        }
-        Ok(Diff {
-            from: None,
-            to: None,
-            changes: Counts::of(changes),
-            files,
-            not_compared: Vec::new(),
-            unreadable: Vec::new(),
-        })
-    }
-
     /// Reads the workspace as it is now, without storing anything.
     pub(crate) fn now(&self, with_contents: bool) -> Result<Now, CaptureError> {
         let root = match self.standing().map_err(|e| self.folder_error(e))? {
@@ -233,12 +197,12 @@ fn compare_roots(
     Ok((changes, not_compared))
 }
 
-fn empty_diff(change: &diff::Change) -> FileDiff {
+pub(crate) fn empty_diff(change: &diff::Change) -> FileDiff {
     FileDiff { change: change.into(), binary: false, unavailable: false, added: 0, removed: 0, hunks: Vec::new() }
 }
 
 /// Both contents of a change; `None` where neither side has one to compare.
-fn both_sides(
+pub(crate) fn both_sides(
     change: &diff::Change,
     content: impl Fn(&ObjectId) -> Result<Vec<u8>, StoreError>,
 ) -> Result<Option<BothSides>, StoreError> {
@@ -263,7 +227,7 @@ fn same_content(before: &Option<Entry>, after: &Option<Entry>) -> bool {
     matches!((before, after), (Some(Entry::File { blob: a, .. }), Some(Entry::File { blob: b, .. })) if a == b)
 }
 
-fn compare(old: &[u8], new: &[u8], context: u32, file: &mut FileDiff) {
+pub(crate) fn compare(old: &[u8], new: &[u8], context: u32, file: &mut FileDiff) {
     match text::diff(old, new, context) {
         TextDiff::Binary => file.binary = true,
         TextDiff::Text { hunks } => {

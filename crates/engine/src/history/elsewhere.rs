@@ -10,8 +10,8 @@ use piton_model::WorkspacePath;
 use piton_model::ownership::Owner;
 use piton_store::StoreError;
 
+use crate::history::changes::{ChosenChange, last_turn};
 use crate::history::lineage::Lineage;
-use crate::operation::chosen::{ChosenChange, last_turn};
 use crate::workspace::{OpenError, Workspace};
 
 /// What is known of a conversation's other workspaces.

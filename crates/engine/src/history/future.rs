@@ -7,7 +7,7 @@ use piton_model::{OperationId, SessionId};
 use piton_store::StoreError;
 
 use crate::history::lineage::Lineage;
-use crate::operation::redo::standing;
+use crate::history::operations::standing;
 use crate::workspace::Workspace;
 
 /// Future turns, each with the operation that went past it.

@@ -9,9 +9,9 @@ use piton_model::session::Gap;
 use piton_model::{Cause, CheckpointId, Place, Session, SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
 
+use crate::history::changes::ChosenChange;
+use crate::history::operations::operation_views;
 use crate::history::target::TargetError;
-use crate::operation::chosen::ChosenChange;
-use crate::operation::redo::operation_views;
 use crate::view::{
     ChangedFile, GapView, LogEntry, NumberedChange, OperationView, SessionChanges, SessionView, Sessions, StepView,
     Timeline, TurnView, Unknown,

@@ -10,7 +10,7 @@ use piton_model::diff::{self, ChangeKind};
 use piton_model::{Cause, Counts, Entry, SessionId, Timestamp, WorkspacePath};
 use piton_store::{OperationRow, StoreError};
 
-use crate::operation::redo::standing;
+use crate::history::operations::standing;
 use crate::view::{LeftBehind, PathView, Told, ToldFile};
 use crate::workspace::Workspace;
 

@@ -20,13 +20,13 @@ use piton_store::{CheckpointRow, Store, StoreError};
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
 use crate::conversation::{BranchAsked, Talk};
-use crate::observe::running::Known;
 use crate::operation::git_restore::GitPlan;
 use crate::operation::left_out::is_missed;
 use crate::operation::operate::{OperationError, are_damaged};
 use crate::operation::outside::{OutsideChanges, OutsideDraft};
 use crate::operation::redo::RedoAsked;
 use crate::operation::rewind::RewindAsked;
+use crate::operation::running::Known;
 use crate::operation::undo::UndoOptions;
 use crate::view::{
     Along, ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView, UnknownTurn,

@@ -10,8 +10,8 @@ use piton_host::git::RepositoryWriter;
 use piton_model::OperationId;
 use piton_store::OperationState;
 
+use crate::history::operations::standing;
 use crate::operation::git_restore::GitRefusal;
-use crate::operation::redo::standing;
 use crate::view::{KeptGit, KeptGitState};
 use crate::workspace::Workspace;
 

@@ -1,32 +1,20 @@
-//! What a damaged store can no longer tell: a checkpoint or an operation whose record is gone, and a folder whose listing cannot
-//! be read.
-//!
-//! The next checkpoint was compared with the one that is gone, and what the gone one had found is in no list any more. So
-//! whatever lies across it is somebody's of whom nobody knows: it is compared with the last checkpoint that is left, its owner
-//! is unsure, and none of it is taken back or carried over, since what was there before cannot be told.
+//! What is taken back and carried over where a record is lost: nothing that lies across a lost checkpoint, see
+//! [`crate::history::lost`], since what was there before cannot be told.
 //!
 //! Of an operation that is gone the checkpoints before and after it tell where it changed something, but not whose changes it
 //! took or brought back there. So nothing is carried over at those paths either.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use piton_model::ownership::{Candidate, Owner};
+use piton_model::WorkspacePath;
 use piton_model::plan::RootState;
-use piton_model::{StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::capture::sound::{folder_at, readable_changes};
-use crate::operation::chosen::ChosenChange;
+use crate::history::changes::ChosenChange;
 use crate::operation::draft::{Seen, Settle};
 use crate::operation::operate::{OperationError, are_damaged};
 use crate::workspace::Workspace;
-
-/// Two checkpoints with a lost one between them.
-pub(crate) struct Across {
-    from: CheckpointRow,
-    to: Arc<CheckpointRow>,
-}
 
 /// An operation that was carried out, as far as anybody knows, and of which nobody knows what it took or brought back: its
 /// record, its result, or what it went by is lost.
@@ -156,42 +144,6 @@ impl Workspace {
         let at = |root: RootState| folder_at(&seen.trees, root, &change.path);
         let (before, left) = (at(parent.checkpoint.root)?, at(found.checkpoint.root)?);
         Ok(before != left && at(seen.now)? == left)
-    }
-
-    /// The places of this folder's history where a checkpoint is lost. Before the first one that is left, nothing can be
-    /// compared.
-    pub(crate) fn lost_checkpoints(&self) -> Result<Vec<Across>, StoreError> {
-        let mut found = Vec::new();
-        for to in self.store.checkpoints_after_lost(self.record.line)? {
-            if let Some(from) = self.store.checkpoint_before(self.record.line, to.seq)? {
-                found.push(Across { from, to: Arc::new(to) });
-            }
-        }
-        Ok(found)
-    }
-
-    /// Everything that changed across lost checkpoints, from a record on, in order.
-    pub(crate) fn changes_across_lost(&self, since: u64) -> Result<Vec<ChosenChange>, StoreError> {
-        let mut found = Vec::new();
-        for across in self.lost_checkpoints()?.into_iter().filter(|across| across.to.seq >= since) {
-            let candidates = self.steps_across(&across)?.into_iter().map(Candidate::Step);
-            let owner = Owner::Unsure { candidates: candidates.chain([Candidate::You]).collect() };
-            let (from, to) = (&across.from.checkpoint.root, &across.to.checkpoint.root);
-            let changes = readable_changes(&self.store, Some(from), to)?;
-            found.extend(changes.into_iter().filter(|change| !change.implied).map(|change| ChosenChange {
-                kind: change.kind(),
-                path: change.path,
-                owner: owner.clone(),
-                found_at: Some(across.to.clone()),
-            }));
-        }
-        Ok(found)
-    }
-
-    /// The steps that were at work where a checkpoint is lost.
-    pub(crate) fn steps_across(&self, across: &Across) -> Result<Vec<StepRef>, StoreError> {
-        let windows = self.windows(across.from.seq, Some(across.to.seq))?;
-        Ok(windows.into_iter().map(|window| window.step).collect())
     }
 }
 

@@ -12,7 +12,7 @@ use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, Wor
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::capture::sound::folder_at;
-use crate::operation::chosen::ChosenChange;
+use crate::history::changes::ChosenChange;
 use crate::operation::draft::{NowAndThen, Seen};
 use crate::operation::operate::OperationError;
 use crate::view::Along;

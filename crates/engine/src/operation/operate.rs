@@ -33,7 +33,6 @@ use crate::capture::sound::{folder_at, is_sound};
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::conversation::{NoConversation, Talk};
 use crate::history::target::TargetError;
-use crate::observe::running::described;
 use crate::operation::chosen::ChosenError;
 use crate::operation::draft::{
     Aim, Ask, Draft, Plan, Request, Seen, more_unknown, not_done, paths, still_holds, ways_to_readable,
@@ -42,6 +41,7 @@ use crate::operation::git_restore::GitRefusal;
 use crate::operation::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
 use crate::operation::outside::Outer;
 use crate::operation::recover::RecoverError;
+use crate::operation::running::described;
 use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView, shown};
 use crate::workspace::notice::Notice;
 use crate::workspace::{InItsPlace, Standing, Workspace};

@@ -7,8 +7,9 @@ use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::trail::{Begin, Taken};
 use piton_model::{ChangesAt, Operation, OperationKind, SessionId, SkipReason, StepRef, WorkspacePath};
-use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
+use piton_store::{CheckpointRow, OperationRow, StoreError};
 
+use crate::history::operations::{is_first_hand, standing};
 use crate::history::target::TargetError;
 use crate::operation::chosen::commands;
 use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
@@ -17,7 +18,7 @@ use crate::operation::operate::OperationError;
 use crate::operation::outside::OutsideChanges;
 use crate::operation::rewind::files;
 use crate::operation::undo::by_checkpoint;
-use crate::view::{OperationOutcome, OperationView, Operations};
+use crate::view::OperationOutcome;
 use crate::workspace::Workspace;
 
 /// Which operation to take back, and how.
@@ -63,18 +64,6 @@ impl Workspace {
     pub fn redo_now(&mut self, options: &RedoOptions) -> Result<OperationOutcome, OperationError> {
         let ask = self.redo_asked(options)?;
         self.operate(&ask, None)
-    }
-
-    /// Every operation, newest first, with whether it was taken back.
-    pub fn operations(&self) -> Result<Operations, StoreError> {
-        Ok(Operations { operations: operation_views(&self.store.operations()?) })
-    }
-
-    /// How many rewinds and undos could be taken back, one after the other.
-    pub fn operations_standing(&self) -> Result<usize, StoreError> {
-        let rows = self.store.operations()?;
-        let standing = standing(&rows);
-        Ok(rows.iter().zip(standing).filter(|(row, stands)| *stands && is_first_hand(row)).count())
     }
 
     pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
@@ -300,39 +289,4 @@ impl Workspace {
             _ => None,
         }
     }
-}
-
-/// Operations, given newest first, with whether each was taken back.
-pub(crate) fn operation_views(rows: &[OperationRow]) -> Vec<OperationView> {
-    let view = |(row, stands): (&OperationRow, bool)| {
-        let is_done = row.state == OperationState::Done && row.kind != "recover";
-        OperationView { taken_back: is_done && !stands, ..row.into() }
-    };
-    rows.iter().zip(standing(rows)).map(view).collect()
-}
-
-/// Whether an operation is one that the user asked for, and not the taking back of one. A fork is nothing to take back:
-/// it changed neither files nor where the user is.
-fn is_first_hand(row: &OperationRow) -> bool {
-    match &row.kind[..] {
-        "rewind" | "undo" => true,
-        "branch" => row.went.as_ref().is_some_and(|went| went.goes),
-        _ => false,
-    }
-}
-
-/// Which operations, given newest first, were done and not taken back.
-pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
-    let mut taken_back: Vec<&str> = Vec::new();
-    let stands = |row: &OperationRow| row.state == OperationState::Done && row.kind != "recover";
-    rows.iter()
-        .map(|row| {
-            let stands = stands(row) && !taken_back.contains(&row.id.as_str());
-            // What was taken back and then made good again stands.
-            if stands && row.kind == "redo" {
-                taken_back.extend(row.target.as_deref());
-            }
-            stands
-        })
-        .collect()
 }

@@ -10,8 +10,9 @@ use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, Skip
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::conversation::{BranchAsked, NoConversation, Point, Talk, Terms};
+use crate::history::changes::ChosenChange;
 use crate::history::lineage::Lineage;
-use crate::operation::chosen::{ChosenChange, commands};
+use crate::operation::chosen::commands;
 use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;

@@ -10,7 +10,8 @@ use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, SkipReason, Wor
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sound::{folder_at, is_uncompared};
-use crate::operation::chosen::{Choice, Chosen, ChosenChange};
+use crate::history::changes::ChosenChange;
+use crate::operation::chosen::{Choice, Chosen};
 use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle};
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;

@@ -1,0 +1,152 @@
+//! All changes that were ever found here, with their owners, and which of them are in effect.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use piton_model::diff;
+use piton_model::effect::{ChangeRef, Done, Effects};
+use piton_model::ownership::{Candidate, Owner};
+use piton_model::{CheckpointId, StepRef, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, OperationState, StoreError};
+
+use crate::capture::sound::readable_changes;
+use crate::history::lineage::Lineage;
+use crate::view::ChangedFile;
+use crate::workspace::Workspace;
+
+/// A change with the checkpoint that found it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChosenChange {
+    pub path: WorkspacePath,
+    pub owner: Owner,
+    pub kind: diff::ChangeKind,
+    /// None where no checkpoint has found it yet. Shared: a checkpoint's row lists all that it found.
+    pub found_at: Option<Arc<CheckpointRow>>,
+}
+
+impl ChosenChange {
+    /// Its place in the order.
+    pub(crate) fn seq(&self) -> u64 {
+        self.found_at.as_ref().map_or(u64::MAX, |at| at.seq)
+    }
+
+    pub(crate) fn file(&self) -> ChangedFile {
+        ChangedFile { path: (&self.path).into(), kind: self.kind, owner: self.owner.clone() }
+    }
+}
+
+impl Workspace {
+    /// The changes of checkpoints that found too many to list them one by one.
+    pub(crate) fn unlisted(
+        &self,
+        checkpoints: Vec<CheckpointRow>,
+        is_wanted: impl Fn(&Owner) -> bool,
+    ) -> Result<Vec<ChosenChange>, StoreError> {
+        let mut found = Vec::new();
+        for at in checkpoints.into_iter().filter(|at| at.checkpoint.line == self.record.line) {
+            let owner = match at.checkpoint.owned.first() {
+                Some(all) => all.owner.clone(),
+                None => Owner::Unsure { candidates: Vec::new() },
+            };
+            let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+            // Where the parent is lost, what it found is among the changes across it.
+            let Some(parent) = parent.filter(|_| is_wanted(&owner)) else { continue };
+            let changes = readable_changes(&self.store, Some(&parent.checkpoint.root), &at.checkpoint.root)?;
+            let at = Arc::new(at);
+            for change in changes.into_iter().filter(|change| !change.implied) {
+                let (kind, found_at) = (change.kind(), Some(at.clone()));
+                found.push(ChosenChange { path: change.path, owner: owner.clone(), kind, found_at });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Changes in order, each with the checkpoint that found it, as far as that is of this folder.
+    pub(crate) fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, ChosenChange)>, StoreError> {
+        let mut changes = Vec::with_capacity(rows.len());
+        let mut at: Option<Arc<CheckpointRow>> = None;
+        for (with, row) in rows {
+            if at.as_ref().is_none_or(|at| at.seq != row.seq) {
+                at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
+            }
+            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
+            let ChangeRow { path, kind, owner, .. } = row;
+            changes.push((with, ChosenChange { path, kind, owner, found_at: Some(at.clone()) }));
+        }
+        Ok(changes)
+    }
+
+    /// Every change that a checkpoint of this folder found, from a record on, in order.
+    pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<ChosenChange>, StoreError> {
+        let rows = self.store.changes_since(from)?.into_iter().map(|row| ((), row)).collect();
+        let mut changes: Vec<_> = self.at_checkpoints(rows)?.into_iter().map(|((), change)| change).collect();
+        let mut unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
+        // Also what is listed as a tool's: the lost checkpoint may have found an edit of the user at the same path.
+        let mut across = self.changes_across_lost(from)?;
+        let is_listed = |one: &ChosenChange, change: &ChosenChange| {
+            one.seq() == change.seq() && one.path == change.path && one.owner.may_be_you()
+        };
+        across.retain(|change| !changes.iter().any(|one| is_listed(one, change)));
+        unlisted.extend(across);
+        if !unlisted.is_empty() {
+            changes.extend(unlisted);
+            changes.sort_by_key(ChosenChange::seq);
+        }
+        Ok(changes)
+    }
+
+    /// Which of some changes are in effect: not taken back, or taken back and made good again.
+    pub(crate) fn in_effect(&self, changes: &[&ChosenChange]) -> Result<Vec<bool>, StoreError> {
+        let Some(effects) = self.effects(changes)? else { return Ok(vec![true; changes.len()]) };
+        Ok((0..changes.len()).map(|number| effects.is_in_effect(number)).collect())
+    }
+
+    /// How operations bore on some changes; none where there were no operations since.
+    pub(crate) fn effects(&self, changes: &[&ChosenChange]) -> Result<Option<Effects>, StoreError> {
+        let first = changes.iter().map(|change| change.seq()).min().unwrap_or(u64::MAX);
+        let mut rows = self.store.operations()?;
+        rows.retain(|row| row.state == OperationState::Done && row.seq > first);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        rows.reverse();
+        let mut done = Vec::with_capacity(rows.len());
+        let mut places: HashMap<CheckpointId, u64> = HashMap::new();
+        for row in rows {
+            // What a damaged record did cannot be told; the files themselves still tell what can be taken back.
+            let Ok(operation) = self.store.operation(&row) else { continue };
+            if let piton_model::OperationKind::Rewind { target, .. } = &operation.kind
+                && let Some(target) = self.store.checkpoint(target)?
+            {
+                places.insert(target.checkpoint.id.clone(), target.seq);
+            }
+            done.push(Done { id: row.id, seq: row.seq, kind: operation.kind });
+        }
+        // No operation bore on what no checkpoint has found: it has no id that one could name.
+        let unborn = CheckpointId::from_random([0; 8]);
+        let refs: Vec<(u64, ChangeRef)> = changes
+            .iter()
+            .map(|change| {
+                let checkpoint = change.found_at.as_ref().map_or(&unborn, |at| &at.checkpoint.id).clone();
+                (change.seq(), ChangeRef { checkpoint, path: change.path.clone() })
+            })
+            .collect();
+        Ok(Some(Effects::follow(&refs, &done, |id| places.get(id).copied())))
+    }
+}
+
+/// The last turn of a conversation that a change is of, or may be of.
+pub(crate) fn last_turn(owner: &Owner, session: &Lineage) -> Option<u32> {
+    let of = |step: &StepRef| session.holds_step(step).then_some(step.turn);
+    match owner {
+        Owner::Step { step, .. } => of(step),
+        Owner::Unsure { candidates } => {
+            let turns = candidates.iter().filter_map(|one| match one {
+                Candidate::Step(step) => of(step),
+                Candidate::You => None,
+            });
+            turns.max()
+        }
+        Owner::You | Owner::Operation { .. } => None,
+    }
+}

@@ -1,0 +1,55 @@
+//! Which operations there were, and which of them still stand.
+
+use piton_store::{OperationRow, OperationState, StoreError};
+
+use crate::view::{OperationView, Operations};
+use crate::workspace::Workspace;
+
+impl Workspace {
+    /// Every operation, newest first, with whether it was taken back.
+    pub fn operations(&self) -> Result<Operations, StoreError> {
+        Ok(Operations { operations: operation_views(&self.store.operations()?) })
+    }
+
+    /// How many rewinds and undos could be taken back, one after the other.
+    pub fn operations_standing(&self) -> Result<usize, StoreError> {
+        let rows = self.store.operations()?;
+        let standing = standing(&rows);
+        Ok(rows.iter().zip(standing).filter(|(row, stands)| *stands && is_first_hand(row)).count())
+    }
+}
+
+/// Operations, given newest first, with whether each was taken back.
+pub(crate) fn operation_views(rows: &[OperationRow]) -> Vec<OperationView> {
+    let view = |(row, stands): (&OperationRow, bool)| {
+        let is_done = row.state == OperationState::Done && row.kind != "recover";
+        OperationView { taken_back: is_done && !stands, ..row.into() }
+    };
+    rows.iter().zip(standing(rows)).map(view).collect()
+}
+
+/// Whether an operation is one that the user asked for, and not the taking back of one. A fork is nothing to take back:
+/// it changed neither files nor where the user is.
+pub(crate) fn is_first_hand(row: &OperationRow) -> bool {
+    match &row.kind[..] {
+        "rewind" | "undo" => true,
+        "branch" => row.went.as_ref().is_some_and(|went| went.goes),
+        _ => false,
+    }
+}
+
+/// Which operations, given newest first, were done and not taken back.
+pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
+    let mut taken_back: Vec<&str> = Vec::new();
+    let stands = |row: &OperationRow| row.state == OperationState::Done && row.kind != "recover";
+    rows.iter()
+        .map(|row| {
+            let stands = stands(row) && !taken_back.contains(&row.id.as_str());
+            // What was taken back and then made good again stands.
+            if stands && row.kind == "redo" {
+                taken_back.extend(row.target.as_deref());
+            }
+            stands
+        })
+        .collect()
+}
