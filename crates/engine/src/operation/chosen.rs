@@ -20,6 +20,7 @@ use crate::history::elsewhere::Elsewhere;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
 use crate::operation::draft::Seen;
+use crate::operation::operate::OperationError;
 use crate::operation::outside::OutsideChanges;
 use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::{Standing, Workspace};
@@ -234,7 +235,7 @@ impl Workspace {
         choice: &Choice,
         with_outside: bool,
         seen: &Seen<'_>,
-    ) -> Result<Chosen, crate::OperationError> {
+    ) -> Result<Chosen, OperationError> {
         let whose = choice.whose.unwrap_or(Whose::Agent);
         let session = match (whose, &choice.session, &choice.what) {
             (Whose::You, _, Some(What::Numbers(numbers))) => {
@@ -497,7 +498,7 @@ impl Workspace {
         whose: Whose,
         session: Option<&Lineage>,
         seen: &Seen<'_>,
-    ) -> Result<Vec<Candidates>, crate::OperationError> {
+    ) -> Result<Vec<Candidates>, OperationError> {
         let rows = match session {
             Some(session) => self.store.changes_about(session.sessions())?,
             None => self.store.changes_since(0)?,
@@ -551,13 +552,13 @@ impl Workspace {
         let mode = self.store.head(self.record.line)?.map_or(0, |head| head.checkpoint.root.mode);
         let Ok(looked) = self.look(mode, &[]) else { return Ok(Vec::new()) };
         match self.uncaptured(&looked.seen(&self.store)) {
-            Err(crate::OperationError::Store(error)) => Err(error),
+            Err(OperationError::Store(error)) => Err(error),
             found => Ok(found.unwrap_or_default()),
         }
     }
 
     /// What changed since the last capture, and whose that is.
-    pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, crate::OperationError> {
+    pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, OperationError> {
         let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
         let changes = readable_changes(&seen.trees, Some(&head.checkpoint.root), &seen.now)?;
         let about = About { is_folder_gone: seen.root.is_none(), ..About::of(Cause::BeforeOperation) };

@@ -15,6 +15,7 @@ use piton_model::{Record, SessionId, Timestamp};
 use piton_store::{PATIENCE, Purpose, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::conversation::Source;
+use crate::operation::chosen::Whose;
 use crate::operation::draft::Ask;
 use crate::operation::operate::OperationError;
 use crate::operation::redo::RedoOptions;
@@ -285,7 +286,7 @@ impl Workspace {
             Ask::Rewind(asked) => asked.conversation.iter().flat_map(|one| one.sessions().cloned()).collect(),
             Ask::Undo(options) => {
                 let choice = &options.choice;
-                let is_meant = choice.session.is_some() || choice.whose != Some(crate::Whose::You);
+                let is_meant = choice.session.is_some() || choice.whose != Some(Whose::You);
                 // Where it is not clear which one is meant, the undo itself says so.
                 let meant = is_meant.then(|| self.session_meant(choice.session.as_deref(), "undo").ok()).flatten();
                 meant.into_iter().map(|row| row.session.id).collect()
