@@ -1,40 +1,32 @@
-//! Taking a conversation back: a branch of the agent's transcript, which the agent goes on with. The original is read and
+//! A conversation: what was said in it, its branches, and what a new branch of it would be. The agent's transcript is read and
 //! never written.
 //!
-//! A branch is planned from one reading of the transcript, without any side effect. When it is carried out, its bytes go
-//! to the store first and then, as one more step of the operation, to a new file in the agent's own folder: so a crash
-//! leaves both the files and the branch, or neither.
+//! A branch is planned from one reading of the transcript, without any side effect. How one is made is
+//! [`crate::operation::branch`].
 
 pub(crate) mod branches;
 pub(crate) mod compare;
-pub(crate) mod fork;
 pub(crate) mod said;
-pub(crate) mod summarize;
+pub(crate) mod transcript;
 pub(crate) mod trash;
-
-mod transcript;
 
 use std::io;
 use std::path::PathBuf;
 
 use piton_agents::Transcripts;
-use piton_agents::transcript::{Survey, uuid};
-use piton_host::{clock, outside};
-use piton_model::conversation::{Began, ConversationMove, Origin, Went};
+use piton_agents::transcript::Survey;
+use piton_model::conversation::{Began, Origin};
 use piton_model::target::{TurnPlace, split_session};
-use piton_model::{Cause, Entry, OperationKind, Rank, Session, SessionId, Step, Target};
-use piton_store::{CheckpointRow, PATIENCE, SessionRow, Writer};
+use piton_model::{Cause, Rank, Session, SessionId, Step, Target};
+use piton_store::{CheckpointRow, SessionRow, StoreError};
 
+use crate::conversation::said::ConversationError;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
-use crate::operation::draft::{Aim, Remarks, Request, Seen, Settle};
-use crate::operation::operate::OperationError;
-use crate::operation::outside::{OutsideChanges, place};
-use crate::operation::rewind::files;
-use crate::view::{ConversationOutcome, ConversationPlanView};
+use crate::view::ConversationPlanView;
 use crate::workspace::Workspace;
 
-use transcript::{CopyPlan, CopyTo, hash, unreadable};
+use transcript::{CopyPlan, CopyTo, hash};
 pub(crate) use transcript::{Source, with_bytes};
 
 /// Why a conversation stays as it is.
@@ -75,18 +67,37 @@ pub enum NoConversation {
     Unreadable(#[from] io::Error),
 }
 
+/// Why a branch cannot be planned.
+pub(crate) enum NoBranch {
+    Conversation(ConversationError),
+    /// There are as many as the settings allow.
+    TooMany(usize),
+}
+
+impl From<ConversationError> for NoBranch {
+    fn from(error: ConversationError) -> Self {
+        Self::Conversation(error)
+    }
+}
+
+impl From<NoConversation> for NoBranch {
+    fn from(why: NoConversation) -> Self {
+        Self::Conversation(why.into())
+    }
+}
+
+impl From<StoreError> for NoBranch {
+    fn from(error: StoreError) -> Self {
+        Self::Conversation(error.into())
+    }
+}
+
 /// A place between two turns of a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub session: SessionRow,
     /// The turn that it is just before.
     pub turn: u32,
-}
-
-/// A branch that is asked for by itself: files stay.
-pub(crate) struct BranchAsked {
-    pub point: Point,
-    pub terms: Terms,
 }
 
 /// How a branch is to be.
@@ -120,55 +131,25 @@ pub(crate) struct Replacement {
     pub mark: [u8; 32],
 }
 
-/// What an operation does to the conversation.
-#[derive(Clone)]
-pub(crate) enum Talk {
-    /// Makes a branch.
-    Branch(Box<BranchPlan>),
-    /// Goes back to a session that is there.
-    Back(Went),
-}
-
-impl Talk {
-    pub(crate) fn view(&self) -> ConversationPlanView {
-        match self {
-            Self::Branch(plan) => plan.view.clone(),
-            Self::Back(went) => ConversationPlanView {
-                from: went.from.clone(),
-                to: went.to.clone(),
-                turn: went.turn,
-                leaves: 0,
-                prompt: None,
-                anew: false,
-                cut_off: false,
-                newer: Vec::new(),
-            },
-        }
-    }
-}
-
 /// A branch as it is planned.
 #[derive(Clone)]
 pub(crate) struct BranchPlan {
     pub(crate) parent: Session,
     /// How its agent keeps conversations.
-    format: Option<&'static dyn Transcripts>,
+    pub(crate) format: Option<&'static dyn Transcripts>,
     pub(crate) origin: Origin,
     pub(crate) terms: Terms,
     /// None where nothing is left of the conversation, or its agent keeps no transcript.
     pub(crate) copy: Option<CopyPlan>,
     /// The folder that the agent finds it from.
-    cwd: Option<String>,
+    pub(crate) cwd: Option<String>,
     pub(crate) view: ConversationPlanView,
 }
-
-/// As much of a transcript tells where its session began.
-const BEGINNING: u64 = 1 << 20;
 
 impl Workspace {
     /// The place in a conversation that goes with a target: the one that it names, else the one that its checkpoint was
     /// made at.
-    pub(crate) fn point_of(&self, text: &str, row: Option<&CheckpointRow>) -> Result<Point, OperationError> {
+    pub(crate) fn point_of(&self, text: &str, row: Option<&CheckpointRow>) -> Result<Point, ConversationError> {
         let (session, rest) = split_session(text);
         if let Ok(Target::Turn { turn, place }) = rest.parse() {
             let session = self.session_meant(session, text)?;
@@ -205,7 +186,7 @@ impl Workspace {
     }
 
     /// Plans a branch that has everything before a point, and nothing after.
-    pub(crate) fn plan_branch(&self, point: &Point, terms: &Terms) -> Result<BranchPlan, OperationError> {
+    pub(crate) fn plan_branch(&self, point: &Point, terms: &Terms) -> Result<BranchPlan, NoBranch> {
         let parent = &point.session.session;
         let lineage = self.lineage(&parent.id)?;
         let row = self.turn_in(&lineage, point.turn)?;
@@ -311,179 +292,8 @@ impl Workspace {
         Ok(BranchPlan { parent, format: Some(format), origin, terms, copy, cwd: Some(cwd), view })
     }
 
-    /// A request for a branch alone.
-    pub(crate) fn branch_request(&self, asked: &BranchAsked, _: &Seen<'_>) -> Result<Request, OperationError> {
-        let mut plan = self.plan_branch(&asked.point, &asked.terms)?;
-        let turn = asked.point.turn;
-        if asked.terms.summary.is_some() {
-            // Those turns are told, and nobody says them again.
-            plan.view.prompt = None;
-        }
-        if asked.terms.goes {
-            plan.view.newer = self.newer_than(&asked.point)?;
-        }
-        let about = match asked.terms.how {
-            Began::Rewind => format!("rewind of the conversation to before turn {turn}"),
-            Began::Fork => format!("fork before turn {turn}"),
-            Began::SummaryFrom => format!("summary from turn {turn} on"),
-            Began::SummaryUpTo => format!("summary of the turns before turn {turn}"),
-        };
-        Ok(Request {
-            kind: OperationKind::Branch,
-            about: Some(about),
-            aim: Aim::Nothing,
-            paths: Vec::new(),
-            git: None,
-            git_stays: None,
-            outside: OutsideChanges::default(),
-            touches_outside: false,
-            conversation: Some(Talk::Branch(Box::new(plan))),
-            conversation_stays: None,
-            fresh: Vec::new(),
-            returns: None,
-            settle: Settle::default(),
-            left_out: Vec::new(),
-            remarks: Remarks::default(),
-        })
-    }
-
-    /// The files that turns from a point on changed, as far as that is in effect.
-    fn newer_than(&self, point: &Point) -> Result<Vec<crate::view::ChangedFile>, OperationError> {
-        let lineage = self.lineage(&point.session.session.id)?;
-        let mut changes = self.all_changes(0)?;
-        changes.retain(|change| {
-            let turn = change.owner.turn();
-            turn.is_some_and(|(session, turn)| turn >= point.turn && lineage.holds(session, turn))
-        });
-        let in_effect = self.in_effect(&changes.iter().collect::<Vec<_>>())?;
-        let mut in_effect = in_effect.into_iter();
-        changes.retain(|_| in_effect.next().unwrap_or(false));
-        changes.reverse();
-        Ok(files(&changes))
-    }
-
-    /// Keeps a branch's bytes in the store, and says what the operation will do with them.
-    pub(crate) fn keep_branch(
-        &self,
-        writer: &mut Writer<'_>,
-        plan: &BranchPlan,
-    ) -> Result<(ConversationMove, ConversationOutcome), OperationError> {
-        if let Some(summary) = &plan.terms.summary
-            && self.replaced_by(plan)?.mark != summary.mark
-        {
-            return Err(OperationError::WentOn);
-        }
-        let random = |error| OperationError::Store(crate::operation::operate::random_error(error));
-        let random = clock::random().map_err(random)?;
-        let agent_id = plan.format.map_or_else(|| uuid(random), |format| format.new_session(random));
-        let parent = &plan.parent;
-        let id = SessionId::of(&parent.agent, &agent_id);
-        let goes_on = !plan.view.anew || plan.copy.is_some();
-        let mut file = None;
-        if let Some(copy) = &plan.copy {
-            let (blob, size) = self.copy_to_store(writer, plan, copy, &agent_id)?;
-            let path = copy.to.file(copy.format, &agent_id).ok_or(NoConversation::Elsewhere)?;
-            outside::make_folder(path.parent().unwrap_or(&path)).map_err(unreadable)?;
-            let path = path.to_str().and_then(place).ok_or(NoConversation::Elsewhere)?;
-            file = Some(Step { path, before: None, after: Some(Entry::File { mode: copy.mode, size, blob }) });
-        }
-        let transcript =
-            file.as_ref().map(|step| crate::operation::outside::whole(&step.path).to_string_lossy().into_owned());
-        let branch = goes_on.then(|| Session {
-            id: id.clone(),
-            agent: parent.agent.clone(),
-            agent_id: agent_id.clone(),
-            name: plan.terms.name.clone(),
-            transcript: transcript.clone(),
-            started_at: self.environment.clock.now(),
-            origin: Some(plan.origin.clone()),
-            rank: Rank::Plain,
-            kept: None,
-            along: false,
-        });
-        let to = branch.as_ref().map(|branch| branch.id.clone());
-        let goes = plan.terms.goes;
-        let from = if goes { self.comes_from(&parent.id)? } else { parent.id.clone() };
-        let turn = self.lineage(&from)?.parted(&self.lineage(&parent.id)?, plan.view.turn);
-        let went = Went { from, to: to.clone(), turn, goes };
-        let outcome = ConversationOutcome {
-            agent_id: to.as_ref().map(|_| agent_id.clone()),
-            session: to,
-            parent: parent.id.clone(),
-            turn: plan.view.turn,
-            prompt: plan.view.prompt.clone(),
-            resume: file.as_ref().and_then(|_| plan.format?.resume_command(&agent_id)),
-            cwd: plan.cwd.clone(),
-            transcript,
-        };
-        Ok((ConversationMove { went, branch, file, worktree: plan.terms.worktree.clone() }, outcome))
-    }
-
-    /// Tells the other workspaces of a conversation of its branch, so that its turns have the same numbers and owners
-    /// there. Where one cannot be told now, the branch is a session of its own there, and nothing is lost.
-    ///
-    /// One that goes on in a folder of its own reports there and not here.
-    pub(crate) fn note_branch_elsewhere(&self, branch: &Session, works_here: bool) {
-        let Some(origin) = &branch.origin else { return };
-        let engine = self.engine();
-        if works_here {
-            let _ = self.home.note_session(&branch.id, &self.record.id, false);
-        }
-        for (id, path) in self.home.workspaces_of(&origin.parent).into_iter().filter(|(id, _)| *id != self.record.id) {
-            let told = engine.open(&path).ok().and_then(|other| {
-                let lock = other.store.lock(PATIENCE).ok()?;
-                other.record_session(&lock, branch).ok()
-            });
-            if told.is_some() && works_here {
-                let _ = self.home.note_session(&branch.id, &id, false);
-            }
-        }
-    }
-
-    /// Back to where an operation came from, where it went anywhere.
-    pub(crate) fn talk_back(&self, went: &Went) -> Result<Option<Talk>, OperationError> {
-        if !went.goes {
-            return Ok(None);
-        }
-        let to = went.from.clone();
-        if self.store.session(&to)?.is_some_and(|row| row.session.rank == Rank::Deleted) {
-            return Err(OperationError::DeletedBranch(to));
-        }
-        let from = self.comes_from(went.to.as_ref().unwrap_or(&to))?;
-        Ok(Some(Talk::Back(Went { from, to: Some(to), turn: went.turn, goes: true })))
-    }
-
-    /// What is said of going back to a session that is there.
-    pub(crate) fn back_at(&self, went: &Went) -> Result<ConversationOutcome, OperationError> {
-        let session = went.to.as_ref().map(|id| self.store.session(id)).transpose()?.flatten();
-        let session = session.map(|row| row.session);
-        let format = session.as_ref().and_then(|session| self.environment.agents.transcripts(&session.agent));
-        let known = format.zip(session.as_ref());
-        let resume = known.and_then(|(format, one)| format.resume_command(&one.agent_id));
-        let file = known.and_then(|(format, one)| match self.transcript_of(one, format).ok()?.0 {
-            source @ Source::File(_) => Some((format, source)),
-            Source::Kept { .. } => None,
-        });
-        let cwd = match &file {
-            Some((format, source)) => {
-                with_bytes(&self.store, source, (0, BEGINNING), |bytes| format.survey(bytes))?.cwd
-            }
-            None => None,
-        };
-        Ok(ConversationOutcome {
-            session: went.to.clone(),
-            agent_id: session.as_ref().map(|session| session.agent_id.clone()),
-            parent: went.from.clone(),
-            turn: went.turn,
-            prompt: None,
-            resume: resume.filter(|_| file.is_some()),
-            cwd,
-            transcript: session.and_then(|session| session.transcript),
-        })
-    }
-
     /// Refuses one more branch where there are very many of a conversation.
-    fn check_branch_count(&self, session: &SessionId) -> Result<(), OperationError> {
+    fn check_branch_count(&self, session: &SessionId) -> Result<(), NoBranch> {
         let most = self.environment.most_branches;
         let lineage = self.lineage(session)?;
         let mut count = 0;
@@ -493,7 +303,7 @@ impl Workspace {
                 count += 1;
             }
         }
-        if count >= most { Err(OperationError::TooManyBranches(most)) } else { Ok(()) }
+        if count >= most { Err(NoBranch::TooMany(most)) } else { Ok(()) }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Rewind, undo, redo and branch: from what is asked for to what was done, and back from where it was cut off.
 
+pub(crate) mod branch;
 pub(crate) mod chosen;
 pub(crate) mod draft;
+pub(crate) mod fork;
 pub(crate) mod git;
 pub(crate) mod git_kept;
 pub(crate) mod git_restore;
@@ -16,4 +18,5 @@ pub(crate) mod recover;
 pub(crate) mod redo;
 pub(crate) mod rewind;
 pub(crate) mod running;
+pub(crate) mod summarize;
 pub(crate) mod undo;

@@ -14,7 +14,6 @@ use piton_store::StoreError;
 
 use crate::conversation::{NoConversation, Source, with_bytes};
 use crate::history::target::TargetError;
-use crate::operation::operate::OperationError;
 use crate::view::{Conversation, SaidSource, SaidView};
 use crate::workspace::Workspace;
 
@@ -40,21 +39,10 @@ pub enum ConversationError {
     Target(#[from] TargetError),
     /// Its transcript.
     #[error("the conversation cannot be read: {0}")]
-    Transcript(NoConversation),
+    Transcript(#[from] NoConversation),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-impl From<OperationError> for ConversationError {
-    fn from(error: OperationError) -> Self {
-        match error {
-            OperationError::Conversation(why) => Self::Transcript(why),
-            OperationError::Store(error) => Self::Store(error),
-            OperationError::Target(error) => Self::Target(error),
-            other => Self::Transcript(NoConversation::Unreadable(std::io::Error::other(other.to_string()))),
-        }
-    }
 }
 
 impl Workspace {
@@ -114,7 +102,7 @@ impl Workspace {
         part: (u64, u64),
         before: u32,
         each: &mut (dyn FnMut(SaidView) + Send),
-    ) -> Result<(), OperationError> {
+    ) -> Result<(), ConversationError> {
         with_bytes(&self.store, source, part, |bytes| format.said(bytes, &mut |one| each(view(one, before))))
     }
 

@@ -1,17 +1,15 @@
-//! A conversation's transcript: where it is, reading a part of it, and copying that to the store for a branch.
+//! A conversation's transcript: where it is, and reading a part of it.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use piton_agents::Transcripts;
-use piton_agents::transcript::{NewBranch, NewSummary};
-use piton_host::{canonical, clock, outside};
-use piton_model::conversation::Began;
+use piton_host::{canonical, outside};
 use piton_model::{ObjectId, Session};
-use piton_store::{CHUNKED_FROM, Store, Writer};
+use piton_store::Store;
 
-use super::{BranchPlan, NoConversation};
-use crate::operation::operate::OperationError;
+use super::NoConversation;
+use super::said::ConversationError;
 use crate::workspace::Workspace;
 
 /// Where a transcript is.
@@ -100,60 +98,6 @@ impl Workspace {
         let (_, folder) = self.environment.transcripts.iter().find(|(name, _)| name == agent)?;
         canonical(folder).ok()
     }
-
-    /// Copies what a branch takes over to the store, under the branch's id and with its summary.
-    pub(crate) fn copy_to_store(
-        &self,
-        writer: &mut Writer<'_>,
-        plan: &BranchPlan,
-        copy: &CopyPlan,
-        id: &str,
-    ) -> Result<(ObjectId, u64), OperationError> {
-        let random = || clock::random().map_err(unreadable);
-        let replaces = (plan.terms.how == Began::SummaryUpTo).then_some(copy.cut);
-        let summary = match &plan.terms.summary {
-            Some(summary) => Some(NewSummary {
-                text: &summary.text,
-                at: self.environment.clock.now(),
-                replaces,
-                random: [random()?, random()?],
-            }),
-            None => None,
-        };
-        let branch = NewBranch { id, summary };
-        let write = |bytes: &mut dyn BufRead, to: &mut dyn Write| -> io::Result<[u8; 32]> {
-            let hashed = Hashed { from: bytes, hash: blake3::Hasher::new() };
-            let mut all = BufReader::with_capacity(256 << 10, hashed);
-            copy.format.branch(&mut all, to, &branch)?;
-            Ok(*all.into_inner().hash.finalize().as_bytes())
-        };
-        // Few are so long that they must not be in memory whole.
-        if copy.part.1 - copy.part.0 < CHUNKED_FROM {
-            let (digest, bytes) = with_bytes(&self.store, &copy.source, copy.part, |from| {
-                let mut bytes = Vec::new();
-                write(from, &mut bytes).map(|digest| (digest, bytes))
-            })?;
-            if digest != copy.digest {
-                return Err(OperationError::StaleTranscript);
-            }
-            return Ok((writer.blob(&bytes)?, bytes.len() as u64));
-        }
-        let store = &self.store;
-        std::thread::scope(|scope| {
-            let (mut reader, mut pipe) = io::pipe().map_err(unreadable)?;
-            let writing =
-                scope.spawn(move || with_bytes(store, &copy.source, copy.part, |from| write(from, &mut pipe)));
-            let kept = writer.large(&mut reader);
-            drop(reader);
-            let digest = writing.join().map_err(|_| unreadable(io::Error::other("its reader failed")));
-            // Where the store has no room, whoever gives to it only finds that nobody takes.
-            let kept = kept?;
-            if digest?? != copy.digest {
-                return Err(OperationError::StaleTranscript);
-            }
-            Ok(kept)
-        })
-    }
 }
 
 /// Reads a part of a transcript; of a file only what is in whole lines.
@@ -162,7 +106,7 @@ pub(crate) fn with_bytes<T: Send>(
     source: &Source,
     (from, to): (u64, u64),
     read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send,
-) -> Result<T, OperationError> {
+) -> Result<T, ConversationError> {
     match source {
         Source::File(path) => {
             let lines = outside::lines(path, from).map_err(unreadable)?.ok_or(NoConversation::Gone)?;
@@ -186,7 +130,7 @@ pub(crate) fn with_bytes<T: Send>(
     }
 }
 
-pub(crate) fn unreadable(error: io::Error) -> OperationError {
+pub(crate) fn unreadable(error: io::Error) -> ConversationError {
     NoConversation::Unreadable(error).into()
 }
 
@@ -197,9 +141,9 @@ pub(crate) fn hash(bytes: &mut dyn BufRead) -> io::Result<[u8; 32]> {
 }
 
 /// Hashes what is read through it.
-struct Hashed<'a> {
-    from: &'a mut dyn BufRead,
-    hash: blake3::Hasher,
+pub(crate) struct Hashed<'a> {
+    pub from: &'a mut dyn BufRead,
+    pub hash: blake3::Hasher,
 }
 
 impl Read for Hashed<'_> {

@@ -19,7 +19,7 @@ use piton_store::{CheckpointRow, Store, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
-use crate::conversation::{BranchAsked, Talk};
+use crate::operation::branch::{BranchAsked, Talk};
 use crate::operation::git_restore::GitPlan;
 use crate::operation::left_out::is_missed;
 use crate::operation::operate::{OperationError, are_damaged};

@@ -31,8 +31,10 @@ use crate::capture::held::HeldNow;
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::{folder_at, is_sound};
 use crate::capture::{About, Attention, CaptureError, Taken};
-use crate::conversation::{NoConversation, Talk};
+use crate::conversation::said::ConversationError;
+use crate::conversation::{NoBranch, NoConversation};
 use crate::history::target::TargetError;
+use crate::operation::branch::Talk;
 use crate::operation::chosen::ChosenError;
 use crate::operation::draft::{
     Aim, Ask, Draft, Plan, Request, Seen, more_unknown, not_done, paths, still_holds, ways_to_readable,
@@ -173,6 +175,25 @@ pub enum OperationError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<ConversationError> for OperationError {
+    fn from(error: ConversationError) -> Self {
+        match error {
+            ConversationError::Target(error) => Self::Target(error),
+            ConversationError::Transcript(why) => Self::Conversation(why),
+            ConversationError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<NoBranch> for OperationError {
+    fn from(error: NoBranch) -> Self {
+        match error {
+            NoBranch::Conversation(error) => error.into(),
+            NoBranch::TooMany(count) => Self::TooManyBranches(count),
+        }
+    }
 }
 
 /// What is damaged, by name.

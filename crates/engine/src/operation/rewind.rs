@@ -9,9 +9,10 @@ use piton_model::target::split_session;
 use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
-use crate::conversation::{BranchAsked, NoConversation, Point, Talk, Terms};
+use crate::conversation::{NoConversation, Point, Terms};
 use crate::history::changes::ChosenChange;
 use crate::history::lineage::Lineage;
+use crate::operation::branch::{BranchAsked, Talk};
 use crate::operation::chosen::commands;
 use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
 use crate::operation::lost::refuse_lost;
@@ -105,7 +106,7 @@ impl Workspace {
             Some(Scope::Both) => Some(Ok(self.point_of(target, Some(&found))?)),
             // With only some paths, or of another folder, the rest of the moment does not come back.
             None if options.paths.is_empty() && found.checkpoint.place.is_some() => {
-                Some(self.point_of(target, Some(&found)).map_err(reason))
+                Some(self.point_of(target, Some(&found)).map_err(|error| reason(error.into())))
             }
             _ => None,
         };
@@ -124,8 +125,8 @@ impl Workspace {
         let (conversation, conversation_stays) = match point {
             Some(Ok(point)) => match self.plan_branch(point, &Terms::rewind()) {
                 Ok(plan) => (Some(Talk::Branch(Box::new(plan))), None),
-                Err(error) if options.scope.is_none() => (None, Some(reason(error))),
-                Err(error) => return Err(error),
+                Err(error) if options.scope.is_none() => (None, Some(reason(error.into()))),
+                Err(error) => return Err(error.into()),
             },
             Some(Err(why)) => (None, Some(why.clone())),
             None => (None, None),

@@ -10,8 +10,9 @@ use piton_model::summary::{BadSummary, DigestTurn, Excerpt, MOST_GIVEN, Side, di
 use piton_model::{SessionId, Timestamp};
 
 use crate::conversation::branches::BranchError;
-use crate::conversation::{BranchAsked, BranchPlan, NoConversation, Point, Replacement, Terms};
+use crate::conversation::{BranchPlan, NoConversation, Point, Replacement, Terms};
 use crate::history::target::TargetError;
+use crate::operation::branch::BranchAsked;
 use crate::operation::draft::Ask;
 use crate::operation::operate::OperationError;
 use crate::view::{OperationOutcome, SaidView};
@@ -104,8 +105,10 @@ impl Workspace {
         // Before anybody works on a summary for minutes.
         name.map_or(Ok(()), |name| self.check_session_name(name, None))?;
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
-        let point = self.point_of(target, self.resolve(target).as_ref().ok())?;
-        let plan = self.plan_branch(&point, &terms(side, Replacement { text: String::new(), mark: [0; 32] }, None))?;
+        let point = self.point_of(target, self.resolve(target).as_ref().ok()).map_err(OperationError::from)?;
+        let plan = self
+            .plan_branch(&point, &terms(side, Replacement { text: String::new(), mark: [0; 32] }, None))
+            .map_err(OperationError::from)?;
         let mut replaced = self.replaced_by(&plan)?;
         let last = replaced.turns.last().map_or(0, |turn| turn.number);
         if last == 0 {

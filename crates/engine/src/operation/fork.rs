@@ -17,8 +17,9 @@ use piton_model::{CheckpointId, Entry, Session, Step, Tree, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
 
 use crate::capture::{CaptureError, CaptureOptions};
+use crate::conversation::Terms;
 use crate::conversation::branches::BranchError;
-use crate::conversation::{BranchAsked, Terms};
+use crate::operation::branch::BranchAsked;
 use crate::operation::draft::Ask;
 use crate::operation::leftovers::found_at;
 use crate::operation::operate::OperationError;
@@ -84,7 +85,7 @@ impl Workspace {
         }
         let found = self.resolve(target);
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
-        let point = self.point_of(target, found.as_ref().ok())?;
+        let point = self.point_of(target, found.as_ref().ok()).map_err(OperationError::from)?;
         let layout = match &options.worktree {
             Some(folder) => Some(self.lay_out(folder, &found.map_err(OperationError::from)?)?),
             None => None,
@@ -97,7 +98,7 @@ impl Workspace {
             cwd: layout.as_ref().map(|layout| layout.place.clone()),
             worktree: layout.as_ref().map(|layout| layout.step.clone()),
         };
-        if layout.is_none() && self.plan_branch(&point, &terms)?.view.anew {
+        if layout.is_none() && self.plan_branch(&point, &terms).map_err(OperationError::from)?.view.anew {
             return Err(ForkError::NothingSaid(point.turn));
         }
         let ask = Ask::Branch(Box::new(BranchAsked { point, terms }));
