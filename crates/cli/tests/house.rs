@@ -90,6 +90,76 @@ fn agents_are_known_by_name_to_their_adapters_alone() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// The folders of `engine/src`, each of which may use those before it and none after it: so no two of them need each other.
+const FOLDERS: [&str; 8] =
+    ["view", "workspace", "capture", "history", "observe", "conversation", "operation", "archive"];
+
+#[test]
+fn folders_of_the_engine_use_each_other_in_one_direction() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("engine/src");
+    let place = |folder: &str| FOLDERS.iter().position(|one| *one == folder);
+    let mut found = Vec::new();
+    for (path, text) in sources("engine") {
+        let path = path.strip_prefix(&src).unwrap().with_extension("");
+        let folder = path.iter().next().unwrap().to_str().unwrap();
+        if folder == "lib" {
+            continue;
+        }
+        let own = place(folder).unwrap_or_else(|| panic!("{folder}: a folder that this test does not know"));
+        let depth = path.iter().count();
+        for (number, used) in imports(&text, depth) {
+            // What is re-exported at the root has a folder of its own, and goes by that name.
+            let is_upward = place(used.split("::").next().unwrap()).is_none_or(|used| used > own);
+            if is_upward {
+                found.push(format!("{}.rs:{number}: {folder} uses {used}", path.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "the order is {}, and these go against it: {found:#?}", FOLDERS.join(", "));
+}
+
+#[test]
+fn an_import_is_seen_however_it_is_written() {
+    let text = "use crate::view::{A, B};\nuse crate::{\n    capture::sink::{C, D},\n    E,\n};\n// crate::no::Matter\n\
+        pub(crate) fn f() -> super::super::archive::G { super::h() }\n#[cfg(test)]\nuse crate::tests::Apart;\n";
+    let found = imports(text, 2);
+    let expected = [(1, "view::"), (2, "capture::sink::"), (2, "E"), (7, "archive::G")];
+    assert_eq!(found, expected.map(|(number, used)| (number, used.to_owned())));
+}
+
+/// What a file of a crate uses by its path from the crate's root, with the line that it stands in, tests apart. `depth` is how
+/// many modules deep the file is.
+fn imports(text: &str, depth: usize) -> Vec<(usize, String)> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code = lines.collect::<Vec<_>>().join("\n").replace(&"super::".repeat(depth), "crate::");
+    let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let path_at = |text: &str| text.trim_start().split(|c| !is_of_path(c)).next().unwrap_or_default().to_owned();
+    let mut found = Vec::new();
+    for (at, root) in code.match_indices("crate::") {
+        let (number, rest) = (code[..at].matches('\n').count() + 1, &code[at + root.len()..]);
+        let Some(list) = rest.strip_prefix('{') else {
+            found.push((number, path_at(rest)));
+            continue;
+        };
+        let (mut open, mut begins) = (0, true);
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => open += 1,
+                '}' if open == 0 => break,
+                '}' => open -= 1,
+                ',' if open == 0 => begins = true,
+                c if begins && !c.is_whitespace() => {
+                    found.push((number, path_at(&list[at..])));
+                    begins = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
 /// Every source file of a room, with its text.
 fn sources(room: &str) -> Vec<(PathBuf, String)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
