@@ -102,8 +102,6 @@ pub struct Survey {
     pub compactions: Vec<u64>,
     /// The folder that the session began in, where an agent may have to be started to find it.
     pub cwd: Option<String>,
-    /// Whether the last turn was interrupted: after its prompt stands the mark that an interruption leaves.
-    pub interrupted: bool,
 }
 
 /// A turn, and where it begins.

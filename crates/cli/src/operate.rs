@@ -10,6 +10,7 @@ use piton_engine::{OperationError, Plan, RedoOptions, RewindOptions, Settle, Und
 use serde::Serialize;
 
 use crate::console::Console;
+use crate::environment::say_recovered;
 use crate::error::Failure;
 use crate::escape::{escape, escape_view};
 use crate::owners::Names;
@@ -207,7 +208,11 @@ pub fn carry_out(
         if let (Some(until), Some(at_most)) = (until, way.wait) {
             waiting::until_idle(console, workspace, act, way, signals, (until, at_most))?;
         }
-        match go(console, workspace, act, way, &mut beside) {
+        let said = workspace.recovered().len();
+        let done = go(console, workspace, act, way, &mut beside);
+        // What another process left half done while this one waited for the lock is ended first, whatever comes of this.
+        say_recovered(console, &workspace.recovered()[said..]);
+        match done {
             Ok(done) => return Ok(done),
             // The agent went on between the waiting and the lock.
             Err(Stopped::Running(_)) if until.is_some_and(|until| Instant::now() < until) => {}

@@ -366,6 +366,29 @@ fn a_checkpoint_that_waited_for_a_rewind_that_was_killed_is_not_of_a_mix() {
     assert!(now == old || now == new, "{now:?}");
 }
 
+/// The file that somebody edited meanwhile was left as it is, and no command ever named it.
+#[test]
+fn whoever_waited_for_an_operation_that_was_killed_says_what_became_of_it() {
+    let (scene, id) = Scene::after_the_agent();
+    let go = scene.scratch.path().join("go");
+    let mut rewind = scene
+        .piton(&["rewind", &id, "--yes"])
+        .env("PITON_FAIL", format!("wait=operate:check={}", go.display()))
+        .spawn()
+        .unwrap();
+    while !go.with_extension("reached").exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    scene.write("edited", "before, and mine");
+    let mut other = scene.piton(&["rewind", &id, "--path", "same", "--yes"]);
+    let waiting = other.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    rewind.kill().unwrap();
+    rewind.wait().unwrap();
+    let said = text(&waiting.wait_with_output().unwrap());
+    assert!(said.contains("had been cut off") && said.contains("edited"), "{said}");
+}
+
 #[test]
 fn a_git_folder_made_after_a_power_cut_is_never_taken_for_a_torn_folder() {
     let (scene, id) = Scene::after_the_agent();

@@ -564,6 +564,8 @@ impl Workspace {
         // A branch goes on with its parent's numbers.
         let inherited = origin.map_or(0, |origin| origin.turn.saturating_sub(1));
         let known_here = last.as_ref().map_or(0, |row| row.turn.number).max(inherited);
+        // Whoever has seen a lost turn's number must not find another turn under it.
+        let known_here = known_here.max(self.store.last_lost_turn(session));
         let number_of_last = options.elsewhere.as_ref().map_or(known_here, |e| e.last_turn.max(known_here));
         let prompt = match &report.event {
             Event::Prompt { text } => Some(cut(text, LONGEST_PROMPT)),

@@ -446,3 +446,34 @@ fn what_cannot_have_been_an_operation_is_in_no_redos_way() {
     world.redo();
     world.assert_is(&now);
 }
+
+/// A pack that ends where a transaction ends looks whole, and only the view knew of more. What the agent had done in the turns
+/// that are gone was called the user's, and their numbers were given to new turns.
+#[test]
+fn of_turns_whose_end_of_the_pack_is_gone_neither_work_nor_numbers_are_given_to_others() {
+    let world = World::new();
+    world.write("a", "0\n");
+    let agent = Agent::new(&world, "s");
+    let turn = |text: &str| {
+        agent.runs(text, "make", |w| {
+            w.write("a", format!("{text}\n"));
+        });
+    };
+    turn("one");
+    let pack = store(&world).join("packs/000001.pack");
+    let length = pack.metadata().unwrap().len();
+    turn("two");
+    turn("three");
+    std::fs::File::options().write(true).open(&pack).unwrap().set_len(length).unwrap();
+    agent.prompt("four");
+    agent.end_turn();
+    assert_eq!(agent.turns().iter().map(|turn| turn.number).collect::<Vec<_>>(), [1, 4]);
+    let workspace = world.open();
+    let shown = workspace.show("t4").unwrap();
+    assert!(
+        matches!(shown.files[0].owner, Some(piton_engine::model::ownership::Owner::Unsure { .. })),
+        "{:?}",
+        shown.files
+    );
+    assert!(workspace.resolve("t2").is_err(), "nobody knows what was before turn 2");
+}

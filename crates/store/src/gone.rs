@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use piton_host::{clock, own};
-use piton_model::CheckpointId;
+use piton_model::{CheckpointId, SessionId};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub(crate) struct Gone {
     pub to: u64,
     /// The checkpoints whose records were there, newest first.
     pub checkpoints: Vec<CheckpointId>,
+    /// The last turn of each session that began there: its number is not given to another.
+    #[serde(default)]
+    pub turns: Vec<(SessionId, u32)>,
 }
 
 impl Gone {
@@ -50,9 +53,11 @@ impl Gone {
     }
 }
 
-/// Notes, durably, what is gone of what a view knows.
-pub(crate) fn note(folder: &Path, told: &Told) -> Result<(), StoreError> {
+/// Notes, durably, what is gone of what a view knows. Returns the number that would have come after the records that are gone:
+/// it is not given again, so that the gap tells that something is missing there.
+pub(crate) fn note(folder: &Path, told: &Told) -> Result<Option<u64>, StoreError> {
     let is_other_run = told.boot != clock::boot_id();
+    let mut next = None;
     for (pack, to, synced) in &told.packs {
         let from = pack_length(folder, *pack)?;
         // What was never synced a power cut may take: nobody was told that it is durable.
@@ -61,15 +66,23 @@ pub(crate) fn note(folder: &Path, told: &Told) -> Result<(), StoreError> {
             continue;
         }
         // A view that is itself damaged may state any length; what it has no rows for it never knew.
-        if let Some(checkpoints) = lost_rows(&told.db, *pack, from)? {
-            write(folder, &Gone { pack: *pack, from, to: *to, checkpoints })?;
+        if let Some(lost) = lost_rows(&told.db, *pack, from)? {
+            next = next.max(lost.next);
+            write(folder, &Gone { pack: *pack, from, to: *to, checkpoints: lost.checkpoints, turns: lost.turns })?;
         }
     }
-    Ok(())
+    Ok(next)
 }
 
-/// The checkpoints whose records lie in a pack beyond an offset; none where no row at all lies there.
-fn lost_rows(db: &Connection, pack: u32, from: u64) -> Result<Option<Vec<CheckpointId>>, StoreError> {
+/// What a view knows of bytes that are gone.
+struct LostRows {
+    checkpoints: Vec<CheckpointId>,
+    turns: Vec<(SessionId, u32)>,
+    next: Option<u64>,
+}
+
+/// The rows of what lies in a pack beyond an offset; none where no row at all lies there.
+fn lost_rows(db: &Connection, pack: u32, from: u64) -> Result<Option<LostRows>, StoreError> {
     let has_rows = "SELECT EXISTS (SELECT 1 FROM records WHERE pack = ?1 AND offset + length > ?2)
                         OR EXISTS (SELECT 1 FROM all_objects WHERE pack = ?1 AND offset + length > ?2)";
     let checkpoints = "SELECT c.id FROM records r JOIN checkpoints c ON c.seq = r.seq
@@ -83,7 +96,18 @@ fn lost_rows(db: &Connection, pack: u32, from: u64) -> Result<Option<Vec<Checkpo
         let rows = query.query_map(at, |r| r.get::<_, String>(0))?;
         rows.collect::<Result<Vec<_>, _>>()
     });
-    Ok(Some(ids.unwrap_or_default().iter().filter_map(|id| id.parse().ok()).collect()))
+    let checkpoints = ids.unwrap_or_default().iter().filter_map(|id| id.parse().ok()).collect();
+    let turns = "SELECT t.session, max(t.number) FROM records r JOIN turns t ON t.seq = r.seq
+                 WHERE r.pack = ?1 AND r.offset + r.length > ?2 GROUP BY t.session";
+    let turns = db.prepare(turns).and_then(|mut query| {
+        let rows = query.query_map(at, |r| Ok((r.get::<_, String>(0)?, r.get(1)?)))?;
+        rows.collect::<Result<Vec<_>, _>>()
+    });
+    let turns = turns.unwrap_or_default().into_iter().filter_map(|(id, turn)| Some((id.parse().ok()?, turn))).collect();
+    let last = "SELECT max(seq) FROM records WHERE pack = ?1 AND offset + length > ?2";
+    let last: Option<i64> = db.query_row(last, at, |r| r.get(0)).unwrap_or_default();
+    let next = last.and_then(|last| u64::try_from(last).ok()).map(|last| last + 1);
+    Ok(Some(LostRows { checkpoints, turns, next }))
 }
 
 fn write(folder: &Path, gone: &Gone) -> Result<(), StoreError> {

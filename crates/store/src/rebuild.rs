@@ -24,14 +24,12 @@ pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
     own::make_folders(&packs).map_err(StoreError::io("cannot make", &packs))?;
     let mut told = old.and_then(|generation| database::in_time(&views::path(folder, generation), Told::by).ok());
     let noted = told.as_ref().and_then(|told| told.file);
-    if let Some(told) = &told {
-        gone::note(folder, told)?;
-    }
+    let lost = told.as_ref().map(|told| gone::note(folder, told)).transpose()?.flatten();
     loop {
         let draft = views::draft(folder)?;
         let db = database::create(&draft)?;
         db.execute_batch("PRAGMA synchronous=OFF; BEGIN")?;
-        let mut found = replay(&db, folder, told.as_ref())?;
+        let mut found = replay(&db, folder, told.as_ref(), lost)?;
         if let Some(from) = found.cut {
             drop(db);
             set_aside(folder, from)?;
@@ -177,8 +175,8 @@ pub(crate) struct Replayed {
     pub next: u64,
 }
 
-/// Makes the rows of all that counts.
-fn replay(db: &Connection, folder: &Path, told: Option<&Told>) -> Result<Replayed, StoreError> {
+/// Makes the rows of all that counts. `lost` is the number behind records that are gone from the packs.
+fn replay(db: &Connection, folder: &Path, told: Option<&Told>, lost: Option<u64>) -> Result<Replayed, StoreError> {
     let mut rows = Rows::new(db);
     let mut judge = Judge::now(told.map_or(Position::default(), |t| t.synced));
     transactions::read(folder, Position::default(), None, |mut transaction| {
@@ -195,7 +193,7 @@ fn replay(db: &Connection, folder: &Path, told: Option<&Told>) -> Result<Replaye
     let (cut, generation) = (judge.cut(), judge.generation);
     let last = rows.last;
     let replayed = rows.finish()?;
-    let next = replayed.next;
+    let next = replayed.next.max(lost.unwrap_or(0));
     let is_told = |(_, end): &(Position, LastEnd)| match end {
         LastEnd::Commit { next: said } => *said >= next && !judge.has_damage_only_the_view_explains(),
         LastEnd::NoCommit => false,

@@ -11,12 +11,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use piton_host::{clock, disk, own};
-use piton_model::{CheckpointId, Record};
+use piton_model::{CheckpointId, Record, SessionId};
 use rusqlite::params;
 
 use crate::bond::{self, Belonging, Identity};
 use crate::database::{apply, apply_object, to_sql};
 use crate::error::StoreError;
+use crate::gone::Gone;
 use crate::rebuild::{Judge, synced};
 use crate::transactions::{self, End, Position, Transaction, pack_numbers};
 use crate::{PACKS, Store, pack_name, replace_durably};
@@ -208,6 +209,13 @@ impl Store {
     /// Whether something that was captured is gone or incomplete, as far as that was noticed: [`Store::verify`] names it.
     pub fn has_lost_history(&self) -> bool {
         !self.aside_files().is_empty()
+    }
+
+    /// The last turn of a session that is known to be lost; 0 where none is.
+    pub fn last_lost_turn(&self, session: &SessionId) -> u32 {
+        let notes = self.aside_files().into_iter().filter_map(|path| Gone::noted_in(&path));
+        let turns = notes.flat_map(|note| note.turns).filter(|(of, _)| of == session);
+        turns.map(|(_, turn)| turn).max().unwrap_or(0)
     }
 
     /// Files with bytes that were closed and are not sound, and notes of bytes that are gone.

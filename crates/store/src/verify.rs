@@ -184,7 +184,7 @@ impl Store {
                 let _ = std::fs::remove_file(file);
                 None
             }
-            Some(Gone { pack, from, to, checkpoints }) => Some(Damage::Gone { pack, from, to, checkpoints, file }),
+            Some(Gone { pack, from, to, checkpoints, .. }) => Some(Damage::Gone { pack, from, to, checkpoints, file }),
             None => Some(Damage::Aside { checkpoints: checkpoints_aside(&file), file }),
         }));
         Ok(found)

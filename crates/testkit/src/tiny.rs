@@ -121,7 +121,6 @@ impl Transcripts for Logs {
         let mut survey = Survey::default();
         for (offset, line) in lines(transcript)? {
             survey.length = offset + line.len() as u64 + 1;
-            survey.interrupted = line == "~";
             if let Some(cwd) = line.strip_prefix("# ").and_then(|rest| rest.split_once(' ')) {
                 survey.cwd = Some(cwd.1.to_owned());
             }

@@ -47,8 +47,8 @@ pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
         let mut follows = chain.follows(&link).unwrap_or(before);
         match entry {
             Entry::Boundary => survey.compactions.push(line.at),
-            Entry::User(user) => match user.turn_text() {
-                Some(text) => {
+            Entry::User(user) => {
+                if let Some(text) = user.turn_text() {
                     let compacted = survey.compactions.last() > survey.turns.last().map(|turn| &turn.offset);
                     if link.parent == Parent::Nothing && !compacted {
                         follows = 0;
@@ -57,12 +57,10 @@ pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
                     let number = u32::try_from(before + 1).unwrap_or(u32::MAX);
                     let turn = user.into_turn(number, text);
                     survey.turns.push(TurnAt { turn, offset: line.at, after: follows });
-                    survey.interrupted = false;
                     follows = before + 1;
                 }
-                None => survey.interrupted |= user.is_interruption() && before > 0,
-            },
-            Entry::Other => {}
+            }
+            Entry::Assistant | Entry::Other => {}
         }
         chain.add(&link, follows);
     }
@@ -222,9 +220,13 @@ pub fn ends_interrupted(part: impl BufRead) -> io::Result<bool> {
     let mut lines = Lines::new(part, TEXT_IN_MEMORY);
     let mut interrupted = false;
     while let Some(line) = lines.next(|bytes| Ok(read(bytes)?.1), stream)? {
-        if let Ok(Entry::User(user)) = line.read {
-            interrupted = user.turn_text().is_none() && (interrupted || user.is_interruption());
-        }
+        interrupted = match line.read {
+            Ok(Entry::User(user)) if user.is_interruption() => true,
+            // What wakes the model after an interruption, and what the model says then: it is at work again.
+            Ok(Entry::User(user)) => interrupted && user.turn_text().is_none() && !user.is_notification(),
+            Ok(Entry::Assistant) => false,
+            _ => interrupted,
+        };
     }
     Ok(interrupted)
 }
@@ -282,27 +284,20 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_counts_for_the_last_turn_only() {
-        let side = STOPPED.replace("\"message\"", "\"isSidechain\":true,\"message\"");
-        for (lines, expected) in [
-            (vec![TURN], false),
-            (vec![TURN, STOPPED], true),
-            (vec![TURN, STOPPED, r#"{"type":"mode"}"#], true),
-            (vec![TURN, STOPPED, TURN], false),
-            (vec![TURN, STOPPED, TURN, STOPPED], true),
-            (vec![TURN, &side], false),
-            (vec![STOPPED], false),
-        ] {
-            assert_eq!(of(&(lines.join("\n") + "\n")).interrupted, expected, "{lines:?}");
-        }
-    }
-
-    #[test]
     fn the_end_of_a_transcript_says_whether_its_last_turn_was_interrupted() {
+        const WOKEN: &str = r#"{"type":"user","message":{"content":"<task-notification>done</task-notification>"}}"#;
+        let side = STOPPED.replace("\"message\"", "\"isSidechain\":true,\"message\"");
         for (lines, expected) in [
             (vec!["half of a line\"}", STOPPED], true),
             (vec!["half of a line\"}", STOPPED, TURN], false),
             (vec![TURN, STOPPED, r#"{"type":"assistant"}"#, r#"{"type":"mode"}"#], true),
+            (vec![TURN, STOPPED, r#"{"type":"assistant","message":{"model":"<synthetic>"}}"#], true),
+            // A background task that ends wakes the model again.
+            (vec![TURN, STOPPED, WOKEN], false),
+            (vec![TURN, STOPPED, WOKEN, STOPPED], true),
+            (vec![TURN, STOPPED, r#"{"type":"assistant","message":{"model":"m"}}"#], false),
+            (vec![TURN, STOPPED, TURN, STOPPED], true),
+            (vec![TURN, &side], false),
             (vec![TURN], false),
             (vec![], false),
         ] {

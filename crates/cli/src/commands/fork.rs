@@ -9,7 +9,7 @@ use piton_engine::view::{ForkOutcome, WorktreeView};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
-use crate::environment::Surroundings;
+use crate::environment::{Surroundings, say_recovered};
 use crate::error::Failure;
 use crate::escape::{escape, escape_path};
 use crate::owners::Names;
@@ -56,7 +56,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let worktree = args.worktree.as_ref().map(|folder| surroundings.here.join(folder));
     let options = ForkOptions { name: args.name.clone(), worktree };
     let progress = workspace.progress();
-    let forked = with_progress(console, &progress, "Forking", || workspace.fork(&args.target, &options))?;
+    let said = workspace.recovered().len();
+    let forked = with_progress(console, &progress, "Forking", || workspace.fork(&args.target, &options));
+    say_recovered(console, &workspace.recovered()[said..]);
+    let forked = forked?;
     let names = Names::of(&workspace.sessions()?.sessions);
     console.print_done(&forked, |out, look| write(out, look, args, &forked, &names))?;
     if !console.is_json() {

@@ -10,7 +10,7 @@ use piton_engine::view::{Summarized, SummaryView};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
-use crate::environment::Surroundings;
+use crate::environment::{Surroundings, say_recovered};
 use crate::error::Failure;
 use crate::escape::{escape, escape_line};
 use crate::operate::someone_to_ask;
@@ -124,7 +124,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             return Err(Failure::Declined);
         }
     }
-    let outcome = workspace.summarize(&turns, &summary.text)?;
+    let said = workspace.recovered().len();
+    let outcome = workspace.summarize(&turns, &summary.text);
+    say_recovered(console, &workspace.recovered()[said..]);
+    let outcome = outcome?;
     let done = Summarized { summary, outcome: Some(outcome) };
     let names = Names::of(&workspace.sessions()?.sessions);
     console.print_done(&done, |out, _| write_done(out, &done, side, &names))?;

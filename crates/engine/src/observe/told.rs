@@ -28,7 +28,9 @@ impl Workspace {
             let moved_from = self.moved_from(session)?;
             return Ok(moved_from.map(|from| Told { moved_from: Some(from), ..Told::default() }));
         };
-        let operations = self.store.operations_between(since, now)?;
+        let mut operations = self.store.operations_between(since, now)?;
+        // What was cut off and taken back is nothing that the user did.
+        operations.retain(|row| row.kind != "recover");
         let mut files = self.changed_by(&operations)?;
         let mut did = if files.is_empty() { Vec::new() } else { self.what_was_done(&operations)? };
         if let Some(before) = &before {
@@ -49,7 +51,7 @@ impl Workspace {
             // One that cannot be read tells nothing.
             let Ok(other) = self.engine().load(&near.known.id, near.known.path.clone()) else { continue };
             let mut operations = other.store.operations()?;
-            operations.retain(|row| row.began_at >= since);
+            operations.retain(|row| row.began_at >= since && row.kind != "recover");
             let changed = other.changed_here(&operations)?.into_iter();
             let here = changed.filter_map(|(path, kind)| Some((self.path_near(&near, &path)?, kind)));
             let here: Vec<_> = here.filter(|(path, _)| !path.is_root()).collect();

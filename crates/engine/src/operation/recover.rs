@@ -17,7 +17,8 @@ use piton_model::merge::{merge_entry, with_bits};
 use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
-    CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, SkipReason, Step, WorkspacePath,
+    CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, RootIdentity, SkipReason, Step,
+    WorkspacePath,
 };
 use piton_store::{CheckpointRow, OperationRow, Progress, Purpose, StoreError};
 
@@ -53,6 +54,12 @@ enum Side {
 impl Workspace {
     /// Ends every operation that was cut off in this folder.
     pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
+        // Where that cannot be recorded now, whoever writes here next does it first.
+        if self.came_back().is_some()
+            && let Ok(lock) = self.store.lock(MOMENT)
+        {
+            let _ = self.take_up_line(&lock);
+        }
         let first = match self.first_unended() {
             Err(error) if error.is_damaged_database() => {
                 self.store.rebuild()?;
@@ -112,7 +119,29 @@ impl Workspace {
             || self.returned().is_ok_and(|rows| rows.iter().any(|row| row.id == *operation))
     }
 
+    /// The line of the folder that stands here, where that is not the folder of now and was here before: it came back.
+    fn came_back(&self) -> Option<(u32, RootIdentity)> {
+        let Ok(Standing::Other(root)) = self.standing() else { return None };
+        // A disk that is not mounted leaves an empty folder.
+        if root.is_empty().unwrap_or(true) {
+            return None;
+        }
+        let lines = self.store.lines().ok()?;
+        lines.into_iter().find(|(_, folder)| folder.is_same(&root.identity())).map(|(line, _)| (line, root.identity()))
+    }
+
+    /// Goes on with the line of a folder that came back, so that what was cut off in it is ended, and nobody is told that it is
+    /// another folder than its own checkpoints are of.
+    fn take_up_line(&mut self, lock: &Lock) -> Result<(), StoreError> {
+        let Some((line, root)) = self.came_back() else { return Ok(()) };
+        let at = self.environment.clock.now();
+        self.record_change(lock, piton_model::Workspace { root, line, at, ..self.record.clone() })?;
+        self.store.drop_index();
+        Ok(())
+    }
+
     pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
+        self.take_up_line(lock)?;
         self.close_reopened(lock)?;
         self.clear_leftovers(lock)?;
         for row in self.store.pending()?.into_iter().chain(self.returned()?) {

@@ -91,11 +91,11 @@ fn reports_in_the_generic_form() {
 }
 
 /// What of a survey does not depend on where lines are.
-type Told<'a> = (Vec<(u32, &'a str, usize)>, bool, u64, usize, bool);
+type Told<'a> = (Vec<(u32, &'a str, usize)>, bool, u64, usize);
 
 fn told(survey: &Survey) -> Told<'_> {
     let turns = survey.turns.iter().map(|at| (at.turn.number, &at.turn.text[..], at.after)).collect();
-    (turns, survey.cut_off, survey.unreadable, survey.compactions.len(), survey.interrupted)
+    (turns, survey.cut_off, survey.unreadable, survey.compactions.len())
 }
 
 const BRANCH: &str = "428214a0-5123-43c6-ae2b-86a56b0968a8";
