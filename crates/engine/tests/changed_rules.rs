@@ -332,6 +332,45 @@ fn git_rm_cached_by_an_agent_takes_nothing_away_and_neither_does_a_repository_th
     }
 }
 
+/// Git writes its index all day. What it never tracked, it does not let go of either.
+#[test]
+fn what_the_users_own_rules_leave_out_is_not_laid_to_gits_index() {
+    for way in ["grows", "checkout", "stash", "orphan"] {
+        let world = World::new();
+        let run = |arguments: &[&str]| drop(git(&world.ws(), arguments));
+        run(&["init", "-q", "-b", "main"]);
+        world.write("src/m", "m").write("node_modules/x/index.js", "x").write("run.log", "small");
+        run(&["add", "src"]);
+        run(&["commit", "-qm", "first"]);
+        world.write(".gitignore", "*.log\nnode_modules/\n").write("src/m", "n");
+        let tracked = if way == "stash" { "src" } else { "." };
+        run(&["add", tracked]);
+        run(&["commit", "-qm", "second"]);
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        later();
+        let steps: [&[&[&str]]; 2] = match way {
+            "grows" => [&[&["commit", "-q", "--allow-empty", "-m", "third"]], &[&["add", "."]]],
+            "checkout" => [&[&["checkout", "-q", "HEAD~1"]], &[&["checkout", "-q", "main"]]],
+            "stash" => [&[&["stash", "-qu"]], &[&["stash", "pop", "-q"]]],
+            _ => [&[&["checkout", "-q", "--orphan", "o"], &["rm", "-rfq", "."]], &[&["checkout", "-qf", "main"]]],
+        };
+        for commands in steps {
+            agent.runs("work", "git", |world| {
+                commands.iter().for_each(|command| run(command));
+                if way == "grows" {
+                    world.write("run.log", vec![b'x'; 2 << 20]).write("src/m", "more");
+                    run(&["add", "src"]);
+                }
+            });
+        }
+        assert_eq!(waiting(&world), [""; 0], "{way}");
+        let log = if way == "grows" { &["node_modules", "run.log"][..] } else { &["node_modules"] };
+        assert_eq!(skipped(&world), log, "{way}");
+    }
+}
+
 #[test]
 fn what_a_tool_names_against_the_rules_is_no_changed_rule() {
     let world = world();

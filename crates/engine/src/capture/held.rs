@@ -8,13 +8,14 @@
 //! anew from its packs knows it. It ends when nothing leaves the path out any more, or when the user agrees. What was never
 //! captured follows every rule at once.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use piton_host::{
     Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, process, read_entry, rule_sources, rules_leave_out,
+    rules_left_out,
 };
 use piton_model::diff::{self, TreeSource};
 use piton_model::ownership::{self, Found, Moment, Owner, Window};
@@ -203,6 +204,7 @@ impl Workspace {
         // Git writes its index for many reasons: where another rule changed too, that is the one to look at.
         if let [(_, owner), ..] = &by_gits_own[..] {
             let rules: Vec<_> = by_gits_own.iter().map(|(rule, _)| rule.clone()).collect();
+            let lost = self.captured_against_rules(root, head, lost)?;
             new.extend(lost.into_iter().map(|path| HeldPath { path, rules: rules.clone(), owner: owner.clone() }));
         }
         let is_more = !new.is_empty();
@@ -274,6 +276,53 @@ impl Workspace {
         // What cannot be read left nothing out: more is captured then, and the user is asked.
         let content = |one: &UnagreedRules| one.users.as_ref().and_then(|blob| self.store.blob(blob).ok());
         Instead(unagreed.iter().map(|one| (place(one), content(one))).collect())
+    }
+
+    /// Which of some paths a checkpoint has although its own ignore files left them out: git tracked those, or its settings named
+    /// no such rule. All others it would have had without git, which has no part in it that they are left out now.
+    fn captured_against_rules(
+        &self,
+        root: &Root,
+        head: &CheckpointRow,
+        paths: Vec<WorkspacePath>,
+    ) -> Result<Vec<WorkspacePath>, StoreError> {
+        let tree = &head.checkpoint.root.tree;
+        let mut then = HashMap::new();
+        let mut folders = HashSet::new();
+        let mut were = Vec::new();
+        for path in paths {
+            let entry = match diff::lookup(&self.store, tree, &path) {
+                Ok(entry) => entry,
+                Err(StoreError::Missing(_) | StoreError::Damaged(_)) => None,
+                Err(error) => return Err(error),
+            };
+            let mut at = path.clone();
+            while let Some((above, _)) = at.split() {
+                if !folders.insert(above.clone()) {
+                    break;
+                }
+                for name in IGNORE_FILES {
+                    let file = above.join_any(name);
+                    let content = match diff::lookup(&self.store, tree, &file) {
+                        Ok(None) => None,
+                        Ok(Some(Entry::File { blob, .. })) => match self.store.blob(&blob) {
+                            Ok(content) => Some(content),
+                            Err(_) => continue,
+                        },
+                        // What it said is not known: it is taken to be what it says.
+                        Ok(Some(_)) | Err(_) => continue,
+                    };
+                    then.insert(root.path().join(OsStr::from_bytes(file.as_bytes())), content);
+                }
+                at = above;
+            }
+            // Of what cannot be read nobody knows how large it was.
+            let unknown = Entry::Skipped { reason: SkipReason::Ignored };
+            were.push((path, entry.unwrap_or(unknown)));
+        }
+        let mut are = rules_left_out(root, &self.rules(), &were, Instead(then)).into_iter();
+        were.retain(|_| are.next().unwrap_or(true));
+        Ok(were.into_iter().map(|(path, _)| path).collect())
     }
 
     /// Which of some paths an earlier checkpoint of this line has, each with the tree of the last that does.

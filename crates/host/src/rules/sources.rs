@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use piton_model::{SkipReason, WorkspacePath};
+use piton_model::{Entry, SkipReason, WorkspacePath};
 use rustix::fs::FileType;
 
 use super::above::folders_above;
@@ -103,6 +103,35 @@ pub fn last_change(path: &Path) -> Option<i64> {
 
 /// Whether the rules leave each of some paths out, be it there or not; `instead` stands for what some files with rules say.
 pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], instead: Instead) -> Vec<bool> {
+    // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
+    let large = What::File(options.largest_file);
+    let what = |path: &WorkspacePath| match rustix::fs::lstat(root.path().join(OsStr::from_bytes(path.as_bytes()))) {
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => vec![What::Folder],
+            FileType::Symlink => vec![What::Symlink],
+            _ => vec![What::File((stat.st_size as u64).min(options.largest_file))],
+        },
+        Err(_) => vec![What::Folder, large],
+    };
+    are_left_out(root, options, paths.iter().map(|path| (path, what(path))), instead)
+}
+
+/// The same of what was at some paths, whatever is there now.
+pub fn left_out_as(root: &Root, options: &RuleOptions, were: &[(WorkspacePath, Entry)], instead: Instead) -> Vec<bool> {
+    let what = |entry: &Entry| match entry {
+        Entry::File { size, .. } => vec![What::File((*size).min(options.largest_file))],
+        Entry::Symlink { .. } => vec![What::Symlink],
+        Entry::Folder { .. } | Entry::Skipped { .. } => vec![What::Folder],
+    };
+    are_left_out(root, options, were.iter().map(|(path, entry)| (path, what(entry))), instead)
+}
+
+fn are_left_out<'a>(
+    root: &Root,
+    options: &RuleOptions,
+    paths: impl Iterator<Item = (&'a WorkspacePath, Vec<What>)>,
+    instead: Instead,
+) -> Vec<bool> {
     let rules = Rules::load_with(root, options.clone(), &BTreeSet::new(), instead);
     let is_by_rule = |decision: Decision| {
         matches!(
@@ -111,7 +140,7 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], in
                 | Decision::Partly(SkipReason::Ignored | SkipReason::Excluded)
         )
     };
-    let is_left_out = |path: &WorkspacePath| {
+    let is_left_out = |(path, here): (&WorkspacePath, Vec<What>)| {
         let whole = path.as_bytes();
         let ends = whole.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
         let asks = |path: &[u8], what| {
@@ -121,19 +150,9 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], in
                     && !level.takes_in(path)
                     && may_be_git_folder(&root.path().join(OsStr::from_bytes(path)))
         };
-        // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
-        let large = What::File(options.largest_file);
-        let here = match rustix::fs::lstat(root.path().join(OsStr::from_bytes(whole))) {
-            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => vec![What::Folder],
-                FileType::Symlink => vec![What::Symlink],
-                _ => vec![What::File((stat.st_size as u64).min(options.largest_file))],
-            },
-            Err(_) => vec![What::Folder, large],
-        };
         ends.into_iter().any(|end| asks(&whole[..end], What::Folder)) || here.into_iter().any(|what| asks(whole, what))
     };
-    paths.iter().map(is_left_out).collect()
+    paths.map(is_left_out).collect()
 }
 
 /// What a repository's own folder says about which files git looks at: its excludes, its settings and its index.
