@@ -25,6 +25,11 @@ fn later() {
     std::thread::sleep(Duration::from_millis(80));
 }
 
+/// So that nothing made before counts as younger than the next checkpoint.
+fn later_than_doubt() {
+    std::thread::sleep(Duration::from_millis(2_200));
+}
+
 fn paths(waiting: &Waiting) -> Vec<String> {
     waiting.paths.iter().map(|held| held.path.path.clone()).collect()
 }
@@ -108,6 +113,24 @@ fn settings_of_gits_that_name_other_excludes_are_rules_too() {
     agent.runs("hide it", "git config --global", |_| {
         std::fs::write(&settings, format!("[core]\nexcludesFile = {}\n", excludes.display())).unwrap();
     });
+    assert_eq!(waiting(&world), ["data"]);
+    assert_protected(&world, &agent);
+}
+
+#[test]
+fn excludes_that_are_a_symlink_change_where_it_leads_to() {
+    let base = tempfile::tempdir().unwrap();
+    let (link, dot) = (base.path().join("ignore"), base.path().join("dot"));
+    std::fs::write(&dot, "*.log\n").unwrap();
+    std::os::unix::fs::symlink("dot", &link).unwrap();
+    let world = World::at(base.path(), |environment| environment.global_excludes = Some(link.clone()));
+    world.write("data/b.csv", "b").write("src/main.rs", "main");
+    later_than_doubt();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("begin");
+    agent.end_turn();
+    later();
+    agent.runs("hide it", "echo", |_| std::fs::write(&dot, "*.log\ndata/\n").unwrap());
     assert_eq!(waiting(&world), ["data"]);
     assert_protected(&world, &agent);
 }

@@ -93,12 +93,25 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
     all
 }
 
+/// So many symlinks are followed one after the other; Linux stops at the same number.
+const MOST_LINKS: u32 = 40;
+
 /// When what is at a path last changed, in nanoseconds since 1970; where nothing is there, when the nearest folder on the way
-/// did.
+/// did. Of a symlink, the younger of it and what it leads to: many keep such files elsewhere and link to them.
 pub fn last_change(path: &Path) -> Option<i64> {
-    let stat = path.ancestors().find_map(|at| rustix::fs::lstat(at).ok())?;
+    change_through(path, MOST_LINKS)
+}
+
+fn change_through(path: &Path, links: u32) -> Option<i64> {
+    let (at, stat) = path.ancestors().find_map(|at| Some((at, rustix::fs::lstat(at).ok()?)))?;
     let signature = Signature::of(&stat);
-    Some(signature.mtime.max(signature.ctime))
+    let own = signature.mtime.max(signature.ctime);
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink || links == 0 {
+        return Some(own);
+    }
+    let target = rustix::fs::readlink(at, Vec::new()).ok();
+    let target = target.and_then(|target| Some(at.parent()?.join(OsStr::from_bytes(target.to_bytes()))));
+    Some(own.max(target.and_then(|target| change_through(&target, links - 1)).unwrap_or(own)))
 }
 
 /// Whether the rules leave each of some paths out, be it there or not; `instead` stands for what some files with rules say.
