@@ -136,6 +136,34 @@ fn excludes_that_are_a_symlink_change_where_it_leads_to() {
 }
 
 #[test]
+fn settings_of_gits_that_others_include_are_rules_too() {
+    for way in ["include", "worktree"] {
+        let world = world();
+        git(&world.ws(), &["init", "-q"]);
+        let excludes = world.base().join("ex");
+        std::fs::write(&excludes, "data/\n").unwrap();
+        let included = world.base().join("inc");
+        std::fs::write(&included, "").unwrap();
+        let file = match way {
+            "include" => included.clone(),
+            _ => world.path(".git/config.worktree"),
+        };
+        git(&world.ws(), &["config", "include.path", &included.to_string_lossy()]);
+        git(&world.ws(), &["config", "extensions.worktreeConfig", "true"]);
+        later_than_doubt();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        later();
+        agent.runs("hide it", "git config", |_| {
+            std::fs::write(&file, format!("[core]\nexcludesFile = {}\n", excludes.display())).unwrap();
+        });
+        assert_eq!(waiting(&world), ["data"], "{way}");
+        assert_protected(&world, &agent);
+    }
+}
+
+#[test]
 fn a_rule_for_everything_hides_nothing() {
     let world = world();
     let agent = Agent::new(&world, "s");

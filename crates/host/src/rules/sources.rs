@@ -11,7 +11,7 @@ use rustix::fs::FileType;
 
 use super::above::folders_above;
 use super::{Decision, Instead, RuleOptions, Rules, What, exclude_file};
-use crate::git::{Repository, excludes_file, may_be_git_folder};
+use crate::git::{Repository, excludes_file, may_be_git_folder, settings_files};
 use crate::index::Signature;
 use crate::root::Root;
 
@@ -52,7 +52,11 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
         }
     }
     let mut all = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut outside = |path: PathBuf, kind: SourceKind| {
+        if !seen.insert(path.clone()) {
+            return;
+        }
         let shown = path.strip_prefix(root.path()).unwrap_or(&path).to_string_lossy().into_owned();
         all.extend(last_change(&path).map(|changed_at| RuleSource { shown, kind, changed_at }));
     };
@@ -67,7 +71,8 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
         outside(excludes, SourceKind::Uncaptured);
     }
     // They say where the excludes are.
-    options.git.files.iter().cloned().for_each(|file| outside(file, SourceKind::Gits));
+    let settings = settings_files(repository.as_ref(), &options.git);
+    settings.into_iter().for_each(|file| outside(file, SourceKind::Gits));
     for folder in &folders {
         of_repository(&root.path().join(OsStr::from_bytes(folder.as_bytes())).join(".git"), &mut outside);
     }
@@ -176,7 +181,7 @@ fn of_repository(git: &Path, add: &mut impl FnMut(PathBuf, SourceKind)) {
     let own = if git.is_dir() { Some(git.to_owned()) } else { crate::git::own_folder(git) };
     let common = common.filter(|common| Some(common) != own.as_ref());
     for folder in [own, common].into_iter().flatten() {
-        for name in ["index", "config"] {
+        for name in ["index", "config", "config.worktree"] {
             if folder.join(name).exists() {
                 add(folder.join(name), SourceKind::Gits);
             }
