@@ -238,6 +238,60 @@ fn what_is_new_follows_every_rule_at_once() {
     assert_eq!(skipped(&world), ["data/new.csv", "target"]);
 }
 
+/// `npm install`, and only then the rule for it.
+#[test]
+fn what_a_session_made_itself_it_may_ignore_as_long_as_nothing_of_anybody_elses_is_in_it() {
+    for way in ["two steps", "two turns", "edited", "moved", "moved by a detour", "other session", "other rules"] {
+        let world = world();
+        world.write(".gitignore", "cache/\n");
+        let agent = Agent::new(&world, "s");
+        let other = Agent::new(&world, "other");
+        agent.prompt("install");
+        let install = |world: &World| {
+            world.write("new/x/index.js", "x").write("new/y/index.js", "y").write("package.json", "{}");
+        };
+        let moved = |from: &str, to: &str| std::fs::rename(world.path(from), world.path(to)).unwrap();
+        match way {
+            "other rules" => {
+                agent.step("Bash", &[], install);
+                world.write("new/cache/c", "c");
+                agent.step("Bash", &[], |world| {
+                    world.write(".gitignore", "");
+                });
+            }
+            "moved" => agent.step("Bash", &[], |_| moved("data", "new")),
+            "moved by a detour" => {
+                agent.step("Bash", &[], |_| moved("data", "../kept"));
+                agent.step("Bash", &[], |_| moved("../kept", "new"));
+            }
+            _ => agent.step("Bash", &[], install),
+        }
+        if way != "two steps" {
+            agent.end_turn();
+            later();
+        }
+        match way {
+            "edited" => {
+                world.write("new/x/index.js", "patched");
+            }
+            "other session" => other.runs("build", "make", |world| {
+                world.write("new/z", "z");
+            }),
+            _ => {}
+        }
+        if way != "two steps" {
+            agent.prompt("go on");
+        }
+        agent.step("Bash", &[], |world| {
+            world.write(".gitignore", "*.log\nnew/\n");
+        });
+        agent.end_turn();
+        let expected: &[&str] = if way.starts_with("two") { &[] } else { &["new"] };
+        assert_eq!(waiting(&world), expected, "{way}");
+        assert_eq!(skipped(&world), if expected.is_empty() { &["new"][..] } else { &[] }, "{way}");
+    }
+}
+
 #[test]
 fn of_an_empty_folder_nobody_is_told() {
     let world = world();

@@ -8,18 +8,21 @@
 //! anew from its packs knows it. It ends when nothing leaves the path out any more, or when the user agrees. What was never
 //! captured follows every rule at once.
 
+use std::collections::hash_map::Entry as Known;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use piton_host::{
-    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, process, read_entry, rule_sources, rules_leave_out,
-    rules_left_out,
+    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, process, read_entry, rule_sources,
+    rules_leave_out, rules_left_out,
 };
-use piton_model::diff::{self, TreeSource};
-use piton_model::ownership::{self, Found, Moment, Owner, Window};
-use piton_model::{Checkpoint, Entry, HeldPath, ObjectId, Operation, SkipReason, UnagreedRules, WorkspacePath};
+use piton_model::diff::{self, Change, TreeSource};
+use piton_model::ownership::{self, Found, Moment, Owned, Owner, Window};
+use piton_model::{
+    Checkpoint, Entry, HeldPath, ObjectId, Operation, SessionId, SkipReason, UnagreedRules, WorkspacePath,
+};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sink::{HashingSink, Trees};
@@ -65,6 +68,10 @@ const MOST_ASKED: usize = 1000;
 
 /// So many checkpoints are looked through for a path that came back.
 const MOST_LOOKED_BACK: u64 = 500;
+
+/// Of so many paths that a rule begins to leave out it is asked who made what is there: `node_modules`, `dist` and the like.
+/// Where there are more, the user is asked.
+const MOST_MADE: usize = 20;
 
 /// The workspace's own files of rules.
 const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".pitonignore"];
@@ -207,6 +214,7 @@ impl Workspace {
             let lost = self.captured_against_rules(root, head, lost)?;
             new.extend(lost.into_iter().map(|path| HeldPath { path, rules: rules.clone(), owner: owner.clone() }));
         }
+        self.leave_to_its_maker(head, &mut new, &mut held.known)?;
         let is_more = !new.is_empty();
         held.paths.retain(|one| !new.iter().any(|new| one.path == new.path));
         held.paths.extend(new);
@@ -276,6 +284,122 @@ impl Workspace {
         // What cannot be read left nothing out: more is captured then, and the user is asked.
         let content = |one: &UnagreedRules| one.users.as_ref().and_then(|blob| self.store.blob(blob).ok());
         Instead(unagreed.iter().map(|one| (place(one), content(one))).collect())
+    }
+
+    /// Takes away what is the work of the very session that changed the rule, all of it: of that nothing of the user's can be lost.
+    fn leave_to_its_maker(
+        &self,
+        head: &CheckpointRow,
+        new: &mut Vec<HeldPath>,
+        known: &mut Vec<(WorkspacePath, ObjectId)>,
+    ) -> Result<(), StoreError> {
+        let by_session = |one: &HeldPath| match &one.owner {
+            Owner::Step { step, .. } => Some(step.session.clone()),
+            _ => None,
+        };
+        if !new.iter().any(|one| by_session(one).is_some()) {
+            return Ok(());
+        }
+        let line = head.checkpoint.line;
+        let mut rows = self.store.checkpoints(Some(MOST_LOOKED_BACK))?;
+        rows.retain(|row| row.checkpoint.line == line);
+        let mut went = HashMap::new();
+        let mut kept = Vec::new();
+        for (number, one) in std::mem::take(new).into_iter().enumerate() {
+            let session = by_session(&one).filter(|_| number < MOST_MADE);
+            let mut made_by = |session| self.made_by(&session, &one.path, &rows, &mut went);
+            // What is damaged tells nothing for sure.
+            let is_its = session.is_some_and(|session| made_by(session).unwrap_or(false));
+            if is_its {
+                known.retain(|(path, _)| *path != one.path);
+            } else {
+                kept.push(one);
+            }
+        }
+        *new = kept;
+        Ok(())
+    }
+
+    /// Whether all that was ever captured at a path is for sure a session's work, given all checkpoints of the line, newest first.
+    /// `went` keeps what each of them no longer has as it was.
+    fn made_by(
+        &self,
+        session: &SessionId,
+        path: &WorkspacePath,
+        rows: &[CheckpointRow],
+        went: &mut HashMap<u64, Vec<Change>>,
+    ) -> Result<bool, StoreError> {
+        let is_its = |owned: &Owned| matches!(&owned.owner, Owner::Step { step, .. } if step.session == *session);
+        let at = |row: &CheckpointRow| diff::lookup(&self.store, &row.checkpoint.root.tree, path);
+        // At the first of them nothing was there, or nobody knows who put it there.
+        let Some(first) = rows.last().filter(|row| row.checkpoint.parent.is_none()) else { return Ok(false) };
+        let mut before = at(first)?;
+        if before.is_some() {
+            return Ok(false);
+        }
+        // What went elsewhere may have been moved here, also by a detour.
+        let mut gone = HashSet::new();
+        for (parent, row) in rows.iter().zip(&rows[1..]).rev().map(|(row, parent)| (parent, row)) {
+            let checkpoint = &row.checkpoint;
+            if checkpoint.parent.as_ref() != Some(&parent.checkpoint.id) {
+                return Ok(false);
+            }
+            let now = at(row)?;
+            let has_changed = now != before;
+            // What was left out before is in no list of changes, and nobody knows whose it is.
+            if let (Some(Entry::Folder { tree: from, .. }), Some(Entry::Folder { tree: to, .. })) = (&before, &now)
+                && diff::left_out(&self.store, from, to)?.iter().any(|one| one.before.is_none())
+            {
+                return Ok(false);
+            }
+            let (from, to) = (&parent.checkpoint.root.tree, &checkpoint.root.tree);
+            let is_skipped = now.as_ref().is_some_and(Entry::is_skipped);
+            if is_skipped || has_changed && !diff::gone_unknown(&self.store, from, to)?.is_empty() {
+                return Ok(false);
+            }
+            before = now;
+            if has_changed {
+                let is_listed = checkpoint.owned.iter().all(|owned| !owned.paths.is_empty());
+                let is_here = |owned: &Owned| owned.paths.iter().any(|changed| changed.path.is_within(path));
+                let mut here = checkpoint.owned.iter().filter(|owned| !is_listed || is_here(owned)).peekable();
+                if here.peek().is_none() || !here.all(is_its) {
+                    return Ok(false);
+                }
+            }
+            if checkpoint.changes.deleted + checkpoint.changes.modified > 0 {
+                let here = match went.entry(row.seq) {
+                    Known::Occupied(known) => known.into_mut(),
+                    Known::Vacant(unknown) => {
+                        let mut changes = diff::changes(&self.store, Some(from), Some(to))?;
+                        changes.retain(|change| change.before.is_some());
+                        unknown.insert(changes)
+                    }
+                };
+                for change in here.iter().filter(|change| !change.path.is_within(path)) {
+                    if has_changed && change.after.is_none() {
+                        return Ok(false);
+                    }
+                    gone.extend(change.before.clone().and_then(blob_of));
+                }
+            }
+        }
+        let mut folders: Vec<_> = match before {
+            _ if gone.is_empty() => Vec::new(),
+            Some(Entry::Folder { tree, .. }) => vec![tree],
+            Some(Entry::File { blob, .. }) if gone.contains(&blob) => return Ok(false),
+            _ => Vec::new(),
+        };
+        while let Some(folder) = folders.pop() {
+            for (_, entry) in self.store.tree(&folder)?.entries() {
+                match entry {
+                    Entry::Folder { tree, .. } => folders.push(*tree),
+                    // Any two empty files are equal.
+                    Entry::File { blob, size, .. } if *size > 0 && gone.contains(blob) => return Ok(false),
+                    _ => {}
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Which of some paths a checkpoint has although its own ignore files left them out: git tracked those, or its settings named
