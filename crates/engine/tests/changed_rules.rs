@@ -714,6 +714,26 @@ fn what_goes_away_while_an_agent_writes_a_rule_for_it_is_held_when_it_comes_back
 }
 
 #[test]
+fn what_a_repository_inside_excludes_is_known_for_an_agents_before_it_leaves_anything_out() {
+    let world = World::new();
+    world.write("sub/data/b.csv", "b").write("sub/src/m", "m").write("top", "t");
+    git(&world.path("sub"), &["init", "-q"]);
+    later_than_doubt();
+    let away = |from: &str, to: &str| std::fs::rename(world.path(from), world.path(to)).unwrap();
+    let agent = Agent::new(&world, "s");
+    agent.runs("away", "mv", |_| away("sub/data", "../d"));
+    agent.runs("hide it", "echo", |world| {
+        world.write("sub/.git/info/exclude", "data\n");
+    });
+    later_than_doubt();
+    agent.prompt("and now");
+    agent.end_turn();
+    later_than_doubt();
+    agent.runs("and back", "mv", |_| away("../d", "sub/data"));
+    assert_eq!((waiting(&world), skipped(&world)), (vec!["sub/data".to_owned()], Vec::new()));
+}
+
+#[test]
 fn nothing_is_said_to_be_captured_that_is_gone() {
     let world = world();
     let agent = Agent::new(&world, "s");

@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use piton_host::{
-    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, process, read_entry, rule_sources,
+    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, bounded, process, read_entry, rule_sources,
     rules_leave_out, rules_left_out,
 };
 use piton_model::diff::{self, Change, TreeSource};
@@ -58,6 +58,8 @@ pub(crate) struct LeftOutNow {
     came: Vec<WorkspacePath>,
     /// Ignore files that are not as they were.
     rules: Vec<WorkspacePath>,
+    /// A path in each repository: its exclude file may have changed before it leaves anything out.
+    in_repositories: Vec<WorkspacePath>,
 }
 
 /// How much older than the last checkpoint a file may seem that changed after its scan began, in nanoseconds.
@@ -72,6 +74,9 @@ const MOST_LOOKED_BACK: u64 = 500;
 /// Of so many paths that a rule begins to leave out it is asked who made what is there: `node_modules`, `dist` and the like.
 /// Where there are more, the user is asked.
 const MOST_MADE: usize = 20;
+
+/// A larger file of rules, in bytes, is not asked whether it has any.
+const LARGEST_LOOKED_AT: u64 = 4 << 20;
 
 /// The workspace's own files of rules.
 const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".pitonignore"];
@@ -93,7 +98,8 @@ impl Workspace {
             let mut taken = self.take_all(lock, root, attention, head.as_ref(), held.clone())?;
             let Some(head) = &head else { return Ok(taken) };
             let trees = Trees { fresh: &taken.fresh, store: &self.store };
-            let left_out = LeftOutNow::between(&trees, &head.checkpoint.root.tree, &taken.scan.root.tree, &held);
+            let mut left_out = LeftOutNow::between(&trees, &head.checkpoint.root.tree, &taken.scan.root.tree, &held);
+            left_out.in_repositories = paths_in_repositories(&taken.scan);
             let is_whole = !self.hold_more(root, head, left_out, attention.witness, &mut held)?;
             if is_whole {
                 taken.held = held;
@@ -149,7 +155,8 @@ impl Workspace {
         held: &HeldNow,
     ) -> Result<LeftOutNow, StoreError> {
         let tree = &head.checkpoint.root.tree;
-        let mut left_out = LeftOutNow::default();
+        let in_repositories = paths_in_repositories(scan);
+        let mut left_out = LeftOutNow { in_repositories, ..LeftOutNow::default() };
         if *tree == scan.root.tree {
             return Ok(left_out);
         }
@@ -175,14 +182,15 @@ impl Workspace {
         witness: Option<&Witness>,
         held: &mut HeldNow,
     ) -> Result<bool, CaptureError> {
-        let LeftOutNow { lost, mut came, rules } = left_out;
+        let LeftOutNow { lost, mut came, rules, in_repositories } = left_out;
         let (by_git, by_rules): (Vec<_>, Vec<_>) = lost.into_iter().partition(|(_, reason)| is_by_git(*reason));
         let mut lost: Vec<WorkspacePath> = by_rules.into_iter().map(|(path, _)| path).collect();
         came.retain(|path| !held.known.iter().any(|(known, _)| path.is_within(known)));
         // What lies in one folder has the same rules.
         let mut folders = HashSet::new();
         let is_first = |path: &&WorkspacePath| path.split().is_some_and(|(folder, _)| folders.insert(folder));
-        let asked: Vec<_> = rules.iter().chain(&lost).chain(&came).filter(is_first).take(MOST_ASKED).cloned().collect();
+        let asked = rules.iter().chain(&lost).chain(&came).chain(&in_repositories).filter(is_first);
+        let asked: Vec<_> = asked.take(MOST_ASKED).cloned().collect();
         let by_gits_own = self.look_at_rules(root, head, &asked, witness, &mut held.unagreed)?;
 
         let mut new = Vec::new();
@@ -261,6 +269,8 @@ impl Workspace {
             };
             match known {
                 Some(known) => unagreed[known].owner = owner,
+                // Git makes one of nothing but comments in each new repository.
+                None if file.is_none() && !says_something(root, &source.shown) => {}
                 None => {
                     let users = file.as_ref().and_then(|file| blob_at(&self.store, &head.checkpoint, file));
                     unagreed.push(UnagreedRules { shown: source.shown, file, users, owner });
@@ -270,7 +280,7 @@ impl Workspace {
         // What is as the user had it is not somebody else's any more.
         unagreed.retain(|one| match &one.file {
             Some(file) => one.users != read_now(root, file).and_then(blob_of),
-            None => root.path().join(&one.shown).exists(),
+            None => says_something(root, &one.shown),
         });
         Ok(by_gits_own)
     }
@@ -672,6 +682,19 @@ fn read_now(root: &Root, path: &WorkspacePath) -> Option<Entry> {
     read.ok().flatten()
 }
 
+fn paths_in_repositories(scan: &Scan) -> Vec<WorkspacePath> {
+    scan.repositories.iter().map(|folder| folder.join_any(IGNORE_FILES[0])).collect()
+}
+
+/// Whether there is a rule in an ignore file that is never captured, as far as it can be read.
+fn says_something(root: &Root, shown: &str) -> bool {
+    match bounded::read(&root.path().join(shown), LARGEST_LOOKED_AT) {
+        Ok(None) => false,
+        Ok(Some(bytes)) => bytes.split(|byte| *byte == b'\n').any(|line| !line.is_empty() && !line.starts_with(b"#")),
+        Err(_) => true,
+    }
+}
+
 /// Whether a change of the rules is the user's own word.
 pub(crate) fn is_users(owner: &Owner) -> bool {
     matches!(owner, Owner::You)
@@ -698,7 +721,11 @@ fn is_in(path: &WorkspacePath, held: &HeldNow) -> bool {
 fn by_unagreed(path: WorkspacePath, unagreed: &[UnagreedRules]) -> HeldPath {
     let is_on_the_way = |one: &&UnagreedRules| match one.file.as_ref().and_then(WorkspacePath::split) {
         Some((folder, _)) => path.is_within(&folder),
-        None => true,
+        // That of a repository inside bears on what is in there alone.
+        None => match one.shown.strip_suffix(".git/info/exclude") {
+            Some(folder) if !folder.starts_with('/') => path.as_bytes().starts_with(folder.as_bytes()),
+            _ => true,
+        },
     };
     let on_the_way: Vec<_> = unagreed.iter().filter(is_on_the_way).collect();
     let rules = on_the_way.iter().map(|one| one.shown.clone()).collect();
