@@ -25,6 +25,11 @@ fn later() {
     std::thread::sleep(Duration::from_millis(80));
 }
 
+/// So that nothing made before counts as younger than the next checkpoint.
+fn later_than_doubt() {
+    std::thread::sleep(Duration::from_millis(2_200));
+}
+
 fn paths(waiting: &Waiting) -> Vec<String> {
     waiting.paths.iter().map(|held| held.path.path.clone()).collect()
 }
@@ -113,6 +118,52 @@ fn settings_of_gits_that_name_other_excludes_are_rules_too() {
 }
 
 #[test]
+fn excludes_that_are_a_symlink_change_where_it_leads_to() {
+    let base = tempfile::tempdir().unwrap();
+    let (link, dot) = (base.path().join("ignore"), base.path().join("dot"));
+    std::fs::write(&dot, "*.log\n").unwrap();
+    std::os::unix::fs::symlink("dot", &link).unwrap();
+    let world = World::at(base.path(), |environment| environment.global_excludes = Some(link.clone()));
+    world.write("data/b.csv", "b").write("src/main.rs", "main");
+    later_than_doubt();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("begin");
+    agent.end_turn();
+    later();
+    agent.runs("hide it", "echo", |_| std::fs::write(&dot, "*.log\ndata/\n").unwrap());
+    assert_eq!(waiting(&world), ["data"]);
+    assert_protected(&world, &agent);
+}
+
+#[test]
+fn settings_of_gits_that_others_include_are_rules_too() {
+    for way in ["include", "worktree"] {
+        let world = world();
+        git(&world.ws(), &["init", "-q"]);
+        let excludes = world.base().join("ex");
+        std::fs::write(&excludes, "data/\n").unwrap();
+        let included = world.base().join("inc");
+        std::fs::write(&included, "").unwrap();
+        let file = match way {
+            "include" => included.clone(),
+            _ => world.path(".git/config.worktree"),
+        };
+        git(&world.ws(), &["config", "include.path", &included.to_string_lossy()]);
+        git(&world.ws(), &["config", "extensions.worktreeConfig", "true"]);
+        later_than_doubt();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        later();
+        agent.runs("hide it", "git config", |_| {
+            std::fs::write(&file, format!("[core]\nexcludesFile = {}\n", excludes.display())).unwrap();
+        });
+        assert_eq!(waiting(&world), ["data"], "{way}");
+        assert_protected(&world, &agent);
+    }
+}
+
+#[test]
 fn a_rule_for_everything_hides_nothing() {
     let world = world();
     let agent = Agent::new(&world, "s");
@@ -185,6 +236,60 @@ fn what_is_new_follows_every_rule_at_once() {
     agent.end_turn();
     assert_eq!(waiting(&world), ["data"]);
     assert_eq!(skipped(&world), ["data/new.csv", "target"]);
+}
+
+/// `npm install`, and only then the rule for it.
+#[test]
+fn what_a_session_made_itself_it_may_ignore_as_long_as_nothing_of_anybody_elses_is_in_it() {
+    for way in ["two steps", "two turns", "edited", "moved", "moved by a detour", "other session", "other rules"] {
+        let world = world();
+        world.write(".gitignore", "cache/\n");
+        let agent = Agent::new(&world, "s");
+        let other = Agent::new(&world, "other");
+        agent.prompt("install");
+        let install = |world: &World| {
+            world.write("new/x/index.js", "x").write("new/y/index.js", "y").write("package.json", "{}");
+        };
+        let moved = |from: &str, to: &str| std::fs::rename(world.path(from), world.path(to)).unwrap();
+        match way {
+            "other rules" => {
+                agent.step("Bash", &[], install);
+                world.write("new/cache/c", "c");
+                agent.step("Bash", &[], |world| {
+                    world.write(".gitignore", "");
+                });
+            }
+            "moved" => agent.step("Bash", &[], |_| moved("data", "new")),
+            "moved by a detour" => {
+                agent.step("Bash", &[], |_| moved("data", "../kept"));
+                agent.step("Bash", &[], |_| moved("../kept", "new"));
+            }
+            _ => agent.step("Bash", &[], install),
+        }
+        if way != "two steps" {
+            agent.end_turn();
+            later();
+        }
+        match way {
+            "edited" => {
+                world.write("new/x/index.js", "patched");
+            }
+            "other session" => other.runs("build", "make", |world| {
+                world.write("new/z", "z");
+            }),
+            _ => {}
+        }
+        if way != "two steps" {
+            agent.prompt("go on");
+        }
+        agent.step("Bash", &[], |world| {
+            world.write(".gitignore", "*.log\nnew/\n");
+        });
+        agent.end_turn();
+        let expected: &[&str] = if way.starts_with("two") { &[] } else { &["new"] };
+        assert_eq!(waiting(&world), expected, "{way}");
+        assert_eq!(skipped(&world), if expected.is_empty() { &["new"][..] } else { &[] }, "{way}");
+    }
 }
 
 #[test]
@@ -329,6 +434,45 @@ fn git_rm_cached_by_an_agent_takes_nothing_away_and_neither_does_a_repository_th
         });
         assert_eq!(waiting(&world), ["data"], "{command}");
         assert_protected(&world, &agent);
+    }
+}
+
+/// Git writes its index all day. What it never tracked, it does not let go of either.
+#[test]
+fn what_the_users_own_rules_leave_out_is_not_laid_to_gits_index() {
+    for way in ["grows", "checkout", "stash", "orphan"] {
+        let world = World::new();
+        let run = |arguments: &[&str]| drop(git(&world.ws(), arguments));
+        run(&["init", "-q", "-b", "main"]);
+        world.write("src/m", "m").write("node_modules/x/index.js", "x").write("run.log", "small");
+        run(&["add", "src"]);
+        run(&["commit", "-qm", "first"]);
+        world.write(".gitignore", "*.log\nnode_modules/\n").write("src/m", "n");
+        let tracked = if way == "stash" { "src" } else { "." };
+        run(&["add", tracked]);
+        run(&["commit", "-qm", "second"]);
+        let agent = Agent::new(&world, "s");
+        agent.prompt("begin");
+        agent.end_turn();
+        later();
+        let steps: [&[&[&str]]; 2] = match way {
+            "grows" => [&[&["commit", "-q", "--allow-empty", "-m", "third"]], &[&["add", "."]]],
+            "checkout" => [&[&["checkout", "-q", "HEAD~1"]], &[&["checkout", "-q", "main"]]],
+            "stash" => [&[&["stash", "-qu"]], &[&["stash", "pop", "-q"]]],
+            _ => [&[&["checkout", "-q", "--orphan", "o"], &["rm", "-rfq", "."]], &[&["checkout", "-qf", "main"]]],
+        };
+        for commands in steps {
+            agent.runs("work", "git", |world| {
+                commands.iter().for_each(|command| run(command));
+                if way == "grows" {
+                    world.write("run.log", vec![b'x'; 2 << 20]).write("src/m", "more");
+                    run(&["add", "src"]);
+                }
+            });
+        }
+        assert_eq!(waiting(&world), [""; 0], "{way}");
+        let log = if way == "grows" { &["node_modules", "run.log"][..] } else { &["node_modules"] };
+        assert_eq!(skipped(&world), log, "{way}");
     }
 }
 
@@ -567,6 +711,26 @@ fn what_goes_away_while_an_agent_writes_a_rule_for_it_is_held_when_it_comes_back
         );
         assert_protected(&world, &agent);
     }
+}
+
+#[test]
+fn what_a_repository_inside_excludes_is_known_for_an_agents_before_it_leaves_anything_out() {
+    let world = World::new();
+    world.write("sub/data/b.csv", "b").write("sub/src/m", "m").write("top", "t");
+    git(&world.path("sub"), &["init", "-q"]);
+    later_than_doubt();
+    let away = |from: &str, to: &str| std::fs::rename(world.path(from), world.path(to)).unwrap();
+    let agent = Agent::new(&world, "s");
+    agent.runs("away", "mv", |_| away("sub/data", "../d"));
+    agent.runs("hide it", "echo", |world| {
+        world.write("sub/.git/info/exclude", "data\n");
+    });
+    later_than_doubt();
+    agent.prompt("and now");
+    agent.end_turn();
+    later_than_doubt();
+    agent.runs("and back", "mv", |_| away("../d", "sub/data"));
+    assert_eq!((waiting(&world), skipped(&world)), (vec!["sub/data".to_owned()], Vec::new()));
 }
 
 #[test]

@@ -50,8 +50,8 @@ use hash::Id;
 use index::Index;
 
 pub use command::{Git, GitError};
-pub(crate) use excludes::ignores_case;
 pub use excludes::{UserConfig, excludes_file};
+pub(crate) use excludes::{ignores_case, settings_files};
 pub(crate) use link::GitLink;
 pub use link::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
 pub use objects::{ObjectError, Objects};

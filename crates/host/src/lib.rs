@@ -40,7 +40,7 @@ pub use read::{Signatures, Sink, empty_tree, read_entry, read_entry_signed};
 pub use root::{Root, identity_at};
 pub use rules::{
     CapturedNames, Held, Instead, RuleOptions, RuleSource, SourceKind, UnreadRules, last_change, left_out,
-    rule_sources, rules_leave_out, unread_rules,
+    rule_sources, rules_leave_out, rules_left_out, unread_rules,
 };
 pub use scan::{
     IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,

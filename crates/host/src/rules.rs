@@ -31,7 +31,9 @@ use repository::InRepository;
 
 pub use held::{CapturedNames, Held};
 pub use instead::Instead;
-pub use sources::{RuleSource, SourceKind, last_change, leave_out as rules_leave_out, rule_sources};
+pub use sources::{
+    RuleSource, SourceKind, last_change, leave_out as rules_leave_out, left_out_as as rules_left_out, rule_sources,
+};
 pub use unread::{UnreadRules, unread_rules};
 
 /// Larger ignore files, in bytes, are not read; [`unread_rules`] names them.

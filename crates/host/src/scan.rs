@@ -109,6 +109,8 @@ pub struct Scan {
     pub unsettled: Vec<WorkspacePath>,
     /// Files that were read.
     pub read: u64,
+    /// The folders in which there is a `.git`.
+    pub repositories: Vec<WorkspacePath>,
 }
 
 /// Why a scan gave up.
@@ -318,7 +320,9 @@ impl Scanning<'_> {
             }
         };
         let read = self.progress.files_read.load(Ordering::Relaxed);
-        Ok(Scan { root, index, skipped, unsettled: self.unsettled, read })
+        let repositories =
+            tracked::repositories(&self.slots).filter_map(|path| WorkspacePath::new(path).ok()).collect();
+        Ok(Scan { root, index, skipped, unsettled: self.unsettled, read, repositories })
     }
 
     /// Puts what came of reading a file into its folder.

@@ -57,13 +57,18 @@ impl Stamp {
 
     /// The number for the new index. A repository that was not known when the stamp was taken is looked at next time.
     pub(crate) fn for_slots(&self, slots: &[Slot<'_>]) -> u64 {
-        let has_git = |slot: &&Slot<'_>| match slot {
-            Slot::Known(view) => view.head().has_git,
-            Slot::Listed(node) => node.has_git,
-        };
         let known = self.repositories.iter().map(|path| &path[..]);
-        if slots.iter().filter(has_git).map(Slot::path).eq(known) { self.number } else { NONE_WILL_DO }
+        if repositories(slots).eq(known) { self.number } else { NONE_WILL_DO }
     }
+}
+
+/// The folders with a `.git`, in path order.
+pub(crate) fn repositories<'a>(slots: &'a [Slot<'_>]) -> impl Iterator<Item = &'a [u8]> {
+    let has_git = |slot: &&Slot<'_>| match slot {
+        Slot::Known(view) => view.head().has_git,
+        Slot::Listed(node) => node.has_git,
+    };
+    slots.iter().filter(has_git).map(Slot::path)
 }
 
 /// The folders of the index that may be captured otherwise than they were, now that git's indexes changed.

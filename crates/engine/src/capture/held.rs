@@ -8,17 +8,21 @@
 //! anew from its packs knows it. It ends when nothing leaves the path out any more, or when the user agrees. What was never
 //! captured follows every rule at once.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::hash_map::Entry as Known;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use piton_host::{
-    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, process, read_entry, rule_sources, rules_leave_out,
+    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, bounded, process, read_entry, rule_sources,
+    rules_leave_out, rules_left_out,
 };
-use piton_model::diff::{self, TreeSource};
-use piton_model::ownership::{self, Found, Moment, Owner, Window};
-use piton_model::{Checkpoint, Entry, HeldPath, ObjectId, Operation, SkipReason, UnagreedRules, WorkspacePath};
+use piton_model::diff::{self, Change, TreeSource};
+use piton_model::ownership::{self, Found, Moment, Owned, Owner, Window};
+use piton_model::{
+    Checkpoint, Entry, HeldPath, ObjectId, Operation, SessionId, SkipReason, UnagreedRules, WorkspacePath,
+};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sink::{HashingSink, Trees};
@@ -54,6 +58,8 @@ pub(crate) struct LeftOutNow {
     came: Vec<WorkspacePath>,
     /// Ignore files that are not as they were.
     rules: Vec<WorkspacePath>,
+    /// A path in each repository: its exclude file may have changed before it leaves anything out.
+    in_repositories: Vec<WorkspacePath>,
 }
 
 /// How much older than the last checkpoint a file may seem that changed after its scan began, in nanoseconds.
@@ -64,6 +70,13 @@ const MOST_ASKED: usize = 1000;
 
 /// So many checkpoints are looked through for a path that came back.
 const MOST_LOOKED_BACK: u64 = 500;
+
+/// Of so many paths that a rule begins to leave out it is asked who made what is there: `node_modules`, `dist` and the like.
+/// Where there are more, the user is asked.
+const MOST_MADE: usize = 20;
+
+/// A larger file of rules, in bytes, is not asked whether it has any.
+const LARGEST_LOOKED_AT: u64 = 4 << 20;
 
 /// The workspace's own files of rules.
 const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".pitonignore"];
@@ -85,7 +98,8 @@ impl Workspace {
             let mut taken = self.take_all(lock, root, attention, head.as_ref(), held.clone())?;
             let Some(head) = &head else { return Ok(taken) };
             let trees = Trees { fresh: &taken.fresh, store: &self.store };
-            let left_out = LeftOutNow::between(&trees, &head.checkpoint.root.tree, &taken.scan.root.tree, &held);
+            let mut left_out = LeftOutNow::between(&trees, &head.checkpoint.root.tree, &taken.scan.root.tree, &held);
+            left_out.in_repositories = paths_in_repositories(&taken.scan);
             let is_whole = !self.hold_more(root, head, left_out, attention.witness, &mut held)?;
             if is_whole {
                 taken.held = held;
@@ -141,7 +155,8 @@ impl Workspace {
         held: &HeldNow,
     ) -> Result<LeftOutNow, StoreError> {
         let tree = &head.checkpoint.root.tree;
-        let mut left_out = LeftOutNow::default();
+        let in_repositories = paths_in_repositories(scan);
+        let mut left_out = LeftOutNow { in_repositories, ..LeftOutNow::default() };
         if *tree == scan.root.tree {
             return Ok(left_out);
         }
@@ -167,14 +182,15 @@ impl Workspace {
         witness: Option<&Witness>,
         held: &mut HeldNow,
     ) -> Result<bool, CaptureError> {
-        let LeftOutNow { lost, mut came, rules } = left_out;
+        let LeftOutNow { lost, mut came, rules, in_repositories } = left_out;
         let (by_git, by_rules): (Vec<_>, Vec<_>) = lost.into_iter().partition(|(_, reason)| is_by_git(*reason));
         let mut lost: Vec<WorkspacePath> = by_rules.into_iter().map(|(path, _)| path).collect();
         came.retain(|path| !held.known.iter().any(|(known, _)| path.is_within(known)));
         // What lies in one folder has the same rules.
         let mut folders = HashSet::new();
         let is_first = |path: &&WorkspacePath| path.split().is_some_and(|(folder, _)| folders.insert(folder));
-        let asked: Vec<_> = rules.iter().chain(&lost).chain(&came).filter(is_first).take(MOST_ASKED).cloned().collect();
+        let asked = rules.iter().chain(&lost).chain(&came).chain(&in_repositories).filter(is_first);
+        let asked: Vec<_> = asked.take(MOST_ASKED).cloned().collect();
         let by_gits_own = self.look_at_rules(root, head, &asked, witness, &mut held.unagreed)?;
 
         let mut new = Vec::new();
@@ -203,8 +219,10 @@ impl Workspace {
         // Git writes its index for many reasons: where another rule changed too, that is the one to look at.
         if let [(_, owner), ..] = &by_gits_own[..] {
             let rules: Vec<_> = by_gits_own.iter().map(|(rule, _)| rule.clone()).collect();
+            let lost = self.captured_against_rules(root, head, lost)?;
             new.extend(lost.into_iter().map(|path| HeldPath { path, rules: rules.clone(), owner: owner.clone() }));
         }
+        self.leave_to_its_maker(head, &mut new, &mut held.known)?;
         let is_more = !new.is_empty();
         held.paths.retain(|one| !new.iter().any(|new| one.path == new.path));
         held.paths.extend(new);
@@ -251,6 +269,8 @@ impl Workspace {
             };
             match known {
                 Some(known) => unagreed[known].owner = owner,
+                // Git makes one of nothing but comments in each new repository.
+                None if file.is_none() && !says_something(root, &source.shown) => {}
                 None => {
                     let users = file.as_ref().and_then(|file| blob_at(&self.store, &head.checkpoint, file));
                     unagreed.push(UnagreedRules { shown: source.shown, file, users, owner });
@@ -260,7 +280,7 @@ impl Workspace {
         // What is as the user had it is not somebody else's any more.
         unagreed.retain(|one| match &one.file {
             Some(file) => one.users != read_now(root, file).and_then(blob_of),
-            None => root.path().join(&one.shown).exists(),
+            None => says_something(root, &one.shown),
         });
         Ok(by_gits_own)
     }
@@ -274,6 +294,169 @@ impl Workspace {
         // What cannot be read left nothing out: more is captured then, and the user is asked.
         let content = |one: &UnagreedRules| one.users.as_ref().and_then(|blob| self.store.blob(blob).ok());
         Instead(unagreed.iter().map(|one| (place(one), content(one))).collect())
+    }
+
+    /// Takes away what is the work of the very session that changed the rule, all of it: of that nothing of the user's can be lost.
+    fn leave_to_its_maker(
+        &self,
+        head: &CheckpointRow,
+        new: &mut Vec<HeldPath>,
+        known: &mut Vec<(WorkspacePath, ObjectId)>,
+    ) -> Result<(), StoreError> {
+        let by_session = |one: &HeldPath| match &one.owner {
+            Owner::Step { step, .. } => Some(step.session.clone()),
+            _ => None,
+        };
+        if !new.iter().any(|one| by_session(one).is_some()) {
+            return Ok(());
+        }
+        let line = head.checkpoint.line;
+        let mut rows = self.store.checkpoints(Some(MOST_LOOKED_BACK))?;
+        rows.retain(|row| row.checkpoint.line == line);
+        let mut went = HashMap::new();
+        let mut kept = Vec::new();
+        for (number, one) in std::mem::take(new).into_iter().enumerate() {
+            let session = by_session(&one).filter(|_| number < MOST_MADE);
+            let mut made_by = |session| self.made_by(&session, &one.path, &rows, &mut went);
+            // What is damaged tells nothing for sure.
+            let is_its = session.is_some_and(|session| made_by(session).unwrap_or(false));
+            if is_its {
+                known.retain(|(path, _)| *path != one.path);
+            } else {
+                kept.push(one);
+            }
+        }
+        *new = kept;
+        Ok(())
+    }
+
+    /// Whether all that was ever captured at a path is for sure a session's work, given all checkpoints of the line, newest first.
+    /// `went` keeps what each of them no longer has as it was.
+    fn made_by(
+        &self,
+        session: &SessionId,
+        path: &WorkspacePath,
+        rows: &[CheckpointRow],
+        went: &mut HashMap<u64, Vec<Change>>,
+    ) -> Result<bool, StoreError> {
+        let is_its = |owned: &Owned| matches!(&owned.owner, Owner::Step { step, .. } if step.session == *session);
+        let at = |row: &CheckpointRow| diff::lookup(&self.store, &row.checkpoint.root.tree, path);
+        // At the first of them nothing was there, or nobody knows who put it there.
+        let Some(first) = rows.last().filter(|row| row.checkpoint.parent.is_none()) else { return Ok(false) };
+        let mut before = at(first)?;
+        if before.is_some() {
+            return Ok(false);
+        }
+        // What went elsewhere may have been moved here, also by a detour.
+        let mut gone = HashSet::new();
+        for (parent, row) in rows.iter().zip(&rows[1..]).rev().map(|(row, parent)| (parent, row)) {
+            let checkpoint = &row.checkpoint;
+            if checkpoint.parent.as_ref() != Some(&parent.checkpoint.id) {
+                return Ok(false);
+            }
+            let now = at(row)?;
+            let has_changed = now != before;
+            // What was left out before is in no list of changes, and nobody knows whose it is.
+            if let (Some(Entry::Folder { tree: from, .. }), Some(Entry::Folder { tree: to, .. })) = (&before, &now)
+                && diff::left_out(&self.store, from, to)?.iter().any(|one| one.before.is_none())
+            {
+                return Ok(false);
+            }
+            let (from, to) = (&parent.checkpoint.root.tree, &checkpoint.root.tree);
+            let is_skipped = now.as_ref().is_some_and(Entry::is_skipped);
+            if is_skipped || has_changed && !diff::gone_unknown(&self.store, from, to)?.is_empty() {
+                return Ok(false);
+            }
+            before = now;
+            if has_changed {
+                let is_listed = checkpoint.owned.iter().all(|owned| !owned.paths.is_empty());
+                let is_here = |owned: &Owned| owned.paths.iter().any(|changed| changed.path.is_within(path));
+                let mut here = checkpoint.owned.iter().filter(|owned| !is_listed || is_here(owned)).peekable();
+                if here.peek().is_none() || !here.all(is_its) {
+                    return Ok(false);
+                }
+            }
+            if checkpoint.changes.deleted + checkpoint.changes.modified > 0 {
+                let here = match went.entry(row.seq) {
+                    Known::Occupied(known) => known.into_mut(),
+                    Known::Vacant(unknown) => {
+                        let mut changes = diff::changes(&self.store, Some(from), Some(to))?;
+                        changes.retain(|change| change.before.is_some());
+                        unknown.insert(changes)
+                    }
+                };
+                for change in here.iter().filter(|change| !change.path.is_within(path)) {
+                    if has_changed && change.after.is_none() {
+                        return Ok(false);
+                    }
+                    gone.extend(change.before.clone().and_then(blob_of));
+                }
+            }
+        }
+        let mut folders: Vec<_> = match before {
+            _ if gone.is_empty() => Vec::new(),
+            Some(Entry::Folder { tree, .. }) => vec![tree],
+            Some(Entry::File { blob, .. }) if gone.contains(&blob) => return Ok(false),
+            _ => Vec::new(),
+        };
+        while let Some(folder) = folders.pop() {
+            for (_, entry) in self.store.tree(&folder)?.entries() {
+                match entry {
+                    Entry::Folder { tree, .. } => folders.push(*tree),
+                    // Any two empty files are equal.
+                    Entry::File { blob, size, .. } if *size > 0 && gone.contains(blob) => return Ok(false),
+                    _ => {}
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Which of some paths a checkpoint has although its own ignore files left them out: git tracked those, or its settings named
+    /// no such rule. All others it would have had without git, which has no part in it that they are left out now.
+    fn captured_against_rules(
+        &self,
+        root: &Root,
+        head: &CheckpointRow,
+        paths: Vec<WorkspacePath>,
+    ) -> Result<Vec<WorkspacePath>, StoreError> {
+        let tree = &head.checkpoint.root.tree;
+        let mut then = HashMap::new();
+        let mut folders = HashSet::new();
+        let mut were = Vec::new();
+        for path in paths {
+            let entry = match diff::lookup(&self.store, tree, &path) {
+                Ok(entry) => entry,
+                Err(StoreError::Missing(_) | StoreError::Damaged(_)) => None,
+                Err(error) => return Err(error),
+            };
+            let mut at = path.clone();
+            while let Some((above, _)) = at.split() {
+                if !folders.insert(above.clone()) {
+                    break;
+                }
+                for name in IGNORE_FILES {
+                    let file = above.join_any(name);
+                    let content = match diff::lookup(&self.store, tree, &file) {
+                        Ok(None) => None,
+                        Ok(Some(Entry::File { blob, .. })) => match self.store.blob(&blob) {
+                            Ok(content) => Some(content),
+                            Err(_) => continue,
+                        },
+                        // What it said is not known: it is taken to be what it says.
+                        Ok(Some(_)) | Err(_) => continue,
+                    };
+                    then.insert(root.path().join(OsStr::from_bytes(file.as_bytes())), content);
+                }
+                at = above;
+            }
+            // Of what cannot be read nobody knows how large it was.
+            let unknown = Entry::Skipped { reason: SkipReason::Ignored };
+            were.push((path, entry.unwrap_or(unknown)));
+        }
+        let mut are = rules_left_out(root, &self.rules(), &were, Instead(then)).into_iter();
+        were.retain(|_| are.next().unwrap_or(true));
+        Ok(were.into_iter().map(|(path, _)| path).collect())
     }
 
     /// Which of some paths an earlier checkpoint of this line has, each with the tree of the last that does.
@@ -499,6 +682,19 @@ fn read_now(root: &Root, path: &WorkspacePath) -> Option<Entry> {
     read.ok().flatten()
 }
 
+fn paths_in_repositories(scan: &Scan) -> Vec<WorkspacePath> {
+    scan.repositories.iter().map(|folder| folder.join_any(IGNORE_FILES[0])).collect()
+}
+
+/// Whether there is a rule in an ignore file that is never captured, as far as it can be read.
+fn says_something(root: &Root, shown: &str) -> bool {
+    match bounded::read(&root.path().join(shown), LARGEST_LOOKED_AT) {
+        Ok(None) => false,
+        Ok(Some(bytes)) => bytes.split(|byte| *byte == b'\n').any(|line| !line.is_empty() && !line.starts_with(b"#")),
+        Err(_) => true,
+    }
+}
+
 /// Whether a change of the rules is the user's own word.
 pub(crate) fn is_users(owner: &Owner) -> bool {
     matches!(owner, Owner::You)
@@ -525,7 +721,11 @@ fn is_in(path: &WorkspacePath, held: &HeldNow) -> bool {
 fn by_unagreed(path: WorkspacePath, unagreed: &[UnagreedRules]) -> HeldPath {
     let is_on_the_way = |one: &&UnagreedRules| match one.file.as_ref().and_then(WorkspacePath::split) {
         Some((folder, _)) => path.is_within(&folder),
-        None => true,
+        // That of a repository inside bears on what is in there alone.
+        None => match one.shown.strip_suffix(".git/info/exclude") {
+            Some(folder) if !folder.starts_with('/') => path.as_bytes().starts_with(folder.as_bytes()),
+            _ => true,
+        },
     };
     let on_the_way: Vec<_> = unagreed.iter().filter(is_on_the_way).collect();
     let rules = on_the_way.iter().map(|one| one.shown.clone()).collect();

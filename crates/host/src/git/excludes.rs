@@ -45,6 +45,11 @@ pub fn ignores_case(repository: Option<&Repository>, user: &UserConfig) -> bool 
     found.has_key && is_true(found.value.as_deref())
 }
 
+/// All files that git's settings are read from, those that others include among them.
+pub(crate) fn settings_files(repository: Option<&Repository>, user: &UserConfig) -> Vec<PathBuf> {
+    Found::of("excludesfile", repository, user).files
+}
+
 struct Found<'a> {
     user: &'a UserConfig,
     repository: Option<&'a Repository>,
@@ -53,12 +58,15 @@ struct Found<'a> {
     has_key: bool,
     value: Option<Vec<u8>>,
     has_worktree_config: bool,
+    /// What was looked at, be it there or not.
+    files: Vec<PathBuf>,
 }
 
 impl<'a> Found<'a> {
     /// What the settings say of a key.
     fn of(key: &'static str, repository: Option<&'a Repository>, user: &'a UserConfig) -> Self {
-        let mut found = Found { user, repository, key, has_key: false, value: None, has_worktree_config: false };
+        let mut found =
+            Found { user, repository, key, has_key: false, value: None, has_worktree_config: false, files: Vec::new() };
         for file in &user.files {
             found.add(file, 0);
         }
@@ -74,6 +82,7 @@ impl<'a> Found<'a> {
     }
 
     fn add(&mut self, file: &Path, depth: u32) {
+        self.files.push(file.to_owned());
         let Ok(Some((bytes, _))) = files::read(file, LARGEST) else { return };
         parse_all(&bytes, &mut |section, subsection, key, value| match (section, key, value) {
             // A key without a value is a switch that is on.

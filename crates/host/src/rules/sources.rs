@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use piton_model::{SkipReason, WorkspacePath};
+use piton_model::{Entry, SkipReason, WorkspacePath};
 use rustix::fs::FileType;
 
 use super::above::folders_above;
 use super::{Decision, Instead, RuleOptions, Rules, What, exclude_file};
-use crate::git::{Repository, excludes_file, may_be_git_folder};
+use crate::git::{Repository, excludes_file, may_be_git_folder, settings_files};
 use crate::index::Signature;
 use crate::root::Root;
 
@@ -52,7 +52,11 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
         }
     }
     let mut all = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut outside = |path: PathBuf, kind: SourceKind| {
+        if !seen.insert(path.clone()) {
+            return;
+        }
         let shown = path.strip_prefix(root.path()).unwrap_or(&path).to_string_lossy().into_owned();
         all.extend(last_change(&path).map(|changed_at| RuleSource { shown, kind, changed_at }));
     };
@@ -67,7 +71,8 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
         outside(excludes, SourceKind::Uncaptured);
     }
     // They say where the excludes are.
-    options.git.files.iter().cloned().for_each(|file| outside(file, SourceKind::Gits));
+    let settings = settings_files(repository.as_ref(), &options.git);
+    settings.into_iter().for_each(|file| outside(file, SourceKind::Gits));
     for folder in &folders {
         of_repository(&root.path().join(OsStr::from_bytes(folder.as_bytes())).join(".git"), &mut outside);
     }
@@ -93,16 +98,58 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
     all
 }
 
+/// So many symlinks are followed one after the other; Linux stops at the same number.
+const MOST_LINKS: u32 = 40;
+
 /// When what is at a path last changed, in nanoseconds since 1970; where nothing is there, when the nearest folder on the way
-/// did.
+/// did. Of a symlink, the younger of it and what it leads to: many keep such files elsewhere and link to them.
 pub fn last_change(path: &Path) -> Option<i64> {
-    let stat = path.ancestors().find_map(|at| rustix::fs::lstat(at).ok())?;
+    change_through(path, MOST_LINKS)
+}
+
+fn change_through(path: &Path, links: u32) -> Option<i64> {
+    let (at, stat) = path.ancestors().find_map(|at| Some((at, rustix::fs::lstat(at).ok()?)))?;
     let signature = Signature::of(&stat);
-    Some(signature.mtime.max(signature.ctime))
+    let own = signature.mtime.max(signature.ctime);
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink || links == 0 {
+        return Some(own);
+    }
+    let target = rustix::fs::readlink(at, Vec::new()).ok();
+    let target = target.and_then(|target| Some(at.parent()?.join(OsStr::from_bytes(target.to_bytes()))));
+    Some(own.max(target.and_then(|target| change_through(&target, links - 1)).unwrap_or(own)))
 }
 
 /// Whether the rules leave each of some paths out, be it there or not; `instead` stands for what some files with rules say.
 pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], instead: Instead) -> Vec<bool> {
+    // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
+    let large = What::File(options.largest_file);
+    let what = |path: &WorkspacePath| match rustix::fs::lstat(root.path().join(OsStr::from_bytes(path.as_bytes()))) {
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => vec![What::Folder],
+            FileType::Symlink => vec![What::Symlink],
+            _ => vec![What::File((stat.st_size as u64).min(options.largest_file))],
+        },
+        Err(_) => vec![What::Folder, large],
+    };
+    are_left_out(root, options, paths.iter().map(|path| (path, what(path))), instead)
+}
+
+/// The same of what was at some paths, whatever is there now.
+pub fn left_out_as(root: &Root, options: &RuleOptions, were: &[(WorkspacePath, Entry)], instead: Instead) -> Vec<bool> {
+    let what = |entry: &Entry| match entry {
+        Entry::File { size, .. } => vec![What::File((*size).min(options.largest_file))],
+        Entry::Symlink { .. } => vec![What::Symlink],
+        Entry::Folder { .. } | Entry::Skipped { .. } => vec![What::Folder],
+    };
+    are_left_out(root, options, were.iter().map(|(path, entry)| (path, what(entry))), instead)
+}
+
+fn are_left_out<'a>(
+    root: &Root,
+    options: &RuleOptions,
+    paths: impl Iterator<Item = (&'a WorkspacePath, Vec<What>)>,
+    instead: Instead,
+) -> Vec<bool> {
     let rules = Rules::load_with(root, options.clone(), &BTreeSet::new(), instead);
     let is_by_rule = |decision: Decision| {
         matches!(
@@ -111,7 +158,7 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], in
                 | Decision::Partly(SkipReason::Ignored | SkipReason::Excluded)
         )
     };
-    let is_left_out = |path: &WorkspacePath| {
+    let is_left_out = |(path, here): (&WorkspacePath, Vec<What>)| {
         let whole = path.as_bytes();
         let ends = whole.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
         let asks = |path: &[u8], what| {
@@ -121,19 +168,9 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], in
                     && !level.takes_in(path)
                     && may_be_git_folder(&root.path().join(OsStr::from_bytes(path)))
         };
-        // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
-        let large = What::File(options.largest_file);
-        let here = match rustix::fs::lstat(root.path().join(OsStr::from_bytes(whole))) {
-            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => vec![What::Folder],
-                FileType::Symlink => vec![What::Symlink],
-                _ => vec![What::File((stat.st_size as u64).min(options.largest_file))],
-            },
-            Err(_) => vec![What::Folder, large],
-        };
         ends.into_iter().any(|end| asks(&whole[..end], What::Folder)) || here.into_iter().any(|what| asks(whole, what))
     };
-    paths.iter().map(is_left_out).collect()
+    paths.map(is_left_out).collect()
 }
 
 /// What a repository's own folder says about which files git looks at: its excludes, its settings and its index.
@@ -144,7 +181,7 @@ fn of_repository(git: &Path, add: &mut impl FnMut(PathBuf, SourceKind)) {
     let own = if git.is_dir() { Some(git.to_owned()) } else { crate::git::own_folder(git) };
     let common = common.filter(|common| Some(common) != own.as_ref());
     for folder in [own, common].into_iter().flatten() {
-        for name in ["index", "config"] {
+        for name in ["index", "config", "config.worktree"] {
             if folder.join(name).exists() {
                 add(folder.join(name), SourceKind::Gits);
             }
