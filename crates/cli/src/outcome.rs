@@ -148,6 +148,8 @@ fn write_remarks(
     if !outcome.unsure.is_empty() {
         writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
     }
+    let heading = format!("{} came back, though the deletion may be somebody else's:", paint.warn("note:"));
+    write_owned(out, look, &heading, &outcome.unsure_back, shown, |file| names.evidence(&file.owner, &[]))?;
     let heading = format!("{} carried over:", paint.warn("note:"));
     write_owned(out, look, &heading, &outcome.carried, shown, |file| whose(file, names))?;
     write_outside(out, look, &outcome.outside, outcome.touched_outside, way_outside)?;

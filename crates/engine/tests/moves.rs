@@ -350,3 +350,46 @@ fn an_undo_that_was_taken_back_can_be_done_again() {
         assert!(!has(&world, "g"));
     }
 }
+
+/// What the user wrote last, and the agent put into another file of its own and deleted in one call.
+fn absorbed() -> World {
+    let world = World::new();
+    world.write("lib.py", "def lib(): pass\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("edit", "echo", |w| done(w.write("lib.py", "def lib(): pass\n# agent\n")));
+    world.write("old.py", "def mine():\n    return 42\n");
+    agent.runs("join", "cat old.py >> lib.py; rm old.py", |w| {
+        done(w.write("lib.py", "def lib(): pass\n# agent\ndef mine():\n    return 42\n").remove("old.py"));
+    });
+    world
+}
+
+#[test]
+fn a_file_whose_deletion_may_be_the_agents_comes_back_with_what_is_taken_back() {
+    let world = absorbed();
+    let here = world.snapshot();
+    let plan = world.open().plan_undo(&undo_of("")).unwrap();
+    assert_eq!(plan.view().unsure_back[0].path.path, "old.py");
+    assert!(plan.view().unsure.is_empty(), "{:?}", plan.view().unsure);
+    let outcome = undo(&world, &undo_of(""));
+    assert_eq!(outcome.unsure_back[0].path.path, "old.py");
+    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
+    assert_eq!(text(&world, "lib.py"), "def lib(): pass\n# agent\n");
+    world.redo();
+    world.assert_is(&here);
+
+    let world = absorbed();
+    let outcome = world.open().rewind_now("t2", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(outcome.unsure_back[0].path.path, "old.py");
+    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
+    let world = absorbed();
+    world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
+    assert_eq!(text(&world, "lib.py"), "def lib(): pass\n");
+
+    // What somebody put there since is not touched.
+    let world = absorbed();
+    world.write("old.py", "new\n");
+    undo(&world, &undo_of(""));
+    assert_eq!(text(&world, "old.py"), "new\n");
+}

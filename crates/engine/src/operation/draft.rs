@@ -211,6 +211,8 @@ pub(crate) struct Remarks {
     /// What comes along with what is asked for.
     pub along: Vec<Along>,
     pub unsure: Vec<ChangedFile>,
+    /// Deletions that may be somebody else's and are taken back all the same.
+    pub unsure_back: Vec<ChangedFile>,
     /// Chosen changes that cannot be taken back, and why.
     pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Changes of others since the target, as far as the plan touches them.
@@ -415,6 +417,7 @@ impl Workspace {
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             along: request.remarks.along.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
+            unsure_back: request.remarks.unsure_back.clone(),
             others: touched(&request.remarks, draft, changes),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),

@@ -434,6 +434,7 @@ impl Workspace {
             touched_outside: !draft.outside.steps.is_empty(),
             already: false,
             unsure: request.remarks.unsure.clone(),
+            unsure_back: request.remarks.unsure_back.clone(),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),

@@ -162,6 +162,11 @@ impl Workspace {
         remarks.others = files(since.iter().filter(|change| is_others(change) && !is_kept(change)));
         let aim = if carries {
             let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
+            if let Some(conversation) = conversation_of {
+                // A deletion that may be the agent's is none of the user's edits: the file comes back, and nothing is lost by that.
+                let back = self.may_come_back(&mut carried, conversation, seen)?;
+                remarks.unsure_back = files(&back);
+            }
             carried.reverse();
             // What was taken back since, and is nothing that goes back, stays taken back.
             let mut undone = self.undone_since(target, &paths)?;
