@@ -390,6 +390,43 @@ fn a_file_whose_deletion_may_be_the_agents_comes_back_with_what_is_taken_back() 
     // What somebody put there since is not touched.
     let world = absorbed();
     world.write("old.py", "new\n");
-    undo(&world, &undo_of(""));
+    let plan = world.open().plan_undo(&undo_of("")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("lib.py+old.py".to_owned(), Why::Lines)]);
+    world.open().undo_now(&partial("")).unwrap();
     assert_eq!(text(&world, "old.py"), "new\n");
+    assert!(text(&world, "lib.py").contains("def mine"));
+}
+
+#[test]
+fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays() {
+    // The agent split a file that the user had edited last: nobody knows whose the change of that one is.
+    let world = World::new();
+    world.write("a", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("other", "true", |w| done(w.write("other", "1\n")));
+    world.write("a", lines(&[(8, "what the user wrote")]));
+    let whole = text(&world, "a");
+    let (head, tail) = whole.split_at(whole.find("line 6").unwrap());
+    agent.runs("split", "sed", |w| done(w.write("b", tail).write("a", head)));
+    let here = world.snapshot();
+    let plan = world.open().plan_undo(&undo_of("")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("b+a".to_owned(), Why::Lines)]);
+    assert!(world.open().undo_now(&undo_of("")).is_err());
+    world.open().undo_now(&partial("")).unwrap();
+    world.assert_is(&here);
+    let unsure = Choice { unsure: true, ..undo_of("").choice };
+    undo(&world, &UndoOptions { choice: unsure, ..UndoOptions::default() });
+    assert_eq!(text(&world, "a"), whole);
+    assert!(!has(&world, "b"));
+
+    // All of it is the agent's, and the rest of the file is in conflict.
+    let world = World::new();
+    world.write("a", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    let (head, tail) = (lines(&[]).split_at(35).0.to_owned(), lines(&[]).split_at(35).1.to_owned());
+    agent.runs("split", "sed", |w| done(w.write("b", &tail).write("a", head.replace("line 5", "agent"))));
+    world.write("a", head.replace("line 5", "user"));
+    let here = world.snapshot();
+    world.open().undo_now(&partial("")).unwrap();
+    world.assert_is(&here);
 }

@@ -197,6 +197,7 @@ impl Workspace {
         if begin == Begin::Now {
             let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
             taken.iter().filter_map(source).for_each(|source| inverse.source(source));
+            moved.shifts(&taken).for_each(|shift| inverse.shift(shift));
         }
         let moved = moved.moved;
         if let Begin::Then(then) = begin {
