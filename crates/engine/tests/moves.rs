@@ -430,3 +430,36 @@ fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays(
     world.open().undo_now(&partial("")).unwrap();
     world.assert_is(&here);
 }
+
+#[test]
+fn what_only_goes_along_and_holds_edits_of_others_is_not_overwritten() {
+    let path = |path: &str| WorkspacePath::new(path).unwrap();
+    let world = World::new();
+    world.write("f", "of f\n".repeat(5)).write("h", "of h\n".repeat(5)).write("rest/g", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("swap", "mv f t; mv h f; mv t h", |w| {
+        done(w.rename("f", "t").rename("h", "f").rename("t", "h").write("rest/g", "2\n"));
+    });
+    let swapped = world.snapshot();
+    let only = |paths: &[&str], settle| {
+        let paths = paths.iter().map(|one| path(one)).collect();
+        RewindOptions { paths, settle, ..RewindOptions::default() }
+    };
+    let outcome = world.open().rewind_now("t1", &only(&["f"], Settle::default())).unwrap();
+    assert_eq!(outcome.along.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["h"]);
+    world.redo();
+    world.assert_is(&swapped);
+    world.write("h", format!("{}mine\n", "of f\n".repeat(5)));
+    let here = world.snapshot();
+    let plan = world.open().plan_rewind("t1", &only(&["f"], Settle::default())).unwrap();
+    assert_eq!(conflicts(plan.view()), [("h+f".to_owned(), Why::Along)]);
+    world.open().rewind_now("t1", &only(&["f"], Settle::default())).unwrap_err();
+    world.assert_is(&here);
+    world.open().rewind_now("t1", &only(&["f", "rest"], PARTIAL)).unwrap();
+    assert_eq!((text(&world, "rest/g"), text(&world, "f")), ("1\n".to_owned(), "of h\n".repeat(5)));
+    assert!(text(&world, "h").ends_with("mine\n"));
+    // Who names it means it, and is told.
+    let outcome = world.open().rewind_now("t1", &only(&["f", "h"], Settle::default())).unwrap();
+    assert_eq!(outcome.others.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["h"]);
+    assert_eq!(text(&world, "f"), "of f\n".repeat(5));
+}

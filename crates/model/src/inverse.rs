@@ -263,12 +263,14 @@ pub enum Why {
     Skipped,
     /// It is no folder, and only paths in the folder that stood there are asked for.
     InTheWay,
+    /// It only goes along with what is asked for, and holds edits of others since.
+    Along,
 }
 
 impl Why {
     /// Whether a [`Decision`] can settle it.
     pub fn can_be_decided(self) -> bool {
-        !matches!(self, Self::Skipped | Self::InTheWay)
+        !matches!(self, Self::Skipped | Self::InTheWay | Self::Along)
     }
 
     /// The words a person reads.
@@ -286,6 +288,7 @@ impl Why {
             Self::Lines => "holds lines that came from another file, to which they would not come back",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
+            Self::Along => "goes along with what is asked for, and holds edits of others since",
             Self::InTheWay => "stands where a folder of that moment must be, and is not asked for itself",
         }
     }

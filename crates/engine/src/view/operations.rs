@@ -282,6 +282,12 @@ pub struct OperationOutcome {
     /// Set where a redo found everything taken back already, by hand, and only noted that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
+    /// Paths that nobody named and that went along: the other half of a move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<AlongView>,
+    /// Changes of others that were overwritten: the user's own, another session's, or nobody knows whose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<ChangedFile>,
     /// Changes that may be meant and may be somebody else's: they were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
