@@ -754,6 +754,10 @@ fn in_conflict(conflicts: &[Conflict], command: &str) -> Vec<String> {
                 let path = quoted(conflict.path.as_path());
                 format!("`--path {path}` asks for the whole of it, and puts the folder in the place of what is there")
             }
+            Why::Along => {
+                let path = quoted(conflict.path.as_path());
+                format!("`--path {path}` asks for that file too, and overwrites what others edited in it")
+            }
             _ => "move what is there out of the workspace".to_owned(),
         });
         let mut ways: Vec<String> = ways.collect();

@@ -69,6 +69,10 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
     if !outcome.conflicts.is_empty() {
         return "nothing to do: what is there now was decided for".to_owned();
     }
+    if !outcome.not_done.is_empty() && outcome.not_done.iter().all(|one| one.was_captured) {
+        return "nothing was done: what is there now is left out by a rule, so only a rewind brings back what was there"
+            .to_owned();
+    }
     if !outcome.not_done.is_empty() {
         return "nothing was done: what is left cannot be restored".to_owned();
     }
@@ -142,12 +146,18 @@ fn write_remarks(
     let refused: Vec<_> = refused.into_iter().map(|one| escape_view(&one.path)).collect();
     list(out, "not restored, or with other permission bits, because the system refused it", &refused)?;
     write_unknown(out, look, &outcome.unknown)?;
+    let along = outcome.along.iter().filter(|_| outcome.operation.is_some());
+    let along: Vec<_> =
+        along.map(|one| format!("{} (the same file as {})", escape_view(&one.path), escape_view(&one.with))).collect();
+    list(out, "went along, because it was moved", &along)?;
     let heading = format!("{} left alone, because it may be somebody else's:", paint.warn("note:"));
     let shown = look.lines(ON_A_TERMINAL / 4);
     write_owned(out, look, &heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]))?;
     if !outcome.unsure.is_empty() {
         writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
     }
+    let heading = format!("{} came back, though the deletion may be somebody else's:", paint.warn("note:"));
+    write_owned(out, look, &heading, &outcome.unsure_back, shown, |file| names.evidence(&file.owner, &[]))?;
     let heading = format!("{} carried over:", paint.warn("note:"));
     write_owned(out, look, &heading, &outcome.carried, shown, |file| whose(file, names))?;
     write_outside(out, look, &outcome.outside, outcome.touched_outside, way_outside)?;
@@ -173,6 +183,7 @@ pub fn not_done(one: &SkippedView) -> String {
     let way_out = match one.reason {
         SkipReason::Worktree => "; run piton in it",
         SkipReason::GitFolder => "; not captured, so only git brings it back",
+        _ if one.was_captured => "; `piton rewind TURN --path` brings back what was there before that turn",
         _ => "",
     };
     format!("{} ({}{way_out})", escape_view(&one.path), skipped::word(one.reason))

@@ -104,6 +104,8 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
     if !plan.unsure.is_empty() {
         writeln!(out, "{}", paint.dim("`--unsure` takes that back too"))?;
     }
+    let heading = "Comes back, though its deletion may be somebody else's:";
+    write_owned(out, look, heading, &plan.unsure_back, shown, with_owner)?;
     let heading = "These hold edits that are not this session's and would be overwritten:";
     write_owned(out, look, heading, &plan.others, shown, |file| whose(file, &around.names))?;
     if !plan.others.is_empty() {

@@ -101,11 +101,15 @@ pub struct SkippedView {
     pub path: PathView,
     /// Why.
     pub reason: SkipReason,
+    /// Set where a rule leaves out what is there now, and what was there before is captured: a rewind to that moment brings it
+    /// back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_captured: bool,
 }
 
 impl From<&(WorkspacePath, SkipReason)> for SkippedView {
     fn from((path, reason): &(WorkspacePath, SkipReason)) -> Self {
-        Self { path: path.into(), reason: *reason }
+        Self { path: path.into(), reason: *reason, was_captured: false }
     }
 }
 
@@ -114,7 +118,7 @@ impl SkippedView {
     pub(crate) fn git_of(folder: &WorkspacePath) -> Self {
         let path = if folder.is_root() { ".git".to_owned() } else { format!("{}/.git", folder.display()) };
         let path = PathView { path, path_b64: None };
-        Self { path, reason: SkipReason::GitFolder }
+        Self { path, reason: SkipReason::GitFolder, was_captured: false }
     }
 }
 

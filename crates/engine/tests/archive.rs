@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use piton_engine::model::ObjectId;
 use piton_engine::model::event::{Event, Report};
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::record::Record;
@@ -470,4 +471,33 @@ fn an_archive_that_does_not_fit_in_the_budget_is_refused_before_anything_is_writ
 fn packs(world: &World) -> Vec<u64> {
     let folder = world.open().store_folder().join("packs");
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect()
+}
+
+#[test]
+fn what_was_staged_and_is_in_no_checkpoint_does_not_leave() {
+    let world = World::new();
+    // The workspace is a folder of the repository, and was one before that came.
+    world.capture();
+    git(world.base(), &["init", "-q", "-b", "main"]);
+    std::fs::write(world.base().join("above.txt"), "a secret above\n").unwrap();
+    world.write(".gitignore", ".env\n").write(".env", "a secret that was staged\n").write("a.txt", "one\n");
+    git(world.base(), &["add", "-f", "above.txt"]);
+    git(&world.ws(), &["add", "-f", ".env", "a.txt"]);
+    world.remove(".env");
+    let agent = Agent::new(&world, "run-1");
+    agent.edits("edit", &["b.txt"], |world| {
+        world.write("b.txt", "b\n");
+    });
+    let target = format!("{}:t1.end", agent.id());
+    let staged = |world: &World| world.open().show(&target).unwrap().git.unwrap().staged.len();
+    assert_eq!(staged(&world), 3);
+    let (bytes, _) = export(&world, "run-1");
+    let holds = |text: &str| {
+        let id = ObjectId::of_blob(text.as_bytes());
+        bytes.windows(32).any(|window| window == id.0)
+    };
+    assert!(holds("one\n") && !holds("a secret above\n") && !holds("a secret that was staged\n"));
+    let other = World::new();
+    import(&other, &bytes);
+    assert_eq!(staged(&other), 1);
 }

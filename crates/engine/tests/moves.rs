@@ -350,3 +350,116 @@ fn an_undo_that_was_taken_back_can_be_done_again() {
         assert!(!has(&world, "g"));
     }
 }
+
+/// What the user wrote last, and the agent put into another file of its own and deleted in one call.
+fn absorbed() -> World {
+    let world = World::new();
+    world.write("lib.py", "def lib(): pass\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("edit", "echo", |w| done(w.write("lib.py", "def lib(): pass\n# agent\n")));
+    world.write("old.py", "def mine():\n    return 42\n");
+    agent.runs("join", "cat old.py >> lib.py; rm old.py", |w| {
+        done(w.write("lib.py", "def lib(): pass\n# agent\ndef mine():\n    return 42\n").remove("old.py"));
+    });
+    world
+}
+
+#[test]
+fn a_file_whose_deletion_may_be_the_agents_comes_back_with_what_is_taken_back() {
+    let world = absorbed();
+    let here = world.snapshot();
+    let plan = world.open().plan_undo(&undo_of("")).unwrap();
+    assert_eq!(plan.view().unsure_back[0].path.path, "old.py");
+    assert!(plan.view().unsure.is_empty(), "{:?}", plan.view().unsure);
+    let outcome = undo(&world, &undo_of(""));
+    assert_eq!(outcome.unsure_back[0].path.path, "old.py");
+    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
+    assert_eq!(text(&world, "lib.py"), "def lib(): pass\n# agent\n");
+    world.redo();
+    world.assert_is(&here);
+
+    let world = absorbed();
+    let outcome = world.open().rewind_now("t2", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(outcome.unsure_back[0].path.path, "old.py");
+    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
+    let world = absorbed();
+    world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
+    assert_eq!(text(&world, "lib.py"), "def lib(): pass\n");
+
+    // What somebody put there since is not touched.
+    let world = absorbed();
+    world.write("old.py", "new\n");
+    let plan = world.open().plan_undo(&undo_of("")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("lib.py+old.py".to_owned(), Why::Lines)]);
+    world.open().undo_now(&partial("")).unwrap();
+    assert_eq!(text(&world, "old.py"), "new\n");
+    assert!(text(&world, "lib.py").contains("def mine"));
+}
+
+#[test]
+fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays() {
+    // The agent split a file that the user had edited last: nobody knows whose the change of that one is.
+    let world = World::new();
+    world.write("a", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("other", "true", |w| done(w.write("other", "1\n")));
+    world.write("a", lines(&[(8, "what the user wrote")]));
+    let whole = text(&world, "a");
+    let (head, tail) = whole.split_at(whole.find("line 6").unwrap());
+    agent.runs("split", "sed", |w| done(w.write("b", tail).write("a", head)));
+    let here = world.snapshot();
+    let plan = world.open().plan_undo(&undo_of("")).unwrap();
+    assert_eq!(conflicts(plan.view()), [("b+a".to_owned(), Why::Lines)]);
+    assert!(world.open().undo_now(&undo_of("")).is_err());
+    world.open().undo_now(&partial("")).unwrap();
+    world.assert_is(&here);
+    let unsure = Choice { unsure: true, ..undo_of("").choice };
+    undo(&world, &UndoOptions { choice: unsure, ..UndoOptions::default() });
+    assert_eq!(text(&world, "a"), whole);
+    assert!(!has(&world, "b"));
+
+    // All of it is the agent's, and the rest of the file is in conflict.
+    let world = World::new();
+    world.write("a", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    let (head, tail) = (lines(&[]).split_at(35).0.to_owned(), lines(&[]).split_at(35).1.to_owned());
+    agent.runs("split", "sed", |w| done(w.write("b", &tail).write("a", head.replace("line 5", "agent"))));
+    world.write("a", head.replace("line 5", "user"));
+    let here = world.snapshot();
+    world.open().undo_now(&partial("")).unwrap();
+    world.assert_is(&here);
+}
+
+#[test]
+fn what_only_goes_along_and_holds_edits_of_others_is_not_overwritten() {
+    let path = |path: &str| WorkspacePath::new(path).unwrap();
+    let world = World::new();
+    world.write("f", "of f\n".repeat(5)).write("h", "of h\n".repeat(5)).write("rest/g", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("swap", "mv f t; mv h f; mv t h", |w| {
+        done(w.rename("f", "t").rename("h", "f").rename("t", "h").write("rest/g", "2\n"));
+    });
+    let swapped = world.snapshot();
+    let only = |paths: &[&str], settle| {
+        let paths = paths.iter().map(|one| path(one)).collect();
+        RewindOptions { paths, settle, ..RewindOptions::default() }
+    };
+    let outcome = world.open().rewind_now("t1", &only(&["f"], Settle::default())).unwrap();
+    assert_eq!(outcome.along.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["h"]);
+    world.redo();
+    world.assert_is(&swapped);
+    world.write("h", format!("{}mine\n", "of f\n".repeat(5)));
+    let here = world.snapshot();
+    let plan = world.open().plan_rewind("t1", &only(&["f"], Settle::default())).unwrap();
+    assert_eq!(conflicts(plan.view()), [("h+f".to_owned(), Why::Along)]);
+    world.open().rewind_now("t1", &only(&["f"], Settle::default())).unwrap_err();
+    world.assert_is(&here);
+    world.open().rewind_now("t1", &only(&["f", "rest"], PARTIAL)).unwrap();
+    assert_eq!((text(&world, "rest/g"), text(&world, "f")), ("1\n".to_owned(), "of h\n".repeat(5)));
+    assert!(text(&world, "h").ends_with("mine\n"));
+    // Who names it means it, and is told.
+    let outcome = world.open().rewind_now("t1", &only(&["f", "h"], Settle::default())).unwrap();
+    assert_eq!(outcome.others.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["h"]);
+    assert_eq!(text(&world, "f"), "of f\n".repeat(5));
+}

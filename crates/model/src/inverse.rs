@@ -11,6 +11,7 @@
 
 mod draft;
 mod follow;
+mod shifted;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,6 +49,8 @@ pub struct Inverse {
     since: Vec<Move>,
     /// Contents that came to a path while they went from another one.
     sources: Vec<Source>,
+    /// Lines that may have gone from one path to another in one change.
+    shifts: Vec<Shift>,
     /// The bits of folders that are made again for what comes back in them.
     folders: BTreeMap<WorkspacePath, u16>,
 }
@@ -85,6 +88,11 @@ impl Inverse {
     /// again.
     pub fn source(&mut self, source: Source) {
         self.sources.push(source);
+    }
+
+    /// Says which paths lost something while others changed: their lines do not go from those as long as they do not come back.
+    pub fn shift(&mut self, shift: Shift) {
+        self.shifts.push(shift);
     }
 
     /// The files that were moved.
@@ -146,6 +154,15 @@ pub struct Source {
     pub blob: ObjectId,
     /// Where it went from.
     pub from: Vec<WorkspacePath>,
+}
+
+/// What changed at once: lines may have been taken out of one file and put into another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shift {
+    /// Files that came or changed, and are taken back.
+    pub to: Vec<WorkspacePath>,
+    /// Files that went or changed, whosever doing that was: what was there, and what is there since.
+    pub from: Vec<(WorkspacePath, Entry, Option<Entry>)>,
 }
 
 /// Where contents come from.
@@ -238,18 +255,22 @@ pub enum Why {
     Moved,
     /// It was moved there, and what happened to its old place is not taken back.
     Half,
+    /// It holds lines that came from a file which stays without them.
+    Lines,
     /// A folder that must go holds things of others.
     Holds,
     /// It holds things that are not captured, and a file would have to take its place.
     Skipped,
     /// It is no folder, and only paths in the folder that stood there are asked for.
     InTheWay,
+    /// It only goes along with what is asked for, and holds edits of others since.
+    Along,
 }
 
 impl Why {
     /// Whether a [`Decision`] can settle it.
     pub fn can_be_decided(self) -> bool {
-        !matches!(self, Self::Skipped | Self::InTheWay)
+        !matches!(self, Self::Skipped | Self::InTheWay | Self::Along)
     }
 
     /// The words a person reads.
@@ -264,8 +285,10 @@ impl Why {
             Self::NoRoom => "something else stands where it would go",
             Self::Moved => "moved on since",
             Self::Half => "its content came from where it would not come back to",
+            Self::Lines => "holds lines that came from another file, to which they would not come back",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
+            Self::Along => "goes along with what is asked for, and holds edits of others since",
             Self::InTheWay => "stands where a folder of that moment must be, and is not asked for itself",
         }
     }

@@ -2,14 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use piton_model::git::GitState;
+use piton_model::diff::TreeSource;
+use piton_model::git::{GitState, StagedEntry};
 use piton_model::ownership::{Candidate, Owned, Owner, Settles};
 use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
-use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, SessionId, Turn};
+use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, Rank, Record, Session, SessionId, Turn};
 use piton_store::{ArchiveError, ArchiveWriter, CheckpointRow, StoreError};
 
 use crate::history::lineage::Lineage;
 use crate::workspace::Workspace;
+
+/// Why a repository's state is not whole in an archive.
+const NOT_SHOWN: &str = "what was staged and is in no checkpoint of the session was left out of the archive";
 
 /// What goes into an archive.
 #[derive(Default)]
@@ -165,23 +169,57 @@ impl Workspace {
     }
 
     /// Adds the repositories' states with what was staged. One that is not whole is left out, as it is everywhere else.
+    ///
+    /// What is staged and is in none of the checkpoints stays out: nobody was told of it. It may be of a file that is ignored and
+    /// was staged once, or of one that is not even in the workspace's folder.
     pub(super) fn add_git(&self, gathered: &mut Gathered, archive: &mut ArchiveWriter<'_>) -> Result<(), ArchiveError> {
-        let mut lost = HashSet::new();
+        let shown = self.blobs_in(&gathered.trees)?;
+        let mut kept: HashMap<ObjectId, ObjectId> = HashMap::new();
         for id in std::mem::take(&mut gathered.git) {
             let state = self.store.blob(&id).ok().and_then(|json| serde_json::from_slice::<GitState>(&json).ok());
-            let staged: Option<Vec<ObjectId>> =
-                state.map(|state| state.staged.iter().filter_map(|entry| entry.blob).collect());
-            match staged.filter(|staged| staged.iter().all(|blob| self.store.blob(blob).is_ok())) {
-                Some(staged) => staged.iter().chain([&id]).try_for_each(|blob| archive.blob(blob))?,
-                None => drop(lost.insert(id)),
+            let Some(mut state) = state else { continue };
+            let is_shown = |entry: &StagedEntry| entry.blob.is_none_or(|blob| shown.contains(&blob));
+            let is_whole = state.staged.iter().all(is_shown);
+            state.staged.retain(is_shown);
+            let staged: Vec<ObjectId> = state.staged.iter().filter_map(|entry| entry.blob).collect();
+            if !staged.iter().all(|blob| self.store.blob(blob).is_ok()) {
+                continue;
+            }
+            staged.iter().try_for_each(|blob| archive.blob(blob))?;
+            if is_whole {
+                archive.blob(&id)?;
+                kept.insert(id, id);
+                continue;
+            }
+            state.incomplete.get_or_insert_with(|| NOT_SHOWN.to_owned());
+            if let Ok(json) = serde_json::to_vec(&state) {
+                kept.insert(id, archive.bytes(&mut &json[..], json.len() as u64)?);
             }
         }
         for record in &mut gathered.records {
             if let Record::Checkpoint(checkpoint) = record {
-                checkpoint.git = checkpoint.git.filter(|id| !lost.contains(id));
+                checkpoint.git = checkpoint.git.and_then(|id| kept.get(&id).copied());
             }
         }
         Ok(())
+    }
+
+    /// The contents of all files of some trees.
+    fn blobs_in(&self, trees: &[ObjectId]) -> Result<HashSet<ObjectId>, StoreError> {
+        let mut blobs = HashSet::new();
+        let mut seen: HashSet<ObjectId> = trees.iter().copied().collect();
+        let mut next: Vec<ObjectId> = trees.to_vec();
+        while let Some(id) = next.pop() {
+            for (_, entry) in self.store.tree(&id)?.entries() {
+                match entry {
+                    Entry::File { blob, .. } => drop(blobs.insert(*blob)),
+                    Entry::Symlink { target } => drop(blobs.insert(ObjectId::of_blob(target))),
+                    Entry::Folder { tree, .. } if seen.insert(*tree) => next.push(*tree),
+                    _ => {}
+                }
+            }
+        }
+        Ok(blobs)
     }
 }
 

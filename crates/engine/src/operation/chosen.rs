@@ -211,6 +211,8 @@ pub(crate) struct Chosen {
     pub along: Vec<Along>,
     /// Changes that may be meant and may be somebody else's.
     pub unsure: Vec<ChangedFile>,
+    /// Of the chosen ones, deletions that may be somebody else's.
+    pub unsure_back: Vec<ChangedFile>,
     /// Those that cannot be taken back, and why.
     pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Commands that ran in what is taken back.
@@ -357,7 +359,7 @@ impl Workspace {
             _ => Vec::new(),
         };
         let mut chosen = Vec::new();
-        let mut unsure = Vec::new();
+        let mut doubtful = Vec::new();
         let mut held = Vec::new();
         let mut any = false;
         // Newest first, as they are taken back.
@@ -385,8 +387,25 @@ impl Workspace {
                     None => chosen.push(row.change),
                 }
             } else {
-                unsure.push(row.change.file());
+                doubtful.push(row.change);
             }
+        }
+        // What such a file held may stand where a change of the same step put it, and goes from there with that change.
+        let mut back = match (&session, whose) {
+            (Some(session), Whose::Agent) => self.may_come_back(&mut doubtful, session, seen)?,
+            _ => Vec::new(),
+        };
+        if let What::Last(_) = what {
+            let steps: HashSet<&StepRef> = chosen.iter().filter_map(|change| step_of(&change.owner)).collect();
+            let is_of_them = |owner: &Owner| steps_of_owner(owner).any(|step| steps.contains(step));
+            doubtful.extend(back.extract_if(.., |change| !is_of_them(&change.owner)));
+            doubtful.sort_by_key(|change| std::cmp::Reverse(change.seq()));
+        }
+        let unsure: Vec<ChangedFile> = doubtful.iter().map(ChosenChange::file).collect();
+        let unsure_back: Vec<ChangedFile> = back.iter().map(ChosenChange::file).collect();
+        if !back.is_empty() {
+            chosen.extend(back);
+            chosen.sort_by_key(|change| std::cmp::Reverse(change.seq()));
         }
         let along = self.add_other_halves(&mut chosen, all, seen)?;
         // What they hold is put back: by their records, not by a row of the view that may be damaged.
@@ -423,6 +442,7 @@ impl Workspace {
             changes: chosen,
             along,
             unsure,
+            unsure_back,
             stuck: held,
             commands,
             about,
@@ -431,6 +451,32 @@ impl Workspace {
             left_out,
             unknown,
         })
+    }
+
+    /// Takes, out of changes of which nobody knows whose they are, the deletions that may be a conversation's and that can be
+    /// taken back without touching anything: nothing stands there now, and the file was moved nowhere.
+    pub(crate) fn may_come_back(
+        &self,
+        changes: &mut Vec<ChosenChange>,
+        session: &Lineage,
+        seen: &Seen<'_>,
+    ) -> Result<Vec<ChosenChange>, OperationError> {
+        let mut may: HashSet<(u64, WorkspacePath)> = HashSet::new();
+        for change in changes.iter().filter(|change| change.kind == diff::ChangeKind::Deleted) {
+            let is_in_doubt = matches!(change.owner, Owner::Unsure { .. });
+            let is_of_session = steps_of_owner(&change.owner).any(|step| session.holds_step(step));
+            if is_in_doubt && is_of_session && diff::lookup(&seen.trees, &seen.now.tree, &change.path)?.is_none() {
+                may.insert((change.seq(), change.path.clone()));
+            }
+        }
+        let Some(first) = may.iter().map(|(seq, _)| *seq).min() else { return Ok(Vec::new()) };
+        let paths: HashSet<&WorkspacePath> = may.iter().map(|(_, path)| path).collect();
+        let moved = self.moved_since(first.saturating_sub(1), |path| paths.contains(path), seen)?.moved;
+        let comes_back = |change: &mut ChosenChange| {
+            may.contains(&(change.seq(), change.path.clone()))
+                && moved.partners(change.seq(), &change.path).next().is_none()
+        };
+        Ok(changes.extract_if(.., comes_back).collect())
     }
 
     /// The turns that are taken back as a whole and of which not all is known. Where the last turn is meant, those after the
@@ -758,6 +804,18 @@ fn step_of(owner: &Owner) -> Option<&StepRef> {
         Owner::Step { step, .. } => Some(step),
         _ => None,
     }
+}
+
+fn steps_of_owner(owner: &Owner) -> impl Iterator<Item = &StepRef> {
+    let candidates = match owner {
+        Owner::Unsure { candidates } => &candidates[..],
+        _ => &[],
+    };
+    let of_candidates = candidates.iter().filter_map(|one| match one {
+        Candidate::Step(step) => Some(step),
+        Candidate::You => None,
+    });
+    step_of(owner).into_iter().chain(of_candidates)
 }
 
 /// Whether a change is of one of some places, and surely so; none where it cannot be.

@@ -210,7 +210,11 @@ pub struct Settle {
 pub(crate) struct Remarks {
     /// What comes along with what is asked for.
     pub along: Vec<Along>,
+    /// Of that, what holds edits of others: it stays, with all that it goes along with.
+    pub held_along: Vec<Conflict>,
     pub unsure: Vec<ChangedFile>,
+    /// Deletions that may be somebody else's and are taken back all the same.
+    pub unsure_back: Vec<ChangedFile>,
     /// Chosen changes that cannot be taken back, and why.
     pub stuck: Vec<(WorkspacePath, SkipReason)>,
     /// Changes of others since the target, as far as the plan touches them.
@@ -415,6 +419,7 @@ impl Workspace {
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             along: request.remarks.along.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
+            unsure_back: request.remarks.unsure_back.clone(),
             others: touched(&request.remarks, draft, changes),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
@@ -555,6 +560,7 @@ impl Workspace {
                     drafted.kept.extend(damaged.into_iter().map(|path| (path, SkipReason::Damaged)));
                 }
                 drafted.new_trees.extend(new);
+                drafted.conflicts.extend(request.remarks.held_along.iter().cloned());
                 self.leave_conflicts(trees, &contents, now, decision, &mut drafted)?;
                 (drafted, &request.paths[..])
             }
@@ -781,14 +787,17 @@ fn is_undone(plan: &plan::Plan, way: &FolderMode) -> bool {
 
 /// What a plan must leave as it is, for people.
 pub(crate) fn not_done<'a>(undone: impl Iterator<Item = &'a Undone>) -> Vec<SkippedView> {
-    let mut paths: Vec<_> = undone.map(|undone| (undone.path.clone(), undone.reason)).collect();
-    paths.sort();
-    paths.dedup_by(|a, b| a.0 == b.0);
-    let view = |one: &(WorkspacePath, SkipReason)| match one {
-        (folder, SkipReason::GitFolder) => SkippedView::git_of(folder),
-        one => one.into(),
+    let mut all: Vec<&Undone> = undone.collect();
+    all.sort_by_key(|one| (&one.path, one.reason, one.known.is_none()));
+    all.dedup_by(|a, b| a.path == b.path);
+    let view = |one: &Undone| match one.reason {
+        SkipReason::GitFolder => SkippedView::git_of(&one.path),
+        reason => {
+            let was_captured = reason.is_by_rule() && one.known.is_some();
+            SkippedView { path: (&one.path).into(), reason, was_captured }
+        }
     };
-    paths.iter().map(view).collect()
+    all.into_iter().map(view).collect()
 }
 
 /// The paths of one kind of change that are worth a line.
@@ -797,7 +806,7 @@ pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
 }
 
 /// Of what others changed, what a plan changes.
-fn touched(remarks: &Remarks, draft: &Draft, changes: &[Change]) -> Vec<ChangedFile> {
+pub(crate) fn touched(remarks: &Remarks, draft: &Draft, changes: &[Change]) -> Vec<ChangedFile> {
     let paths: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
     let is_touched = |file: &&ChangedFile| file.path.exact().is_some_and(|path| paths.contains(&path));
     let outside: HashSet<&WorkspacePath> = draft.outside.steps.iter().map(|step| &step.path).collect();

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use piton_host::Root;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
-use piton_model::inverse::Source;
+use piton_model::inverse::{Shift, Source};
 use piton_model::moves::{Happened, Move, Paired, pair};
 use piton_model::plan::RootState;
-use piton_model::trail::{Moment, Moved};
+use piton_model::trail::{Moment, Moved, Taken};
 use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
@@ -26,6 +26,8 @@ pub(crate) struct MovedSince {
     unclear: Vec<(Moment, Vec<WorkspacePath>, Vec<WorkspacePath>)>,
     /// Contents that went from paths, whosever doing that was.
     went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>>,
+    /// Files that went or changed, whosever doing that was: what was there, and what is there since.
+    lost: HashMap<Moment, Vec<(WorkspacePath, Entry, Option<Entry>)>>,
 }
 
 impl MovedSince {
@@ -34,6 +36,18 @@ impl MovedSince {
         let Some(Entry::File { blob, .. }) = after else { return None };
         let from = self.went.get(&(at, *blob)).filter(|from| !from.contains(path))?;
         Some(Source { path: path.clone(), blob: *blob, from: from.clone() })
+    }
+
+    /// Where lines may have come from that changes brought to paths, by the moments of those.
+    pub(crate) fn shifts(&self, taken: &[Taken]) -> impl Iterator<Item = Shift> {
+        let mut shifts: BTreeMap<Moment, Shift> = BTreeMap::new();
+        for one in taken.iter().filter(|one| matches!(one.link.after, Some(Entry::File { .. }))) {
+            if let Some(from) = self.lost.get(&one.at) {
+                let new = || Shift { to: Vec::new(), from: from.clone() };
+                shifts.entry(one.at).or_insert_with(new).to.push(one.path.clone());
+            }
+        }
+        shifts.into_values()
     }
 
     /// The paths that a change at a path is one half of the move with.
@@ -179,7 +193,12 @@ impl Workspace {
         let contents = NowAndThen { root: seen.root, store: &self.store };
         let mut unclear = Vec::new();
         let mut went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>> = HashMap::new();
+        let mut lost: HashMap<Moment, Vec<(WorkspacePath, Entry, Option<Entry>)>> = HashMap::new();
         for ((at, _), happened) in all {
+            let gone = happened.gone.iter().map(|(path, was)| (path.clone(), was.clone(), None));
+            let replaced =
+                happened.replaced.iter().map(|(path, was, is)| (path.clone(), was.clone(), Some(is.clone())));
+            lost.entry(at).or_default().extend(gone.chain(replaced));
             for (path, blob) in happened.went() {
                 went.entry((at, blob)).or_default().push(path.clone());
             }
@@ -191,7 +210,7 @@ impl Workspace {
             moves.push((at, paired.moves));
             unclear.extend(paired.unclear.into_iter().map(|(gone, came)| (at, gone, came)));
         }
-        Ok(MovedSince { moved: Moved::new(moves), unclear, went })
+        Ok(MovedSince { moved: Moved::new(moves), unclear, went, lost })
     }
 
     /// Adds what checkpoints found.

@@ -37,7 +37,7 @@ use crate::history::target::TargetError;
 use crate::operation::branch::Talk;
 use crate::operation::chosen::ChosenError;
 use crate::operation::draft::{
-    Aim, Ask, Draft, Plan, Request, Seen, more_unknown, not_done, paths, still_holds, ways_to_readable,
+    Aim, Ask, Draft, Plan, Request, Seen, more_unknown, not_done, paths, still_holds, touched, ways_to_readable,
 };
 use crate::operation::git_restore::GitRefusal;
 use crate::operation::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
@@ -433,7 +433,10 @@ impl Workspace {
             touches_outside: request.touches_outside,
             touched_outside: !draft.outside.steps.is_empty(),
             already: false,
+            along: request.remarks.along.iter().map(Into::into).collect(),
+            others: Vec::new(),
             unsure: request.remarks.unsure.clone(),
+            unsure_back: request.remarks.unsure_back.clone(),
             carried: request.remarks.carried.clone(),
             commands: request.remarks.commands.clone(),
             changed_again: Vec::new(),
@@ -495,7 +498,8 @@ impl Workspace {
         let checked = self.apply(&lock, &root, &begun, &progress, ask.is_partial(), refused_outside)?;
         let bits_not_taken = checked.inside.bits_not_taken.clone();
         let refused_outside = checked.outside.bits_not_taken.iter().map(PathView::outside);
-        let refused_outside = refused_outside.map(|path| SkippedView { path, reason: SkipReason::Refused });
+        let refused_outside =
+            refused_outside.map(|path| SkippedView { path, reason: SkipReason::Refused, was_captured: false });
         outcome.not_done.extend(refused_outside);
         let changed_again = checked.inside.changed_again.iter().map(PathView::from);
         outcome.changed_again =
@@ -522,6 +526,7 @@ impl Workspace {
             }
         });
         outcome.operation = operation.as_ref().map(Into::into);
+        outcome.others = touched(&request.remarks, &draft, &begun.changes);
         outcome.created = of(ChangeKind::Created);
         outcome.restored = of(ChangeKind::Modified);
         outcome.deleted = of(ChangeKind::Deleted);

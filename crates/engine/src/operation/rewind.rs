@@ -1,9 +1,10 @@
 //! Rewinding: make the workspace's files equal to a checkpoint.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use piton_model::diff::ChangeKind;
+use piton_model::inverse::{Conflict, Inverse, Why};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::target::split_session;
 use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, WorkspacePath};
@@ -160,8 +161,16 @@ impl Workspace {
                 && !change.owner.turn().is_some_and(|(of, turn)| is_in(conversation_of.as_ref(), of, turn))
         };
         remarks.others = files(since.iter().filter(|change| is_others(change) && !is_kept(change)));
+        if !carries {
+            remarks.held_along = held_along(&remarks, &options.paths);
+        }
         let aim = if carries {
             let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
+            if let Some(conversation) = conversation_of {
+                // A deletion that may be the agent's is none of the user's edits: the file comes back, and nothing is lost by that.
+                let back = self.may_come_back(&mut carried, conversation, seen)?;
+                remarks.unsure_back = files(&back);
+            }
             carried.reverse();
             // What was taken back since, and is nothing that goes back, stays taken back.
             let mut undone = self.undone_since(target, &paths)?;
@@ -184,8 +193,10 @@ impl Workspace {
             kept.iter_mut().for_each(|kept| kept.extend(by_checkpoint(&undone)));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
             Aim::StateWith { target: target.clone(), carried: inverse }
-        } else {
+        } else if remarks.held_along.is_empty() {
             Aim::State(target.clone())
+        } else {
+            Aim::StateWith { target: target.clone(), carried: Inverse::default() }
         };
         if options.outside {
             remarks.carried.extend(outside.carried);
@@ -294,6 +305,36 @@ impl Workspace {
         changes.reverse();
         Ok(changes)
     }
+}
+
+/// What only goes along with the paths that are asked for and holds edits of others: nobody asked for those to be overwritten. A
+/// part of a chain of moves cannot go back without the rest.
+fn held_along(remarks: &Remarks, asked: &[WorkspacePath]) -> Vec<Conflict> {
+    let edited = remarks.others.iter().filter_map(|file| file.path.exact());
+    let edited: BTreeSet<WorkspacePath> = edited.filter(|path| !path.is_in_scope(asked)).collect();
+    let mut held: Vec<Conflict> = Vec::new();
+    for path in edited {
+        if held.iter().any(|conflict| conflict.paths().any(|one| *one == path)) {
+            continue;
+        }
+        let mut chain = BTreeSet::from([path.clone()]);
+        loop {
+            let known = chain.len();
+            for one in &remarks.along {
+                if chain.contains(&one.path) || chain.contains(&one.with) {
+                    chain.extend([one.path.clone(), one.with.clone()]);
+                }
+            }
+            if chain.len() == known {
+                break;
+            }
+        }
+        chain.remove(&path);
+        if !chain.is_empty() {
+            held.push(Conflict { others: chain.into_iter().collect(), ..Conflict::open(path, Why::Along) });
+        }
+    }
+    held
 }
 
 /// A change that was taken back, as what that did to its path.

@@ -43,8 +43,9 @@ impl Workspace {
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
-        let Chosen { changes, along, unsure, mut stuck, commands, about, outside, elsewhere, left_out, unknown } =
-            self.choose(&options.choice, options.outside, seen)?;
+        let chosen = self.choose(&options.choice, options.outside, seen)?;
+        let Chosen { changes, along, unsure, unsure_back, mut stuck, .. } = chosen;
+        let Chosen { commands, about, outside, elsewhere, left_out, unknown, .. } = chosen;
         let (inverse, lost) = self.inverse_of(&changes, seen)?;
         refuse_lost(&lost, options.settle)?;
         stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
@@ -64,7 +65,7 @@ impl Workspace {
             returns: None,
             settle: options.settle,
             left_out,
-            remarks: Remarks { along, unsure, stuck, commands, elsewhere, unknown, ..Remarks::default() },
+            remarks: Remarks { along, unsure, unsure_back, stuck, commands, elsewhere, unknown, ..Remarks::default() },
         })
     }
 
@@ -196,6 +197,7 @@ impl Workspace {
         if begin == Begin::Now {
             let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
             taken.iter().filter_map(source).for_each(|source| inverse.source(source));
+            moved.shifts(&taken).for_each(|shift| inverse.shift(shift));
         }
         let moved = moved.moved;
         if let Begin::Then(then) = begin {

@@ -52,6 +52,9 @@ pub struct PlanView {
     /// Changes that may be meant and may be somebody else's: they are left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
+    /// Deletions that may be somebody else's and are taken back all the same, since nothing is lost by that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsure_back: Vec<ChangedFile>,
     /// Changes of others that would be overwritten: the user's own, another session's, or nobody knows whose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<ChangedFile>,
@@ -279,9 +282,18 @@ pub struct OperationOutcome {
     /// Set where a redo found everything taken back already, by hand, and only noted that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
+    /// Paths that nobody named and that went along: the other half of a move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<AlongView>,
+    /// Changes of others that were overwritten: the user's own, another session's, or nobody knows whose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<ChangedFile>,
     /// Changes that may be meant and may be somebody else's: they were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
+    /// Deletions that may be somebody else's and were taken back all the same, since nothing is lost by that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsure_back: Vec<ChangedFile>,
     /// Changes of others that were carried over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<ChangedFile>,

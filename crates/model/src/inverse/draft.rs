@@ -69,6 +69,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             self.out.conflicts.push(conflict);
         }
         self.keep_sources(now, stays)?;
+        self.keep_lines(now, stays)?;
         self.keep_named(now, stays)
     }
 
