@@ -461,6 +461,10 @@ impl Workspace {
         session: &Lineage,
         seen: &Seen<'_>,
     ) -> Result<Vec<ChosenChange>, OperationError> {
+        // The workspace's folder is not made anew for what may be somebody else's.
+        if seen.root.is_none() {
+            return Ok(Vec::new());
+        }
         let mut may: HashSet<(u64, WorkspacePath)> = HashSet::new();
         for change in changes.iter().filter(|change| change.kind == diff::ChangeKind::Deleted) {
             let is_in_doubt = matches!(change.owner, Owner::Unsure { .. });
