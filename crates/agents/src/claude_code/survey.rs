@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::lines::{LINE_IN_MEMORY, Lines};
 use super::turns::{Entry, TEXT_IN_MEMORY, read, stream};
-use crate::fields::{Raw, is_true, text};
+use crate::fields::{Raw, is_true, object, text};
 use crate::transcript::{Survey, TurnAt};
 
 /// Reads a transcript from its beginning.
@@ -60,7 +60,7 @@ pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
                     follows = before + 1;
                 }
             }
-            Entry::Assistant | Entry::Other => {}
+            Entry::Other => {}
         }
         chain.add(&link, follows);
     }
@@ -219,16 +219,37 @@ impl Read for Outline<'_> {
 pub fn ends_interrupted(part: impl BufRead) -> io::Result<bool> {
     let mut lines = Lines::new(part, TEXT_IN_MEMORY);
     let mut interrupted = false;
-    while let Some(line) = lines.next(|bytes| Ok(read(bytes)?.1), stream)? {
+    let in_memory = |bytes: &[u8]| Ok((read(bytes)?.1, is_a_models(bytes)));
+    while let Some(line) = lines.next(in_memory, |reader| Ok((stream(reader)?, false)))? {
         interrupted = match line.read {
-            Ok(Entry::User(user)) if user.is_interruption() => true,
+            Ok((Entry::User(user), _)) if user.is_interruption() => true,
             // What wakes the model after an interruption, and what the model says then: it is at work again.
-            Ok(Entry::User(user)) => interrupted && user.turn_text().is_none() && !user.is_notification(),
-            Ok(Entry::Assistant) => false,
-            _ => interrupted,
+            Ok((Entry::User(user), _)) => interrupted && user.turn_text().is_none() && !user.is_notification(),
+            Ok((_, is_a_models)) => interrupted && !is_a_models,
+            Err(_) => interrupted,
         };
     }
     Ok(interrupted)
+}
+
+/// Whether a line is what a model said, and not what Claude Code says in its name.
+fn is_a_models(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Raw<'a>,
+        message: Raw<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        model: Raw<'a>,
+    }
+    // Fields are taken as they stand, which needs text.
+    let valid = String::from_utf8_lossy(bytes);
+    let Ok(line) = serde_json::from_str::<Line<'_>>(&valid) else { return false };
+    let model = object::<Message<'_>>(line.message).and_then(|message| text(message.model));
+    text(line.kind).is_some_and(|kind| kind == "assistant") && model.is_some_and(|model| model != "<synthetic>")
 }
 
 /// The prompt of the turn whose line begins where the reader stands, whole, as it was typed: up to about 1 MiB of it.

@@ -17,7 +17,7 @@ use serde::de::{Deserializer, IgnoredAny, IntoDeserializer, SeqAccess, Visitor};
 use super::TASK_NOTIFICATION;
 use super::lines::{Lines, streamed};
 use crate::event::MAX_ID;
-use crate::fields::{Raw, Text, object, text};
+use crate::fields::{Raw, Text, text};
 use crate::transcript::TranscriptTurn;
 
 /// What was found in a transcript.
@@ -69,8 +69,6 @@ pub(super) enum Entry {
     User(Box<UserLine>),
     /// The beginning of what the model sees after a compaction.
     Boundary,
-    /// Of type `assistant`, and said by the model.
-    Assistant,
     /// Of another type, which may hold anything.
     Other,
 }
@@ -82,21 +80,6 @@ struct Head<'a> {
     kind: Raw<'a>,
     subtype: Raw<'a>,
     cwd: Raw<'a>,
-    message: Raw<'a>,
-}
-
-/// The field of a message that tells what Claude Code says in the model's name.
-#[derive(Deserialize)]
-struct Model<'a> {
-    #[serde(borrow)]
-    model: Raw<'a>,
-}
-
-impl Model<'_> {
-    /// Whether a model said it, and not Claude Code in its name.
-    fn is_real(&self) -> bool {
-        text(self.model).is_some_and(|model| model != "<synthetic>")
-    }
 }
 
 /// Reads a line that is in memory, and the folder that it names.
@@ -105,9 +88,6 @@ pub(super) fn read(bytes: &[u8]) -> serde_json::Result<(Option<Cow<'_, str>>, En
     let entry = match text(head.kind).as_deref() {
         Some("user") => Entry::User(serde_json::from_slice(bytes)?),
         Some("system") if text(head.subtype).as_deref() == Some("compact_boundary") => Entry::Boundary,
-        Some("assistant") if object::<Model<'_>>(head.message).is_some_and(|message| message.is_real()) => {
-            Entry::Assistant
-        }
         _ => Entry::Other,
     };
     Ok((text(head.cwd), entry))
