@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use piton_testkit::{Snapshot, snapshot};
@@ -338,21 +338,24 @@ fn what_is_written_between_capture_and_swap_is_rescued_and_comes_back_with_redo(
     assert_eq!(now.bytes("added/late"), Some(&b"written in the last moment"[..]));
 }
 
+/// A rewind that has swapped everything, checked nothing yet, and waits.
+fn all_swapped(scene: &Scene, id: &str) -> Child {
+    let go = scene.scratch.path().join("go");
+    let mut rewind = scene.piton(&["rewind", id, "--yes"]);
+    let rewind = rewind.env("PITON_FAIL", format!("wait=operate:check={}", go.display())).spawn().unwrap();
+    while !go.with_extension("reached").exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    rewind
+}
+
 #[test]
 fn a_checkpoint_that_waited_for_a_rewind_that_was_killed_is_not_of_a_mix() {
     let new = rewound();
     let (scene, id) = Scene::after_the_agent();
     let old = scene.snapshot();
-    let go = scene.scratch.path().join("go");
-    let mut rewind = scene
-        .piton(&["rewind", &id, "--yes"])
-        .env("PITON_FAIL", format!("wait=operate:check={}", go.display()))
-        .spawn()
-        .unwrap();
-    while !go.with_extension("reached").exists() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    // Everything is swapped and nothing is checked yet. A checkpoint is asked for, and waits.
+    let mut rewind = all_swapped(&scene, &id);
+    // A checkpoint is asked for, and waits.
     let waiting = scene.piton(&["checkpoint", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(200));
     rewind.kill().unwrap();
@@ -370,15 +373,7 @@ fn a_checkpoint_that_waited_for_a_rewind_that_was_killed_is_not_of_a_mix() {
 #[test]
 fn whoever_waited_for_an_operation_that_was_killed_says_what_became_of_it() {
     let (scene, id) = Scene::after_the_agent();
-    let go = scene.scratch.path().join("go");
-    let mut rewind = scene
-        .piton(&["rewind", &id, "--yes"])
-        .env("PITON_FAIL", format!("wait=operate:check={}", go.display()))
-        .spawn()
-        .unwrap();
-    while !go.with_extension("reached").exists() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let mut rewind = all_swapped(&scene, &id);
     scene.write("edited", "before, and mine");
     let mut other = scene.piton(&["rewind", &id, "--path", "same", "--yes"]);
     let waiting = other.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

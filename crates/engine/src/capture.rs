@@ -8,6 +8,7 @@ pub(crate) mod ignored;
 pub(crate) mod lean;
 pub(crate) mod sink;
 pub(crate) mod sound;
+pub(crate) mod waiting;
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;

@@ -15,8 +15,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use piton_host::{
-    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, bounded, process, read_entry, rule_sources,
-    rules_leave_out, rules_left_out,
+    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, bounded, read_entry, rule_sources, rules_leave_out,
+    rules_left_out,
 };
 use piton_model::diff::{self, Change, TreeSource};
 use piton_model::ownership::{self, Found, Moment, Owned, Owner, Window};
@@ -26,9 +26,8 @@ use piton_model::{
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sink::{HashingSink, Trees};
-use crate::capture::{Attention, CaptureError, CaptureOptions, Taken};
-use crate::view::{Accepted, HeldView, Waiting};
-use crate::workspace::{Standing, Workspace};
+use crate::capture::{Attention, CaptureError, Taken};
+use crate::workspace::Workspace;
 
 /// What tells whose doing a change of the rules was.
 pub(crate) struct Witness {
@@ -599,80 +598,6 @@ impl Workspace {
             || self.store.has_other_line_since(head.seq, self.record.line)?;
         Ok(if has_missed { ownership::beside_a_missed_tool(owner) } else { owner })
     }
-
-    /// Changed rules and settings that wait for the user's word, as of the last checkpoint.
-    pub fn waiting(&self) -> Result<Waiting, CaptureError> {
-        let head = self.store.head(self.record.line)?;
-        let held = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) => self.held_since(&root, head.as_ref())?.paths,
-            Standing::Other(_) | Standing::Missing => Vec::new(),
-        };
-        self.waiting_of(&held, head.as_ref())
-    }
-
-    /// The same, of the workspace as it is now.
-    pub fn waiting_now(&self) -> Result<Waiting, CaptureError> {
-        let head = self.store.head(self.record.line)?;
-        let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else {
-            return self.waiting_of(&[], head.as_ref());
-        };
-        let (_, held) = self.look_held(&root, &[], &HashingSink::default())?;
-        self.waiting_of(&held, head.as_ref())
-    }
-
-    pub(crate) fn waiting_of(&self, held: &[HeldPath], head: Option<&CheckpointRow>) -> Result<Waiting, CaptureError> {
-        // Of what is gone nothing is captured. It is held again where an operation brings it back.
-        let is_there =
-            |one: &&HeldPath| self.path.join(OsStr::from_bytes(one.path.as_bytes())).symlink_metadata().is_ok();
-        let paths = held.iter().filter(is_there).map(|one| HeldView {
-            path: (&one.path).into(),
-            rules: one.rules.clone(),
-            owner: one.owner.clone(),
-            undoable: one.rules.iter().all(|rule| self.is_rule_captured(rule, head)),
-        });
-        Ok(Waiting { paths: paths.collect(), settings: self.waiting_settings(head)? })
-    }
-
-    /// Whether a file with rules is one that checkpoints have, so that an undo brings it back to what it was.
-    fn is_rule_captured(&self, rule: &str, head: Option<&CheckpointRow>) -> bool {
-        let (Ok(path), Some(head)) = (WorkspacePath::new(rule), head) else { return false };
-        is_ignore_file(&path)
-            && (blob_at(&self.store, &head.checkpoint, &path).is_some()
-                || self.path.join(rule).symlink_metadata().is_err())
-    }
-
-    /// The user agrees to the rules and settings as they are: a checkpoint is made in which they hold.
-    ///
-    /// # Errors
-    /// Where nothing can be captured; then nothing is agreed to.
-    pub fn accept_rules(&mut self) -> Result<Accepted, CaptureError> {
-        let agreed = self.waiting_now()?;
-        if agreed.is_empty() {
-            return Ok(Accepted { agreed, checkpoint: None });
-        }
-        // Whoever did not agree finds it in the log.
-        let annotation = Some("agreed to changed rules".to_owned());
-        let options = CaptureOptions { sync: true, annotation, ..CaptureOptions::default() };
-        let captured = self.capture_agreeing(&options, true)?;
-        Ok(Accepted { agreed, checkpoint: Some(captured.checkpoint.checkpoint) })
-    }
-
-    /// Whether an agent at work here started this very process, as far as its hooks told: then it is not the user's word.
-    pub fn is_run_by_agent(&self) -> Result<bool, StoreError> {
-        let above = process::ancestors();
-        let is_above = |row: &piton_store::StepRow| {
-            let process = row.step.process.as_ref();
-            process.is_some_and(|own| above.iter().any(|one| (one.pid, one.started) == (own.pid, own.started)))
-        };
-        Ok(self.store.open_steps()?.iter().any(is_above))
-    }
-
-    /// Whether a tool of an agent runs here, as far as its hooks told.
-    pub fn has_running_tool(&self) -> Result<bool, StoreError> {
-        let is_alive = |process: &piton_model::session::Process| process::is_alive(process);
-        let open = self.store.open_steps()?;
-        Ok(open.iter().any(|row| !row.step.background && row.step.process.as_ref().is_some_and(is_alive)))
-    }
 }
 
 /// A file with rules as it is now; none where it cannot be read.
@@ -709,7 +634,7 @@ fn is_by_git(reason: SkipReason) -> bool {
     matches!(reason, SkipReason::BareRepository | SkipReason::GitFolder)
 }
 
-fn is_ignore_file(path: &WorkspacePath) -> bool {
+pub(crate) fn is_ignore_file(path: &WorkspacePath) -> bool {
     path.split().is_some_and(|(_, name)| IGNORE_FILES.contains(&name.as_bytes()))
 }
 
@@ -741,7 +666,7 @@ fn blob_of(entry: Entry) -> Option<ObjectId> {
 }
 
 /// The content of a file at a checkpoint; none where there is no such file, or where that cannot be told.
-fn blob_at<S: TreeSource>(source: &S, checkpoint: &Checkpoint, file: &WorkspacePath) -> Option<ObjectId> {
+pub(crate) fn blob_at<S: TreeSource>(source: &S, checkpoint: &Checkpoint, file: &WorkspacePath) -> Option<ObjectId> {
     diff::lookup(source, &checkpoint.root.tree, file).ok().flatten().and_then(blob_of)
 }
 
