@@ -961,3 +961,51 @@ mod settings {
         assert!(!is_off(&world));
     }
 }
+
+#[test]
+fn what_a_session_made_and_then_ignored_goes_with_a_rewind_to_before_it() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    let before = world.snapshot();
+    agent.runs("install", "npm install", |world| {
+        world.write("node_modules/x/index.js", "1").write("node_modules/y/index.js", "2").write("lock", "3");
+    });
+    agent.runs("ignore", "echo >> .gitignore", |world| {
+        world.write(".gitignore", "*.log\nnode_modules/\n");
+    });
+    let here = world.snapshot();
+    for options in [RewindOptions::default(), RewindOptions { keep_mine: true, ..RewindOptions::default() }] {
+        let plan = world.open().plan_rewind("t1", &options).unwrap();
+        assert!(plan.view().deleted.iter().any(|path| path.path.starts_with("node_modules")), "{:?}", plan.view());
+        let outcome = world.open().rewind_now("t1", &options).unwrap();
+        assert!(outcome.skipped.is_empty() && outcome.not_done.is_empty(), "{outcome:?}");
+        world.assert_is(&before);
+        world.open().redo_now(&RedoOptions::default()).unwrap();
+        world.assert_is(&here);
+    }
+    // What nobody ever captured there stays, with the folders that it is in, and is named.
+    world.write("node_modules/x/cache", "nobody knows");
+    let outcome = world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
+    assert_eq!(outcome.skipped.iter().map(|s| &s.path.path[..]).collect::<Vec<_>>(), ["node_modules/x/cache"]);
+    let now = world.snapshot();
+    assert_eq!(now.bytes("node_modules/x/cache"), Some(&b"nobody knows"[..]));
+    assert_eq!((now.bytes("node_modules/x/index.js"), now.bytes("node_modules/y/index.js")), (None, None));
+}
+
+#[test]
+fn what_the_user_made_and_then_ignored_stays_in_a_rewind_and_is_named() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.runs("work", "true", |world| {
+        world.write("src/main.rs", "2");
+    });
+    later();
+    world.write("notes/mine", "1");
+    world.captured();
+    world.write(".gitignore", "*.log\nnotes/\n");
+    world.captured();
+    let outcome = world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
+    assert_eq!(outcome.skipped.iter().map(|s| &s.path.path[..]).collect::<Vec<_>>(), ["notes/mine"]);
+    assert_eq!(world.snapshot().bytes("notes/mine"), Some(&b"1"[..]));
+    assert_eq!(world.snapshot().bytes("src/main.rs"), Some(&b"main"[..]));
+}

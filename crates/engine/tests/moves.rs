@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_engine::model::WorkspacePath;
+use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
 use piton_engine::view::{OperationOutcome, PlanView};
 use piton_engine::{Choice, OperationError, RewindOptions, Settle, UndoOptions, What};
@@ -418,6 +419,29 @@ fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays(
     undo(&world, &UndoOptions { choice: unsure, ..UndoOptions::default() });
     assert_eq!(text(&world, "a"), whole);
     assert!(!has(&world, "b"));
+    world.redo();
+
+    // Where the change of the user's file is carried over, what came out of it stays too.
+    world.assert_is(&here);
+    let plan = world.open().plan_rewind("t2", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(conflicts(plan.view()), [("b+a".to_owned(), Why::Lines)]);
+    assert!(world.open().rewind_now("t2", &keep_mine(Settle::default())).is_err());
+    let _ = world.open().rewind_now("t2", &keep_mine(PARTIAL));
+    world.assert_is(&here);
+    let ours = Settle { conflicts: Some(Decision::Ours), ..Settle::default() };
+    world.open().rewind_now("t1", &keep_mine(ours)).unwrap();
+    assert_eq!((text(&world, "a") + &text(&world, "b"), has(&world, "other")), (whole.clone(), false));
+    world.redo();
+    world.assert_is(&here);
+    let theirs = Settle { conflicts: Some(Decision::Theirs), ..Settle::default() };
+    let outcome = world.open().rewind_now("t2", &keep_mine(theirs)).unwrap();
+    assert_eq!(outcome.deleted.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["b"]);
+    world.redo();
+    world.assert_is(&here);
+    // With only some paths the new file is not asked about.
+    let only = RewindOptions { paths: vec![WorkspacePath::new("other").unwrap()], ..keep_mine(Settle::default()) };
+    world.open().rewind_now("t1", &only).unwrap();
+    assert!(has(&world, "b") && !has(&world, "other"));
 
     // All of it is the agent's, and the rest of the file is in conflict.
     let world = World::new();

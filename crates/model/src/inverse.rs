@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use draft::Drafter;
 use follow::{Stays, home};
+pub use shifted::lines_lost;
 
 use crate::content::{Clash, Decision, Labels};
 use crate::diff::TreeSource;
@@ -159,9 +160,9 @@ pub struct Source {
 /// What changed at once: lines may have been taken out of one file and put into another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
-    /// Files that came or changed, and are taken back.
+    /// Files that came or changed, and go back.
     pub to: Vec<WorkspacePath>,
-    /// Files that went or changed, whosever doing that was: what was there, and what is there since.
+    /// Files that went or changed, and may stay so: what was there, and what is there since.
     pub from: Vec<(WorkspacePath, Entry, Option<Entry>)>,
 }
 
@@ -223,7 +224,7 @@ impl Conflict {
 
     /// Whether everything that it is about stays as it is now: undecided, or decided so where it is about a place.
     pub fn stays(&self, decision: Option<Decision>) -> bool {
-        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved);
+        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines);
         !self.decided || (is_of_place && decision == Some(Decision::Ours))
     }
 

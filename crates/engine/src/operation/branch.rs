@@ -15,6 +15,7 @@ use piton_store::{CHUNKED_FROM, PATIENCE, Writer};
 use crate::conversation::transcript::{CopyPlan, Hashed, unreadable};
 use crate::conversation::{BranchPlan, NoConversation, Point, Source, Terms, with_bytes};
 use crate::operation::draft::{Aim, Remarks, Request, Seen, Settle};
+use crate::operation::left_out::Hidden;
 use crate::operation::operate::{OperationError, random_error};
 use crate::operation::outside::{OutsideChanges, place, whole};
 use crate::operation::rewind::files;
@@ -90,6 +91,7 @@ impl Workspace {
             returns: None,
             settle: Settle::default(),
             left_out: Vec::new(),
+            hidden: Hidden::default(),
             remarks: Remarks::default(),
         })
     }

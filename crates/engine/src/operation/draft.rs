@@ -21,7 +21,7 @@ use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
 use crate::operation::branch::{BranchAsked, Talk};
 use crate::operation::git_restore::GitPlan;
-use crate::operation::left_out::is_missed;
+use crate::operation::left_out::{Hidden, is_missed};
 use crate::operation::operate::{OperationError, are_damaged};
 use crate::operation::outside::{OutsideChanges, OutsideDraft};
 use crate::operation::redo::RedoAsked;
@@ -158,6 +158,8 @@ pub(crate) struct Request {
     /// What went out of sight with what is taken back, or went without ever having been in sight: it is not taken back, and
     /// named.
     pub left_out: Vec<Undone>,
+    /// What came after the moment that is returned to, and is out of sight now.
+    pub hidden: Hidden,
     pub remarks: Remarks,
 }
 
@@ -537,6 +539,7 @@ impl Workspace {
                     plan.kept.sort();
                     plan.kept.dedup();
                 }
+                self.add_hidden(&mut plan, &request.hidden, seen)?;
                 let moves = self.moves_back(&request.kind)?;
                 return Ok(Draft { conflicts: not_to_be_touched(&plan).collect(), plan, moves, ..Draft::default() });
             }
@@ -561,6 +564,8 @@ impl Workspace {
                 }
                 drafted.new_trees.extend(new);
                 drafted.conflicts.extend(request.remarks.held_along.iter().cloned());
+                let lost = inverse::lines_lost(trees, &contents, now, &drafted, &carried, decision)?;
+                drafted.conflicts.extend(lost.into_iter().filter(|lost| lost.path.is_in_scope(&request.paths)));
                 self.leave_conflicts(trees, &contents, now, decision, &mut drafted)?;
                 (drafted, &request.paths[..])
             }
@@ -605,6 +610,7 @@ impl Workspace {
         plan.kept.sort();
         plan.kept.dedup();
         plan.unknown.extend(drafted.unknown);
+        self.add_hidden(&mut plan, &request.hidden, seen)?;
         Ok(Draft {
             plan,
             new_blobs: drafted.new_blobs.into_values().collect(),
@@ -760,7 +766,8 @@ fn not_to_be_touched(plan: &plan::Plan) -> impl Iterator<Item = Conflict> {
 
 /// Adds what a plan asks for to the forced paths; whether there was anything new.
 pub(crate) fn more_unknown(plan: &plan::Plan, forced: &mut Vec<WorkspacePath>) -> bool {
-    let new: Vec<_> = plan.unknown.iter().filter(|p| !forced.contains(p)).cloned().collect();
+    let known: HashSet<&WorkspacePath> = forced.iter().collect();
+    let new: Vec<_> = plan.unknown.iter().filter(|path| !known.contains(path)).cloned().collect();
     let more = !new.is_empty();
     forced.extend(new);
     more

@@ -5,14 +5,17 @@
 //!   before the tool ran, and left out of the checkpoint after it.
 //! - A tool that deletes what a rule leaves out, such as `node_modules`, or a nested clone with its `.git`, deletes what nobody
 //!   can bring back.
+//! - A tool that makes something and a later one that writes a rule for it, `npm install` and then `.gitignore`, leave something
+//!   that neither the moment before them nor now knows.
 
 use std::collections::HashMap;
 
-use piton_model::diff::{self, TreeSource};
-use piton_model::plan::Undone;
-use piton_model::{Cause, Entry, ObjectId, SkipReason, StepRef};
-use piton_store::StoreError;
+use piton_model::diff::{self, ChangeKind, TreeSource};
+use piton_model::plan::{Plan, Undone};
+use piton_model::{Cause, Entry, ObjectId, SkipReason, StepRef, WorkspacePath};
+use piton_store::{CheckpointRow, StoreError};
 
+use crate::history::changes::ChosenChange;
 use crate::history::lineage::Lineage;
 use crate::operation::draft::Seen;
 use crate::workspace::Workspace;
@@ -25,7 +28,63 @@ pub(crate) struct LeftOutBy {
     pub made_by: Option<StepRef>,
 }
 
+/// What came after a checkpoint, was captured, and is left out by a rule now.
+#[derive(Clone, Default)]
+pub(crate) struct Hidden {
+    /// What the conversation that goes back made: it is captured once more and goes.
+    pub goes: Vec<WorkspacePath>,
+    /// What may be others': ignored files of others are not deleted.
+    pub stays: Vec<(WorkspacePath, SkipReason)>,
+}
+
 impl Workspace {
+    /// Of the changes since a checkpoint, what came with them and went out of sight.
+    pub(crate) fn hidden_since(
+        &self,
+        target: &CheckpointRow,
+        since: &[ChosenChange],
+        conversation: Option<&Lineage>,
+        seen: &Seen<'_>,
+    ) -> Result<Hidden, StoreError> {
+        let mut hidden = Hidden::default();
+        for change in since.iter().filter(|change| change.kind == ChangeKind::Created) {
+            let path = &change.path;
+            let reason = match diff::lookup(&seen.trees, &seen.now.tree, path)? {
+                Some(Entry::Skipped { reason }) if reason.is_by_rule() => reason,
+                _ => continue,
+            };
+            match diff::lookup(&self.store, &target.checkpoint.root.tree, path) {
+                Ok(None) => {}
+                // What was there then, and what is damaged, is planned for by what it was.
+                Ok(Some(_)) | Err(StoreError::Damaged(_) | StoreError::Missing(_)) => continue,
+                Err(error) => return Err(error),
+            }
+            let is_its = |lineage: &Lineage| change.owner.turn().is_some_and(|(of, turn)| lineage.holds(of, turn));
+            if conversation.is_some_and(is_its) {
+                hidden.goes.push(path.clone());
+            } else {
+                hidden.stays.push((path.clone(), reason));
+            }
+        }
+        Ok(hidden)
+    }
+
+    /// Adds what is out of sight to a plan: it is asked for until it is captured, and then goes like everything that came; where
+    /// it cannot be captured, it stays and is named.
+    pub(crate) fn add_hidden(&self, plan: &mut Plan, hidden: &Hidden, seen: &Seen<'_>) -> Result<(), StoreError> {
+        for path in &hidden.goes {
+            if let Some(Entry::Skipped { reason }) = diff::lookup(&seen.trees, &seen.now.tree, path)? {
+                plan.unknown.push(path.clone());
+                plan.undone.push(Undone { path: path.clone(), reason, known: None });
+                plan.kept.push((path.clone(), reason));
+            }
+        }
+        plan.kept.extend(hidden.stays.iter().cloned());
+        plan.kept.sort();
+        plan.kept.dedup();
+        Ok(())
+    }
+
     /// Everything that the tools of a conversation put out of sight, or deleted there, and that is not there now as it was.
     pub(crate) fn left_out_by(&self, session: &Lineage, seen: &Seen<'_>) -> Result<Vec<LeftOutBy>, StoreError> {
         let mut found = Vec::new();

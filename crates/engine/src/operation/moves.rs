@@ -28,6 +28,8 @@ pub(crate) struct MovedSince {
     went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>>,
     /// Files that went or changed, whosever doing that was: what was there, and what is there since.
     lost: HashMap<Moment, Vec<(WorkspacePath, Entry, Option<Entry>)>>,
+    /// Files that came or changed, whosever doing that was.
+    came: HashMap<Moment, Vec<WorkspacePath>>,
 }
 
 impl MovedSince {
@@ -48,6 +50,21 @@ impl MovedSince {
             }
         }
         shifts.into_values()
+    }
+
+    /// Where lines may have gone to that changes took out of files, by the moments of those: to what is not among these changes,
+    /// which are carried over.
+    pub(crate) fn shifts_carried(&self, taken: &[Taken]) -> impl Iterator<Item = Shift> {
+        let mut carried: BTreeMap<Moment, HashSet<&WorkspacePath>> = BTreeMap::new();
+        for one in taken {
+            carried.entry(one.at).or_default().insert(&one.path);
+        }
+        carried.into_iter().filter_map(|(at, paths)| {
+            let (lost, came) = (self.lost.get(&at)?, self.came.get(&at)?);
+            let to: Vec<_> = came.iter().filter(|path| !paths.contains(path)).cloned().collect();
+            let from: Vec<_> = lost.iter().filter(|(path, ..)| paths.contains(path)).cloned().collect();
+            (!to.is_empty() && !from.is_empty()).then_some(Shift { to, from })
+        })
     }
 
     /// The paths that a change at a path is one half of the move with.
@@ -194,7 +211,10 @@ impl Workspace {
         let mut unclear = Vec::new();
         let mut went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>> = HashMap::new();
         let mut lost: HashMap<Moment, Vec<(WorkspacePath, Entry, Option<Entry>)>> = HashMap::new();
+        let mut came: HashMap<Moment, Vec<WorkspacePath>> = HashMap::new();
         for ((at, _), happened) in all {
+            let files = happened.came.iter().map(|(path, _)| path);
+            came.entry(at).or_default().extend(files.chain(happened.replaced.iter().map(|(path, ..)| path)).cloned());
             let gone = happened.gone.iter().map(|(path, was)| (path.clone(), was.clone(), None));
             let replaced =
                 happened.replaced.iter().map(|(path, was, is)| (path.clone(), was.clone(), Some(is.clone())));
@@ -210,7 +230,7 @@ impl Workspace {
             moves.push((at, paired.moves));
             unclear.extend(paired.unclear.into_iter().map(|(gone, came)| (at, gone, came)));
         }
-        Ok(MovedSince { moved: Moved::new(moves), unclear, went, lost })
+        Ok(MovedSince { moved: Moved::new(moves), unclear, went, lost, came })
     }
 
     /// Adds what checkpoints found.

@@ -26,6 +26,7 @@ use crate::capture::bits::result_with_bits;
 use crate::capture::sink::{HashingSink, Trees};
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::operation::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
+use crate::operation::left_out::Hidden;
 use crate::operation::leftovers::{Found, Left, found_at, is_same_but_bits};
 use crate::operation::operate::{FromStore, OperationError, outside};
 use crate::operation::outside::{Outer, OutsideChanges};
@@ -664,6 +665,7 @@ impl Workspace {
             fresh: Vec::new(),
             settle: Settle::default(),
             left_out: Vec::new(),
+            hidden: Hidden::default(),
             remarks: Remarks::default(),
         };
         let draft = Draft { plan, ..Draft::default() };

@@ -13,6 +13,7 @@ use crate::history::operations::{is_first_hand, standing};
 use crate::history::target::TargetError;
 use crate::operation::chosen::commands;
 use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;
 use crate::operation::outside::OutsideChanges;
@@ -142,6 +143,7 @@ impl Workspace {
             returns: (!is_rest).then(|| Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: *settle,
             left_out: Vec::new(),
+            hidden: Hidden::default(),
             remarks: away.remarks,
         })
     }

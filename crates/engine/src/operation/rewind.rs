@@ -149,6 +149,7 @@ impl Workspace {
             None if !carries => Vec::new(),
             _ => self.changes_since(target, seen, &paths)?,
         };
+        let hidden = self.hidden_since(target, &since, conversation_of.as_ref(), seen)?;
         let mut kept = None;
         let mut fresh = Vec::new();
         let is_kept = |change: &&ChosenChange| carries && is_carried(&change.owner, conversation_of.as_ref(), options);
@@ -223,6 +224,7 @@ impl Workspace {
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
             settle: options.settle,
             left_out: Vec::new(),
+            hidden,
             remarks,
         })
     }

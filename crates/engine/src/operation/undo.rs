@@ -13,6 +13,7 @@ use crate::capture::sound::{folder_at, is_uncompared};
 use crate::history::changes::ChosenChange;
 use crate::operation::chosen::{Choice, Chosen};
 use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle};
+use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;
 use crate::view::OperationOutcome;
@@ -65,6 +66,7 @@ impl Workspace {
             returns: None,
             settle: options.settle,
             left_out,
+            hidden: Hidden::default(),
             remarks: Remarks { along, unsure, unsure_back, stuck, commands, elsewhere, unknown, ..Remarks::default() },
         })
     }
@@ -194,7 +196,9 @@ impl Workspace {
         };
         let paths: HashSet<&WorkspacePath> = taken.iter().map(|one| &one.path).collect();
         let moved = self.moved_since(since, |path| paths.contains(path), seen)?;
-        if begin == Begin::Now {
+        if let Begin::Then(_) = begin {
+            moved.shifts_carried(&taken).for_each(|shift| inverse.shift(shift));
+        } else {
             let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
             taken.iter().filter_map(source).for_each(|source| inverse.source(source));
             moved.shifts(&taken).for_each(|shift| inverse.shift(shift));
