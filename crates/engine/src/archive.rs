@@ -25,7 +25,7 @@ use piton_store::{Archive, ArchiveError, ArchiveWriter, Manifest, PATIENCE, Stor
 
 use crate::history::target::TargetError;
 use crate::view::{PathView, RenamedName, SessionExported, SessionImported};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 use checks::Checked;
 
 /// Why no archive was made.
@@ -85,6 +85,93 @@ pub enum ImportError {
 }
 
 impl Workspace {
+    /// Reads an archive into this workspace's store. Lays nothing out.
+    ///
+    /// # Errors
+    /// Where the archive is not exactly as it must be, the session is here already with other records, or the store
+    /// refuses. Nothing is recorded then.
+    pub fn import_session(&mut self, file: &Path) -> Result<SessionImported, ImportError> {
+        let mut archive = Archive::open(file, self.record.budget)?;
+        let checked = checks::check(&mut archive)?;
+        let lock = self.store.lock(PATIENCE)?;
+        self.read_record()?;
+        let mut imported = SessionImported {
+            session: checked.session.id.clone(),
+            agent: checked.session.agent.clone(),
+            agent_id: checked.session.agent_id.clone(),
+            made_at: archive.manifest().made_at,
+            made_by: archive.manifest().piton.clone(),
+            already_here: false,
+            line: None,
+            sessions: Vec::new(),
+            turns: 0,
+            checkpoints: 0,
+            objects: 0,
+            bytes: 0,
+            transcript: checked.session.kept.as_ref().map(|kept| kept.size),
+            renamed: Vec::new(),
+        };
+        let here = self.sessions_here(&checked)?;
+        if here.contains(&checked.session.id) {
+            imported.already_here = true;
+            return Ok(imported);
+        }
+        self.check_meanings(&checked, &here)?;
+        let mut writer = self.store.write(&lock)?;
+        (imported.objects, imported.bytes) = writer.take_archive(&archive)?;
+        let line = self.store.next_imported_line()?;
+        imported.line = Some(line);
+        let is_new = |session: &SessionId| !here.contains(session);
+        let mut ends = Ends::of(&checked);
+        let places = checked.checkpoint_sessions();
+        let is_kept = |checkpoint: &CheckpointId| places.get(checkpoint).and_then(Option::as_ref).is_none_or(is_new);
+        let names = checked.names();
+        for mut session in checked.sessions.into_iter().filter(|session| is_new(&session.id)) {
+            imported.sessions.push(session.id.clone());
+            if let Some(name) = &session.name
+                && self.means_a_session(name)?
+            {
+                imported.renamed.push(RenamedName { name: name.clone(), session: true, now: None });
+                session.name = None;
+            }
+            writer.record(Record::Session(session))?;
+        }
+        for record in checked.records {
+            let record = match record {
+                Record::Checkpoint(checkpoint) if is_kept(&checkpoint.id) => {
+                    imported.checkpoints += 1;
+                    Record::Checkpoint(piton_model::Checkpoint { line, ..checkpoint })
+                }
+                Record::Name { checkpoint, name } if is_kept(&checkpoint) => {
+                    let Some(name) = self.name_for(name, &names, &mut imported)? else { continue };
+                    Record::Name { checkpoint, name }
+                }
+                Record::Annotation { checkpoint, text } if is_kept(&checkpoint) => {
+                    Record::Annotation { checkpoint, text }
+                }
+                Record::Checkpoint(_) | Record::Name { .. } | Record::Annotation { .. } => continue,
+                other if checks::session_of(&other).is_some_and(is_new) => other,
+                _ => continue,
+            };
+            imported.turns += u64::from(matches!(record, Record::Turn(_)));
+            writer.record(record)?;
+        }
+        ends.retain(is_new);
+        for record in ends.into_records() {
+            writer.record(record)?;
+        }
+        let at = self.environment.clock.now();
+        for session in imported.sessions.clone() {
+            writer.record(Record::Imported { session, at })?;
+        }
+        writer.commit(true, false)?;
+        // What is recorded is recorded; what goes wrong here only makes the next start slower.
+        let _ = self.store.tidy(&lock);
+        Ok(imported)
+    }
+}
+
+impl History {
     /// Writes a session to an archive.
     ///
     /// # Errors
@@ -186,91 +273,6 @@ impl Workspace {
             Err(ArchiveError::Store(StoreError::Missing(_) | StoreError::Damaged(_))) => Ok(Err("it is damaged")),
             Err(error) => Err(error),
         }
-    }
-
-    /// Reads an archive into this workspace's store. Lays nothing out.
-    ///
-    /// # Errors
-    /// Where the archive is not exactly as it must be, the session is here already with other records, or the store
-    /// refuses. Nothing is recorded then.
-    pub fn import_session(&mut self, file: &Path) -> Result<SessionImported, ImportError> {
-        let mut archive = Archive::open(file, self.record.budget)?;
-        let checked = checks::check(&mut archive)?;
-        let lock = self.store.lock(PATIENCE)?;
-        self.read_record()?;
-        let mut imported = SessionImported {
-            session: checked.session.id.clone(),
-            agent: checked.session.agent.clone(),
-            agent_id: checked.session.agent_id.clone(),
-            made_at: archive.manifest().made_at,
-            made_by: archive.manifest().piton.clone(),
-            already_here: false,
-            line: None,
-            sessions: Vec::new(),
-            turns: 0,
-            checkpoints: 0,
-            objects: 0,
-            bytes: 0,
-            transcript: checked.session.kept.as_ref().map(|kept| kept.size),
-            renamed: Vec::new(),
-        };
-        let here = self.sessions_here(&checked)?;
-        if here.contains(&checked.session.id) {
-            imported.already_here = true;
-            return Ok(imported);
-        }
-        self.check_meanings(&checked, &here)?;
-        let mut writer = self.store.write(&lock)?;
-        (imported.objects, imported.bytes) = writer.take_archive(&archive)?;
-        let line = self.store.next_imported_line()?;
-        imported.line = Some(line);
-        let is_new = |session: &SessionId| !here.contains(session);
-        let mut ends = Ends::of(&checked);
-        let places = checked.checkpoint_sessions();
-        let is_kept = |checkpoint: &CheckpointId| places.get(checkpoint).and_then(Option::as_ref).is_none_or(is_new);
-        let names = checked.names();
-        for mut session in checked.sessions.into_iter().filter(|session| is_new(&session.id)) {
-            imported.sessions.push(session.id.clone());
-            if let Some(name) = &session.name
-                && self.means_a_session(name)?
-            {
-                imported.renamed.push(RenamedName { name: name.clone(), session: true, now: None });
-                session.name = None;
-            }
-            writer.record(Record::Session(session))?;
-        }
-        for record in checked.records {
-            let record = match record {
-                Record::Checkpoint(checkpoint) if is_kept(&checkpoint.id) => {
-                    imported.checkpoints += 1;
-                    Record::Checkpoint(piton_model::Checkpoint { line, ..checkpoint })
-                }
-                Record::Name { checkpoint, name } if is_kept(&checkpoint) => {
-                    let Some(name) = self.name_for(name, &names, &mut imported)? else { continue };
-                    Record::Name { checkpoint, name }
-                }
-                Record::Annotation { checkpoint, text } if is_kept(&checkpoint) => {
-                    Record::Annotation { checkpoint, text }
-                }
-                Record::Checkpoint(_) | Record::Name { .. } | Record::Annotation { .. } => continue,
-                other if checks::session_of(&other).is_some_and(is_new) => other,
-                _ => continue,
-            };
-            imported.turns += u64::from(matches!(record, Record::Turn(_)));
-            writer.record(record)?;
-        }
-        ends.retain(is_new);
-        for record in ends.into_records() {
-            writer.record(record)?;
-        }
-        let at = self.environment.clock.now();
-        for session in imported.sessions.clone() {
-            writer.record(Record::Imported { session, at })?;
-        }
-        writer.commit(true, false)?;
-        // What is recorded is recorded; what goes wrong here only makes the next start slower.
-        let _ = self.store.tidy(&lock);
-        Ok(imported)
     }
 
     /// Which sessions of an archive are here already, with all that the archive has of them.

@@ -36,7 +36,7 @@ use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::errors::RecoverError;
 use crate::workspace::near::window_of;
 use crate::workspace::notice::Notice;
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing, Workspace};
 
 pub use crate::workspace::errors::CaptureError;
 
@@ -272,28 +272,6 @@ impl Workspace {
         Ok(Captured { checkpoint: detail, unread_rules, taken_in })
     }
 
-    /// Ignore files that a scan could not read, so that their rules do not hold. Not asked in the hook: it reads every one.
-    pub(crate) fn unread_rules(&self, root: &Root, index: Option<&Index>) -> Vec<UnreadRules> {
-        let kept = if index.is_none() { self.store.index() } else { None };
-        let Some(index) = index.or(kept.as_ref()) else { return Vec::new() };
-        unread_rules(root, index, &self.rules())
-    }
-
-    /// The line of a folder that is not the one that was captured last: its own where it was here before, else a new one.
-    fn line_of(&self, root: &Root) -> Result<u32, StoreError> {
-        let lines = self.store.lines()?;
-        let own = lines.iter().find(|(_, folder)| folder.is_same(&root.identity()));
-        if let Some((line, _)) = own {
-            return Ok(*line);
-        }
-        let mut next = lines.iter().map(|(line, _)| *line).max().unwrap_or(0).max(self.record.line) + 1;
-        // The record of a line may be damaged, and its checkpoints are there.
-        while self.store.first(next)?.is_some() {
-            next += 1;
-        }
-        Ok(next)
-    }
-
     /// The root, if it may be captured; another folder at the same path begins a new line.
     pub(crate) fn root_to_capture(&mut self, lock: &Lock) -> Result<Root, CaptureError> {
         match self.standing().map_err(|e| self.folder_error(e))? {
@@ -395,6 +373,83 @@ impl Workspace {
         Ok(Taken { writer, scan, fresh, keeps_index, is_lean: false, held })
     }
 
+    /// The checkpoint of a scan.
+    pub(crate) fn checkpoint(
+        &self,
+        scan: &Scan,
+        fresh: &FreshTrees,
+        parent: Option<&CheckpointRow>,
+        about: About,
+    ) -> Result<Checkpoint, CaptureError> {
+        let trees = Trees { fresh, store: &self.store };
+        let settings = self.settings_to_record(parent, &about)?;
+        let from = parent.map(|p| p.checkpoint.root);
+        // A damaged parent must not keep the present from being captured.
+        let changes = || readable_changes(&trees, from.as_ref(), &scan.root);
+        // Without a new index, everything is as the one of before has it; which need not be what the parent has, since what
+        // is read ahead keeps an index and makes no checkpoint.
+        let (counts, owned) = match (parent, scan.index.as_ref().or(fresh.index_before())) {
+            (Some(parent), index) => {
+                let changes = changes()?;
+                (Counts::of(&changes), self.owners(&changes, index, parent, &about)?)
+            }
+            // The first of a line: all of it was created, and the scan knows how much that is.
+            (None, Some(index)) => (Counts { created: index.count(), ..Counts::default() }, Vec::new()),
+            (None, None) => (Counts::of(&changes()?), Vec::new()),
+        };
+        debug_assert!(parent.is_some() || counts == Counts::of(&changes()?));
+        Ok(Checkpoint {
+            id: CheckpointId::from_random(clock::random().map_err(|e| self.folder_error(e))?),
+            parent: parent.map(|p| p.checkpoint.id.clone()),
+            line: self.record.line,
+            created_at: self.environment.clock.now(),
+            cause: about.cause,
+            root: scan.root,
+            changes: counts,
+            skipped: scan.skipped.len() as u64,
+            unsettled: scan.unsettled.clone(),
+            operation: about.operation,
+            place: about.place,
+            description: about.description,
+            owned,
+            git: about.git,
+            held: about.held.paths,
+            unagreed: about.held.unagreed,
+            settings: Box::new(settings),
+        })
+    }
+
+    /// Keeps a scan's index for the next one.
+    pub(crate) fn keep_index(&self, scan: Scan, keeps_index: bool) {
+        if let Some(mut index) = scan.index.filter(|_| keeps_index) {
+            self.store.keep_index(&mut index);
+        }
+    }
+}
+
+impl History {
+    /// Ignore files that a scan could not read, so that their rules do not hold. Not asked in the hook: it reads every one.
+    pub(crate) fn unread_rules(&self, root: &Root, index: Option<&Index>) -> Vec<UnreadRules> {
+        let kept = if index.is_none() { self.store.index() } else { None };
+        let Some(index) = index.or(kept.as_ref()) else { return Vec::new() };
+        unread_rules(root, index, &self.rules())
+    }
+
+    /// The line of a folder that is not the one that was captured last: its own where it was here before, else a new one.
+    fn line_of(&self, root: &Root) -> Result<u32, StoreError> {
+        let lines = self.store.lines()?;
+        let own = lines.iter().find(|(_, folder)| folder.is_same(&root.identity()));
+        if let Some((line, _)) = own {
+            return Ok(*line);
+        }
+        let mut next = lines.iter().map(|(line, _)| *line).max().unwrap_or(0).max(self.record.line) + 1;
+        // The record of a line may be damaged, and its checkpoints are there.
+        while self.store.first(next)?.is_some() {
+            next += 1;
+        }
+        Ok(next)
+    }
+
     pub(crate) fn scan_options<'a>(
         &'a self,
         index: Option<&'a Index>,
@@ -461,52 +516,6 @@ impl Workspace {
             ScanError::Root(source) => self.folder_error(source),
             ScanError::Sink(error) => of_sink(error),
         }
-    }
-
-    /// The checkpoint of a scan.
-    pub(crate) fn checkpoint(
-        &self,
-        scan: &Scan,
-        fresh: &FreshTrees,
-        parent: Option<&CheckpointRow>,
-        about: About,
-    ) -> Result<Checkpoint, CaptureError> {
-        let trees = Trees { fresh, store: &self.store };
-        let settings = self.settings_to_record(parent, &about)?;
-        let from = parent.map(|p| p.checkpoint.root);
-        // A damaged parent must not keep the present from being captured.
-        let changes = || readable_changes(&trees, from.as_ref(), &scan.root);
-        // Without a new index, everything is as the one of before has it; which need not be what the parent has, since what
-        // is read ahead keeps an index and makes no checkpoint.
-        let (counts, owned) = match (parent, scan.index.as_ref().or(fresh.index_before())) {
-            (Some(parent), index) => {
-                let changes = changes()?;
-                (Counts::of(&changes), self.owners(&changes, index, parent, &about)?)
-            }
-            // The first of a line: all of it was created, and the scan knows how much that is.
-            (None, Some(index)) => (Counts { created: index.count(), ..Counts::default() }, Vec::new()),
-            (None, None) => (Counts::of(&changes()?), Vec::new()),
-        };
-        debug_assert!(parent.is_some() || counts == Counts::of(&changes()?));
-        Ok(Checkpoint {
-            id: CheckpointId::from_random(clock::random().map_err(|e| self.folder_error(e))?),
-            parent: parent.map(|p| p.checkpoint.id.clone()),
-            line: self.record.line,
-            created_at: self.environment.clock.now(),
-            cause: about.cause,
-            root: scan.root,
-            changes: counts,
-            skipped: scan.skipped.len() as u64,
-            unsettled: scan.unsettled.clone(),
-            operation: about.operation,
-            place: about.place,
-            description: about.description,
-            owned,
-            git: about.git,
-            held: about.held.paths,
-            unagreed: about.held.unagreed,
-            settings: Box::new(settings),
-        })
     }
 
     /// Who made each of some changes that were found since a checkpoint.
@@ -629,13 +638,6 @@ impl Workspace {
         let Some(row) = sessions.into_iter().find(is_here) else { return Ok(None) };
         let turn = self.last_turn_in(&self.lineage(&row.session.id)?)?;
         Ok(Some(Place { session: row.session.id, turn, step: None }))
-    }
-
-    /// Keeps a scan's index for the next one.
-    pub(crate) fn keep_index(&self, scan: Scan, keeps_index: bool) {
-        if let Some(mut index) = scan.index.filter(|_| keeps_index) {
-            self.store.keep_index(&mut index);
-        }
     }
 
     pub(crate) fn folder_error(&self, source: io::Error) -> CaptureError {

@@ -24,7 +24,7 @@ use crate::conversation::said::ConversationError;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
 use crate::view::ConversationPlanView;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 use transcript::{CopyPlan, CopyTo, hash};
 pub(crate) use transcript::{Source, with_bytes};
@@ -146,7 +146,7 @@ pub(crate) struct BranchPlan {
     pub(crate) view: ConversationPlanView,
 }
 
-impl Workspace {
+impl History {
     /// The place in a conversation that goes with a target: the one that it names, else the one that its checkpoint was
     /// made at.
     pub(crate) fn point_of(&self, text: &str, row: Option<&CheckpointRow>) -> Result<Point, ConversationError> {

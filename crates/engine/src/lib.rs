@@ -57,7 +57,7 @@ pub use operation::undo::UndoOptions;
 pub use workspace::notice::Notice;
 pub use workspace::place::{EventPlace, LeftOut, Located};
 pub use workspace::{
-    DEFAULT_BUDGET, Engine, Environment, InItsPlace, InitOptions, MINIMUM_BUDGET, OpenError, Workspace,
+    DEFAULT_BUDGET, Engine, Environment, History, InItsPlace, InitOptions, MINIMUM_BUDGET, OpenError, Workspace,
 };
 
 pub use piton_agents as agents;

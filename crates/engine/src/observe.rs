@@ -28,7 +28,7 @@ use crate::workspace::near::window_of;
 use crate::workspace::notice::Notice;
 use crate::workspace::place::EventPlace;
 use crate::workspace::transcripts::is_within_any;
-use crate::workspace::{Environment, Workspace};
+use crate::workspace::{Environment, History, Workspace};
 
 /// How an event is taken in.
 pub struct ObserveOptions<'a> {
@@ -330,7 +330,9 @@ impl Workspace {
         self.keep_index(scan, keeps_index);
         Ok(Some(Captured { checkpoint: view, worktrees, works_here }))
     }
+}
 
+impl History {
     /// The record of an event's session as it is once the event is recorded.
     fn session_of(&self, context: &Context) -> Result<Option<Session>, StoreError> {
         match &context.new_session {

@@ -8,6 +8,7 @@ pub(crate) mod transcripts;
 pub(crate) mod verify;
 
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use piton_host::{
     identity_at, probe,
 };
 use piton_model::{Protection, Record, SessionId, SkipReason, WorkspaceId};
-use piton_store::{Home, Known, PATIENCE, Store, StoreError};
+use piton_store::{Home, Known, PATIENCE, Reader, Store, StoreError};
 
 use crate::view;
 use crate::workspace::errors::{CaptureError, RecoverError};
@@ -161,18 +162,38 @@ pub enum OpenError {
     Recover(#[from] RecoverError),
 }
 
-/// A protected folder and its memory.
-pub struct Workspace {
-    pub(crate) store: Store,
+/// A workspace and its memory, for whoever only reads: nothing in here can write to its store.
+pub struct History {
+    pub(crate) store: Arc<Reader>,
     pub(crate) home: Home,
     pub(crate) environment: Environment,
     pub(crate) record: piton_model::Workspace,
     pub(crate) path: PathBuf,
     pub(crate) progress: Arc<Progress>,
+    pub(crate) listeners: Listeners,
+}
+
+/// A protected folder and its memory: everything that can be asked of its [`History`], and the verbs that write.
+pub struct Workspace {
+    history: History,
+    pub(crate) store: Store,
     pub(crate) recovered: Vec<view::Recovered>,
     /// Why an operation that was cut off could not be ended when this was opened.
     unended: Option<RecoverError>,
-    pub(crate) listeners: Listeners,
+}
+
+impl Deref for Workspace {
+    type Target = History;
+
+    fn deref(&self) -> &History {
+        &self.history
+    }
+}
+
+impl DerefMut for Workspace {
+    fn deref_mut(&mut self) -> &mut History {
+        &mut self.history
+    }
 }
 
 /// How the folder at the workspace's path stands to the one that was captured.
@@ -377,44 +398,34 @@ impl Engine {
             record => record,
         };
         let record = record?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;
-        let workspace = Workspace {
+        let history = self.history(store.reader(), record, path);
+        let workspace = Workspace { history, store, recovered: Vec::new(), unended: None };
+        // A home that cannot be written takes no capture either, and is no reason not to read.
+        let _ = workspace.gather_transcripts();
+        Ok(workspace)
+    }
+
+    /// What a workspace's store tells, for whoever only reads: nothing is ended, repaired or noted.
+    pub(crate) fn read(&self, id: &WorkspaceId, path: PathBuf) -> Result<History, OpenError> {
+        let store = self.home.open(id)?.reader();
+        let record = store.workspace()?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;
+        Ok(self.history(store, record, path))
+    }
+
+    fn history(&self, store: Arc<Reader>, record: piton_model::Workspace, path: PathBuf) -> History {
+        History {
             store,
             home: self.home.clone(),
             environment: self.environment.clone(),
             record,
             path,
             progress: Arc::default(),
-            recovered: Vec::new(),
-            unended: None,
             listeners: self.listeners.clone(),
-        };
-        // A home that cannot be written takes no capture either, and is no reason not to read.
-        let _ = workspace.gather_transcripts();
-        Ok(workspace)
+        }
     }
 }
 
 impl Workspace {
-    /// The engine that opened it, for other workspaces of the same conversation.
-    pub(crate) fn engine(&self) -> Engine {
-        Engine { home: self.home.clone(), environment: self.environment.clone(), listeners: self.listeners.clone() }
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Its store.
-    pub fn store_folder(&self) -> &Path {
-        self.store.folder()
-    }
-
-    /// How far the scan that runs now is; for a progress bar on another thread.
-    pub fn progress(&self) -> Arc<Progress> {
-        self.progress.clone()
-    }
-
     /// What opening it had to end or take back.
     pub fn recovered(&self) -> &[view::Recovered] {
         &self.recovered
@@ -425,66 +436,12 @@ impl Workspace {
         self.unended.as_ref()
     }
 
-    /// Whether its `.git` file leads to no repository, as that of a worktree after a move.
-    pub fn is_cut_off_from_git(&self) -> bool {
-        WorktreeLink::of(&self.path) == WorktreeLink::CutOff
-    }
-
-    /// The line of the folder that is captured here now: checkpoints of another line are another folder's, or imported.
-    pub fn line(&self) -> u32 {
-        self.record.line
-    }
-
-    pub(crate) fn standing(&self) -> io::Result<Standing> {
-        match Root::open(&self.path) {
-            Ok(root) if root.identity().is_same(&self.record.root) => Ok(Standing::Same(root)),
-            Ok(_) if self.in_its_place().is_some() => Ok(Standing::Missing),
-            Ok(root) => Ok(Standing::Other(root)),
-            // A folder above it, or its own name, may be a file's by now.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Ok(Standing::Missing)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What stands at the workspace's path and is none of its business: it is neither captured nor written here.
-    pub(crate) fn in_its_place(&self) -> Option<InItsPlace> {
-        match canonical(&self.path) {
-            Ok(path) if path != self.path => Some(InItsPlace::Symlink),
-            // One that was there for a while and went leaves the place empty.
-            Ok(path) if identity_at(&path).is_some() => {
-                let is_other = self.home.of(&path).is_some_and(|of| of.id != self.record.id);
-                is_other.then_some(InItsPlace::Workspace)
-            }
-            _ => None,
-        }
-    }
-
-    /// The repository that the workspace's folder is in. That of something in its place is somebody else's.
-    pub(crate) fn found_repository(&self) -> Option<Repository> {
-        if self.in_its_place().is_some() { None } else { Repository::find(&self.path) }
-    }
-
-    /// Whether its folder is not there any more.
-    pub fn is_missing(&self) -> bool {
-        matches!(self.standing(), Ok(Standing::Missing))
-    }
-
-    pub(crate) fn rules(&self) -> RuleOptions {
-        rules_for(&self.home, &self.environment)
-    }
-
     /// What the filesystem of the workspace's folder can do, tried out there and cleared up; none where the folder is gone.
     pub fn abilities(&self) -> Result<Option<Abilities>, CaptureError> {
         // No capture sees the probe. An operation may take minutes, and whoever asks this wants an answer.
         let _lock = self.store.lock(MOMENT)?;
         let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else { return Ok(None) };
         probe(&root).map(Some).map_err(|e| self.folder_error(e))
-    }
-
-    pub(crate) fn limit(&self) -> Limit {
-        if self.record.forced { Limit::NONE } else { self.environment.limit }
     }
 
     /// Reads the workspace's record again: while this process waited for the lock, another may have changed it.
@@ -541,6 +498,82 @@ impl Workspace {
                 self.engine().follow_to(&place);
             }
         }
+    }
+}
+
+impl History {
+    /// The engine that opened it, for other workspaces of the same conversation.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine { home: self.home.clone(), environment: self.environment.clone(), listeners: self.listeners.clone() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its store.
+    pub fn store_folder(&self) -> &Path {
+        self.store.folder()
+    }
+
+    /// How far the scan that runs now is; for a progress bar on another thread.
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Whether its `.git` file leads to no repository, as that of a worktree after a move.
+    pub fn is_cut_off_from_git(&self) -> bool {
+        WorktreeLink::of(&self.path) == WorktreeLink::CutOff
+    }
+
+    /// The line of the folder that is captured here now: checkpoints of another line are another folder's, or imported.
+    pub fn line(&self) -> u32 {
+        self.record.line
+    }
+
+    pub(crate) fn standing(&self) -> io::Result<Standing> {
+        match Root::open(&self.path) {
+            Ok(root) if root.identity().is_same(&self.record.root) => Ok(Standing::Same(root)),
+            Ok(_) if self.in_its_place().is_some() => Ok(Standing::Missing),
+            Ok(root) => Ok(Standing::Other(root)),
+            // A folder above it, or its own name, may be a file's by now.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(Standing::Missing)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What stands at the workspace's path and is none of its business: it is neither captured nor written here.
+    pub(crate) fn in_its_place(&self) -> Option<InItsPlace> {
+        match canonical(&self.path) {
+            Ok(path) if path != self.path => Some(InItsPlace::Symlink),
+            // One that was there for a while and went leaves the place empty.
+            Ok(path) if identity_at(&path).is_some() => {
+                let is_other = self.home.of(&path).is_some_and(|of| of.id != self.record.id);
+                is_other.then_some(InItsPlace::Workspace)
+            }
+            _ => None,
+        }
+    }
+
+    /// The repository that the workspace's folder is in. That of something in its place is somebody else's.
+    pub(crate) fn found_repository(&self) -> Option<Repository> {
+        if self.in_its_place().is_some() { None } else { Repository::find(&self.path) }
+    }
+
+    /// Whether its folder is not there any more.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.standing(), Ok(Standing::Missing))
+    }
+
+    pub(crate) fn rules(&self) -> RuleOptions {
+        rules_for(&self.home, &self.environment)
+    }
+
+    pub(crate) fn limit(&self) -> Limit {
+        if self.record.forced { Limit::NONE } else { self.environment.limit }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who wrote which line: from a version of a file back through those that it came from.
 //!
 //! Knows versions and lines and nothing else. Which versions a version came from, and who made it, is the caller's:
-//! a [`History`] says the first, and the second is asked of the versions that lines are found to begin in.
+//! a [`Ancestry`] says the first, and the second is asked of the versions that lines are found to begin in.
 //!
 //! A version may have several origins, since a rewind or an undo brings lines back from elsewhere. They are asked in
 //! order, and a line belongs to the first that has it.
@@ -15,7 +15,7 @@ use imara_diff::{Algorithm, Diff, NoSliderHeuristic, Token};
 use crate::id::ObjectId;
 
 /// Where versions of a file come from: the store, or values in memory.
-pub trait History {
+pub trait Ancestry {
     /// Names a version. What came later is greater, so that the newest is looked at first and no version twice.
     type Version: Clone + Ord;
     /// Why a version cannot be had.
@@ -44,7 +44,7 @@ pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// For each wanted line of a version, counted from 0, the version that it begins in.
-pub fn blame<H: History>(
+pub fn blame<H: Ancestry>(
     history: &mut H,
     of: Origin<H::Version>,
     wanted: Range<usize>,
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    impl History for Story {
+    impl Ancestry for Story {
         type Version = usize;
         type Error = ObjectId;
 
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_missing_last_end_of_line_is_another_line() {
         struct Two;
-        impl History for Two {
+        impl Ancestry for Two {
             type Version = usize;
             type Error = ();
             fn origins(&mut self, of: &usize) -> Result<Vec<Origin<usize>>, ()> {

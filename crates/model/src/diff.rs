@@ -19,6 +19,14 @@ pub trait TreeSource {
     fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, Self::Error>;
 }
 
+impl<S: TreeSource> TreeSource for Arc<S> {
+    type Error = S::Error;
+
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, S::Error> {
+        S::tree(self, id)
+    }
+}
+
 impl TreeSource for HashMap<ObjectId, Arc<Tree>> {
     type Error = ObjectId;
 

@@ -17,7 +17,7 @@ use piton_model::{Entry, ObjectId, Record, SessionId, StepRef, Timestamp, Tree};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
-use crate::Store;
+use crate::Reader;
 use crate::error::StoreError;
 use crate::objects::{CHUNKED_FROM, chunks, pack_blob, pack_large};
 use crate::pack::{self, Kind, Sound};
@@ -117,7 +117,7 @@ pub struct ArchiveTotals {
 
 /// An archive that is being written: objects first, those that others need before them, then records.
 pub struct ArchiveWriter<'a> {
-    store: &'a Store,
+    store: &'a Reader,
     out: &'a mut dyn Write,
     hasher: blake3::Hasher,
     written: HashSet<ObjectId>,
@@ -130,7 +130,7 @@ impl<'a> ArchiveWriter<'a> {
     ///
     /// # Errors
     /// Where the output refuses.
-    pub fn begin(store: &'a Store, out: &'a mut dyn Write, manifest: &Manifest) -> Result<Self, ArchiveError> {
+    pub fn begin(store: &'a Reader, out: &'a mut dyn Write, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let (written, totals) = (HashSet::new(), ArchiveTotals::default());
         let mut archive = Self { store, out, hasher: blake3::Hasher::new(), written, totals, timeline: 0 };
         let mut head = MAGIC.to_vec();
@@ -335,7 +335,7 @@ fn parts(blob: &Sound) -> Result<Vec<ObjectId>, StoreError> {
     }
 }
 
-impl Store {
+impl Reader {
     /// What was said in a session, each with the number of its record, in order.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use piton_model::{Cause, Place, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
-use crate::{Home, Store, file_id, file_id_of};
+use crate::{Home, Reader, Store, file_id, file_id_of};
 
 /// Where they are set aside, and where they are while they are being recorded.
 const ASIDE: &str = "gaps";
@@ -165,6 +165,13 @@ fn with_file<T>(path: &Path, write: impl FnOnce(&File) -> io::Result<T>) -> io::
     }
 }
 
+impl Reader {
+    /// Whether there may be events that were set aside.
+    pub fn has_events_aside(&self) -> bool {
+        has_aside(self.folder())
+    }
+}
+
 impl Store {
     /// Sets an event aside: whoever could not get the lock in time cannot record it. The next one to write does.
     ///
@@ -172,11 +179,6 @@ impl Store {
     /// Where the system refuses.
     pub fn set_event_aside(&self, event: &EventAside) -> Result<(), StoreError> {
         set_aside(self.folder(), event)
-    }
-
-    /// Whether there may be events that were set aside.
-    pub fn has_events_aside(&self) -> bool {
-        has_aside(self.folder())
     }
 
     /// The events that were set aside, oldest first. As they are recorded, [`Store::keep_events_aside`].

@@ -15,6 +15,7 @@ mod objects;
 mod pack;
 mod progress;
 mod query;
+mod reader;
 mod rebuild;
 mod reopened;
 mod search;
@@ -25,18 +26,17 @@ mod verify;
 mod views;
 mod write;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use parking_lot::ReentrantMutex;
 use piton_host::{Index, Lock, bounded, clock, disk, own};
 use piton_model::{ObjectId, OperationId};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 pub use archive::{Archive, ArchiveError, ArchiveTotals, ArchiveWriter, Manifest};
 pub use aside::EventAside;
@@ -45,12 +45,15 @@ pub use home::{Home, Known, NotedWorkspace, Settled};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
 pub use progress::{Progress, ProgressNote};
 pub use query::{ChainLink, CheckpointRow, OperationRow, OperationState};
+pub use reader::Reader;
 pub use reopened::{Reopened, ReopenedNote};
 pub use search::Hit;
 pub use sessions::{ChangeRow, SessionRow, StepRow, TurnRow};
 pub use verify::{Damage, Verified};
 pub use views::database_file;
 pub use write::{Batch, Purpose, Writer};
+
+use reader::OpenView;
 
 /// Which state of the repository goes with which state of `.git` and of the workspace.
 #[derive(Clone, Debug)]
@@ -75,26 +78,18 @@ pub struct Leftover {
     pub outside: bool,
 }
 
-/// One workspace's memory.
+/// One workspace's memory: read like a [`Reader`], and written by whoever holds its lock.
 pub struct Store {
-    folder: PathBuf,
-    /// Another one takes its place where this process makes the view anew.
-    view: Mutex<OpenView>,
-    packs: Mutex<HashMap<u32, Arc<File>>>,
+    reader: Arc<Reader>,
 }
 
-/// The view that a store has open.
-struct OpenView {
-    /// Reentrant, so that a question may be asked in the middle of a transaction of the same thread.
-    db: Arc<ReentrantMutex<Connection>>,
-    /// Which view it is, and which file: one made anew has another name.
-    generation: u64,
-    file: Option<FileId>,
-}
+impl Deref for Store {
+    type Target = Reader;
 
-/// The connection to the view, for one thread.
-pub(crate) type DatabaseGuard =
-    parking_lot::lock_api::ArcReentrantMutexGuard<parking_lot::RawMutex, parking_lot::RawThreadId, Connection>;
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
 
 /// How long a command waits for another one to finish.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -170,7 +165,13 @@ impl Store {
 
     fn with_view(folder: &Path, generation: u64) -> Result<Self, StoreError> {
         let view = Mutex::new(OpenView::open(folder, generation)?);
-        Ok(Self { folder: folder.to_owned(), view, packs: Mutex::default() })
+        let reader = Reader { folder: folder.to_owned(), view, packs: Mutex::default() };
+        Ok(Self { reader: Arc::new(reader) })
+    }
+
+    /// The same memory, for whoever only reads.
+    pub fn reader(&self) -> Arc<Reader> {
+        self.reader.clone()
     }
 
     /// Rolls forward what a process that died had closed, where nobody is at work. Whoever only reads does not wait for
@@ -179,11 +180,6 @@ impl Store {
         if self.has_tail().unwrap_or(false) {
             drop(self.lock(Duration::ZERO));
         }
-    }
-
-    /// Where it is.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Takes the workspace's lock, and makes packs and view agree; where they cannot be made to, the view is made anew. Refused
@@ -208,33 +204,6 @@ impl Store {
         if self.db().is_readonly(rusqlite::MAIN_DB)? { Err(StoreError::ReadOnlyView) } else { Ok(()) }
     }
 
-    /// Makes the view anew from the packs, and reads from that one from now on.
-    pub fn make_view_anew(&self, lock: &Lock) -> Result<(), StoreError> {
-        rebuild::rebuild(&self.folder, lock)?;
-        self.look_anew()
-    }
-
-    /// Reads from the store's view from now on, which may be another one than the one that was opened.
-    pub(crate) fn look_anew(&self) -> Result<(), StoreError> {
-        let generation = views::newest(&self.folder)?.ok_or(StoreError::Unfinished)?;
-        let view = OpenView::open(&self.folder, generation)?;
-        *self.view.lock().unwrap_or_else(|e| e.into_inner()) = view;
-        self.forget_packs();
-        Ok(())
-    }
-
-    /// Whether the view that is open here is the store's.
-    pub(crate) fn is_current(&self) -> Result<bool, StoreError> {
-        let newest = views::newest(&self.folder)?;
-        let view = self.view.lock().unwrap_or_else(|e| e.into_inner());
-        let is_newest = newest == Some(view.generation);
-        Ok(is_newest && file_id(&views::path(&self.folder, view.generation)) == view.file)
-    }
-
-    pub(crate) fn generation(&self) -> u64 {
-        self.view.lock().unwrap_or_else(|e| e.into_inner()).generation
-    }
-
     /// Whether nothing was ever recorded, as whoever holds the lock finds it.
     pub(crate) fn is_unused(&self) -> Result<bool, StoreError> {
         let packs = transactions::pack_numbers(&self.folder)?;
@@ -247,12 +216,6 @@ impl Store {
     /// Begins to write. Only whoever holds the lock may.
     pub fn write<'s>(&'s self, lock: &'s Lock) -> Result<Writer<'s>, StoreError> {
         Writer::new(self, lock)
-    }
-
-    /// The stat cache, where there is one that belongs to what the store has now.
-    pub fn index(&self) -> Option<Index> {
-        let stamp = stamp(&self.meta("index").ok()??)?;
-        Index::from_bytes(std::fs::read(self.folder.join(INDEX)).ok()?, &stamp)
     }
 
     /// Keeps the stat cache. It is only a cache: what goes wrong here costs time at the next capture and no more.
@@ -282,13 +245,6 @@ impl Store {
         let _ = std::fs::remove_file(self.folder.join(INDEX));
     }
 
-    /// What is known of the repository since the last capture.
-    pub fn git_note(&self) -> Option<GitNote> {
-        let bytes = std::fs::read(self.folder.join(GIT)).ok()?;
-        let parts: [[u8; 32]; 3] = bytes.as_chunks::<32>().0.try_into().ok().filter(|_| bytes.len() == 96)?;
-        Some(GitNote { signature: parts[0], tree: ObjectId(parts[1]), state: ObjectId(parts[2]) })
-    }
-
     /// Keeps what is known of the repository. Like the index it is only a cache.
     pub fn note_git(&self, note: &GitNote) {
         let bytes = [note.signature, note.tree.0, note.state.0].concat();
@@ -301,18 +257,6 @@ impl Store {
     /// Forgets it.
     pub fn forget_git(&self) {
         let _ = std::fs::remove_file(self.folder.join(GIT));
-    }
-
-    /// What operations that have ended could not remove.
-    pub fn leftovers(&self) -> Vec<Leftover> {
-        let Some(bytes) = read_note(&self.folder, LEFTOVERS) else { return Vec::new() };
-        // Where it is lost, what was left is captured like anything else, and nothing more.
-        serde_json::from_slice(&bytes).unwrap_or_default()
-    }
-
-    /// Whether an operation that has ended left a step's own name.
-    pub fn is_leftover(&self, operation: &OperationId, step: usize) -> bool {
-        self.leftovers().iter().any(|one| !one.outside && one.step == step && one.operation == *operation)
     }
 
     /// Keeps what operations that have ended could not remove. Survives a power cut before the caller records their end.
@@ -328,66 +272,6 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && left.is_empty() => Ok(()),
             kept => kept.map_err(StoreError::io("cannot write", &path)),
         }
-    }
-
-    pub(crate) fn db(&self) -> DatabaseGuard {
-        let db = self.view.lock().unwrap_or_else(|e| e.into_inner()).db.clone();
-        db.lock_arc()
-    }
-
-    /// Does something that asks the store many times, from several threads even, under one lock of the database
-    /// instead of one lock each.
-    pub fn read_steadily<T>(&self, act: impl FnOnce() -> T) -> T {
-        struct Ended<'s>(&'s Store, bool);
-        impl Drop for Ended<'_> {
-            fn drop(&mut self) {
-                if self.1 {
-                    let _ = self.0.db().execute_batch("COMMIT");
-                }
-            }
-        }
-        // Where it cannot begin, each question takes its own lock as before.
-        let began = self.db().execute_batch("BEGIN").is_ok();
-        let _ended = Ended(self, began);
-        act()
-    }
-
-    pub(crate) fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let value = self
-            .db()
-            .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
-            .query_row([key], |r| r.get(0))
-            .optional()?;
-        Ok(value)
-    }
-
-    /// Every pack with its committed and its synced length.
-    pub(crate) fn packs(&self) -> Result<Vec<(u32, u64, u64)>, StoreError> {
-        pack_rows(&self.db())
-    }
-
-    pub(crate) fn pack_path(&self, pack: u32) -> PathBuf {
-        self.folder.join(PACKS).join(pack_name(pack))
-    }
-
-    pub(crate) fn pack_file(&self, pack: u32) -> Result<Arc<File>, StoreError> {
-        let mut packs = self.packs.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(file) = packs.get(&pack) {
-            return Ok(file.clone());
-        }
-        let path = self.pack_path(pack);
-        let file = Arc::new(File::open(&path).map_err(StoreError::io("cannot open", &path))?);
-        packs.insert(pack, file.clone());
-        Ok(file)
-    }
-
-    /// Lets go of a pack that was removed: the next one of that number is another file.
-    pub(crate) fn forget_pack(&self, pack: u32) {
-        self.packs.lock().unwrap_or_else(|e| e.into_inner()).remove(&pack);
-    }
-
-    pub(crate) fn forget_packs(&self) {
-        self.packs.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 
     /// Whether the store can be written now: tried out with a small file of its own, which goes again, and by opening what
@@ -414,14 +298,6 @@ impl Store {
             }
         }
         Ok(())
-    }
-
-    /// Bytes that the store takes: packs, database, index and what is set aside.
-    pub fn size(&self) -> Result<u64, StoreError> {
-        let packs: u64 = self.packs()?.iter().map(|(_, length, _)| length).sum();
-        let beside = [INDEX, GIT, search::WORDS, "gaps", "gaps.taken"].map(|name| self.folder.join(name));
-        let beside = beside.into_iter().chain(self.aside_files()).filter_map(|path| std::fs::metadata(path).ok());
-        Ok(packs + views::size(&self.folder)? + beside.map(|found| found.len()).sum::<u64>())
     }
 
     /// Folds the view's log into its file when it has grown. Every process that opens the store reads all of it, but folding
@@ -466,11 +342,6 @@ impl Store {
         // Where this fails, whoever takes the lock next does it.
         let _ = bond::bind(&db);
         Ok(())
-    }
-
-    /// How many pages the view's log has.
-    fn log_pages(&self) -> Result<i64, StoreError> {
-        Ok(self.db().query_row("PRAGMA wal_checkpoint(NOOP)", [], |r| r.get(1))?)
     }
 
     pub(crate) fn sync_packs(&self) -> Result<(), StoreError> {
@@ -518,19 +389,6 @@ impl Store {
         self.sync_packs()?;
         self.db().execute("INSERT OR REPLACE INTO meta VALUES ('boot', ?1)", [clock::boot_id()])?;
         Ok(true)
-    }
-}
-
-impl OpenView {
-    fn open(folder: &Path, generation: u64) -> Result<Self, StoreError> {
-        let path = views::path(folder, generation);
-        // Before and after: what was opened is what has the name, or the lock is refused later.
-        let before = file_id(&path);
-        let db = database::open_in_time(&path)?;
-        let found = std::fs::metadata(&path).ok().filter(|found| Some(id_in(found)) == before);
-        let found = found.ok_or(StoreError::Replaced)?;
-        bond::check(&db, bond::Identity::of(&found))?;
-        Ok(Self { db: Arc::new(ReentrantMutex::new(db)), generation, file: before })
     }
 }
 

@@ -10,7 +10,7 @@ use rusqlite::OptionalExtension;
 use crate::error::StoreError;
 use crate::pack::{self, Kind, Place};
 use crate::write::Writer;
-use crate::{Store, pack::Sound};
+use crate::{Reader, Store, pack::Sound};
 
 /// Files of this size and more are kept in chunks that their content decides, so that a small edit of a large file
 /// stores a few chunks and not the file.
@@ -107,7 +107,7 @@ impl Writer<'_> {
     }
 }
 
-impl Store {
+impl Reader {
     /// Whether an object's own record can be read back; the chunks that it may list are objects of their own.
     pub fn is_sound(&self, id: &ObjectId) -> Result<bool, StoreError> {
         match self.object(id) {
@@ -211,7 +211,7 @@ pub(crate) fn chunks(list: &[u8]) -> Option<Vec<ObjectId>> {
     })
 }
 
-impl TreeSource for Store {
+impl TreeSource for Reader {
     type Error = StoreError;
 
     fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, StoreError> {
@@ -220,6 +220,14 @@ impl TreeSource for Store {
             return Err(StoreError::Damaged(*id));
         }
         Tree::decode(&sound.raw).map(Arc::new).map_err(|_| StoreError::Damaged(*id))
+    }
+}
+
+impl TreeSource for Store {
+    type Error = StoreError;
+
+    fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, StoreError> {
+        Reader::tree(self, id)
     }
 }
 

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use piton_host::{Lock, own};
 use piton_model::OperationId;
 
-use crate::Store;
 use crate::error::StoreError;
+use crate::{Reader, Store};
 
 const PROGRESS: &str = "progress";
 /// Long enough for an id, a word and a checksum.
@@ -33,6 +33,16 @@ pub enum Progress {
 pub struct ProgressNote {
     file: File,
     path: PathBuf,
+}
+
+impl Reader {
+    /// How far an operation came, where it came that far.
+    pub fn progress(&self, operation: &OperationId) -> Option<Progress> {
+        let bytes = crate::read_note(self.folder(), PROGRESS)?;
+        [Progress::Clearing, Progress::PutBack]
+            .into_iter()
+            .find(|progress| bytes.starts_with(&encode(operation, *progress)))
+    }
 }
 
 impl Store {
@@ -57,14 +67,6 @@ impl Store {
         };
         let file = open().map_err(StoreError::io("cannot write", &path))?;
         Ok(ProgressNote { file, path })
-    }
-
-    /// How far an operation came, where it came that far.
-    pub fn progress(&self, operation: &OperationId) -> Option<Progress> {
-        let bytes = crate::read_note(self.folder(), PROGRESS)?;
-        [Progress::Clearing, Progress::PutBack]
-            .into_iter()
-            .find(|progress| bytes.starts_with(&encode(operation, *progress)))
     }
 }
 

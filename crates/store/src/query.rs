@@ -11,10 +11,10 @@ use piton_model::{
 };
 use rusqlite::{OptionalExtension, Params, Row};
 
-use crate::Store;
 use crate::database::from_sql;
 use crate::error::StoreError;
 use crate::pack;
+use crate::{Reader, Store};
 
 /// A checkpoint with what people said of it.
 #[derive(Clone, Debug)]
@@ -100,6 +100,19 @@ const OPERATION: &str =
     "SELECT id, seq, kind, target, began_at, before, state, after, why, about, went, outside FROM operations";
 
 impl Store {
+    /// The newest record of the workspace, for whoever holds the lock: where the view does not tell it, that is made anew.
+    pub fn workspace_for_sure(&self, lock: &Lock) -> Result<Option<Workspace>, StoreError> {
+        match self.workspace() {
+            Err(error) if error.is_damaged_database() => {
+                self.make_view_anew(lock)?;
+                self.workspace()
+            }
+            workspace => workspace,
+        }
+    }
+}
+
+impl Reader {
     /// The workspace as it was last recorded.
     ///
     /// It is read from its pack, whose checksum holds: what is written of the workspace next is made from it, and a bit that
@@ -117,17 +130,6 @@ impl Store {
                 Err(StoreError::Diverged { what: format!("record {seq} is no workspace") })
             }
             Err(error) => Err(error),
-        }
-    }
-
-    /// The same for whoever holds the lock: where the view does not tell it, that is made anew.
-    pub fn workspace_for_sure(&self, lock: &Lock) -> Result<Option<Workspace>, StoreError> {
-        match self.workspace() {
-            Err(error) if error.is_damaged_database() => {
-                self.make_view_anew(lock)?;
-                self.workspace()
-            }
-            workspace => workspace,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::pack::{self, PackForm, Place, TAG};
 use crate::settle::{cut, cut_unclosed, lengths, set_aside};
 use crate::transactions::{self, Commit, End, Position, Range, Transaction, TransactionHash, find_key, pack_numbers};
-use crate::{INDEX, PACKS, PATIENCE, Store, WORKSPACE_COPY, gone, pack_name, take_lock, views};
+use crate::{INDEX, PACKS, PATIENCE, Reader, Store, WORKSPACE_COPY, gone, pack_name, take_lock, views};
 
 /// Makes the view of a store from all that counts in its packs, in the place of the one before it.
 pub(crate) fn rebuild(folder: &Path, lock: &Lock) -> Result<(), StoreError> {
@@ -401,7 +401,7 @@ pub(crate) fn is_sound(folder: &Path, from: Position, known: &HashMap<u32, u64>)
     Ok(sound && reached >= last && known.keys().all(|pack| pack_numbers(folder).is_ok_and(|all| all.contains(pack))))
 }
 
-impl Store {
+impl Reader {
     /// Makes the view anew from the packs, unless somebody else has done so, and reads from that one from now on.
     pub fn rebuild(&self) -> Result<(), StoreError> {
         // Not as other writers take it: where packs and view cannot be made to agree, this is the way out.
@@ -412,6 +412,14 @@ impl Store {
         self.make_view_anew(&lock)
     }
 
+    /// Makes the view anew from the packs, and reads from that one from now on.
+    pub(crate) fn make_view_anew(&self, lock: &Lock) -> Result<(), StoreError> {
+        rebuild(self.folder(), lock)?;
+        self.look_anew()
+    }
+}
+
+impl Store {
     /// Records the workspace once more where its own record, or the newest of them, is not in the packs any more: without it
     /// nobody finds what else is there. The copy beside the packs has it.
     fn keep_workspace_record(&self, lock: &Lock) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use piton_model::{OperationId, RootIdentity};
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
-use crate::{Store, replace_durably};
+use crate::{Reader, Store, replace_durably};
 
 const REOPENED: &str = "reopened";
 
@@ -31,14 +31,16 @@ pub struct ReopenedNote {
     is_written: bool,
 }
 
-impl Store {
+impl Reader {
     /// What a process that was cut off had set.
     pub fn reopened(&self) -> Option<Reopened> {
         let bytes = crate::read_note(self.folder(), REOPENED)?;
         // Written whole or not at all; where the disk took it, nobody knows which bits they were.
         serde_json::from_slice(&bytes).ok()
     }
+}
 
+impl Store {
     /// A note that says nothing yet.
     pub fn reopened_note(&self, _lock: &Lock) -> ReopenedNote {
         ReopenedNote { path: self.folder().join(REOPENED), is_written: false }

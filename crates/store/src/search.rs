@@ -11,7 +11,7 @@ use piton_model::Timestamp;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, params};
 
-use crate::Store;
+use crate::Reader;
 use crate::error::StoreError;
 
 /// What a search found.
@@ -42,7 +42,7 @@ UNION ALL SELECT seq, 'description', description FROM checkpoints
 /// The index of words, beside the view.
 pub(crate) const WORDS: &str = "words.db";
 
-impl Store {
+impl Reader {
     /// Finds texts that have all the words, newest first. Words match from their beginning: `auth` finds `author`.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::Store;
+use crate::Reader;
 use crate::database::{from_sql, to_sql};
 use crate::error::StoreError;
 use crate::query::{CheckpointRow, parsed};
@@ -342,7 +342,7 @@ const CALLED: &str = "WHERE session = ?1 AND prompt_id = ?2 ORDER BY key DESC LI
 const STEP: &str = "SELECT session, turn, number, seq, call, tool, summary, command, paths, background, subagent, \
                     process, opened, ending, closed, says, outside, outside_after FROM steps";
 
-impl Store {
+impl Reader {
     /// Every session, the one with the newest record first.
     pub fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.rows(&format!("{SESSION} ORDER BY last_seq DESC"), [], session)

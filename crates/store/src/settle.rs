@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::gone::Gone;
 use crate::rebuild::{Judge, synced};
 use crate::transactions::{self, End, Position, Transaction, pack_numbers};
-use crate::{PACKS, Store, pack_name, replace_durably};
+use crate::{PACKS, Reader, Store, pack_name, replace_durably};
 
 /// Where bytes go that were closed and are not sound.
 const ASIDE: &str = "aside";
@@ -43,7 +43,7 @@ fn diverged(what: String) -> StoreError {
     StoreError::Diverged { what }
 }
 
-impl Store {
+impl Reader {
     /// Whether the packs have more than the view knows, as far as a look at their lengths tells.
     pub(crate) fn has_tail(&self) -> Result<bool, StoreError> {
         let end = self.end()?;
@@ -56,6 +56,60 @@ impl Store {
         Ok(last.unwrap_or(Position { pack: 1, offset: 0 }))
     }
 
+    /// The number of the next record, as the packs tell it.
+    pub(crate) fn next_seq(&self, settled: &Agreed) -> Result<u64, StoreError> {
+        if let Some(next) = settled.next_seq {
+            return Ok(next);
+        }
+        // Only where the last pack is of format 1, which is read whole once: what is written now begins another.
+        let mut last = 0;
+        transactions::read(self.folder(), Position::default(), None, |transaction| {
+            last = transaction.timeline.iter().map(|(numbered, _)| numbered.seq).fold(last, u64::max);
+            Ok(())
+        })?;
+        Ok(last + 1)
+    }
+
+    /// The number of the next record, as the last commit record tells it, if it can be read.
+    pub(crate) fn next_number(&self) -> Result<Option<u64>, StoreError> {
+        let end = self.end()?;
+        if end.offset == 0 {
+            return Ok(None);
+        }
+        let file = self.pack_file(end.pack)?;
+        let Some(tagger) = transactions::tagger_of(self.folder(), &file, end.pack)? else { return Ok(None) };
+        let commit = transactions::commit_ending_at(&file, &tagger, end.offset);
+        Ok(commit.map_err(StoreError::io("cannot read", &self.pack_path(end.pack)))?.map(|commit| commit.next()))
+    }
+
+    fn pack_length(&self, pack: u32) -> Result<u64, StoreError> {
+        transactions::pack_length(self.folder(), pack)
+    }
+
+    /// Whether something that was captured is gone or incomplete, as far as that was noticed: [`Reader::verify`] names it.
+    pub fn has_lost_history(&self) -> bool {
+        !self.aside_files().is_empty()
+    }
+
+    /// The last turn of a session that is known to be lost; 0 where none is.
+    pub fn last_lost_turn(&self, session: &SessionId) -> u32 {
+        let notes = self.aside_files().into_iter().filter_map(|path| Gone::noted_in(&path));
+        let turns = notes.flat_map(|note| note.turns).filter(|(of, _)| of == session);
+        turns.map(|(_, turn)| turn).max().unwrap_or(0)
+    }
+
+    /// Files with bytes that were closed and are not sound, and notes of bytes that are gone.
+    pub(crate) fn aside_files(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.folder().join(ASIDE)) else { return Vec::new() };
+        let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+        // Of a note that a crash left unfinished too.
+        files.retain(|path| path.extension().is_none_or(|end| end != CONTENTS && end != "new"));
+        files.sort();
+        files
+    }
+}
+
+impl Store {
     /// Makes the view and the packs agree. Only whoever holds the lock may call it.
     ///
     /// # Errors
@@ -174,58 +228,6 @@ impl Store {
         // It belongs to a view that is gone.
         self.drop_index();
         Ok(settled)
-    }
-
-    /// The number of the next record, as the packs tell it.
-    pub(crate) fn next_seq(&self, settled: &Agreed) -> Result<u64, StoreError> {
-        if let Some(next) = settled.next_seq {
-            return Ok(next);
-        }
-        // Only where the last pack is of format 1, which is read whole once: what is written now begins another.
-        let mut last = 0;
-        transactions::read(self.folder(), Position::default(), None, |transaction| {
-            last = transaction.timeline.iter().map(|(numbered, _)| numbered.seq).fold(last, u64::max);
-            Ok(())
-        })?;
-        Ok(last + 1)
-    }
-
-    /// The number of the next record, as the last commit record tells it, if it can be read.
-    pub(crate) fn next_number(&self) -> Result<Option<u64>, StoreError> {
-        let end = self.end()?;
-        if end.offset == 0 {
-            return Ok(None);
-        }
-        let file = self.pack_file(end.pack)?;
-        let Some(tagger) = transactions::tagger_of(self.folder(), &file, end.pack)? else { return Ok(None) };
-        let commit = transactions::commit_ending_at(&file, &tagger, end.offset);
-        Ok(commit.map_err(StoreError::io("cannot read", &self.pack_path(end.pack)))?.map(|commit| commit.next()))
-    }
-
-    fn pack_length(&self, pack: u32) -> Result<u64, StoreError> {
-        transactions::pack_length(self.folder(), pack)
-    }
-
-    /// Whether something that was captured is gone or incomplete, as far as that was noticed: [`Store::verify`] names it.
-    pub fn has_lost_history(&self) -> bool {
-        !self.aside_files().is_empty()
-    }
-
-    /// The last turn of a session that is known to be lost; 0 where none is.
-    pub fn last_lost_turn(&self, session: &SessionId) -> u32 {
-        let notes = self.aside_files().into_iter().filter_map(|path| Gone::noted_in(&path));
-        let turns = notes.flat_map(|note| note.turns).filter(|(of, _)| of == session);
-        turns.map(|(_, turn)| turn).max().unwrap_or(0)
-    }
-
-    /// Files with bytes that were closed and are not sound, and notes of bytes that are gone.
-    pub(crate) fn aside_files(&self) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(self.folder().join(ASIDE)) else { return Vec::new() };
-        let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
-        // Of a note that a crash left unfinished too.
-        files.retain(|path| path.extension().is_none_or(|end| end != CONTENTS && end != "new"));
-        files.sort();
-        files
     }
 }
 

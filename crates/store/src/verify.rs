@@ -20,7 +20,7 @@ use crate::pack::{self, Kind};
 use crate::rebuild::replay_known;
 use crate::settle::checkpoints_aside;
 use crate::transactions::Range;
-use crate::{CheckpointRow, Store};
+use crate::{CheckpointRow, Reader};
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
@@ -137,11 +137,11 @@ pub enum Damage {
     },
 }
 
-impl Store {
+impl Reader {
     /// Checks everything; reads every byte of every pack. Needs no lock: it looks at the store as it is when it begins,
     /// and whoever writes meanwhile goes on.
     pub fn verify(&self) -> Result<Verified, StoreError> {
-        struct Ended<'s>(&'s Store);
+        struct Ended<'s>(&'s Reader);
         impl Drop for Ended<'_> {
             fn drop(&mut self) {
                 let _ = self.0.db().execute_batch("COMMIT");
@@ -280,7 +280,7 @@ impl Store {
 
 /// Looks for objects, each once.
 struct Reach<'s> {
-    store: &'s Store,
+    store: &'s Reader,
     /// Whether bytes of packs are damaged, so that a row says nothing of its record.
     read_all: bool,
     /// Each object that was looked for, and whether it is whole; of a tree, whether it itself is.
@@ -397,7 +397,7 @@ impl Reach<'_> {
 
 /// Which trees need which broken objects: every tree is read once, however many are broken.
 struct Needs<'s> {
-    store: &'s Store,
+    store: &'s Reader,
     /// Each broken object with its number.
     broken: HashMap<ObjectId, usize>,
     /// What each tree needs, in order. Most need nothing, or what the one tree in them that changed needs.

@@ -22,7 +22,7 @@ use crate::objects::Packed;
 use crate::pack::{self, Kind, PACK_HEAD, PackForm, Place, StoreKey, TAG, Tagger};
 use crate::rebuild::synced;
 use crate::transactions::{Commit, Position, Range, TransactionHash, find_key};
-use crate::{Store, pack_name};
+use crate::{Reader, Store, pack_name};
 
 /// A new pack begins when one is over this. In this room's own tests transactions of several packs are to be small.
 const PACK_LIMIT: u64 = if cfg!(test) { 64 << 10 } else { 256 << 20 };
@@ -106,7 +106,7 @@ fn room_for(purpose: Purpose, budget: u64, used: u64) -> u64 {
     budget.saturating_sub(used.saturating_add(kept))
 }
 
-impl Store {
+impl Reader {
     /// Bytes that captures may still take.
     pub fn room(&self) -> Result<u64, StoreError> {
         let budget = self.workspace()?.map_or(u64::MAX, |w| w.budget);

@@ -19,7 +19,7 @@ use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow
 use crate::capture::ignored::Private;
 use crate::history::target::TargetError;
 use crate::view::{Exported, ExportedCommit, PathView};
-use crate::workspace::{InItsPlace, Standing, Workspace};
+use crate::workspace::{History, InItsPlace, Standing};
 
 /// What to export, and where to.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ struct Planned {
     only_if_changed: bool,
 }
 
-impl Workspace {
+impl History {
     /// Writes checkpoints to a git repository as commits.
     ///
     /// # Errors
@@ -405,7 +405,7 @@ struct LeftOut {
 
 /// What is written to `git fast-import`, with what was written already.
 struct Stream<'w> {
-    workspace: &'w Workspace,
+    workspace: &'w History,
     without: &'w Without,
     ids: GitIds,
     /// Blobs by their number in the stream, and git's ids of them.

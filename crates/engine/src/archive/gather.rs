@@ -10,7 +10,7 @@ use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, Rank, Record, Sessi
 use piton_store::{ArchiveError, ArchiveWriter, CheckpointRow, StoreError};
 
 use crate::history::lineage::Lineage;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// Why a repository's state is not whole in an archive.
 const NOT_SHOWN: &str = "what was staged and is in no checkpoint of the session was left out of the archive";
@@ -45,7 +45,7 @@ impl Gathered {
 /// Where a record stands: by the number of its own, or after what it is said of.
 type Order = (u64, u8);
 
-impl Workspace {
+impl History {
     /// The records of a conversation: of the session itself all, of those that it is a branch of the turns that it shares.
     pub(super) fn gather(&self, lineage: &Lineage) -> Result<Gathered, StoreError> {
         let mut all = Gathered::default();

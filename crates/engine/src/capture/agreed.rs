@@ -14,7 +14,7 @@ use piton_store::{CheckpointRow, StoreError};
 use crate::capture::About;
 use crate::capture::held::{Witness, is_users};
 use crate::view::HeldSetting;
-use crate::workspace::{Engine, Workspace};
+use crate::workspace::{Engine, History, Workspace};
 
 /// Where a workspace's own settings are.
 const FILE: &str = ".piton/config.toml";
@@ -76,7 +76,9 @@ impl Workspace {
         }
         Ok(settings)
     }
+}
 
+impl History {
     /// The settings that are weaker than what holds, for showing.
     pub(crate) fn waiting_settings(&self, head: Option<&CheckpointRow>) -> Result<Vec<HeldSetting>, StoreError> {
         let now = self.own_protection();

@@ -8,14 +8,14 @@ use piton_model::diff;
 use piton_model::edit::{Edit, NewTrees, edit, with_bits_of};
 use piton_model::plan::{Layered, RootState};
 use piton_model::{Operation, WorkspacePath};
-use piton_store::{Store, StoreError};
+use piton_store::{Reader, StoreError};
 
 use crate::capture::sink::{HashingSink, Trees};
 
 /// What an operation leaves, given the paths whose bits were not taken, and the trees of it that nobody has stored. Only bits
 /// are read here: content that another program has written meanwhile is no work of this operation.
 pub(crate) fn result_with_bits(
-    store: &Store,
+    store: &Reader,
     root: &Root,
     operation: &Operation,
     not_taken: &[WorkspacePath],
@@ -32,7 +32,7 @@ pub(crate) fn result_with_bits(
 }
 
 fn with_bits_there(
-    store: &Store,
+    store: &Reader,
     root: &Root,
     operation: &Operation,
     not_taken: &[WorkspacePath],

@@ -27,7 +27,7 @@ use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sink::{HashingSink, Trees};
 use crate::capture::{Attention, CaptureError, Taken};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// What tells whose doing a change of the rules was.
 pub(crate) struct Witness {
@@ -106,7 +106,9 @@ impl Workspace {
             }
         }
     }
+}
 
+impl History {
     /// What the last checkpoint held, as far as something still leaves it out.
     pub(crate) fn held_since(&self, root: &Root, head: Option<&CheckpointRow>) -> Result<HeldNow, CaptureError> {
         let Some(head) = head else { return Ok(HeldNow::default()) };

@@ -15,7 +15,7 @@ use piton_model::git::GitState;
 use piton_model::{Checkpoint, Entry, ObjectId, WorkspacePath};
 use piton_store::StoreError;
 
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// Git's own files of rules.
 const IGNORE_FILE: &str = ".gitignore";
@@ -42,7 +42,7 @@ struct Found {
     seen: HashMap<(WorkspacePath, ObjectId), Rules>,
 }
 
-impl Workspace {
+impl History {
     /// The files of some checkpoints that are not for others to see.
     pub(crate) fn private_in<'c>(
         &self,
@@ -120,7 +120,7 @@ impl Workspace {
 }
 
 impl Found {
-    fn look(&mut self, workspace: &Workspace, path: &WorkspacePath, id: &ObjectId) -> Result<Rules, StoreError> {
+    fn look(&mut self, workspace: &History, path: &WorkspacePath, id: &ObjectId) -> Result<Rules, StoreError> {
         if let Some(rules) = self.seen.get(&(path.clone(), *id)) {
             return Ok(rules.clone());
         }

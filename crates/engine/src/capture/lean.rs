@@ -12,7 +12,7 @@ use piton_model::diff::TreeSource;
 use piton_model::edit::{NewTrees, keep};
 use piton_model::plan::RootState;
 use piton_model::{Entry, ObjectId, SkipReason, Tree, WorkspacePath};
-use piton_store::{Purpose, Store, StoreError};
+use piton_store::{Purpose, Reader, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::capture::{Attention, CaptureError, Taken};
@@ -87,7 +87,7 @@ impl CaptureError {
 
 /// Takes out of a tree what the store does not have.
 struct Lean<'a> {
-    store: &'a Store,
+    store: &'a Reader,
     trees: Trees<'a>,
     /// What was just stored, path by path.
     stored: HashMap<WorkspacePath, Option<Entry>>,

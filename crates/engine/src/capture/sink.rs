@@ -9,7 +9,7 @@ use piton_host::{Index, Sink};
 use piton_model::diff::TreeSource;
 use piton_model::edit::NewTrees;
 use piton_model::{ObjectId, Tree};
-use piton_store::{Batch, CHUNKED_FROM, Packed, Store, StoreError, Writer, pack_blob, pack_large, pack_tree};
+use piton_store::{Batch, CHUNKED_FROM, Packed, Reader, StoreError, Writer, pack_blob, pack_large, pack_tree};
 
 /// Stores what a scan reads. Hashing and packing happen outside the writer's lock, on the scan's own threads.
 pub(crate) struct StoringSink<'s> {
@@ -217,7 +217,7 @@ impl FreshTrees {
 /// Fresh trees laid over the store.
 pub(crate) struct Trees<'a> {
     pub fresh: &'a FreshTrees,
-    pub store: &'a Store,
+    pub store: &'a Reader,
 }
 
 impl TreeSource for Trees<'_> {

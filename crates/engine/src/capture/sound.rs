@@ -13,13 +13,13 @@ use piton_model::inverse::Inverse;
 use piton_model::plan::{Layered, RootState};
 use piton_model::trail::Trail;
 use piton_model::{Entry, ObjectId, SkipReason, Step, Tree, WorkspacePath};
-use piton_store::{Purpose, Store, StoreError, Writer};
+use piton_store::{Purpose, Reader, StoreError, Writer};
 
 use crate::capture::sink::{StoringSink, Trees};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// Whether all that an entry holds can be read back from the store: every byte is read.
-pub(crate) fn is_sound(store: &Store, entry: &Entry) -> Result<bool, StoreError> {
+pub(crate) fn is_sound(store: &Reader, entry: &Entry) -> Result<bool, StoreError> {
     let mut damaged = Vec::new();
     find_damaged(store, &WorkspacePath::root(), entry, &mut damaged)?;
     Ok(damaged.is_empty())
@@ -27,7 +27,7 @@ pub(crate) fn is_sound(store: &Store, entry: &Entry) -> Result<bool, StoreError>
 
 /// The paths of an entry that cannot be read back from the store.
 fn find_damaged(
-    store: &Store,
+    store: &Reader,
     path: &WorkspacePath,
     entry: &Entry,
     damaged: &mut Vec<WorkspacePath>,
@@ -52,18 +52,6 @@ fn find_damaged(
 }
 
 impl Workspace {
-    /// What steps would put in place and cannot.
-    pub(crate) fn damaged_in(&self, steps: &[Step]) -> Vec<WorkspacePath> {
-        let mut damaged = Vec::new();
-        for step in steps {
-            if let Some(after) = &step.after {
-                // It is only told; where it cannot be found out, what is known is told.
-                let _ = find_damaged(&self.store, &step.path, after, &mut damaged);
-            }
-        }
-        damaged
-    }
-
     /// Stores what stands at the own names of some steps once more, from the files themselves: what the store has of it is
     /// damaged, and they are the only good copy.
     pub(crate) fn store_again(
@@ -86,6 +74,20 @@ impl Workspace {
             }
         }
         sink.finish().0.commit(true, false).map_err(ApplyError::Content)
+    }
+}
+
+impl History {
+    /// What steps would put in place and cannot.
+    pub(crate) fn damaged_in(&self, steps: &[Step]) -> Vec<WorkspacePath> {
+        let mut damaged = Vec::new();
+        for step in steps {
+            if let Some(after) = &step.after {
+                // It is only told; where it cannot be found out, what is known is told.
+                let _ = find_damaged(&self.store, &step.path, after, &mut damaged);
+            }
+        }
+        damaged
     }
 
     /// Stores the listings on the way to some paths once more where the store's are damaged. The stat cache has them too,

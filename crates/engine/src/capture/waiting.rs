@@ -11,9 +11,27 @@ use crate::capture::held::{blob_at, is_ignore_file};
 use crate::capture::sink::HashingSink;
 use crate::capture::{CaptureError, CaptureOptions};
 use crate::view::{Accepted, HeldView, Waiting};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing, Workspace};
 
 impl Workspace {
+    /// The user agrees to the rules and settings as they are: a checkpoint is made in which they hold.
+    ///
+    /// # Errors
+    /// Where nothing can be captured; then nothing is agreed to.
+    pub fn accept_rules(&mut self) -> Result<Accepted, CaptureError> {
+        let agreed = self.waiting_now()?;
+        if agreed.is_empty() {
+            return Ok(Accepted { agreed, checkpoint: None });
+        }
+        // Whoever did not agree finds it in the log.
+        let annotation = Some("agreed to changed rules".to_owned());
+        let options = CaptureOptions { sync: true, annotation, ..CaptureOptions::default() };
+        let captured = self.capture_agreeing(&options, true)?;
+        Ok(Accepted { agreed, checkpoint: Some(captured.checkpoint.checkpoint) })
+    }
+}
+
+impl History {
     /// Changed rules and settings that wait for the user's word, as of the last checkpoint.
     pub fn waiting(&self) -> Result<Waiting, CaptureError> {
         let head = self.store.head(self.record.line)?;
@@ -53,22 +71,6 @@ impl Workspace {
         is_ignore_file(&path)
             && (blob_at(&self.store, &head.checkpoint, &path).is_some()
                 || self.path.join(rule).symlink_metadata().is_err())
-    }
-
-    /// The user agrees to the rules and settings as they are: a checkpoint is made in which they hold.
-    ///
-    /// # Errors
-    /// Where nothing can be captured; then nothing is agreed to.
-    pub fn accept_rules(&mut self) -> Result<Accepted, CaptureError> {
-        let agreed = self.waiting_now()?;
-        if agreed.is_empty() {
-            return Ok(Accepted { agreed, checkpoint: None });
-        }
-        // Whoever did not agree finds it in the log.
-        let annotation = Some("agreed to changed rules".to_owned());
-        let options = CaptureOptions { sync: true, annotation, ..CaptureOptions::default() };
-        let captured = self.capture_agreeing(&options, true)?;
-        Ok(Accepted { agreed, checkpoint: Some(captured.checkpoint.checkpoint) })
     }
 
     /// Whether an agent at work here started this very process, as far as its hooks told: then it is not the user's word.

@@ -14,7 +14,7 @@ use crate::conversation::NoConversation;
 use crate::history::diff::DiffError;
 use crate::history::target::TargetError;
 use crate::view::{BranchDeletion, BranchStays, Promoted, Renamed, SessionView};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// Why nothing was made of a branch.
 #[derive(Debug, thiserror::Error)]
@@ -175,6 +175,37 @@ impl Workspace {
         Ok(Promoted { session: self.session_view(&id)?, already, archived, untold })
     }
 
+    pub(crate) fn record_session(&self, lock: &Lock, session: &Session) -> Result<(), StoreError> {
+        let mut writer = self.store.write(lock)?;
+        writer.record(Record::Session(session.clone()))?;
+        writer.commit(true, false)
+    }
+
+    /// Tells the other workspaces that know a session what it is called and what became of it; those that cannot be told.
+    pub(crate) fn tell_others(&self, session: &Session) -> Vec<String> {
+        let tell = |id: &WorkspaceId| -> Result<(), StoreError> {
+            let store = self.home.open(id)?;
+            if store.session(&session.id)?.is_none() {
+                return Ok(());
+            }
+            let lock = store.lock(PATIENCE)?;
+            // Read under the lock: its agent may report there just now.
+            let Some(known) = store.session(&session.id)?.map(|row| row.session) else { return Ok(()) };
+            let told = Session { name: session.name.clone(), rank: session.rank, ..known.clone() };
+            if told == known {
+                return Ok(());
+            }
+            let mut writer = store.write(&lock)?;
+            writer.record(Record::Session(told))?;
+            writer.commit(true, false)
+        };
+        let others = self.home.all().into_iter().filter(|known| known.id != self.record.id);
+        let untold = others.filter(|known| tell(&known.id).is_err());
+        untold.map(|known| known.path.to_string_lossy().into_owned()).collect()
+    }
+}
+
+impl History {
     /// Which branches would be deleted. Has no side effect.
     ///
     /// # Errors
@@ -190,7 +221,7 @@ impl Workspace {
     fn is_live_elsewhere(&self, session: &SessionId) -> bool {
         let engine = self.engine();
         let others = self.home.workspaces_of(session).into_iter().filter(|(id, _)| *id != self.record.id);
-        others.map(|(_, path)| engine.open(&path)).any(|other| {
+        others.map(|(id, path)| engine.read(&id, path)).any(|other| {
             let row = other.as_ref().ok().and_then(|other| other.store.session(session).ok()?);
             row.is_some_and(|row| self.is_live(&row))
         })
@@ -287,34 +318,5 @@ impl Workspace {
     pub(crate) fn session_view(&self, id: &SessionId) -> Result<SessionView, BranchError> {
         let view = self.session_views(|one| one == id)?.pop();
         Ok(view.ok_or_else(|| TargetError::UnknownSession(id.to_string()))?)
-    }
-
-    pub(crate) fn record_session(&self, lock: &Lock, session: &Session) -> Result<(), StoreError> {
-        let mut writer = self.store.write(lock)?;
-        writer.record(Record::Session(session.clone()))?;
-        writer.commit(true, false)
-    }
-
-    /// Tells the other workspaces that know a session what it is called and what became of it; those that cannot be told.
-    pub(crate) fn tell_others(&self, session: &Session) -> Vec<String> {
-        let tell = |id: &WorkspaceId| -> Result<(), StoreError> {
-            let store = self.home.open(id)?;
-            if store.session(&session.id)?.is_none() {
-                return Ok(());
-            }
-            let lock = store.lock(PATIENCE)?;
-            // Read under the lock: its agent may report there just now.
-            let Some(known) = store.session(&session.id)?.map(|row| row.session) else { return Ok(()) };
-            let told = Session { name: session.name.clone(), rank: session.rank, ..known.clone() };
-            if told == known {
-                return Ok(());
-            }
-            let mut writer = store.write(&lock)?;
-            writer.record(Record::Session(told))?;
-            writer.commit(true, false)
-        };
-        let others = self.home.all().into_iter().filter(|known| known.id != self.record.id);
-        let untold = others.filter(|known| tell(&known.id).is_err());
-        untold.map(|known| known.path.to_string_lossy().into_owned()).collect()
     }
 }

@@ -8,7 +8,7 @@ use crate::history::diff::DiffOptions;
 use crate::history::lineage::Lineage;
 use crate::history::turns::TurnKey;
 use crate::view::{Comparison, Parted};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// How to compare.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct CompareOptions {
     pub context: u32,
 }
 
-impl Workspace {
+impl History {
     /// Compares two sessions.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use piton_store::StoreError;
 use crate::conversation::{NoConversation, Source, with_bytes};
 use crate::history::target::TargetError;
 use crate::view::{Conversation, SaidSource, SaidView};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// As much is read at once; what follows is read from the next turn on.
 const MOST: usize = 32 << 20;
@@ -45,7 +45,7 @@ pub enum ConversationError {
     Store(#[from] StoreError),
 }
 
-impl Workspace {
+impl History {
     /// What was said in a session, with the turns that it has of those that it is a branch of.
     ///
     /// # Errors

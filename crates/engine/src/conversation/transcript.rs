@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use piton_agents::Transcripts;
 use piton_host::{canonical, outside};
 use piton_model::{ObjectId, Session};
-use piton_store::Store;
+use piton_store::Reader;
 
 use super::NoConversation;
 use super::said::ConversationError;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// Where a transcript is.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct CopyPlan {
     pub(crate) digest: [u8; 32],
 }
 
-impl Workspace {
+impl History {
     /// Where a session's transcript is, its permission bits, and whether it ends in the middle of a line.
     pub(crate) fn transcript_of(
         &self,
@@ -102,7 +102,7 @@ impl Workspace {
 
 /// Reads a part of a transcript; of a file only what is in whole lines.
 pub(crate) fn with_bytes<T: Send>(
-    store: &Store,
+    store: &Reader,
     source: &Source,
     (from, to): (u64, u64),
     read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send,

@@ -15,7 +15,7 @@ use piton_store::PATIENCE;
 use crate::conversation::NoConversation;
 use crate::conversation::branches::{BranchError, DeleteOptions, ToDelete};
 use crate::view::{BranchDeletion, BranchRestored};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// Where a branch's transcript belongs, and where it is while the branch is deleted.
 struct Places {
@@ -92,14 +92,6 @@ impl Workspace {
         Ok(BranchRestored { session: self.session_view(&id)?, untold })
     }
 
-    /// Whether a branch counts as deleted while its transcript is still in its place.
-    pub(crate) fn is_half_deleted(&self, session: &Session) -> Result<bool, BranchError> {
-        match self.places(session)? {
-            Some(places) => trash::is_plain(&places.own).map_err(|source| BranchError::Io { path: places.own, source }),
-            None => Ok(false),
-        }
-    }
-
     fn delete(&self, lock: &Lock, session: Session) -> Result<Session, BranchError> {
         let places = self.places(&session)?;
         let session = Session { rank: Rank::Deleted, ..session };
@@ -113,6 +105,16 @@ impl Workspace {
             trash::move_file(&places.own, &places.trash).map_err(io)?;
         }
         Ok(session)
+    }
+}
+
+impl History {
+    /// Whether a branch counts as deleted while its transcript is still in its place.
+    pub(crate) fn is_half_deleted(&self, session: &Session) -> Result<bool, BranchError> {
+        match self.places(session)? {
+            Some(places) => trash::is_plain(&places.own).map_err(|source| BranchError::Io { path: places.own, source }),
+            None => Ok(false),
+        }
     }
 
     /// The two places of a branch's transcript; none where its agent keeps no transcript, or it never had one.

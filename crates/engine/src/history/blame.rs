@@ -21,7 +21,7 @@ use piton_store::{CheckpointRow, StoreError};
 use crate::capture::CaptureError;
 use crate::history::target::TargetError;
 use crate::view::{Blame, BlameLine, LineOrigin, OriginKind};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing};
 use past::{NOW, Past, Version, Who, renamed};
 
 /// Which lines of a file to ask for.
@@ -109,7 +109,7 @@ fn shown(path: &WorkspacePath) -> String {
 /// Files over this are not compared line by line, as in a diff.
 const LARGEST: u64 = 16 << 20;
 
-impl Workspace {
+impl History {
     /// Who wrote each line of a file, as it is now or was at a checkpoint.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use piton_store::{ChangeRow, CheckpointRow, OperationState, StoreError};
 use crate::capture::sound::readable_changes;
 use crate::history::lineage::Lineage;
 use crate::view::ChangedFile;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// A change with the checkpoint that found it.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl ChosenChange {
     }
 }
 
-impl Workspace {
+impl History {
     /// The changes of checkpoints that found too many to list them one by one.
     pub(crate) fn unlisted(
         &self,

@@ -14,7 +14,7 @@ use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::Readable;
 use crate::history::target::TargetError;
 use crate::view::{Diff, FileDiff};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing};
 
 /// What to compare.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ pub(crate) struct Now {
     pub held: Vec<HeldPath>,
 }
 
-impl Workspace {
+impl History {
     /// Compares two moments.
     pub fn diff(&self, options: &DiffOptions) -> Result<Diff, DiffError> {
         let mut now = None;
@@ -174,7 +174,7 @@ fn compare_roots(
 ) -> Result<(Vec<diff::Change>, NotCompared), DiffError> {
     let [from, to] = [readable.roots[0], readable.roots[1]];
     let trees = Layered { over: &readable.new, under: trees };
-    Workspace::check_paths(&trees, [&from.tree, &to.tree], paths)?;
+    History::check_paths(&trees, [&from.tree, &to.tree], paths)?;
     let mut changes = diff::root_changes(&trees, Some(&from), Some(&to))?;
     changes.retain(|c| !c.implied && c.path.is_in_scope(paths));
     let left_out = diff::left_out(&trees, &from.tree, &to.tree)?;

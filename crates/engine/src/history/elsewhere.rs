@@ -6,13 +6,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use piton_model::WorkspacePath;
 use piton_model::ownership::Owner;
+use piton_model::{WorkspaceId, WorkspacePath};
 use piton_store::StoreError;
 
 use crate::history::changes::{ChosenChange, last_turn};
 use crate::history::lineage::Lineage;
-use crate::workspace::{OpenError, Workspace};
+use crate::workspace::{History, OpenError};
 
 /// What is known of a conversation's other workspaces.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Elsewhere {
     pub unread: Vec<(PathBuf, String)>,
 }
 
-impl Workspace {
+impl History {
     /// What a conversation did in its other workspaces.
     pub(crate) fn turns_elsewhere(&self, session: &Lineage) -> Elsewhere {
         let mut elsewhere = Elsewhere::default();
@@ -31,7 +31,7 @@ impl Workspace {
         elsewhere.unread.extend(unread.map(|(store, error)| (store, error.to_string())));
         let others = self.home.workspaces_of(session.session()).into_iter().filter(|(id, _)| *id != self.record.id);
         for (id, path) in others {
-            match self.turns_in(&path, session) {
+            match self.turns_in(&id, &path, session) {
                 Ok(turns) if turns.is_empty() => {}
                 Ok(turns) => elsewhere.turns.push((path, turns)),
                 Err(error) => elsewhere.unread.push((self.home.folder(&id), error.to_string())),
@@ -41,8 +41,8 @@ impl Workspace {
     }
 
     /// The turns of a conversation whose changes are in effect in another workspace.
-    fn turns_in(&self, path: &Path, session: &Lineage) -> Result<Vec<u32>, OpenError> {
-        let other = self.engine().open_as_it_is(path)?;
+    fn turns_in(&self, id: &WorkspaceId, path: &Path, session: &Lineage) -> Result<Vec<u32>, OpenError> {
+        let other = self.engine().read(id, path.to_owned())?;
         let mut turns = match other.effective_turns(session, self) {
             Err(error) if error.is_damaged_database() => {
                 other.store.rebuild()?;

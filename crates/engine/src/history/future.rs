@@ -8,12 +8,12 @@ use piton_store::StoreError;
 
 use crate::history::lineage::Lineage;
 use crate::history::operations::standing;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// Future turns, each with the operation that went past it.
 pub(crate) type FutureTurns = HashMap<(SessionId, u32), OperationId>;
 
-impl Workspace {
+impl History {
     /// The turns that a rewind of the conversation which stands went back past.
     pub(crate) fn future_turns(&self) -> Result<FutureTurns, StoreError> {
         let rows = self.store.operations()?;

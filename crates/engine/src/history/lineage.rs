@@ -4,7 +4,7 @@ use piton_model::ownership::{Candidate, Owner};
 use piton_model::{Rank, SessionId, StepRef};
 use piton_store::{SessionRow, StoreError, TurnRow};
 
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// A session and those that it is a branch of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Lineage {
     }
 }
 
-impl Workspace {
+impl History {
     /// The session that the user is in: the one that reported last, or that was gone to since.
     pub(crate) fn here(&self) -> Result<Option<SessionId>, StoreError> {
         Ok(self.working_sessions()?.into_iter().next().map(|row| row.session.id))

@@ -12,7 +12,7 @@ use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sound::readable_changes;
 use crate::history::changes::ChosenChange;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// Two checkpoints with a lost one between them.
 pub(crate) struct Across {
@@ -20,7 +20,7 @@ pub(crate) struct Across {
     to: Arc<CheckpointRow>,
 }
 
-impl Workspace {
+impl History {
     /// The places of this folder's history where a checkpoint is lost. Before the first one that is left, nothing can be
     /// compared.
     pub(crate) fn lost_checkpoints(&self) -> Result<Vec<Across>, StoreError> {

@@ -3,9 +3,9 @@
 use piton_store::{OperationRow, OperationState, StoreError};
 
 use crate::view::{OperationView, Operations};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
-impl Workspace {
+impl History {
     /// Every operation, newest first, with whether it was taken back.
     pub fn operations(&self) -> Result<Operations, StoreError> {
         Ok(Operations { operations: operation_views(&self.store.operations()?) })

@@ -3,9 +3,9 @@
 use piton_store::{Hit, StoreError};
 
 use crate::view::{Found, SearchResult};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
-impl Workspace {
+impl History {
     /// Finds texts that have all the words, newest first.
     ///
     /// # Errors

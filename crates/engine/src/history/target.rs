@@ -5,7 +5,7 @@ use piton_model::target::{BadTarget, TurnPlace, split_session};
 use piton_model::{Cause, Place, SessionId, StepRef, Target, Timestamp, WorkspacePath};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// Why a target is no checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,7 @@ pub enum TargetError {
     Store(#[from] StoreError),
 }
 
-impl Workspace {
+impl History {
     /// The checkpoint that a target means, as it was recorded. Where the view says something else, that is made anew.
     pub fn resolve(&self, text: &str) -> Result<CheckpointRow, TargetError> {
         let row = self.resolve_row(text)?;

@@ -15,7 +15,7 @@ use crate::capture::{CaptureError, taken_in};
 use crate::history::diff::DiffError;
 use crate::history::target::TargetError;
 use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SkippedView, Status};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing, Workspace};
 
 /// Which checkpoints to list.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,71 +25,6 @@ pub struct LogOptions {
 }
 
 impl Workspace {
-    /// The checkpoints, newest first.
-    pub fn log(&self, options: LogOptions) -> Result<Log, StoreError> {
-        let rows = self.store.checkpoints(options.limit)?;
-        Ok(Log { checkpoints: rows.iter().map(Into::into).collect(), total: self.store.checkpoint_count()? })
-    }
-
-    /// One checkpoint: what changed in it and what it left out.
-    pub fn show(&self, target: &str) -> Result<Shown, TargetError> {
-        let row = self.resolve(target)?;
-        let parent = match &row.checkpoint.parent {
-            Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root),
-            None => None,
-        };
-        let roots: Vec<RootState> = [row.checkpoint.root].into_iter().chain(parent).collect();
-        let look = |readable: &Readable| {
-            let trees = Layered { over: &readable.new, under: &self.store };
-            let changes = diff::root_changes(&trees, readable.roots.get(1), readable.roots.first())?;
-            let mut skipped = diff::skipped(&trees, &readable.roots[0].tree)?;
-            skipped.retain(|(_, reason)| *reason != SkipReason::Damaged);
-            Ok((changes, with_repositories(&trees, &readable.roots[0].tree, &skipped)))
-        };
-        let mut readable = Readable::whole(&roots);
-        let (changes, skipped) = match look(&readable) {
-            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
-                readable = Readable::find(&self.store, &roots)?;
-                look(&readable)?
-            }
-            found => found?,
-        };
-        let mut owners: HashMap<WorkspacePath, Owner> =
-            self.store.changes_of(row.seq)?.into_iter().map(|change| (change.path, change.owner)).collect();
-        let gaps = match &row.checkpoint.place {
-            Some(place) => self.store.gaps(Some(&place.session))?,
-            None => Vec::new(),
-        };
-        let is_near = |gap: &Gap| row.checkpoint.place.as_ref().is_some_and(|place| place.turn == gap.place.turn);
-        Ok(Shown {
-            git: self.git_at(&row)?,
-            checkpoint: CheckpointDetail {
-                checkpoint: (&row).into(),
-                skipped,
-                unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
-            },
-            files: changes
-                .iter()
-                .filter(|c| !c.implied)
-                .map(|c| OwnedFile { change: c.into(), owner: owners.remove(&c.path) })
-                .collect(),
-            gaps: gaps.iter().map(|(_, gap)| gap).filter(|gap| is_near(gap)).map(Into::into).collect(),
-            unreadable: readable.lost_folders().iter().map(Into::into).collect(),
-        })
-    }
-
-    /// What a checkpoint left out for want of room: nobody knows what it was.
-    pub(crate) fn over_budget_at(&self, of: &Checkpoint) -> Result<Vec<(WorkspacePath, SkipReason)>, StoreError> {
-        if of.skipped == 0 {
-            return Ok(Vec::new());
-        }
-        match diff::skipped(&self.store, &of.root.tree) {
-            // What is damaged is told by whoever needs it.
-            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(Vec::new()),
-            found => Ok(found?.into_iter().filter(|(_, reason)| *reason == SkipReason::Budget).collect()),
-        }
-    }
-
     /// How the workspace stands: its store, its newest checkpoint and what changed since.
     pub fn status(&self) -> Result<Status, DiffError> {
         let head = self.store.head(self.record.line)?;
@@ -154,6 +89,73 @@ impl Workspace {
             history_lost: self.store.has_lost_history(),
             rules_waiting: self.waiting_of(&held, head.as_ref())?,
         })
+    }
+}
+
+impl History {
+    /// The checkpoints, newest first.
+    pub fn log(&self, options: LogOptions) -> Result<Log, StoreError> {
+        let rows = self.store.checkpoints(options.limit)?;
+        Ok(Log { checkpoints: rows.iter().map(Into::into).collect(), total: self.store.checkpoint_count()? })
+    }
+
+    /// One checkpoint: what changed in it and what it left out.
+    pub fn show(&self, target: &str) -> Result<Shown, TargetError> {
+        let row = self.resolve(target)?;
+        let parent = match &row.checkpoint.parent {
+            Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root),
+            None => None,
+        };
+        let roots: Vec<RootState> = [row.checkpoint.root].into_iter().chain(parent).collect();
+        let look = |readable: &Readable| {
+            let trees = Layered { over: &readable.new, under: &self.store };
+            let changes = diff::root_changes(&trees, readable.roots.get(1), readable.roots.first())?;
+            let mut skipped = diff::skipped(&trees, &readable.roots[0].tree)?;
+            skipped.retain(|(_, reason)| *reason != SkipReason::Damaged);
+            Ok((changes, with_repositories(&trees, &readable.roots[0].tree, &skipped)))
+        };
+        let mut readable = Readable::whole(&roots);
+        let (changes, skipped) = match look(&readable) {
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {
+                readable = Readable::find(&self.store, &roots)?;
+                look(&readable)?
+            }
+            found => found?,
+        };
+        let mut owners: HashMap<WorkspacePath, Owner> =
+            self.store.changes_of(row.seq)?.into_iter().map(|change| (change.path, change.owner)).collect();
+        let gaps = match &row.checkpoint.place {
+            Some(place) => self.store.gaps(Some(&place.session))?,
+            None => Vec::new(),
+        };
+        let is_near = |gap: &Gap| row.checkpoint.place.as_ref().is_some_and(|place| place.turn == gap.place.turn);
+        Ok(Shown {
+            git: self.git_at(&row)?,
+            checkpoint: CheckpointDetail {
+                checkpoint: (&row).into(),
+                skipped,
+                unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
+            },
+            files: changes
+                .iter()
+                .filter(|c| !c.implied)
+                .map(|c| OwnedFile { change: c.into(), owner: owners.remove(&c.path) })
+                .collect(),
+            gaps: gaps.iter().map(|(_, gap)| gap).filter(|gap| is_near(gap)).map(Into::into).collect(),
+            unreadable: readable.lost_folders().iter().map(Into::into).collect(),
+        })
+    }
+
+    /// What a checkpoint left out for want of room: nobody knows what it was.
+    pub(crate) fn over_budget_at(&self, of: &Checkpoint) -> Result<Vec<(WorkspacePath, SkipReason)>, StoreError> {
+        if of.skipped == 0 {
+            return Ok(Vec::new());
+        }
+        match diff::skipped(&self.store, &of.root.tree) {
+            // What is damaged is told by whoever needs it.
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(Vec::new()),
+            found => Ok(found?.into_iter().filter(|(_, reason)| *reason == SkipReason::Budget).collect()),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::view::{
     ChangedFile, GapView, LogEntry, NumberedChange, OperationView, SessionChanges, SessionView, Sessions, StepView,
     Timeline, TurnView, Unknown,
 };
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// What of the timeline to show.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ pub struct ChangesOptions {
     pub all: bool,
 }
 
-impl Workspace {
+impl History {
     /// The timeline, newest first.
     ///
     /// # Errors

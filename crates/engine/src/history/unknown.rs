@@ -10,9 +10,9 @@ use piton_store::{CheckpointRow, StepRow, StoreError, TurnRow};
 
 use crate::history::lineage::Lineage;
 use crate::view::{Unknown, UnknownTurn};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
-impl Workspace {
+impl History {
     /// The turns of a conversation of which not all is known that they changed, in order. With `is_here`, in the folder that
     /// is here now, so that those are meant too which worked in another one that stood here.
     pub(crate) fn unknown_turns(&self, session: &Lineage, is_here: bool) -> Result<Vec<UnknownTurn>, StoreError> {

@@ -11,7 +11,7 @@ use piton_store::{EventAside, Purpose, StoreError};
 
 use crate::observe::{ObserveOptions, cause_of};
 use crate::view::GapView;
-use crate::workspace::{Engine, Environment, OpenError, Workspace};
+use crate::workspace::{Engine, Environment, History, OpenError, Workspace};
 
 impl Engine {
     /// Whether events of a folder's workspace wait in its own store, which tells of them. Otherwise it takes nothing, or it
@@ -89,11 +89,6 @@ impl Workspace {
         }
     }
 
-    /// The events that were set aside and are still not recorded, oldest first, as the gaps that they will be.
-    pub fn waiting_events(&self) -> Vec<GapView> {
-        self.home.waiting_events(&self.record.id).iter().map(|event| (&event.gap).into()).collect()
-    }
-
     /// Records the events that were set aside, with their turns and steps and as gaps; returns the gaps.
     pub(crate) fn record_events_aside(
         &self,
@@ -138,15 +133,6 @@ impl Workspace {
         Ok(gaps)
     }
 
-    /// Whether an event is the last that was recorded as a gap.
-    fn is_recorded(&self, event: &EventAside) -> Result<bool, StoreError> {
-        let is_it = |gap: &Gap| {
-            (&gap.place.session, gap.cause, gap.at, &gap.reason)
-                == (&event.gap.place.session, event.gap.cause, event.gap.at, &event.gap.reason)
-        };
-        Ok(self.store.last_gap()?.is_some_and(|(_, gap)| is_it(&gap)))
-    }
-
     fn record_event_aside(
         &self,
         lock: &Lock,
@@ -176,5 +162,21 @@ impl Workspace {
         self.note(&mut writer, report, &context, options.also, Some(gap.clone()))?;
         writer.commit(false, false)?;
         Ok(gap)
+    }
+}
+
+impl History {
+    /// The events that were set aside and are still not recorded, oldest first, as the gaps that they will be.
+    pub fn waiting_events(&self) -> Vec<GapView> {
+        self.home.waiting_events(&self.record.id).iter().map(|event| (&event.gap).into()).collect()
+    }
+
+    /// Whether an event is the last that was recorded as a gap.
+    fn is_recorded(&self, event: &EventAside) -> Result<bool, StoreError> {
+        let is_it = |gap: &Gap| {
+            (&gap.place.session, gap.cause, gap.at, &gap.reason)
+                == (&event.gap.place.session, event.gap.cause, event.gap.at, &event.gap.reason)
+        };
+        Ok(self.store.last_gap()?.is_some_and(|(_, gap)| is_it(&gap)))
     }
 }

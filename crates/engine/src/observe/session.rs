@@ -15,7 +15,7 @@ use crate::capture::CaptureError;
 use crate::observe::{Elsewhere, ObserveOptions, Visit};
 use crate::view::Observed;
 use crate::workspace::place::EventPlace;
-use crate::workspace::{Engine, OpenError, Workspace};
+use crate::workspace::{Engine, History, OpenError, Workspace};
 
 /// Why a report could not be taken in.
 #[derive(Debug, thiserror::Error)]
@@ -277,7 +277,7 @@ impl Engine {
             times += 1;
             match workspace.observe(report, options) {
                 Err(CaptureError::Store(StoreError::Replaced)) if times < TIMES => {
-                    workspace = self.open_known(&workspace.record.id, workspace.path)?;
+                    workspace = self.open_known(&workspace.record.id, workspace.path.clone())?;
                 }
                 result => {
                     // Of all others the workspace has set aside what it could not record.
@@ -504,7 +504,9 @@ impl Workspace {
         workspace.home.note_session(&session_id, &workspace.record.id, false)?;
         Ok(session)
     }
+}
 
+impl History {
     /// What this workspace made of an event, for the others that it is taken to.
     fn as_known_elsewhere(&self, observed: &Observed) -> Option<Elsewhere> {
         let turn = self.store.turn(&observed.session, observed.turn).ok()?.map(|row| row.turn);

@@ -12,9 +12,9 @@ use piton_store::{OperationRow, StoreError};
 
 use crate::history::operations::standing;
 use crate::view::{LeftBehind, PathView, Told, ToldFile};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
-impl Workspace {
+impl History {
     /// What there is to tell at the beginning of a turn.
     pub(crate) fn told(&self, session: &SessionId, turn: u32) -> Result<Option<Told>, StoreError> {
         let Some(now) = self.store.turn(session, turn)?.map(|row| row.seq) else { return Ok(None) };
@@ -49,7 +49,7 @@ impl Workspace {
         }
         for near in self.near() {
             // One that cannot be read tells nothing.
-            let Ok(other) = self.engine().load(&near.known.id, near.known.path.clone()) else { continue };
+            let Ok(other) = self.engine().read(&near.known.id, near.known.path.clone()) else { continue };
             let mut operations = other.store.operations()?;
             operations.retain(|row| row.began_at >= since && row.kind != "recover");
             let changed = other.changed_here(&operations)?.into_iter();

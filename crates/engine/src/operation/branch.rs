@@ -20,7 +20,7 @@ use crate::operation::operate::{OperationError, random_error};
 use crate::operation::outside::{OutsideChanges, place, whole};
 use crate::operation::rewind::files;
 use crate::view::{ChangedFile, ConversationOutcome, ConversationPlanView};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// A branch that is asked for by itself: files stay.
 pub(crate) struct BranchAsked {
@@ -59,6 +59,29 @@ impl Talk {
 const BEGINNING: u64 = 1 << 20;
 
 impl Workspace {
+    /// Tells the other workspaces of a conversation of its branch, so that its turns have the same numbers and owners
+    /// there. Where one cannot be told now, the branch is a session of its own there, and nothing is lost.
+    ///
+    /// One that goes on in a folder of its own reports there and not here.
+    pub(crate) fn note_branch_elsewhere(&self, branch: &Session, works_here: bool) {
+        let Some(origin) = &branch.origin else { return };
+        let engine = self.engine();
+        if works_here {
+            let _ = self.home.note_session(&branch.id, &self.record.id, false);
+        }
+        for (id, path) in self.home.workspaces_of(&origin.parent).into_iter().filter(|(id, _)| *id != self.record.id) {
+            let told = engine.open(&path).ok().and_then(|other| {
+                let lock = other.store.lock(PATIENCE).ok()?;
+                other.record_session(&lock, branch).ok()
+            });
+            if told.is_some() && works_here {
+                let _ = self.home.note_session(&branch.id, &id, false);
+            }
+        }
+    }
+}
+
+impl History {
     /// A request for a branch alone.
     pub(crate) fn branch_request(&self, asked: &BranchAsked, _: &Seen<'_>) -> Result<Request, OperationError> {
         let mut plan = self.plan_branch(&asked.point, &asked.terms)?;
@@ -219,27 +242,6 @@ impl Workspace {
             }
             Ok(kept)
         })
-    }
-
-    /// Tells the other workspaces of a conversation of its branch, so that its turns have the same numbers and owners
-    /// there. Where one cannot be told now, the branch is a session of its own there, and nothing is lost.
-    ///
-    /// One that goes on in a folder of its own reports there and not here.
-    pub(crate) fn note_branch_elsewhere(&self, branch: &Session, works_here: bool) {
-        let Some(origin) = &branch.origin else { return };
-        let engine = self.engine();
-        if works_here {
-            let _ = self.home.note_session(&branch.id, &self.record.id, false);
-        }
-        for (id, path) in self.home.workspaces_of(&origin.parent).into_iter().filter(|(id, _)| *id != self.record.id) {
-            let told = engine.open(&path).ok().and_then(|other| {
-                let lock = other.store.lock(PATIENCE).ok()?;
-                other.record_session(&lock, branch).ok()
-            });
-            if told.is_some() && works_here {
-                let _ = self.home.note_session(&branch.id, &id, false);
-            }
-        }
     }
 
     /// Back to where an operation came from, where it went anywhere.

@@ -23,7 +23,7 @@ use crate::operation::draft::Seen;
 use crate::operation::operate::OperationError;
 use crate::operation::outside::OutsideChanges;
 use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing};
 
 /// The most characters of a prompt in the name of what is taken back.
 const WORDS: usize = 60;
@@ -229,7 +229,7 @@ pub(crate) struct Chosen {
     pub unknown: Vec<UnknownTurn>,
 }
 
-impl Workspace {
+impl History {
     /// The changes that a choice means, as far as they are in effect.
     /// Files outside the workspace make a turn the last one that changed something only where they are asked for.
     pub(crate) fn choose(

@@ -15,7 +15,7 @@ use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link};
 use piton_model::moves::Move;
 use piton_model::plan::{self, FolderMode, Layered, RootState, Undone};
 use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, SkipReason, WorkspacePath};
-use piton_store::{CheckpointRow, Store, StoreError};
+use piton_store::{CheckpointRow, Reader, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
@@ -31,7 +31,7 @@ use crate::operation::undo::UndoOptions;
 use crate::view::{
     Along, ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView, UnknownTurn,
 };
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.
 pub struct Plan {
@@ -348,7 +348,7 @@ impl Request {
     }
 }
 
-impl Workspace {
+impl History {
     /// Plans without any side effect: scans and hashes, stores nothing.
     pub(crate) fn plan(&self, ask: Ask) -> Result<Plan, OperationError> {
         if ask.writes_files() && self.is_missing() {
@@ -705,7 +705,7 @@ pub(crate) struct Looked {
 }
 
 impl Looked {
-    pub(crate) fn seen<'a>(&'a self, store: &'a Store) -> Seen<'a> {
+    pub(crate) fn seen<'a>(&'a self, store: &'a Reader) -> Seen<'a> {
         let trees = Trees { fresh: &self.fresh, store };
         Seen { now: self.now, trees, index: self.index.as_ref(), root: self.root.as_ref() }
     }
@@ -714,7 +714,7 @@ impl Looked {
 /// Contents of the store, and of files that are in the workspace and not in it yet.
 pub(crate) struct NowAndThen<'a> {
     pub root: Option<&'a Root>,
-    pub store: &'a Store,
+    pub store: &'a Reader,
 }
 
 impl Contents for NowAndThen<'_> {

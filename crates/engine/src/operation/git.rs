@@ -10,7 +10,7 @@ use piton_model::git::{GitState, Head};
 use piton_store::{CheckpointRow, GitNote, StoreError, Writer};
 
 use crate::view::HeadMoved;
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// A staged file up to this is kept: HEAD lacks it, and git may drop it.
 const LARGEST_STAGED: u64 = 8 << 20;
@@ -58,7 +58,9 @@ impl Workspace {
         }
         Ok(Some(id))
     }
+}
 
+impl History {
     /// The repository's state at a checkpoint, where one was kept.
     pub(crate) fn git_at(&self, row: &CheckpointRow) -> Result<Option<GitState>, StoreError> {
         let Some(id) = &row.checkpoint.git else { return Ok(None) };

@@ -13,21 +13,11 @@ use piton_store::OperationState;
 use crate::history::operations::standing;
 use crate::operation::git_restore::GitRefusal;
 use crate::view::{KeptGit, KeptGitState};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 const FOLDER: &str = "refs/piton/";
 
 impl Workspace {
-    /// What is kept in the repository around the workspace, newest first; nothing where there is no repository.
-    ///
-    /// # Errors
-    /// Where git refuses, or is not there.
-    pub fn kept_git(&self) -> Result<Vec<KeptGit>, GitRefusal> {
-        let Some(repository) = self.found_repository() else { return Ok(Vec::new()) };
-        let writer = repository.writer(self.environment.git.as_deref())?;
-        self.kept_in(&writer)
-    }
-
     /// Lets go of what no operation of this store needs any more; returns that.
     ///
     /// # Errors
@@ -48,6 +38,18 @@ impl Workspace {
         for one in old.iter().filter(|one| one.state == KeptGitState::TakenBack) {
             let _ = self.forget_git(&one.operation);
         }
+    }
+}
+
+impl History {
+    /// What is kept in the repository around the workspace, newest first; nothing where there is no repository.
+    ///
+    /// # Errors
+    /// Where git refuses, or is not there.
+    pub fn kept_git(&self) -> Result<Vec<KeptGit>, GitRefusal> {
+        let Some(repository) = self.found_repository() else { return Ok(Vec::new()) };
+        let writer = repository.writer(self.environment.git.as_deref())?;
+        self.kept_in(&writer)
     }
 
     fn kept_in(&self, writer: &RepositoryWriter<'_>) -> Result<Vec<KeptGit>, GitRefusal> {

@@ -23,7 +23,7 @@ use piton_store::{CheckpointRow, PATIENCE, StoreError};
 use crate::history::target::TargetError;
 use crate::operation::git::describe;
 use crate::view::GitPlanView;
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// Why a repository's state cannot be put back. Nothing was changed, unless it says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -125,14 +125,6 @@ pub struct GitRestored {
 }
 
 impl Workspace {
-    /// Plans to put the git state of a checkpoint back, for showing. Has no side effect.
-    ///
-    /// # Errors
-    /// Each reason for which it cannot be.
-    pub fn plan_git_restore(&self, target: &str) -> Result<GitPlan, GitRefusal> {
-        self.plan_git(&self.resolve(target)?)
-    }
-
     /// Puts the git state of a plan back, by itself: the files are left alone.
     ///
     /// # Errors
@@ -143,6 +135,16 @@ impl Workspace {
         self.keep_git(&operation, &plan.change)?;
         let verified = self.finish_git(&plan.change, GitEnd::After)?;
         Ok(GitRestored { operation, change: plan.change, verified })
+    }
+}
+
+impl History {
+    /// Plans to put the git state of a checkpoint back, for showing. Has no side effect.
+    ///
+    /// # Errors
+    /// Each reason for which it cannot be.
+    pub fn plan_git_restore(&self, target: &str) -> Result<GitPlan, GitRefusal> {
+        self.plan_git(&self.resolve(target)?)
     }
 
     /// Ends a move that was cut off, at either end; whether the repository, read back, is there.

@@ -18,7 +18,7 @@ use piton_store::{CheckpointRow, StoreError};
 use crate::history::changes::ChosenChange;
 use crate::history::lineage::Lineage;
 use crate::operation::draft::Seen;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// Something that was captured before a step and left out after it, or left out before it and gone after it.
 pub(crate) struct LeftOutBy {
@@ -37,7 +37,7 @@ pub(crate) struct Hidden {
     pub stays: Vec<(WorkspacePath, SkipReason)>,
 }
 
-impl Workspace {
+impl History {
     /// Of the changes since a checkpoint, what came with them and went out of sight.
     pub(crate) fn hidden_since(
         &self,

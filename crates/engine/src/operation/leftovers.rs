@@ -18,7 +18,7 @@ use crate::capture::sound::is_sound;
 use crate::operation::operate::random_error;
 use crate::operation::outside::Outer;
 use crate::view::LeftoverView;
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing, Workspace};
 
 /// What came of clearing up.
 #[derive(Default)]
@@ -186,40 +186,6 @@ impl Workspace {
         Ok(cleared)
     }
 
-    /// Whether piton knows what stands at a step's own name.
-    fn own_at(&self, applier: &Applier<'_>, number: usize) -> Result<(Own, Signatures), ApplyError<StoreError>> {
-        let step = &applier.steps[number];
-        let look = || {
-            let sink = HashingSink::with_contents();
-            let read = read_entry_signed(applier.root, &applier.staged_path(number), &sink);
-            let (left, signatures) = read
-                .unwrap_or_else(|never| match never {})
-                .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-            Ok((left, signatures, sink.finish()))
-        };
-        let (mut left, mut signatures, mut sunk) = look()?;
-        if left.as_ref().is_some_and(Entry::holds_skipped) {
-            // A staged file has the bits that it shall have, which may not let its owner read it.
-            applier.make_readable(number);
-            (left, signatures, sunk) = look()?;
-        }
-        let Some(left) = left else { return Ok((Own::Nothing, signatures)) };
-        let (fresh, contents) = sunk;
-        let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
-        let own = if [&step.before, &step.after].into_iter().any(|end| Some(&left) == end.as_ref()) {
-            Own::Known { is_sound: is_sound(&self.store, &left).map_err(ApplyError::Content)? }
-        } else if self.is_stored_but_for_bits(&found, &left, step).map_err(ApplyError::Content)? {
-            Own::Known { is_sound: true }
-        } else {
-            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&found, &left, after)).transpose();
-            match unfinished.map_err(ApplyError::Content)? {
-                Some(true) => Own::Known { is_sound: true },
-                _ => Own::Unknown,
-            }
-        };
-        Ok((own, signatures))
-    }
-
     /// The same outside the workspace, where no checkpoint can take what is not known: that stays.
     pub(crate) fn clear_outside(&self, lock: &Lock, outer: &Applier<'_>) -> Result<Vec<Left>, ApplyError<StoreError>> {
         let mut left = Vec::new();
@@ -295,6 +261,107 @@ impl Workspace {
             kept.extend(these.into_iter().filter(|one| stays.contains(&one.step)));
         }
         if kept.len() == all.len() { Ok(()) } else { self.store.keep_leftovers(lock, &kept) }
+    }
+
+    /// Stores what stands at some steps' own names, as a checkpoint of a state before with those paths as they really were.
+    fn rescue(
+        &self,
+        lock: &Lock,
+        applier: &Applier<'_>,
+        steps: &[usize],
+        before: &Checkpoint,
+        extent: Extent,
+    ) -> Result<Rescued, StoreError> {
+        let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation)).distrusting();
+        let mut found = Vec::new();
+        let mut read = Vec::new();
+        for number in steps {
+            let path = &applier.steps[*number].path;
+            let io = |source| StoreError::Io { what: "cannot read", path: path.as_path().to_owned(), source };
+            let (entry, signatures) =
+                read_entry_signed(applier.root, &applier.staged_path(*number), &sink)?.map_err(io)?;
+            found.push((path.clone(), entry));
+            read.push((*number, signatures));
+        }
+        let (mut writer, fresh) = sink.finish();
+        writer.allow(Purpose::End);
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let mut new = NewTrees::new();
+        let mut edits = Vec::new();
+        for (path, entry) in found {
+            let put = match (extent, entry) {
+                (Extent::Rest, Some(entry)) => {
+                    let was = diff::lookup(&trees, &before.root.tree, &path)?;
+                    Some(laid_over(&trees, was.as_ref(), &entry, &mut new)?)
+                }
+                (Extent::Rest, None) => continue,
+                (Extent::Whole, entry) => entry,
+            };
+            edits.push((path, Edit::Put(put)));
+        }
+        let (tree, more) = edit(&Layered { over: &new, under: &trees }, &before.root.tree, &edits)?;
+        new.extend(more);
+        if tree == before.root.tree {
+            writer.commit(true, false)?;
+            return Ok(Rescued { checkpoint: None, paths: Vec::new(), read });
+        }
+        for tree in new.values() {
+            writer.tree(tree)?;
+        }
+        let layered = Layered { over: &new, under: &trees };
+        let changes = diff::changes(&layered, Some(&before.root.tree), Some(&tree))?;
+        let checkpoint = Checkpoint {
+            id: CheckpointId::from_random(clock::random().map_err(random_error)?),
+            parent: Some(before.id.clone()),
+            created_at: self.environment.clock.now(),
+            root: RootState { tree, mode: before.root.mode },
+            changes: Counts::of(&changes),
+            skipped: diff::skipped(&layered, &tree)?.len() as u64,
+            unsettled: Vec::new(),
+            // Who wrote it in the last moment nobody knows; what the capture before found it lists itself.
+            owned: Vec::new(),
+            ..before.clone()
+        };
+        writer.record(Record::Checkpoint(checkpoint.clone()))?;
+        writer.commit(true, false)?;
+        let paths = changes.into_iter().filter(|change| !change.implied).map(|change| change.path).collect();
+        Ok(Rescued { checkpoint: Some(checkpoint), paths, read })
+    }
+}
+
+impl History {
+    /// Whether piton knows what stands at a step's own name.
+    fn own_at(&self, applier: &Applier<'_>, number: usize) -> Result<(Own, Signatures), ApplyError<StoreError>> {
+        let step = &applier.steps[number];
+        let look = || {
+            let sink = HashingSink::with_contents();
+            let read = read_entry_signed(applier.root, &applier.staged_path(number), &sink);
+            let (left, signatures) = read
+                .unwrap_or_else(|never| match never {})
+                .map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+            Ok((left, signatures, sink.finish()))
+        };
+        let (mut left, mut signatures, mut sunk) = look()?;
+        if left.as_ref().is_some_and(Entry::holds_skipped) {
+            // A staged file has the bits that it shall have, which may not let its owner read it.
+            applier.make_readable(number);
+            (left, signatures, sunk) = look()?;
+        }
+        let Some(left) = left else { return Ok((Own::Nothing, signatures)) };
+        let (fresh, contents) = sunk;
+        let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        let own = if [&step.before, &step.after].into_iter().any(|end| Some(&left) == end.as_ref()) {
+            Own::Known { is_sound: is_sound(&self.store, &left).map_err(ApplyError::Content)? }
+        } else if self.is_stored_but_for_bits(&found, &left, step).map_err(ApplyError::Content)? {
+            Own::Known { is_sound: true }
+        } else {
+            let unfinished = step.after.as_ref().map(|after| self.is_unfinished(&found, &left, after)).transpose();
+            match unfinished.map_err(ApplyError::Content)? {
+                Some(true) => Own::Known { is_sound: true },
+                _ => Own::Unknown,
+            }
+        };
+        Ok((own, signatures))
     }
 
     /// The steps of an operation whose names still stand, of those that were left.
@@ -453,71 +520,6 @@ impl Workspace {
             (Entry::Symlink { target: a }, Entry::Symlink { target: b }) => Ok(a == b),
             _ => Ok(false),
         }
-    }
-
-    /// Stores what stands at some steps' own names, as a checkpoint of a state before with those paths as they really were.
-    fn rescue(
-        &self,
-        lock: &Lock,
-        applier: &Applier<'_>,
-        steps: &[usize],
-        before: &Checkpoint,
-        extent: Extent,
-    ) -> Result<Rescued, StoreError> {
-        let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation)).distrusting();
-        let mut found = Vec::new();
-        let mut read = Vec::new();
-        for number in steps {
-            let path = &applier.steps[*number].path;
-            let io = |source| StoreError::Io { what: "cannot read", path: path.as_path().to_owned(), source };
-            let (entry, signatures) =
-                read_entry_signed(applier.root, &applier.staged_path(*number), &sink)?.map_err(io)?;
-            found.push((path.clone(), entry));
-            read.push((*number, signatures));
-        }
-        let (mut writer, fresh) = sink.finish();
-        writer.allow(Purpose::End);
-        let trees = Trees { fresh: &fresh, store: &self.store };
-        let mut new = NewTrees::new();
-        let mut edits = Vec::new();
-        for (path, entry) in found {
-            let put = match (extent, entry) {
-                (Extent::Rest, Some(entry)) => {
-                    let was = diff::lookup(&trees, &before.root.tree, &path)?;
-                    Some(laid_over(&trees, was.as_ref(), &entry, &mut new)?)
-                }
-                (Extent::Rest, None) => continue,
-                (Extent::Whole, entry) => entry,
-            };
-            edits.push((path, Edit::Put(put)));
-        }
-        let (tree, more) = edit(&Layered { over: &new, under: &trees }, &before.root.tree, &edits)?;
-        new.extend(more);
-        if tree == before.root.tree {
-            writer.commit(true, false)?;
-            return Ok(Rescued { checkpoint: None, paths: Vec::new(), read });
-        }
-        for tree in new.values() {
-            writer.tree(tree)?;
-        }
-        let layered = Layered { over: &new, under: &trees };
-        let changes = diff::changes(&layered, Some(&before.root.tree), Some(&tree))?;
-        let checkpoint = Checkpoint {
-            id: CheckpointId::from_random(clock::random().map_err(random_error)?),
-            parent: Some(before.id.clone()),
-            created_at: self.environment.clock.now(),
-            root: RootState { tree, mode: before.root.mode },
-            changes: Counts::of(&changes),
-            skipped: diff::skipped(&layered, &tree)?.len() as u64,
-            unsettled: Vec::new(),
-            // Who wrote it in the last moment nobody knows; what the capture before found it lists itself.
-            owned: Vec::new(),
-            ..before.clone()
-        };
-        writer.record(Record::Checkpoint(checkpoint.clone()))?;
-        writer.commit(true, false)?;
-        let paths = changes.into_iter().filter(|change| !change.implied).map(|change| change.path).collect();
-        Ok(Rescued { checkpoint: Some(checkpoint), paths, read })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::capture::sound::{folder_at, readable_changes};
 use crate::history::changes::ChosenChange;
 use crate::operation::draft::{Seen, Settle};
 use crate::operation::operate::{OperationError, are_damaged};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// An operation that was carried out, as far as anybody knows, and of which nobody knows what it took or brought back: its
 /// record, its result, or what it went by is lost.
@@ -35,7 +35,7 @@ impl LostOperation {
     }
 }
 
-impl Workspace {
+impl History {
     /// The operations in this folder, after a record, of which nobody knows what they took or brought back.
     pub(crate) fn lost_operations(&self, since: u64) -> Result<Vec<LostOperation>, StoreError> {
         let rows = self.store.operations()?;

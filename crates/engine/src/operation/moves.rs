@@ -16,7 +16,7 @@ use crate::history::changes::ChosenChange;
 use crate::operation::draft::{NowAndThen, Seen};
 use crate::operation::operate::OperationError;
 use crate::view::Along;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// The moves of a time.
 #[derive(Default)]
@@ -81,7 +81,7 @@ const MOST_EDITED: usize = 200;
 /// What happened at each moment, by each hand.
 type ByHand = BTreeMap<(Moment, String), Happened>;
 
-impl Workspace {
+impl History {
     /// Adds the other halves of moves of which only one half was chosen, if they can be chosen at all: a file that goes from its
     /// new place comes back to its old one, or it would be nowhere.
     pub(crate) fn add_other_halves(

@@ -24,7 +24,7 @@ use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
     SessionId, SettingsAt, SkipReason, Step, Tree, WorkspacePath,
 };
-use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, ReopenedNote, Store, StoreError};
+use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, Reader, ReopenedNote, StoreError};
 
 use crate::capture::bits::result_with_bits;
 use crate::capture::held::HeldNow;
@@ -46,7 +46,7 @@ use crate::operation::recover::RecoverError;
 use crate::operation::running::described;
 use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView, shown};
 use crate::workspace::notice::Notice;
-use crate::workspace::{InItsPlace, Standing, Workspace};
+use crate::workspace::{History, InItsPlace, Standing, Workspace};
 
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]
@@ -282,32 +282,6 @@ impl Workspace {
     pub fn carry_out(&mut self, plan: Plan) -> Result<OperationOutcome, OperationError> {
         let Plan { ask, request, draft, forced, .. } = plan;
         self.operate(&ask, Some((request, draft, forced)))
-    }
-
-    /// Why a plan for another folder is refused.
-    pub fn other_folder_of(&self, plan: &Plan) -> OperationError {
-        self.other_folder(&plan.ask)
-    }
-
-    /// An object that is damaged, told by the paths of the steps that need it.
-    pub(crate) fn name_damaged_in(&self, error: OperationError, steps: &[Step]) -> OperationError {
-        let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
-        match self.damaged_in(steps) {
-            damaged if damaged.is_empty() => error,
-            damaged => OperationError::RolledBack {
-                reason: are_damaged(&damaged),
-                full_disk: false,
-                damaged,
-                refused: Vec::new(),
-                leftovers: Vec::new(),
-            },
-        }
-    }
-
-    fn other_folder(&self, ask: &Ask) -> OperationError {
-        let last = || self.store.head(self.record.line).ok().flatten();
-        let state = ask.target().cloned().or_else(last).map(|row| row.checkpoint.id);
-        OperationError::OtherFolder { path: self.path.clone(), state }
     }
 
     /// Carries out a plan that was shown, or with no plan makes one under the lock. Where the system refuses some of it and
@@ -548,72 +522,6 @@ impl Workspace {
         Ok(outcome)
     }
 
-    /// Makes readable what a plan must leave for being unreadable, by the bits that it had; whether there was anything to
-    /// do. Noted before it is done: no operation is recorded yet that knows of it.
-    fn reopen(
-        &self,
-        note: &mut ReopenedNote,
-        reopened: &mut Reopened<'_>,
-        root: &Root,
-        plan: &plan::Plan,
-    ) -> Result<bool, OperationError> {
-        let ways = ways_to_readable(root, plan);
-        let ways: Vec<FolderMode> = ways.into_iter().filter(|way| !reopened.has(way)).collect();
-        if ways.is_empty() {
-            return Ok(false);
-        }
-        let last = self.store.operations()?.first().map(|row| row.id.clone());
-        let all = reopened.ways().iter().chain(&ways).cloned().collect();
-        note.write(&piton_store::Reopened { root: root.identity(), last, ways: all })?;
-        let any = ways.into_iter().map(|way| reopened.go(way)).fold(false, |any, one| any | one);
-        point("operate:reopened").map_err(|e| self.folder_error(e))?;
-        Ok(any)
-    }
-
-    /// What is asked for and the plan of it, given what is there: the one that was shown, as long as it holds.
-    fn planned(
-        &self,
-        ask: &Ask,
-        shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
-        seen: &Seen<'_>,
-        reopened: &Reopened<'_>,
-    ) -> Result<(Request, Draft), OperationError> {
-        let Some((request, draft, _)) = shown else {
-            let request = self.request(ask, seen)?;
-            let draft = self.draft(&request, seen)?;
-            return Ok((request, draft));
-        };
-        let is_reopened = |folder: &FolderMode| reopened.ways().iter().any(|way| way.path == folder.path);
-        let mut held = draft.plan.clone();
-        held.folders.retain(|folder| !is_reopened(folder));
-        still_holds(&seen.trees, seen.now, &held)?;
-        self.outside_still_holds(&draft.outside)?;
-        self.git_still_holds(ask, request)?;
-        if reopened.is_empty() {
-            return Ok((request.clone(), draft.clone()));
-        }
-        // What can be read by now may have to be put back as a whole, not only its bits.
-        let again = Draft { known: draft.known.clone(), ..self.draft(request, seen)? };
-        let shown = step_paths(&draft.plan);
-        let is_made_readable = |path: &WorkspacePath| {
-            reopened.ways().iter().any(|way| path.is_within(&way.path) || way.path.is_within(path))
-        };
-        // What came elsewhere since was not shown, and must not go with it.
-        let is_new = |path: &&WorkspacePath| !shown.contains(path) && !is_made_readable(path);
-        match again.plan.steps.iter().map(|step| &step.path).find(is_new) {
-            Some(path) => Err(OperationError::Stale { path: path.clone() }),
-            None => Ok((request.clone(), again)),
-        }
-    }
-
-    /// Refuses to go on where something else stands in the place of the workspace's folder: it is never written.
-    pub(crate) fn refuse_displaced(&self) -> Result<(), OperationError> {
-        match self.in_its_place() {
-            Some(by) => Err(OperationError::Displaced { path: self.path.clone(), by }),
-            None => Ok(()),
-        }
-    }
-
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
     fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<RootToRewind, OperationError> {
         let known = |root| RootToRewind { root, change: None, made: None };
@@ -807,30 +715,6 @@ impl Workspace {
         })
     }
 
-    /// Drives the repository to one end of a move, and reads back that it is there.
-    fn move_git(&self, change: &GitMove, end: GitEnd) -> Result<(), ApplyError<StoreError>> {
-        let refused = |why: String| ApplyError::Path { path: WorkspacePath::root(), source: io::Error::other(why) };
-        match self.finish_git(change, end) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(refused("the repository does not read back as it was put".to_owned())),
-            Err(refusal) => Err(refused(refusal.to_string())),
-        }
-    }
-
-    /// Whether the repository is still where it was when a plan was made.
-    fn git_still_holds(&self, ask: &Ask, request: &Request) -> Result<(), OperationError> {
-        let Some(plan) = &request.git else { return Ok(()) };
-        let again = match ask {
-            Ask::Rewind(asked) => self.plan_git(&asked.target)?,
-            Ask::Redo(asked) => match &asked.operation.git {
-                Some(done) => self.plan_git_back(done)?,
-                None => return Ok(()),
-            },
-            Ask::Undo(_) | Ask::Branch(_) => return Ok(()),
-        };
-        if again.change() == plan.change() { Ok(()) } else { Err(OperationError::StaleGit) }
-    }
-
     fn stage_and_swap(
         &self,
         lock: &Lock,
@@ -1015,40 +899,6 @@ impl Workspace {
         writer.commit(true, false)
     }
 
-    /// What is held and which settings hold after an operation: where everything is as at another checkpoint, as there.
-    fn rules_after<S: TreeSource<Error = StoreError>>(
-        &self,
-        begun: &Begun,
-        trees: &S,
-        result: &ObjectId,
-    ) -> Result<(HeldNow, Box<SettingsAt>), StoreError> {
-        let (before, follows) = (&begun.before, &begun.operation.follows);
-        let followed = if *follows == before.id { None } else { self.store.checkpoint(follows)? };
-        let mut paths = before.held.clone();
-        for one in followed.iter().flat_map(|row| &row.checkpoint.held) {
-            if !paths.iter().any(|known| known.path == one.path) {
-                paths.push(one.clone());
-            }
-        }
-        let from = followed.as_ref().map(|row| &row.checkpoint);
-        let unagreed = self.unagreed_after(trees, &begun.operation, before, from, result);
-        let held = HeldNow { paths, unagreed, ..HeldNow::default() };
-        Ok((held, followed.map_or_else(|| before.settings.clone(), |row| row.checkpoint.settings)))
-    }
-
-    /// Where in which session the result is: where the conversation went with it.
-    fn place_after(&self, begun: &Begun) -> Result<Option<Place>, StoreError> {
-        let Some(change) = begun.operation.conversation.as_ref().filter(|change| change.went.goes) else {
-            return Ok(begun.before.place.clone());
-        };
-        let Some(to) = &change.went.to else { return Ok(None) };
-        let turn = match change.branch.as_ref().and_then(|branch| branch.origin.as_ref()) {
-            Some(origin) => origin.turn.saturating_sub(1),
-            None => self.last_turn_in(&self.lineage(to)?)?,
-        };
-        Ok(Some(Place { session: to.clone(), turn, step: None }))
-    }
-
     pub(crate) fn note_end(&self, lock: &Lock, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {
         let mut writer = self.store.write(lock)?.allowing(Purpose::End);
         writer.record(Record::Ended { operation: id.clone(), outcome, ended_at: self.environment.clock.now() })?;
@@ -1084,6 +934,158 @@ impl Workspace {
             diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
         let begun = Begun { operation, before, changes: Vec::new(), since, skipped, unplanned: Vec::new() };
         self.note_done(lock, &begun, result, rescued)
+    }
+}
+
+impl History {
+    /// Why a plan for another folder is refused.
+    pub fn other_folder_of(&self, plan: &Plan) -> OperationError {
+        self.other_folder(&plan.ask)
+    }
+
+    /// An object that is damaged, told by the paths of the steps that need it.
+    pub(crate) fn name_damaged_in(&self, error: OperationError, steps: &[Step]) -> OperationError {
+        let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
+        match self.damaged_in(steps) {
+            damaged if damaged.is_empty() => error,
+            damaged => OperationError::RolledBack {
+                reason: are_damaged(&damaged),
+                full_disk: false,
+                damaged,
+                refused: Vec::new(),
+                leftovers: Vec::new(),
+            },
+        }
+    }
+
+    fn other_folder(&self, ask: &Ask) -> OperationError {
+        let last = || self.store.head(self.record.line).ok().flatten();
+        let state = ask.target().cloned().or_else(last).map(|row| row.checkpoint.id);
+        OperationError::OtherFolder { path: self.path.clone(), state }
+    }
+
+    /// Makes readable what a plan must leave for being unreadable, by the bits that it had; whether there was anything to
+    /// do. Noted before it is done: no operation is recorded yet that knows of it.
+    fn reopen(
+        &self,
+        note: &mut ReopenedNote,
+        reopened: &mut Reopened<'_>,
+        root: &Root,
+        plan: &plan::Plan,
+    ) -> Result<bool, OperationError> {
+        let ways = ways_to_readable(root, plan);
+        let ways: Vec<FolderMode> = ways.into_iter().filter(|way| !reopened.has(way)).collect();
+        if ways.is_empty() {
+            return Ok(false);
+        }
+        let last = self.store.operations()?.first().map(|row| row.id.clone());
+        let all = reopened.ways().iter().chain(&ways).cloned().collect();
+        note.write(&piton_store::Reopened { root: root.identity(), last, ways: all })?;
+        let any = ways.into_iter().map(|way| reopened.go(way)).fold(false, |any, one| any | one);
+        point("operate:reopened").map_err(|e| self.folder_error(e))?;
+        Ok(any)
+    }
+
+    /// What is asked for and the plan of it, given what is there: the one that was shown, as long as it holds.
+    fn planned(
+        &self,
+        ask: &Ask,
+        shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
+        seen: &Seen<'_>,
+        reopened: &Reopened<'_>,
+    ) -> Result<(Request, Draft), OperationError> {
+        let Some((request, draft, _)) = shown else {
+            let request = self.request(ask, seen)?;
+            let draft = self.draft(&request, seen)?;
+            return Ok((request, draft));
+        };
+        let is_reopened = |folder: &FolderMode| reopened.ways().iter().any(|way| way.path == folder.path);
+        let mut held = draft.plan.clone();
+        held.folders.retain(|folder| !is_reopened(folder));
+        still_holds(&seen.trees, seen.now, &held)?;
+        self.outside_still_holds(&draft.outside)?;
+        self.git_still_holds(ask, request)?;
+        if reopened.is_empty() {
+            return Ok((request.clone(), draft.clone()));
+        }
+        // What can be read by now may have to be put back as a whole, not only its bits.
+        let again = Draft { known: draft.known.clone(), ..self.draft(request, seen)? };
+        let shown = step_paths(&draft.plan);
+        let is_made_readable = |path: &WorkspacePath| {
+            reopened.ways().iter().any(|way| path.is_within(&way.path) || way.path.is_within(path))
+        };
+        // What came elsewhere since was not shown, and must not go with it.
+        let is_new = |path: &&WorkspacePath| !shown.contains(path) && !is_made_readable(path);
+        match again.plan.steps.iter().map(|step| &step.path).find(is_new) {
+            Some(path) => Err(OperationError::Stale { path: path.clone() }),
+            None => Ok((request.clone(), again)),
+        }
+    }
+
+    /// Refuses to go on where something else stands in the place of the workspace's folder: it is never written.
+    pub(crate) fn refuse_displaced(&self) -> Result<(), OperationError> {
+        match self.in_its_place() {
+            Some(by) => Err(OperationError::Displaced { path: self.path.clone(), by }),
+            None => Ok(()),
+        }
+    }
+
+    /// Drives the repository to one end of a move, and reads back that it is there.
+    fn move_git(&self, change: &GitMove, end: GitEnd) -> Result<(), ApplyError<StoreError>> {
+        let refused = |why: String| ApplyError::Path { path: WorkspacePath::root(), source: io::Error::other(why) };
+        match self.finish_git(change, end) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refused("the repository does not read back as it was put".to_owned())),
+            Err(refusal) => Err(refused(refusal.to_string())),
+        }
+    }
+
+    /// Whether the repository is still where it was when a plan was made.
+    fn git_still_holds(&self, ask: &Ask, request: &Request) -> Result<(), OperationError> {
+        let Some(plan) = &request.git else { return Ok(()) };
+        let again = match ask {
+            Ask::Rewind(asked) => self.plan_git(&asked.target)?,
+            Ask::Redo(asked) => match &asked.operation.git {
+                Some(done) => self.plan_git_back(done)?,
+                None => return Ok(()),
+            },
+            Ask::Undo(_) | Ask::Branch(_) => return Ok(()),
+        };
+        if again.change() == plan.change() { Ok(()) } else { Err(OperationError::StaleGit) }
+    }
+
+    /// What is held and which settings hold after an operation: where everything is as at another checkpoint, as there.
+    fn rules_after<S: TreeSource<Error = StoreError>>(
+        &self,
+        begun: &Begun,
+        trees: &S,
+        result: &ObjectId,
+    ) -> Result<(HeldNow, Box<SettingsAt>), StoreError> {
+        let (before, follows) = (&begun.before, &begun.operation.follows);
+        let followed = if *follows == before.id { None } else { self.store.checkpoint(follows)? };
+        let mut paths = before.held.clone();
+        for one in followed.iter().flat_map(|row| &row.checkpoint.held) {
+            if !paths.iter().any(|known| known.path == one.path) {
+                paths.push(one.clone());
+            }
+        }
+        let from = followed.as_ref().map(|row| &row.checkpoint);
+        let unagreed = self.unagreed_after(trees, &begun.operation, before, from, result);
+        let held = HeldNow { paths, unagreed, ..HeldNow::default() };
+        Ok((held, followed.map_or_else(|| before.settings.clone(), |row| row.checkpoint.settings)))
+    }
+
+    /// Where in which session the result is: where the conversation went with it.
+    fn place_after(&self, begun: &Begun) -> Result<Option<Place>, StoreError> {
+        let Some(change) = begun.operation.conversation.as_ref().filter(|change| change.went.goes) else {
+            return Ok(begun.before.place.clone());
+        };
+        let Some(to) = &change.went.to else { return Ok(None) };
+        let turn = match change.branch.as_ref().and_then(|branch| branch.origin.as_ref()) {
+            Some(origin) => origin.turn.saturating_sub(1),
+            None => self.last_turn_in(&self.lineage(to)?)?,
+        };
+        Ok(Some(Place { session: to.clone(), turn, step: None }))
     }
 
     /// What the capture at the beginning found and the plan, which was shown before that, does not know of: it stays.
@@ -1216,7 +1218,7 @@ fn is_taken_back_already(ask: &Ask, draft: &Draft, outcome: &OperationOutcome) -
 }
 
 /// Compares what came out with what was captured and with what the store has of it, and what went in with the plan.
-fn check(store: &Store, applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
+fn check(store: &Reader, applier: &Applier<'_>) -> Result<Checked, ApplyError<StoreError>> {
     let mut found = in_parallel(applier.steps.len(), || (), |(), number| check_step(store, applier, number))?;
     let came_out = found.iter_mut().map(|step| step.came_out.take()).collect();
     let numbers = |of: fn(&CheckedStep) -> bool| (0..found.len()).filter(|n| of(&found[*n])).collect::<Vec<_>>();
@@ -1230,7 +1232,7 @@ fn check(store: &Store, applier: &Applier<'_>) -> Result<Checked, ApplyError<Sto
     })
 }
 
-fn check_step(store: &Store, applier: &Applier<'_>, number: usize) -> Result<CheckedStep, ApplyError<StoreError>> {
+fn check_step(store: &Reader, applier: &Applier<'_>, number: usize) -> Result<CheckedStep, ApplyError<StoreError>> {
     let step = &applier.steps[number];
     point("operate:check").map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
     let mut checked = CheckedStep::default();
@@ -1278,7 +1280,7 @@ pub(crate) fn random_error(source: io::Error) -> StoreError {
 }
 
 /// Content for staging, from the store.
-pub(crate) struct FromStore<'a>(pub &'a Store);
+pub(crate) struct FromStore<'a>(pub &'a Reader);
 
 impl Content for FromStore<'_> {
     type Error = StoreError;

@@ -21,14 +21,14 @@ use piton_model::{
     ChangeKind, Entry, EntryName, Evidence, ObjectId, Operation, OperationKind, Owner, SessionId, SkipReason, Step,
     Tree, WorkspacePath,
 };
-use piton_store::{StepRow, Store, StoreError};
+use piton_store::{Reader, StepRow, StoreError};
 
 use crate::history::lineage::Lineage;
 use crate::observe::LARGEST_OUTSIDE;
 use crate::operation::draft::Settle;
 use crate::operation::operate::OperationError;
 use crate::view::{ChangedFile, OutsideAct, OutsideView, PathView, shown};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// What steps did to files elsewhere, newest first.
 #[derive(Clone, Debug, Default)]
@@ -215,7 +215,7 @@ impl OutsideDraft {
     }
 }
 
-impl Workspace {
+impl History {
     /// Drafts what taking changes of files elsewhere back leaves, given what is there now.
     pub(crate) fn draft_outside(
         &self,
@@ -400,7 +400,7 @@ fn folder(items: &[Named<'_>], depth: usize, trees: &mut NewTrees) -> ObjectId {
 
 struct NowAndThen<'a> {
     now: &'a HashMap<ObjectId, Vec<u8>>,
-    store: &'a Store,
+    store: &'a Reader,
 }
 
 impl Contents for NowAndThen<'_> {

@@ -9,9 +9,9 @@ use piton_model::inverse::Contents;
 use crate::history::diff::{DiffError, both_sides, compare, empty_diff};
 use crate::operation::draft::{NowAndThen, Plan};
 use crate::view::Diff;
-use crate::workspace::{Standing, Workspace};
+use crate::workspace::{History, Standing};
 
-impl Workspace {
+impl History {
     /// What a plan would change, with contents: from what is there now to what would be.
     pub fn plan_diff(&self, plan: &Plan, context: u32) -> Result<Diff, DiffError> {
         let root = match self.standing().map_err(|e| self.folder_error(e))? {

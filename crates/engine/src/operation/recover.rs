@@ -31,7 +31,7 @@ use crate::operation::leftovers::{Found, Left, found_at, is_same_but_bits};
 use crate::operation::operate::{FromStore, OperationError, outside};
 use crate::operation::outside::{Outer, OutsideChanges};
 use crate::view::{LeftoverView, PathView, Recovered, shown};
-use crate::workspace::{MOMENT, Standing, Workspace};
+use crate::workspace::{History, MOMENT, Standing, Workspace};
 
 pub use crate::workspace::errors::RecoverError;
 
@@ -91,44 +91,6 @@ impl Workspace {
             Err(StoreError::Busy) => Err(RecoverError::UnderWay { operation: first.clone() }),
             lock => lock.map_err(Into::into).and_then(|lock| self.recover_locked(&lock)).map_err(waits),
         }
-    }
-
-    /// The first operation that has no end.
-    fn first_unended(&self) -> Result<Option<OperationId>, StoreError> {
-        match self.store.pending()?.into_iter().chain(self.returned()?).next() {
-            Some(row) => Ok(Some(row.id)),
-            None => Ok(self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id)),
-        }
-    }
-
-    /// The operations that were given up while another folder stood here, and whose own one is the workspace's again. Where
-    /// that was captured since, it is too late: what stands there is what somebody went on with.
-    fn returned(&self) -> Result<Vec<OperationRow>, StoreError> {
-        let mut returned = Vec::new();
-        for row in self.store.given_up_as_replaced()? {
-            let is_own = self.store.operation(&row).is_ok_and(|operation| self.record.root.is_same(&operation.root));
-            if is_own && self.store.end_shown_later(&row)?.is_none() {
-                returned.push(row);
-            }
-        }
-        Ok(returned)
-    }
-
-    /// Whether an operation has yet to be ended in this folder, so that its staged files are its own.
-    pub(crate) fn is_unended(&self, operation: &OperationId) -> bool {
-        self.store.is_pending(operation)
-            || self.returned().is_ok_and(|rows| rows.iter().any(|row| row.id == *operation))
-    }
-
-    /// The line of the folder that stands here, where that is not the folder of now and was here before: it came back.
-    fn came_back(&self) -> Option<(u32, RootIdentity)> {
-        let Ok(Standing::Other(root)) = self.standing() else { return None };
-        // A disk that is not mounted leaves an empty folder.
-        if root.is_empty().unwrap_or(true) {
-            return None;
-        }
-        let lines = self.store.lines().ok()?;
-        lines.into_iter().find(|(_, folder)| folder.is_same(&root.identity())).map(|(line, _)| (line, root.identity()))
     }
 
     /// Goes on with the line of a folder that came back, so that what was cut off in it is ended, and nobody is told that it is
@@ -359,66 +321,6 @@ impl Workspace {
         Ok(Recovered { finished, left_alone, left_outside, waits_outside, moved, git_stays, mixed, leftovers, ..ended })
     }
 
-    /// Where a step stands, also after a power cut.
-    fn side_or_torn(
-        &self,
-        applier: &Applier<'_>,
-        operation: &Operation,
-        number: usize,
-        step: &Step,
-    ) -> Result<Side, ApplyError<StoreError>> {
-        match self.side_of(applier, number, step)? {
-            Side::EditedAfter | Side::EditedBefore | Side::Mixed if self.is_torn(applier, operation, step)? => {
-                Ok(Side::Torn)
-            }
-            side => Ok(side),
-        }
-    }
-
-    /// Where a step's path stands; what is beside it tells where an edited one stood.
-    fn side_of(&self, applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, ApplyError<StoreError>> {
-        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
-        if here == step.before {
-            return Ok(Side::Before);
-        }
-        if here == step.after {
-            return Ok(Side::After);
-        }
-        // A `chmod -R` reaches what piton put beside files too: where only bits differ, the content tells.
-        let here = self.compared_at(applier.root, step.path.as_bytes(), step)?;
-        match (here.before, here.after) {
-            (true, true) => return Ok(Side::Either),
-            (true, false) => return Ok(Side::Before),
-            (false, true) => return Ok(Side::After),
-            (false, false) => {}
-        }
-        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
-        let is_folder = |e: &Option<Entry>| e.as_ref().is_some_and(Entry::is_folder);
-        Ok(match beside.entry {
-            Some(_) if beside.before => Side::EditedAfter,
-            Some(_) if beside.after => Side::EditedBefore,
-            _ if is_folder(&here.entry) && is_folder(&step.before) => Side::EditedBefore,
-            _ if is_folder(&here.entry) && is_folder(&step.after) => Side::EditedAfter,
-            Some(_) if !beside.is_unfinished => Side::Mixed,
-            // Nothing was staged yet, or what was staged was removed; what came out is removed only once that is noted.
-            _ => Side::EditedBefore,
-        })
-    }
-
-    /// Where the files outside the workspace stand; of one that cannot be looked at, why. That keeps nothing in the
-    /// workspace from its end.
-    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Vec<Result<Side, String>> {
-        let side_of = |(number, step): (usize, &Step)| -> Result<Side, ApplyError<StoreError>> {
-            outer.settle(number)?;
-            self.side_or_torn(outer, operation, number, step)
-        };
-        let why = |error: ApplyError<StoreError>| match error {
-            ApplyError::Path { source, .. } => source.to_string(),
-            error => error.to_string(),
-        };
-        outer.steps.iter().enumerate().map(|one| side_of(one).map_err(why)).collect()
-    }
-
     /// Drives the files outside the workspace to the same end, and removes what piton put beside them. `back` is none where
     /// the operation is done, and says otherwise whether they go back or stay.
     fn end_outside(
@@ -467,46 +369,6 @@ impl Workspace {
         Ok(OutsideEnd { left, stays, waits })
     }
 
-    /// Puts a file outside the workspace back that could not be looked at when its operation was ended.
-    pub(crate) fn put_back_late(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
-        outer.settle(number)?;
-        match self.side_of(outer, number, &outer.steps[number])? {
-            Side::After => self.swap_back_outside(outer, number),
-            _ => Ok(()),
-        }
-    }
-
-    /// Swaps a step outside the workspace back. No merge follows there, so what was there is staged again from the store where
-    /// it is not beside its place any more.
-    fn swap_back_outside(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
-        let Step { path, before, after } = &outer.steps[number];
-        if before.is_some() && found_at::<StoreError>(outer.root, &outer.staged_path(number), path)?.is_none() {
-            let none = Step { path: WorkspacePath::root(), before: None, after: None };
-            let mut steps = vec![none; outer.steps.len()];
-            steps[number] = Step { path: path.clone(), before: after.clone(), after: before.clone() };
-            let again = Applier { steps: &steps, ..*outer };
-            again.stage(&FromStore(&self.store), &Refusals::default())?;
-        }
-        self.swap_back_whole(outer, number)
-    }
-
-    /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
-    /// bytes would be somebody's edit.
-    fn is_torn(
-        &self,
-        applier: &Applier<'_>,
-        operation: &Operation,
-        step: &Step,
-    ) -> Result<bool, ApplyError<StoreError>> {
-        let Some(after) = step.after.as_ref().filter(|_| operation.boot != clock::boot_id()) else { return Ok(false) };
-        let sink = HashingSink::with_contents();
-        let here = read_entry(applier.root, step.path.as_bytes(), &sink).unwrap_or_else(|never| match never {});
-        let here = here.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
-        let (fresh, contents) = sink.finish();
-        let read = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
-        here.map_or(Ok(false), |here| self.is_unfinished(&read, &here, after)).map_err(ApplyError::Content)
-    }
-
     /// Captures what is there now, every path of the operation included, so that nothing that follows can lose it.
     fn capture_first(&self, lock: &Lock, root: &Root, operation: &Operation) -> Result<(), RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
@@ -545,27 +407,6 @@ impl Workspace {
             with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
         writer.record(piton_model::Record::Checkpoint(checkpoint))?;
         writer.commit(true, false)?;
-        Ok(())
-    }
-
-    /// Swaps a step back where that is one rename; where what was there is not beside it any more, the merge that
-    /// follows brings it back from the store.
-    fn swap_back_whole(&self, applier: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
-        let step = &applier.steps[number];
-        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
-        let is_whole = beside.before && (beside.entry.is_some() || step.before.is_none());
-        if !is_whole {
-            return Ok(());
-        }
-        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
-        applier.swap_back(number)?;
-        // Whoever changed the bits of the new file alone meant the file.
-        if let (Some(Entry::File { mode: now, .. }), Some(Entry::File { mode: put, .. })) = (&here, &step.after)
-            && let (Some(Entry::File { mode: was, .. }), true) = (&step.before, beside.entry == step.before)
-            && now != put
-        {
-            applier.set_bits(&step.path, with_bits(*was, *put, *now))?;
-        }
         Ok(())
     }
 
@@ -684,6 +525,167 @@ impl Workspace {
         }
         self.note_end(lock, &operation.id, ended)?;
         Ok(MergedBack::Done { left_alone })
+    }
+}
+
+impl History {
+    /// The first operation that has no end.
+    fn first_unended(&self) -> Result<Option<OperationId>, StoreError> {
+        match self.store.pending()?.into_iter().chain(self.returned()?).next() {
+            Some(row) => Ok(Some(row.id)),
+            None => Ok(self.store.begun_and_lost(self.record.line)?.map(|(id, _)| id)),
+        }
+    }
+
+    /// The operations that were given up while another folder stood here, and whose own one is the workspace's again. Where
+    /// that was captured since, it is too late: what stands there is what somebody went on with.
+    fn returned(&self) -> Result<Vec<OperationRow>, StoreError> {
+        let mut returned = Vec::new();
+        for row in self.store.given_up_as_replaced()? {
+            let is_own = self.store.operation(&row).is_ok_and(|operation| self.record.root.is_same(&operation.root));
+            if is_own && self.store.end_shown_later(&row)?.is_none() {
+                returned.push(row);
+            }
+        }
+        Ok(returned)
+    }
+
+    /// Whether an operation has yet to be ended in this folder, so that its staged files are its own.
+    pub(crate) fn is_unended(&self, operation: &OperationId) -> bool {
+        self.store.is_pending(operation)
+            || self.returned().is_ok_and(|rows| rows.iter().any(|row| row.id == *operation))
+    }
+
+    /// The line of the folder that stands here, where that is not the folder of now and was here before: it came back.
+    fn came_back(&self) -> Option<(u32, RootIdentity)> {
+        let Ok(Standing::Other(root)) = self.standing() else { return None };
+        // A disk that is not mounted leaves an empty folder.
+        if root.is_empty().unwrap_or(true) {
+            return None;
+        }
+        let lines = self.store.lines().ok()?;
+        lines.into_iter().find(|(_, folder)| folder.is_same(&root.identity())).map(|(line, _)| (line, root.identity()))
+    }
+
+    /// Where a step stands, also after a power cut.
+    fn side_or_torn(
+        &self,
+        applier: &Applier<'_>,
+        operation: &Operation,
+        number: usize,
+        step: &Step,
+    ) -> Result<Side, ApplyError<StoreError>> {
+        match self.side_of(applier, number, step)? {
+            Side::EditedAfter | Side::EditedBefore | Side::Mixed if self.is_torn(applier, operation, step)? => {
+                Ok(Side::Torn)
+            }
+            side => Ok(side),
+        }
+    }
+
+    /// Where a step's path stands; what is beside it tells where an edited one stood.
+    fn side_of(&self, applier: &Applier<'_>, number: usize, step: &Step) -> Result<Side, ApplyError<StoreError>> {
+        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
+        if here == step.before {
+            return Ok(Side::Before);
+        }
+        if here == step.after {
+            return Ok(Side::After);
+        }
+        // A `chmod -R` reaches what piton put beside files too: where only bits differ, the content tells.
+        let here = self.compared_at(applier.root, step.path.as_bytes(), step)?;
+        match (here.before, here.after) {
+            (true, true) => return Ok(Side::Either),
+            (true, false) => return Ok(Side::Before),
+            (false, true) => return Ok(Side::After),
+            (false, false) => {}
+        }
+        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
+        let is_folder = |e: &Option<Entry>| e.as_ref().is_some_and(Entry::is_folder);
+        Ok(match beside.entry {
+            Some(_) if beside.before => Side::EditedAfter,
+            Some(_) if beside.after => Side::EditedBefore,
+            _ if is_folder(&here.entry) && is_folder(&step.before) => Side::EditedBefore,
+            _ if is_folder(&here.entry) && is_folder(&step.after) => Side::EditedAfter,
+            Some(_) if !beside.is_unfinished => Side::Mixed,
+            // Nothing was staged yet, or what was staged was removed; what came out is removed only once that is noted.
+            _ => Side::EditedBefore,
+        })
+    }
+
+    /// Where the files outside the workspace stand; of one that cannot be looked at, why. That keeps nothing in the
+    /// workspace from its end.
+    fn sides_outside(&self, outer: &Applier<'_>, operation: &Operation) -> Vec<Result<Side, String>> {
+        let side_of = |(number, step): (usize, &Step)| -> Result<Side, ApplyError<StoreError>> {
+            outer.settle(number)?;
+            self.side_or_torn(outer, operation, number, step)
+        };
+        let why = |error: ApplyError<StoreError>| match error {
+            ApplyError::Path { source, .. } => source.to_string(),
+            error => error.to_string(),
+        };
+        outer.steps.iter().enumerate().map(|one| side_of(one).map_err(why)).collect()
+    }
+
+    /// Puts a file outside the workspace back that could not be looked at when its operation was ended.
+    pub(crate) fn put_back_late(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        outer.settle(number)?;
+        match self.side_of(outer, number, &outer.steps[number])? {
+            Side::After => self.swap_back_outside(outer, number),
+            _ => Ok(()),
+        }
+    }
+
+    /// Swaps a step outside the workspace back. No merge follows there, so what was there is staged again from the store where
+    /// it is not beside its place any more.
+    fn swap_back_outside(&self, outer: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        let Step { path, before, after } = &outer.steps[number];
+        if before.is_some() && found_at::<StoreError>(outer.root, &outer.staged_path(number), path)?.is_none() {
+            let none = Step { path: WorkspacePath::root(), before: None, after: None };
+            let mut steps = vec![none; outer.steps.len()];
+            steps[number] = Step { path: path.clone(), before: after.clone(), after: before.clone() };
+            let again = Applier { steps: &steps, ..*outer };
+            again.stage(&FromStore(&self.store), &Refusals::default())?;
+        }
+        self.swap_back_whole(outer, number)
+    }
+
+    /// Whether what stands at a step's path is a part of what was put there. Only after a reboot: before one, the same
+    /// bytes would be somebody's edit.
+    fn is_torn(
+        &self,
+        applier: &Applier<'_>,
+        operation: &Operation,
+        step: &Step,
+    ) -> Result<bool, ApplyError<StoreError>> {
+        let Some(after) = step.after.as_ref().filter(|_| operation.boot != clock::boot_id()) else { return Ok(false) };
+        let sink = HashingSink::with_contents();
+        let here = read_entry(applier.root, step.path.as_bytes(), &sink).unwrap_or_else(|never| match never {});
+        let here = here.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
+        let (fresh, contents) = sink.finish();
+        let read = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        here.map_or(Ok(false), |here| self.is_unfinished(&read, &here, after)).map_err(ApplyError::Content)
+    }
+
+    /// Swaps a step back where that is one rename; where what was there is not beside it any more, the merge that
+    /// follows brings it back from the store.
+    fn swap_back_whole(&self, applier: &Applier<'_>, number: usize) -> Result<(), ApplyError<StoreError>> {
+        let step = &applier.steps[number];
+        let beside = self.compared_at(applier.root, &applier.staged_path(number), step)?;
+        let is_whole = beside.before && (beside.entry.is_some() || step.before.is_none());
+        if !is_whole {
+            return Ok(());
+        }
+        let here = found_at(applier.root, step.path.as_bytes(), &step.path)?;
+        applier.swap_back(number)?;
+        // Whoever changed the bits of the new file alone meant the file.
+        if let (Some(Entry::File { mode: now, .. }), Some(Entry::File { mode: put, .. })) = (&here, &step.after)
+            && let (Some(Entry::File { mode: was, .. }), true) = (&step.before, beside.entry == step.before)
+            && now != put
+        {
+            applier.set_bits(&step.path, with_bits(*was, *put, *now))?;
+        }
+        Ok(())
     }
 }
 

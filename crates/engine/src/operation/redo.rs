@@ -20,7 +20,7 @@ use crate::operation::outside::OutsideChanges;
 use crate::operation::rewind::files;
 use crate::operation::undo::by_checkpoint;
 use crate::view::OperationOutcome;
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// Which operation to take back, and how.
 #[derive(Clone, Debug, Default)]
@@ -56,15 +56,17 @@ struct Away {
 }
 
 impl Workspace {
-    /// Plans to take back an operation, for showing. Has no side effect.
-    pub fn plan_redo(&self, options: &RedoOptions) -> Result<Plan, OperationError> {
-        self.plan(self.redo_asked(options)?)
-    }
-
     /// Plans and takes back in one go, under the lock.
     pub fn redo_now(&mut self, options: &RedoOptions) -> Result<OperationOutcome, OperationError> {
         let ask = self.redo_asked(options)?;
         self.operate(&ask, None)
+    }
+}
+
+impl History {
+    /// Plans to take back an operation, for showing. Has no side effect.
+    pub fn plan_redo(&self, options: &RedoOptions) -> Result<Plan, OperationError> {
+        self.plan(self.redo_asked(options)?)
     }
 
     pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {

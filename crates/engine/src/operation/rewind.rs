@@ -21,7 +21,7 @@ use crate::operation::operate::OperationError;
 use crate::operation::outside::{OutsideSince, Taking};
 use crate::operation::undo::by_checkpoint;
 use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// What to rewind.
 #[derive(Clone, Debug, Default)]
@@ -59,15 +59,17 @@ pub(crate) struct RewindAsked {
 }
 
 impl Workspace {
-    /// Plans a rewind, for showing. Has no side effect.
-    pub fn plan_rewind(&self, target: &str, options: &RewindOptions) -> Result<Plan, OperationError> {
-        self.plan(self.rewind_asked(target, options)?)
-    }
-
     /// Plans and rewinds in one go, under the lock.
     pub fn rewind_now(&mut self, target: &str, options: &RewindOptions) -> Result<OperationOutcome, OperationError> {
         let ask = self.rewind_asked(target, options)?;
         self.operate(&ask, None)
+    }
+}
+
+impl History {
+    /// Plans a rewind, for showing. Has no side effect.
+    pub fn plan_rewind(&self, target: &str, options: &RewindOptions) -> Result<Plan, OperationError> {
+        self.plan(self.rewind_asked(target, options)?)
     }
 
     /// The checkpoint of this workspace that goes with one of another workspace of the same session: of the same place

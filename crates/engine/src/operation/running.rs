@@ -22,7 +22,7 @@ use crate::operation::redo::RedoOptions;
 use crate::operation::rewind::RewindOptions;
 use crate::operation::undo::UndoOptions;
 use crate::view::{Activity, Interrupted, RunningView};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// Of a turn's part of the transcript so much is read at most: its end has the mark of an interruption.
 const TAIL: u64 = 8 << 20;
@@ -130,30 +130,6 @@ pub(crate) fn described(running: &[RunningView]) -> String {
 }
 
 impl Workspace {
-    /// What agents are at, for a rewind that somebody is about to ask for. Takes no lock and looks at no file.
-    ///
-    /// # Errors
-    /// Where the target means nothing, or the store refuses.
-    pub fn running_at_rewind(&self, target: &str, options: &RewindOptions) -> Result<Vec<RunningView>, OperationError> {
-        Ok(self.running(&self.rewind_asked(target, options)?)?.views())
-    }
-
-    /// The same for an undo.
-    ///
-    /// # Errors
-    /// Where the store refuses.
-    pub fn running_at_undo(&self, options: &UndoOptions) -> Result<Vec<RunningView>, OperationError> {
-        Ok(self.running(&Ask::Undo(options.clone()))?.views())
-    }
-
-    /// The same for a redo.
-    ///
-    /// # Errors
-    /// Where there is no such operation, or the store refuses.
-    pub fn running_at_redo(&self, options: &RedoOptions) -> Result<Vec<RunningView>, OperationError> {
-        Ok(self.running(&self.redo_asked(options)?)?.views())
-    }
-
     /// Notes that the user said something to a session: the turn before has ended, and where nothing else said so it was
     /// interrupted. Not where the prompt belongs to that very turn.
     ///
@@ -210,7 +186,9 @@ impl Workspace {
         if over.is_empty() {
             return;
         }
+        let engine = self.engine();
         for near in self.near_captured() {
+            let Ok(near) = engine.load(&near.record.id, near.path.clone()) else { continue };
             let Ok(lock) = near.store.lock(Duration::ZERO) else { continue };
             let is_same = |one: &&AtWork| {
                 let now = near.at_work(&one.session.session.id).ok().flatten();
@@ -219,6 +197,58 @@ impl Workspace {
             let known: Vec<&AtWork> = over.iter().filter(is_same).collect();
             let _ = near.note_interrupted(&lock, &known);
         }
+    }
+
+    /// Records that turns ended in the middle, and their tools with them.
+    fn note_interrupted(&self, lock: &Lock, over: &[&AtWork]) -> Result<(), StoreError> {
+        if over.is_empty() {
+            return Ok(());
+        }
+        let (now, closed) = (self.environment.clock.now(), self.environment.clock.now_ns());
+        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
+        for AtWork { turn, steps, interrupted, .. } in over {
+            let how = if *interrupted == Some(Interrupted::Gone) { Ending::Lost } else { Ending::Interrupted };
+            for row in steps {
+                let at = row.step.at.clone();
+                writer.record(Record::StepEnded(StepEnd { at, how, closed, outside: Vec::new() }))?;
+            }
+            if turn.ending.is_none() {
+                writer.record(Record::TurnEnded(TurnEnd {
+                    session: turn.turn.session.clone(),
+                    number: turn.turn.number,
+                    how: Ending::Interrupted,
+                    message: None,
+                    at: now,
+                }))?;
+            }
+        }
+        writer.commit(false, false)
+    }
+}
+
+impl History {
+    /// What agents are at, for a rewind that somebody is about to ask for. Takes no lock and looks at no file.
+    ///
+    /// # Errors
+    /// Where the target means nothing, or the store refuses.
+    pub fn running_at_rewind(&self, target: &str, options: &RewindOptions) -> Result<Vec<RunningView>, OperationError> {
+        Ok(self.running(&self.rewind_asked(target, options)?)?.views())
+    }
+
+    /// The same for an undo.
+    ///
+    /// # Errors
+    /// Where the store refuses.
+    pub fn running_at_undo(&self, options: &UndoOptions) -> Result<Vec<RunningView>, OperationError> {
+        Ok(self.running(&Ask::Undo(options.clone()))?.views())
+    }
+
+    /// The same for a redo.
+    ///
+    /// # Errors
+    /// Where there is no such operation, or the store refuses.
+    pub fn running_at_redo(&self, options: &RedoOptions) -> Result<Vec<RunningView>, OperationError> {
+        Ok(self.running(&self.redo_asked(options)?)?.views())
     }
 
     /// What agents are at, seen from what is asked for.
@@ -361,31 +391,5 @@ impl Workspace {
             },
             _ => format.ends_interrupted(&mut all.reader),
         }
-    }
-
-    /// Records that turns ended in the middle, and their tools with them.
-    fn note_interrupted(&self, lock: &Lock, over: &[&AtWork]) -> Result<(), StoreError> {
-        if over.is_empty() {
-            return Ok(());
-        }
-        let (now, closed) = (self.environment.clock.now(), self.environment.clock.now_ns());
-        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
-        for AtWork { turn, steps, interrupted, .. } in over {
-            let how = if *interrupted == Some(Interrupted::Gone) { Ending::Lost } else { Ending::Interrupted };
-            for row in steps {
-                let at = row.step.at.clone();
-                writer.record(Record::StepEnded(StepEnd { at, how, closed, outside: Vec::new() }))?;
-            }
-            if turn.ending.is_none() {
-                writer.record(Record::TurnEnded(TurnEnd {
-                    session: turn.turn.session.clone(),
-                    number: turn.turn.number,
-                    how: Ending::Interrupted,
-                    message: None,
-                    at: now,
-                }))?;
-            }
-        }
-        writer.commit(false, false)
     }
 }

@@ -16,7 +16,7 @@ use crate::operation::branch::BranchAsked;
 use crate::operation::draft::Ask;
 use crate::operation::operate::OperationError;
 use crate::view::{OperationOutcome, SaidView};
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// Why no summary was made of turns.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +97,19 @@ pub(crate) struct Replaced {
 }
 
 impl Workspace {
+    /// Makes the branch in which a summary stands for turns. The user stays where they are, as with a fork.
+    ///
+    /// # Errors
+    /// Where the summary is none, or something was said since that it does not tell.
+    pub fn summarize(&mut self, turns: &ToSummarize, summary: &str) -> Result<OperationOutcome, SummarizeError> {
+        let summary = Replacement { text: tidy(summary)?, mark: turns.mark };
+        let terms = terms(turns.side, summary, turns.name.clone());
+        let ask = Ask::Branch(Box::new(BranchAsked { point: turns.point.clone(), terms }));
+        Ok(self.operate(&ask, None)?)
+    }
+}
+
+impl History {
     /// Reads the turns on one side of a target, for a branch with a name or without. Has no side effect.
     ///
     /// # Errors
@@ -129,17 +142,6 @@ impl Workspace {
             name: name.map(str::to_owned),
             mark: replaced.mark,
         })
-    }
-
-    /// Makes the branch in which a summary stands for turns. The user stays where they are, as with a fork.
-    ///
-    /// # Errors
-    /// Where the summary is none, or something was said since that it does not tell.
-    pub fn summarize(&mut self, turns: &ToSummarize, summary: &str) -> Result<OperationOutcome, SummarizeError> {
-        let summary = Replacement { text: tidy(summary)?, mark: turns.mark };
-        let terms = terms(turns.side, summary, turns.name.clone());
-        let ask = Ask::Branch(Box::new(BranchAsked { point: turns.point.clone(), terms }));
-        Ok(self.operate(&ask, None)?)
     }
 
     /// What is there of the turns that a branch replaces by a summary.

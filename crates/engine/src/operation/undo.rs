@@ -17,7 +17,7 @@ use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;
 use crate::view::OperationOutcome;
-use crate::workspace::Workspace;
+use crate::workspace::{History, Workspace};
 
 /// What to undo, and how.
 #[derive(Clone, Debug, Default)]
@@ -33,14 +33,16 @@ pub struct UndoOptions {
 }
 
 impl Workspace {
-    /// Plans an undo, for showing. Has no side effect.
-    pub fn plan_undo(&self, options: &UndoOptions) -> Result<Plan, OperationError> {
-        self.plan(Ask::Undo(options.clone()))
-    }
-
     /// Plans and undoes in one go, under the lock.
     pub fn undo_now(&mut self, options: &UndoOptions) -> Result<OperationOutcome, OperationError> {
         self.operate(&Ask::Undo(options.clone()), None)
+    }
+}
+
+impl History {
+    /// Plans an undo, for showing. Has no side effect.
+    pub fn plan_undo(&self, options: &UndoOptions) -> Result<Plan, OperationError> {
+        self.plan(Ask::Undo(options.clone()))
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {

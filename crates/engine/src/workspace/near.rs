@@ -12,7 +12,7 @@ use piton_model::session::Ending;
 use piton_model::{SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{CheckpointRow, Known, StepRow, StoreError};
 
-use crate::workspace::{OpenError, Workspace};
+use crate::workspace::{History, OpenError};
 
 /// A checkpoint's time is that of its record, and what was written while its scan ran is not in it.
 const SCAN: i64 = 2_000;
@@ -34,7 +34,7 @@ pub(crate) struct Nearby {
     pub missed: Vec<WorkspacePath>,
 }
 
-impl Workspace {
+impl History {
     /// The known workspaces that share files with this one.
     pub(crate) fn near(&self) -> Vec<NearWorkspace> {
         let engine = self.engine();
@@ -77,14 +77,14 @@ impl Workspace {
 
     /// The near workspaces whose files are captured here too, or that capture those of this one. One that cannot be opened says
     /// nothing of its tools.
-    pub(crate) fn near_captured(&self) -> Vec<Workspace> {
+    pub(crate) fn near_captured(&self) -> Vec<History> {
         let engine = self.engine();
         let is_captured = |near: &NearWorkspace| match near.part {
             Some(_) => engine.left_out(&self.path, &near.known.path).is_none(),
             None => engine.left_out(&near.known.path, &self.path).is_none(),
         };
         let near = self.near().into_iter().filter(is_captured);
-        near.filter_map(|near| engine.load(&near.known.id, near.known.path).ok()).collect()
+        near.filter_map(|near| engine.read(&near.known.id, near.known.path).ok()).collect()
     }
 
     /// The windows that a near store knows of since a checkpoint of this one, and whether there is more than they tell.
@@ -94,7 +94,7 @@ impl Workspace {
         parent: &CheckpointRow,
         now: Option<&StepRef>,
     ) -> Result<(Vec<Window>, bool), OpenError> {
-        let other = self.engine().load(&near.known.id, near.known.path.clone())?;
+        let other = self.engine().read(&near.known.id, near.known.path.clone())?;
         let store = &other.store;
         let since = Timestamp(parent.checkpoint.created_at.0 - SCAN);
         let since_ns = since.0.saturating_mul(1_000_000);

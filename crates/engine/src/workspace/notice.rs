@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use piton_model::{OperationId, SessionId};
 
 use crate::view::CheckpointView;
-use crate::workspace::{Engine, Workspace};
+use crate::workspace::{Engine, History};
 
 /// Something that happened in a workspace that this engine opened.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Engine {
     }
 }
 
-impl Workspace {
+impl History {
     pub(crate) fn tell(&self, notice: impl FnOnce() -> Notice) {
         self.listeners.tell(notice);
     }

@@ -11,10 +11,10 @@ use piton_host::git::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees
 use piton_host::{Index, Root, canonical, canonical_folder, identity_at, left_out};
 use piton_model::diff::lookup;
 use piton_model::{Entry, SkipReason, WorkspacePath};
-use piton_store::{Known, Store, StoreError};
+use piton_store::{Known, Reader, StoreError};
 
 use crate::view::SessionView;
-use crate::workspace::{Engine, OpenError, Workspace, rules_for};
+use crate::workspace::{Engine, History, OpenError, rules_for};
 
 /// Where a folder belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ impl Engine {
 }
 
 /// Whether a store has files of a folder, by its newest checkpoints of a time in milliseconds.
-fn holds_folder(store: &Store, folder: &WorkspacePath, time: Range<i64>) -> Result<bool, StoreError> {
+fn holds_folder(store: &Reader, folder: &WorkspacePath, time: Range<i64>) -> Result<bool, StoreError> {
     /// The newest ones before the folder got a store of its own are those that would hold it.
     const LOOKED_AT: usize = 100;
     let mut seen = HashSet::new();
@@ -283,7 +283,7 @@ fn holds_folder(store: &Store, folder: &WorkspacePath, time: Range<i64>) -> Resu
     Ok(false)
 }
 
-impl Workspace {
+impl History {
     /// The worktrees in this workspace, of its own repository and of those in it, that the sessions at work here do not
     /// capture: those that have no store yet, and those that the rules leave out and not all of these sessions work in.
     pub(crate) fn unprotected_worktrees(&self, index: Option<&Index>, at_work: &[SessionView]) -> Vec<PathBuf> {

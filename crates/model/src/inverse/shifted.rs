@@ -70,12 +70,15 @@ pub fn lines_lost<S: TreeSource, C: Contents<Error = S::Error>>(
     Ok(found.into_iter().map(conflict).collect())
 }
 
+/// Reads a blob that stands, or stood, at a path.
+type Read<'a, E> = dyn Fn(&WorkspacePath, &ObjectId) -> Result<Vec<u8>, E> + 'a;
+
 /// What there is now, and what is drafted.
 struct Looked<'a, S: TreeSource> {
     source: &'a S,
     now: RootState,
     drafted: &'a Drafted,
-    content: &'a dyn Fn(&WorkspacePath, &ObjectId) -> Result<Vec<u8>, S::Error>,
+    content: &'a Read<'a, S::Error>,
 }
 
 impl<S: TreeSource> Looked<'_, S> {

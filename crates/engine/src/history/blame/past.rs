@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use piton_model::blame::{History, Origin};
+use piton_model::blame::{Ancestry, Origin};
 use piton_model::diff::{self, TreeSource};
 use piton_model::ownership::{self, Candidate, Found, Moment, Owner, Window};
 use piton_model::{
@@ -17,7 +17,7 @@ use piton_store::{ChainLink, CheckpointRow, StoreError};
 
 use super::LARGEST;
 use crate::capture::sink::{FreshTrees, Trees};
-use crate::workspace::Workspace;
+use crate::workspace::History;
 use crate::workspace::near::window_of;
 
 /// The number of what is no checkpoint yet: later than all.
@@ -53,7 +53,7 @@ enum Stands {
 
 /// A workspace's checkpoints as the history of its files.
 pub(super) struct Past<'w> {
-    workspace: &'w Workspace,
+    workspace: &'w History,
     /// Every checkpoint, in order.
     links: Vec<ChainLink>,
     head: Option<u64>,
@@ -75,7 +75,7 @@ impl TreeSource for Past<'_> {
     }
 }
 
-impl History for Past<'_> {
+impl Ancestry for Past<'_> {
     type Version = Version;
     type Error = StoreError;
 
@@ -107,7 +107,7 @@ impl History for Past<'_> {
 
 impl<'w> Past<'w> {
     /// All that a workspace remembers.
-    pub(super) fn of(workspace: &'w Workspace) -> Result<Self, StoreError> {
+    pub(super) fn of(workspace: &'w History) -> Result<Self, StoreError> {
         Ok(Self {
             workspace,
             links: workspace.store.links()?,

@@ -5,7 +5,7 @@ use piton_store::StoreError;
 
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
-use crate::workspace::Workspace;
+use crate::workspace::History;
 
 /// A stretch of the order of records.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ impl Span {
     }
 }
 
-impl Workspace {
+impl History {
     /// From the beginning of each turn to the next prompt, or of each step to the next step. Those that do not exist are
     /// refused.
     pub(super) fn spans(&self, session: &Lineage, places: &[(u32, Option<u32>)]) -> Result<Vec<Span>, TargetError> {
