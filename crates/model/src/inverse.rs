@@ -306,7 +306,7 @@ pub fn draft<S: TreeSource, C: Contents<Error = S::Error>>(
     inverse: &Inverse,
     decision: Option<Decision>,
 ) -> Result<Drafted, S::Error> {
-    draft_with(source, contents, now, inverse, decision, &LABELS)
+    draft_with(source, contents, now, inverse, decision, &LABELS, false)
 }
 
 /// Drafts an earlier moment with some changes carried over to it: the same merge, the other way round. The changes are
@@ -327,7 +327,7 @@ pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
         Decision::Markers => Decision::Markers,
     });
     let labels = Labels { ours: LABELS.theirs, base: LABELS.base, theirs: LABELS.ours };
-    let mut drafted = draft_with(source, contents, then, carried, turned, &labels)?;
+    let mut drafted = draft_with(source, contents, then, carried, turned, &labels, true)?;
     for conflict in &mut drafted.conflicts {
         conflict.clashes.iter_mut().for_each(|clash| std::mem::swap(&mut clash.ours, &mut clash.theirs));
         // A file whose old place stays taken stays where it is, and so may take the old place of another.
@@ -345,6 +345,7 @@ fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(
     inverse: &Inverse,
     decision: Option<Decision>,
     labels: &Labels<'_>,
+    is_carried: bool,
 ) -> Result<Drafted, S::Error> {
     // What turns out to have no place stays, and may be in the way of others then.
     let mut stays = Stays::default();
@@ -355,6 +356,7 @@ fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(
             inverse,
             decision,
             labels,
+            is_carried,
             homes: inverse.trails.iter().flat_map(Trail::places).filter_map(home).collect(),
             out: Drafted {
                 root: now,

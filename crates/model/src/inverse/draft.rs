@@ -20,6 +20,8 @@ pub(super) struct Drafter<'a, S, C> {
     pub(super) inverse: &'a Inverse,
     pub(super) decision: Option<Decision>,
     pub(super) labels: &'a Labels<'a>,
+    /// Whether changes are carried over to an earlier moment: what is not there then was made by what goes back.
+    pub(super) is_carried: bool,
     /// Where contents of files that were moved are: at the path of the file's that had them.
     pub(super) homes: HashMap<ObjectId, WorkspacePath>,
     pub(super) out: Drafted,

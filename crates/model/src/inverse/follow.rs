@@ -111,7 +111,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         let is_move = matches!((from, to), (Some((from, _)), Some((to, _))) if from != to);
         let (path, entry) = match current {
             // Somebody deleted it where it went; where it was, it was deleted by the move.
-            None if is_move => return Ok(Ok(to.cloned())),
+            None if is_move && !self.is_carried => return Ok(Ok(to.cloned())),
             None => (None, None),
             Some((path, entry @ Entry::File { .. })) => (Some(path), Some(entry)),
             Some(other) => return Ok(self.decide(name, Why::Replaced, Some(other), to.cloned())),
