@@ -50,8 +50,8 @@ pub struct Inverse {
     since: Vec<Move>,
     /// Contents that came to a path while they went from another one.
     sources: Vec<Source>,
-    /// Lines that may have gone from one path to another in one change.
-    shifts: Vec<Shift>,
+    /// What changed since the first of these changes: lines may have gone from one path to another.
+    altered: Vec<Altered>,
     /// The bits of folders that are made again for what comes back in them.
     folders: BTreeMap<WorkspacePath, u16>,
 }
@@ -91,9 +91,10 @@ impl Inverse {
         self.sources.push(source);
     }
 
-    /// Says which paths lost something while others changed: their lines do not go from those as long as they do not come back.
-    pub fn shift(&mut self, shift: Shift) {
-        self.shifts.push(shift);
+    /// Says what changed since the first of these changes, whosever doing it was, oldest first: lines of others' that were carried
+    /// from one file to another do not go from there as long as they do not come back.
+    pub fn altered(&mut self, altered: impl IntoIterator<Item = Altered>) {
+        self.altered.extend(altered);
     }
 
     /// The files that were moved.
@@ -157,13 +158,19 @@ pub struct Source {
     pub from: Vec<WorkspacePath>,
 }
 
-/// What changed at once: lines may have been taken out of one file and put into another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shift {
-    /// Files that came or changed, and go back.
-    pub to: Vec<WorkspacePath>,
-    /// Files that went or changed, and may stay so: what was there, and what is there since.
-    pub from: Vec<(WorkspacePath, Entry, Option<Entry>)>,
+/// One change of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Altered {
+    /// Where.
+    pub path: WorkspacePath,
+    /// What was there.
+    pub was: Option<Entry>,
+    /// What is there since.
+    pub is: Option<Entry>,
+    /// Whether it goes back.
+    pub is_taken: bool,
+    /// Whether it was, or may have been, by the hand of what goes back.
+    pub may_be_taken: bool,
 }
 
 /// Where contents come from.

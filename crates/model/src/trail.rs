@@ -29,8 +29,10 @@ pub struct Taken {
 #[derive(Clone, Debug, Default)]
 struct MovesAt {
     at: Moment,
-    leading_from: BTreeMap<WorkspacePath, WorkspacePath>,
-    leading_to: BTreeMap<WorkspacePath, WorkspacePath>,
+    /// Whether an operation made them: it may have put back what stood at a path before.
+    by_operation: bool,
+    leading_from: Leads,
+    leading_to: Leads,
 }
 
 /// One file with what is taken back, or carried over, of its changes.
@@ -100,12 +102,17 @@ enum Spot {
 pub struct Moved(Vec<MovesAt>);
 
 impl Moved {
-    /// Takes the moves of each moment, in any order.
-    pub fn new(moves: impl IntoIterator<Item = (Moment, Vec<Move>)>) -> Self {
+    /// Takes the moves of each moment, in any order: what was done by hands, and by operations.
+    pub fn new(
+        by_hands: impl IntoIterator<Item = (Moment, Vec<Move>)>,
+        by_operations: impl IntoIterator<Item = (Moment, Vec<Move>)>,
+    ) -> Self {
         let mut all: BTreeMap<Moment, MovesAt> = BTreeMap::new();
-        for (at, moves) in moves {
+        let by_hands = by_hands.into_iter().map(|(at, moves)| (at, moves, false));
+        let by_operations = by_operations.into_iter().map(|(at, moves)| (at, moves, true));
+        for (at, moves, by_operation) in by_hands.chain(by_operations) {
             for Move { from, to } in moves {
-                let moves = all.entry(at).or_insert_with(|| MovesAt { at, ..MovesAt::default() });
+                let moves = all.entry(at).or_insert_with(|| MovesAt { at, by_operation, ..MovesAt::default() });
                 moves.leading_from.insert(from.clone(), to.clone());
                 moves.leading_to.insert(to, from);
             }
@@ -146,7 +153,7 @@ impl Moved {
     }
 
     fn leave_out(&mut self, is_out: impl Fn(Moment, &Move) -> bool) {
-        for MovesAt { at, leading_from, leading_to } in &mut self.0 {
+        for MovesAt { at, leading_from, leading_to, .. } in &mut self.0 {
             let all = leading_from.iter().map(|(from, to)| Move { from: from.clone(), to: to.clone() });
             let out: Vec<Move> = all.filter(|one| is_out(*at, one)).collect();
             for one in out {
@@ -170,29 +177,58 @@ impl Moved {
     }
 
     /// Follows a file from after one moment to after another.
-    fn forth(&self, mut path: WorkspacePath, from: Moment, to: Moment) -> Spot {
-        for moves in self.0.iter().filter(|moves| moves.at > from && moves.at <= to) {
-            match (moves.leading_from.get(&path), moves.leading_to.get(&path)) {
-                (Some(next), _) => path = next.clone(),
-                (None, Some(_)) => return Spot::Gone(moves.at, path),
-                (None, None) => {}
-            }
-        }
-        Spot::At(path)
+    fn forth(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
+        let moves = self.0.iter().filter(|moves| moves.at > from && moves.at <= to);
+        followed(path, moves.map(|moves| (moves, &moves.leading_from, &moves.leading_to)), |moves, is_gone| {
+            // What an operation moves away from where the file was makes room for it again.
+            is_gone && moves.by_operation
+        })
     }
 
     /// Follows a file from after one moment back to after another.
-    fn back(&self, mut path: WorkspacePath, from: Moment, to: Moment) -> Spot {
-        for moves in self.0.iter().rev().filter(|moves| moves.at > to && moves.at <= from) {
-            match (moves.leading_to.get(&path), moves.leading_from.get(&path)) {
-                (Some(earlier), _) => path = earlier.clone(),
-                (None, Some(_)) => return Spot::Gone(moves.at, path),
-                (None, None) => {}
-            }
-        }
-        Spot::At(path)
+    fn back(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
+        let moves = self.0.iter().rev().filter(|moves| moves.at > to && moves.at <= from);
+        let mut by_operation = false;
+        followed(path, moves.map(|moves| (moves, &moves.leading_to, &moves.leading_from)), move |moves, is_gone| {
+            // What an operation made room for was there before that came which it moved away.
+            let is_back = is_gone && by_operation;
+            by_operation = moves.by_operation;
+            is_back
+        })
     }
 }
+
+/// Follows a file through moves, each with where it leads to and where something else comes from. `is_back` tells whether a file in
+/// whose place something else stood is there again when that goes.
+fn followed<'a>(
+    mut path: WorkspacePath,
+    moves: impl Iterator<Item = (&'a MovesAt, &'a Leads, &'a Leads)>,
+    mut is_back: impl FnMut(&MovesAt, bool) -> bool,
+) -> Spot {
+    let mut gone: Option<Moment> = None;
+    for (moves, leads, comes) in moves {
+        match (leads.get(&path), comes.get(&path)) {
+            (None, None) => {}
+            (Some(next), _) if gone.is_none() => path = next.clone(),
+            (None, Some(_)) if gone.is_none() => {
+                is_back(moves, false);
+                gone = Some(moves.at);
+            }
+            (leads, comes) => {
+                if is_back(moves, leads.is_some() && comes.is_none()) {
+                    gone = None;
+                }
+            }
+        }
+    }
+    match gone {
+        Some(at) => Spot::Gone(at, path),
+        None => Spot::At(path),
+    }
+}
+
+/// Where files were moved, by where they were.
+type Leads = BTreeMap<WorkspacePath, WorkspacePath>;
 
 /// Changes, sorted.
 #[derive(Debug, Default)]
@@ -358,7 +394,7 @@ mod tests {
             Some((path, Entry::File { blob, .. })) => format!("{}{}", path.display(), names[blob]),
             _ => "-".to_owned(),
         };
-        let sorted = follow(taken, &Moved::new(moves), begin);
+        let sorted = follow(taken, &Moved::new(moves, []), begin);
         let shown = sorted.trails.iter().map(|trail| {
             let begins = trail.begins.as_ref().map_or("-".to_owned(), WorkspacePath::display);
             let steps: Vec<_> = trail.steps.iter().map(|s| format!("{}>{}", place(&s.from), place(&s.to))).collect();

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use piton_engine::model::content::Clash;
+use piton_engine::model::inverse::Why;
 use piton_engine::view::ConflictView;
 
 use crate::columns::fit;
@@ -43,6 +44,7 @@ pub fn write(out: &mut dyn Write, look: &Look, conflicts: &[ConflictView], is_wh
         let others: Vec<_> = conflict.others.iter().map(escape_view).collect();
         let others = match &others[..] {
             [] => String::new(),
+            others if conflict.why == Why::Lines => look.paint.dim(format!(" (from {})", others.join(", "))),
             others => look.paint.dim(format!(" (the same file as {})", others.join(", "))),
         };
         writeln!(out, "  {path}: {}{others}{decided}", conflict.why.describe())?;

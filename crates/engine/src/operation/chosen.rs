@@ -207,6 +207,8 @@ const MOST_NAMED: usize = 3;
 pub(crate) struct Chosen {
     /// The changes, newest first.
     pub changes: Vec<ChosenChange>,
+    /// The first of all that may be meant, also of those that are left: when it was found.
+    pub begins: Option<u64>,
     /// Of those, the ones that come along as the other half of a move.
     pub along: Vec<Along>,
     /// Changes that may be meant and may be somebody else's.
@@ -401,6 +403,7 @@ impl History {
             doubtful.extend(back.extract_if(.., |change| !is_of_them(&change.owner)));
             doubtful.sort_by_key(|change| std::cmp::Reverse(change.seq()));
         }
+        let begins = chosen.iter().chain(&doubtful).chain(&back).map(ChosenChange::seq).min();
         let unsure: Vec<ChangedFile> = doubtful.iter().map(ChosenChange::file).collect();
         let unsure_back: Vec<ChangedFile> = back.iter().map(ChosenChange::file).collect();
         if !back.is_empty() {
@@ -440,6 +443,7 @@ impl History {
         let commands = commands(&steps);
         Ok(Chosen {
             changes: chosen,
+            begins,
             along,
             unsure,
             unsure_back,

@@ -564,9 +564,16 @@ impl History {
                 }
                 drafted.new_trees.extend(new);
                 drafted.conflicts.extend(request.remarks.held_along.iter().cloned());
-                let lost = inverse::lines_lost(trees, &contents, now, &drafted, &carried, decision)?;
-                drafted.conflicts.extend(lost.into_iter().filter(|lost| lost.path.is_in_scope(&request.paths)));
-                self.leave_conflicts(trees, &contents, now, decision, &mut drafted)?;
+                let is_reached = |path: &WorkspacePath| path.is_in_scope(&request.paths);
+                loop {
+                    self.leave_conflicts(trees, &contents, now, decision, &mut drafted)?;
+                    // What stays in a conflict may stay without lines that stand elsewhere now.
+                    let lost = inverse::lines_lost(trees, &contents, now, &drafted, (&carried, &is_reached), decision)?;
+                    if lost.is_empty() {
+                        break;
+                    }
+                    drafted.conflicts.extend(lost);
+                }
                 (drafted, &request.paths[..])
             }
             Aim::Without { changes, .. } => {

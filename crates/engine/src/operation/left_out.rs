@@ -8,16 +8,21 @@
 //! - A tool that makes something and a later one that writes a rule for it, `npm install` and then `.gitignore`, leave something
 //!   that neither the moment before them nor now knows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::io;
 
+use piton_host::{Root, read_entry};
 use piton_model::diff::{self, ChangeKind, TreeSource};
 use piton_model::plan::{Plan, Undone};
 use piton_model::{Cause, Entry, ObjectId, SkipReason, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
+use crate::capture::sink::HashingSink;
 use crate::history::changes::ChosenChange;
 use crate::history::lineage::Lineage;
 use crate::operation::draft::Seen;
+use crate::operation::operate::OperationError;
 use crate::workspace::History;
 
 /// Something that was captured before a step and left out after it, or left out before it and gone after it.
@@ -31,39 +36,58 @@ pub(crate) struct LeftOutBy {
 /// What came after a checkpoint, was captured, and is left out by a rule now.
 #[derive(Clone, Default)]
 pub(crate) struct Hidden {
-    /// What the conversation that goes back made: it is captured once more and goes.
+    /// What the conversation that goes back made, and nobody touched since: it is captured once more and goes.
     pub goes: Vec<WorkspacePath>,
-    /// What may be others': ignored files of others are not deleted.
+    /// What may be others', or holds something of theirs: what is ignored is deleted only where it is known.
     pub stays: Vec<(WorkspacePath, SkipReason)>,
 }
 
 impl History {
-    /// Of the changes since a checkpoint, what came with them and went out of sight.
+    /// Of the changes since a checkpoint, given newest first, what came with them and went out of sight.
     pub(crate) fn hidden_since(
         &self,
         target: &CheckpointRow,
         since: &[ChosenChange],
         conversation: Option<&Lineage>,
         seen: &Seen<'_>,
-    ) -> Result<Hidden, StoreError> {
+    ) -> Result<Hidden, OperationError> {
         let mut hidden = Hidden::default();
-        for change in since.iter().filter(|change| change.kind == ChangeKind::Created) {
-            let path = &change.path;
-            let reason = match diff::lookup(&seen.trees, &seen.now.tree, path)? {
-                Some(Entry::Skipped { reason }) if reason.is_by_rule() => reason,
+        let (Some(head), Some(root)) = (self.store.head(self.record.line)?, seen.root) else { return Ok(hidden) };
+        let is_its = |change: &ChosenChange| {
+            conversation.is_some_and(|of| change.owner.turn().is_some_and(|(session, turn)| of.holds(session, turn)))
+        };
+        let mut by_path: BTreeMap<&WorkspacePath, Vec<&ChosenChange>> = BTreeMap::new();
+        for change in since {
+            by_path.entry(&change.path).or_default().push(change);
+        }
+        by_path.retain(|_, changes| changes.iter().any(|change| change.kind == ChangeKind::Created));
+        for (path, changes) in by_path {
+            let reason = match diff::lookup(&self.store, &head.checkpoint.root.tree, path) {
+                Ok(Some(Entry::Skipped { reason })) if reason.is_by_rule() => reason,
+                // What is damaged is told by whoever needs it.
                 _ => continue,
             };
-            match diff::lookup(&self.store, &target.checkpoint.root.tree, path) {
-                Ok(None) => {}
-                // What was there then, and what is damaged, is planned for by what it was.
-                Ok(Some(_)) | Err(StoreError::Damaged(_) | StoreError::Missing(_)) => continue,
-                Err(error) => return Err(error),
+            // What was there then is planned for by what it was.
+            if !matches!(diff::lookup(&self.store, &target.checkpoint.root.tree, path), Ok(None)) {
+                continue;
             }
-            let is_its = |lineage: &Lineage| change.owner.turn().is_some_and(|(of, turn)| lineage.holds(of, turn));
-            if conversation.is_some_and(is_its) {
-                hidden.goes.push(path.clone());
-            } else {
+            let here = match entry_at(root, path) {
+                Ok(Some(here)) => Some(here),
+                Ok(None) => continue,
+                Err(_) => None,
+            };
+            let known = match changes.first().and_then(|newest| newest.found_at.as_ref()) {
+                Some(found) => diff::lookup(&self.store, &found.checkpoint.root.tree, path).ok().flatten(),
+                None => None,
+            };
+            if here.is_none() || known != here || !changes.iter().all(|change| is_its(change)) {
                 hidden.stays.push((path.clone(), reason));
+                continue;
+            }
+            match diff::lookup(&seen.trees, &seen.now.tree, path)? {
+                Some(Entry::Skipped { .. }) => hidden.goes.push(path.clone()),
+                now if now.as_ref() == known.as_ref() => {}
+                _ => return Err(OperationError::Stale { path: path.clone() }),
             }
         }
         Ok(hidden)
@@ -137,4 +161,10 @@ pub(crate) fn is_missed<S: TreeSource>(what: &Undone, source: &S, now: &ObjectId
 fn is_worth_naming(reason: SkipReason) -> bool {
     use SkipReason::{BareRepository, Budget, Excluded, GitFolder, Ignored, TooLarge, Unreadable};
     matches!(reason, Ignored | Excluded | TooLarge | Unreadable | Budget | BareRepository | GitFolder)
+}
+
+/// What stands at a path, as a capture would have it.
+fn entry_at(root: &Root, path: &WorkspacePath) -> io::Result<Option<Entry>> {
+    let sink = HashingSink::default();
+    read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {})
 }

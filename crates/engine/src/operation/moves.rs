@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use piton_host::Root;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
-use piton_model::inverse::{Shift, Source};
+use piton_model::inverse::{Altered, Source};
 use piton_model::moves::{Happened, Move, Paired, pair};
 use piton_model::plan::RootState;
-use piton_model::trail::{Moment, Moved, Taken};
+use piton_model::trail::{Moment, Moved};
 use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
@@ -26,10 +26,17 @@ pub(crate) struct MovedSince {
     unclear: Vec<(Moment, Vec<WorkspacePath>, Vec<WorkspacePath>)>,
     /// Contents that went from paths, whosever doing that was.
     went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>>,
-    /// Files that went or changed, whosever doing that was: what was there, and what is there since.
-    lost: HashMap<Moment, Vec<(WorkspacePath, Entry, Option<Entry>)>>,
-    /// Files that came or changed, whosever doing that was.
-    came: HashMap<Moment, Vec<WorkspacePath>>,
+    /// Every change of a file but those of operations, oldest first.
+    all: Vec<ByOne>,
+}
+
+/// One change of a file, and whose it was.
+struct ByOne {
+    at: Moment,
+    hand: String,
+    path: WorkspacePath,
+    was: Option<Entry>,
+    is: Option<Entry>,
 }
 
 impl MovedSince {
@@ -40,31 +47,18 @@ impl MovedSince {
         Some(Source { path: path.clone(), blob: *blob, from: from.clone() })
     }
 
-    /// Where lines may have come from that changes brought to paths, by the moments of those.
-    pub(crate) fn shifts(&self, taken: &[Taken]) -> impl Iterator<Item = Shift> {
-        let mut shifts: BTreeMap<Moment, Shift> = BTreeMap::new();
-        for one in taken.iter().filter(|one| matches!(one.link.after, Some(Entry::File { .. }))) {
-            if let Some(from) = self.lost.get(&one.at) {
-                let new = || Shift { to: Vec::new(), from: from.clone() };
-                shifts.entry(one.at).or_insert_with(new).to.push(one.path.clone());
-            }
-        }
-        shifts.into_values()
-    }
-
-    /// Where lines may have gone to that changes took out of files, by the moments of those: to what is not among these changes,
-    /// which are carried over.
-    pub(crate) fn shifts_carried(&self, taken: &[Taken]) -> impl Iterator<Item = Shift> {
-        let mut carried: BTreeMap<Moment, HashSet<&WorkspacePath>> = BTreeMap::new();
-        for one in taken {
-            carried.entry(one.at).or_default().insert(&one.path);
-        }
-        carried.into_iter().filter_map(|(at, paths)| {
-            let (lost, came) = (self.lost.get(&at)?, self.came.get(&at)?);
-            let to: Vec<_> = came.iter().filter(|path| !paths.contains(path)).cloned().collect();
-            let from: Vec<_> = lost.iter().filter(|(path, ..)| paths.contains(path)).cloned().collect();
-            (!to.is_empty() && !from.is_empty()).then_some(Shift { to, from })
-        })
+    /// What changed after a moment, oldest first, where some changes go back: those for which `is_taken` holds.
+    pub(crate) fn altered(&self, since: Moment, is_taken: impl Fn(Moment, &WorkspacePath) -> bool) -> Vec<Altered> {
+        let all = || self.all.iter().filter(|one| one.at > since);
+        let hands: HashSet<&str> = all().filter(|one| is_taken(one.at, &one.path)).map(|one| &one.hand[..]).collect();
+        let altered = |one: &ByOne| Altered {
+            path: one.path.clone(),
+            was: one.was.clone(),
+            is: one.is.clone(),
+            is_taken: is_taken(one.at, &one.path),
+            may_be_taken: hands.contains(&one.hand[..]),
+        };
+        all().map(altered).collect()
     }
 
     /// The paths that a change at a path is one half of the move with.
@@ -75,7 +69,7 @@ impl MovedSince {
     }
 }
 
-/// More files than this that changed at once and neither came nor went are not looked at for moves.
+/// More files than this that changed at once and neither came nor went are not looked at for moves of files and lines.
 const MOST_EDITED: usize = 200;
 
 /// What happened at each moment, by each hand.
@@ -198,27 +192,30 @@ impl History {
             let Some(head) = self.store.head(self.record.line)? else { break };
             add(&seen.trees, (head.checkpoint.root, seen.now), Moment::MAX, &change, &mut all)?;
         }
-        let mut moves: Vec<(Moment, Vec<Move>)> = Vec::new();
+        let mut by_operations: Vec<(Moment, Vec<Move>)> = Vec::new();
         for row in self.store.operations()?.iter().filter(|row| row.seq > seq && row.state == OperationState::Done) {
             // What a damaged record moved cannot be told: each end is taken by itself.
             if let Ok(operation) = self.store.operation(row) {
-                moves.push((row.seq, operation.moves));
+                by_operations.push((row.seq, operation.moves));
             }
         }
         let ends = |moves: &[Move]| moves.iter().flat_map(|one| [one.from.clone(), one.to.clone()]).collect::<Vec<_>>();
-        let mut concerned: HashSet<WorkspacePath> = moves.iter().flat_map(|(_, moves)| ends(moves)).collect();
+        let mut concerned: HashSet<WorkspacePath> = by_operations.iter().flat_map(|(_, moves)| ends(moves)).collect();
         let contents = NowAndThen { root: seen.root, store: &self.store };
+        let mut by_hands: Vec<(Moment, Vec<Move>)> = Vec::new();
         let mut unclear = Vec::new();
         let mut went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>> = HashMap::new();
-        let mut lost: HashMap<Moment, Vec<(WorkspacePath, Entry, Option<Entry>)>> = HashMap::new();
-        let mut came: HashMap<Moment, Vec<WorkspacePath>> = HashMap::new();
-        for ((at, _), happened) in all {
-            let files = happened.came.iter().map(|(path, _)| path);
-            came.entry(at).or_default().extend(files.chain(happened.replaced.iter().map(|(path, ..)| path)).cloned());
-            let gone = happened.gone.iter().map(|(path, was)| (path.clone(), was.clone(), None));
-            let replaced =
-                happened.replaced.iter().map(|(path, was, is)| (path.clone(), was.clone(), Some(is.clone())));
-            lost.entry(at).or_default().extend(gone.chain(replaced));
+        let mut alone = Vec::new();
+        for ((at, hand), happened) in all {
+            if !is_operations(&hand) {
+                let one = |path: &WorkspacePath, was: Option<&Entry>, is: Option<&Entry>| {
+                    let (path, was, is) = (path.clone(), was.cloned(), is.cloned());
+                    ByOne { at, hand: hand.clone(), path, was, is }
+                };
+                alone.extend(happened.gone.iter().map(|(path, was)| one(path, Some(was), None)));
+                alone.extend(happened.came.iter().map(|(path, is)| one(path, None, Some(is))));
+                alone.extend(happened.replaced.iter().map(|(path, was, is)| one(path, Some(was), Some(is))));
+            }
             for (path, blob) in happened.went() {
                 went.entry((at, blob)).or_default().push(path.clone());
             }
@@ -227,22 +224,23 @@ impl History {
             }
             let paired = pair(&contents, &happened, |path| is_concerned(path) || concerned.contains(path));
             concerned.extend(ends(&paired.moves));
-            moves.push((at, paired.moves));
+            by_hands.push((at, paired.moves));
             unclear.extend(paired.unclear.into_iter().map(|(gone, came)| (at, gone, came)));
         }
-        Ok(MovedSince { moved: Moved::new(moves), unclear, went, lost, came })
+        Ok(MovedSince { moved: Moved::new(by_hands, by_operations), unclear, went, all: alone })
     }
 
     /// Adds what checkpoints found.
     fn add_captured(&self, seq: u64, all: &mut ByHand) -> Result<(), StoreError> {
         let rows = self.store.changes_since(seq + 1)?;
-        // Where nothing came or went, files may still have changed places; but of many that were edited at once each is an edit.
+        // Where nothing came or went, files may still have changed places, and lines gone from one to another; but of many that
+        // were edited at once each is an edit.
         let mut counts: HashMap<u64, (usize, usize)> = HashMap::new();
         for row in &rows {
             let (edited, other) = counts.entry(row.seq).or_default();
             *if row.kind == ChangeKind::Modified { edited } else { other } += 1;
         }
-        let may_hold_moves = |(edited, other): &(usize, usize)| *other > 0 || (2..=MOST_EDITED).contains(edited);
+        let may_hold_moves = |(edited, other): &(usize, usize)| *other > 0 || *edited <= MOST_EDITED;
         let moved: HashSet<u64> =
             counts.iter().filter(|(_, count)| may_hold_moves(count)).map(|(seq, _)| *seq).collect();
         let rows = rows.into_iter().filter(|row| moved.contains(&row.seq));
@@ -313,6 +311,13 @@ fn add<S: TreeSource<Error = StoreError>>(
     Ok(())
 }
 
+/// What the name of an operation's hand begins with.
+const OPERATION: &str = "operation ";
+
+fn is_operations(hand: &str) -> bool {
+    hand.starts_with(OPERATION)
+}
+
 /// One hand's name: what one deletes and another makes is no move. What may be a session's counts as its own here: equal contents
 /// say more than the time at which something was found.
 fn whose(owner: &Owner) -> String {
@@ -320,7 +325,7 @@ fn whose(owner: &Owner) -> String {
     match owner {
         Owner::You => "you".to_owned(),
         Owner::Step { step, .. } => of(step),
-        Owner::Operation { operation } => operation.to_string(),
+        Owner::Operation { operation } => format!("{OPERATION}{operation}"),
         Owner::Unsure { candidates } => {
             let step = candidates.iter().find_map(|one| match one {
                 Candidate::Step(step) => Some(of(step)),

@@ -231,7 +231,7 @@ impl History {
             let link = Link { after: change.after, before: change.before };
             taken.push(Taken { at, path: change.path, link });
         }
-        self.add_followed(&mut changes, taken, Begin::Now, seen)?;
+        self.add_followed(&mut changes, taken, (Begin::Now, None), seen)?;
         Ok(changes)
     }
 

@@ -196,10 +196,14 @@ impl History {
             kept.iter_mut().for_each(|kept| kept.extend(by_checkpoint(&undone)));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
             Aim::StateWith { target: target.clone(), carried: inverse }
-        } else if remarks.held_along.is_empty() {
+        } else if options.paths.is_empty() {
             Aim::State(target.clone())
         } else {
-            Aim::StateWith { target: target.clone(), carried: Inverse::default() }
+            // What is not asked for stays, perhaps without lines that stand in what is.
+            let mut carried = Inverse::default();
+            let is_asked = |_, path: &WorkspacePath| path.is_in_scope(&paths);
+            carried.altered(self.moved_since(target.seq, |_| false, seen)?.altered(target.seq, is_asked));
+            Aim::StateWith { target: target.clone(), carried }
         };
         if options.outside {
             remarks.carried.extend(outside.carried);

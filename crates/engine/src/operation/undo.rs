@@ -47,9 +47,9 @@ impl History {
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
         let chosen = self.choose(&options.choice, options.outside, seen)?;
-        let Chosen { changes, along, unsure, unsure_back, mut stuck, .. } = chosen;
+        let Chosen { changes, begins, along, unsure, unsure_back, mut stuck, .. } = chosen;
         let Chosen { commands, about, outside, elsewhere, left_out, unknown, .. } = chosen;
-        let (inverse, lost) = self.inverse_of(&changes, seen)?;
+        let (inverse, lost) = self.inverse_of(&changes, begins, seen)?;
         refuse_lost(&lost, options.settle)?;
         stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
@@ -74,14 +74,15 @@ impl History {
     }
 
     /// Some changes, given newest first, turned round: for each what it left and what was there before. With the paths that
-    /// are left out because one of these cannot be told any more.
+    /// are left out because one of these cannot be told any more. `begins` is when the first of all was found that may be meant.
     pub(crate) fn inverse_of(
         &self,
         changes: &[ChosenChange],
+        begins: Option<Moment>,
         seen: &Seen<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let changes: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
-        self.links_of(&changes, seen, Begin::Now, Vec::new())
+        self.links_of(&changes, seen, (Begin::Now, begins), Vec::new())
     }
 
     /// Some changes, given oldest first, as they were made, to be carried over to an earlier moment: for each what was there
@@ -99,14 +100,14 @@ impl History {
         acts.extend(undone.iter().map(|(change, at)| Act { change, at: *at, is_undoing: true }));
         acts.sort_by_key(|act| act.at);
         let unknown = self.unknown_since(then, paths, seen)?;
-        self.links_of(&acts, seen, Begin::Then(then.seq), unknown)
+        self.links_of(&acts, seen, (Begin::Then(then.seq), None), unknown)
     }
 
     fn links_of(
         &self,
         acts: &[Act<'_>],
         seen: &Seen<'_>,
-        begin: Begin,
+        (begin, begins): (Begin, Option<Moment>),
         mut lost: Vec<WorkspacePath>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let mut inverse = Inverse::default();
@@ -169,7 +170,7 @@ impl History {
         }
         // With an older or newer change of the same file alone, it would be neither as before nor as after.
         taken.retain(|one| !lost.iter().any(|lost| one.path.is_within(lost)));
-        self.add_followed(&mut inverse, taken, begin, seen)?;
+        self.add_followed(&mut inverse, taken, (begin, begins), seen)?;
         let mut more = Vec::new();
         inverse.retain_trails(|trail| {
             let paths = trail.paths();
@@ -188,22 +189,23 @@ impl History {
         &self,
         inverse: &mut Inverse,
         taken: Vec<Taken>,
-        begin: Begin,
+        (begin, begins): (Begin, Option<Moment>),
         seen: &Seen<'_>,
     ) -> Result<(), OperationError> {
         let Some(first) = taken.iter().map(|one| one.at).min() else { return Ok(()) };
         let since = match begin {
-            Begin::Now => first.saturating_sub(1),
+            Begin::Now => begins.map_or(first, |begins| first.min(begins)).saturating_sub(1),
             Begin::Then(then) => first.saturating_sub(1).min(then),
         };
         let paths: HashSet<&WorkspacePath> = taken.iter().map(|one| &one.path).collect();
         let moved = self.moved_since(since, |path| paths.contains(path), seen)?;
-        if let Begin::Then(_) = begin {
-            moved.shifts_carried(&taken).for_each(|shift| inverse.shift(shift));
+        let chosen: HashSet<(Moment, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
+        if let Begin::Then(then) = begin {
+            inverse.altered(moved.altered(then, |at, path| !chosen.contains(&(at, path))));
         } else {
             let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
             taken.iter().filter_map(source).for_each(|source| inverse.source(source));
-            moved.shifts(&taken).for_each(|shift| inverse.shift(shift));
+            inverse.altered(moved.altered(since, |at, path| chosen.contains(&(at, path))));
         }
         let moved = moved.moved;
         if let Begin::Then(then) = begin {

@@ -17,8 +17,8 @@ use crate::tree::{Entry, SkipReason, Tree};
 /// What was found to have no place where it would go.
 #[derive(Default)]
 pub(super) struct Stays {
-    /// Trails, by their numbers.
-    pub(super) trails: BTreeSet<usize>,
+    /// Trails, by their numbers, and why.
+    pub(super) trails: BTreeMap<usize, Why>,
     /// Paths whose content would be nowhere, each with one that it came from.
     pub(super) ends: BTreeMap<WorkspacePath, (WorkspacePath, Why)>,
     /// What is not captured and stands where a file would go.
@@ -64,17 +64,17 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             }
             let (conflicts, merged) = (self.out.conflicts.len(), self.out.merged.len());
             let to = self.along(trail, here.clone())?;
-            let no_room = stays.trails.contains(&number);
-            if no_room && to.is_ok() {
+            let stays = stays.trails.get(&number);
+            if let Some(why) = stays.filter(|_| to.is_ok()) {
                 let is_decided = self.decision == Some(Decision::Ours);
-                self.conflict(&trail.now, Why::NoRoom, Vec::new(), is_decided);
+                self.conflict(&trail.now, *why, Vec::new(), is_decided);
             }
             for conflict in &mut self.out.conflicts[conflicts..] {
                 conflict.others = trail.paths_but(&conflict.path);
             }
             self.out.merged.truncate(merged);
             let Ok(to) = to else { continue };
-            if no_room || to == here {
+            if stays.is_some() || to == here {
                 continue;
             }
             if let Some((path, _)) = to.as_ref().filter(|to| is_put_together(trail, here.as_ref(), to)) {
@@ -149,7 +149,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             let here = lookup(&layered, &self.out.root.tree, &path)?;
             if let Some(Entry::Skipped { reason }) = here {
                 stays.skipped.push((path, reason));
-                stays.trails.insert(one.trail);
+                stays.trails.insert(one.trail, Why::NoRoom);
                 continue;
             }
             let mut ways = Vec::new();
@@ -180,7 +180,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             let collides = holds_one || is_held;
             if !is_free || collides {
                 if collides || self.decision != Some(Decision::Theirs) {
-                    stays.trails.insert(one.trail);
+                    stays.trails.insert(one.trail, Why::NoRoom);
                     continue;
                 }
                 let trail = &self.inverse.trails[one.trail];
@@ -245,7 +245,9 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 stays.ends.entry(path.clone()).or_insert_with(|| (conflict.path.clone(), conflict.why));
             }
             let trails = self.inverse.trails.iter().enumerate().filter(|(_, trail)| trail.paths().contains(path));
-            stays.trails.extend(trails.map(|(number, _)| number));
+            for (number, _) in trails {
+                stays.trails.entry(number).or_insert(Why::NoRoom);
+            }
         }
         Ok(())
     }

@@ -1,10 +1,15 @@
-//! Lines that one change took out of a file and put into another: they do not go from there as long as they do not come back.
+//! Lines that a hand took out of one file and put into another: they do not go from there as long as they do not come back.
+//!
+//! Who takes back a session's work takes back what it wrote, and nothing that was there before or that others wrote. A line that
+//! the session only carried from one file to another, at once or in several steps, must be somewhere in the end. So of all that
+//! changed since the first change that goes back: a line of others' that went from a file by the hands of what goes back, and
+//! that neither this file nor any other will have, keeps the file in which it stands now.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::Drafter;
 use super::follow::Stays;
-use super::{Conflict, Contents, Drafted, Inverse, Shift, Why};
+use super::{Altered, Conflict, Contents, Drafted, Inverse, Why};
 use crate::content::Decision;
 use crate::diff::{TreeSource, lookup};
 use crate::id::ObjectId;
@@ -16,34 +21,41 @@ use crate::tree::Entry;
 /// Larger files are not looked at: each is read.
 const LARGEST: u64 = 1 << 20;
 
-/// Of more files that changed at once the rest is not looked at.
+/// Of more files the rest is not looked at.
 const MOST: usize = 200;
 
-/// Fewer letters and digits than this say nothing of where a line came from: a brace, an `else`.
-const FEWEST: usize = 5;
+/// Fewer letters and digits than this say nothing of where a line came from: a brace, a `fi`.
+const FEWEST: usize = 3;
+
+/// Lines, without the blanks around them.
+type Lines = BTreeSet<Vec<u8>>;
 
 impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
-    /// Finds lines that would go from the file that they were put into and not be again in the one that they came from: the file
-    /// with them stays.
+    /// Keeps files with lines that would be nowhere.
     pub(super) fn keep_lines(&mut self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
         let inverse = self.inverse;
-        let looked =
-            Looked { source: self.source, now, drafted: &self.out, content: &|path, blob| self.content(path, blob) };
-        let may_stay = |path: &WorkspacePath| inverse.links.contains_key(path) && !stays.ends.contains_key(path);
-        for (path, other) in looked.homeless(&inverse.shifts, may_stay)? {
+        let trail_of = |path: &WorkspacePath| inverse.trails.iter().position(|trail| trail.now == *path);
+        let may_stay = |path: &WorkspacePath| {
+            let is_asked = inverse.links.contains_key(path) && !stays.ends.contains_key(path);
+            is_asked || trail_of(path).is_some_and(|number| !stays.trails.contains_key(&number))
+        };
+        let read = |path: &WorkspacePath, blob: &ObjectId| self.content(path, blob);
+        let looked = Looked { source: self.source, now, drafted: &self.out, is_reached: &|_| true, read: &read };
+        for (path, other) in looked.homeless(&inverse.altered, may_stay)? {
             if self.decision == Some(Decision::Theirs) {
                 let conflict = Conflict::open(path, Why::Lines);
                 self.out.conflicts.push(Conflict { others: vec![other], decided: true, ..conflict });
-            } else {
+            } else if inverse.links.contains_key(&path) {
                 stays.ends.insert(path, (other, Why::Lines));
+            } else if let Some(number) = trail_of(&path) {
+                stays.trails.insert(number, Why::Lines);
             }
         }
         Ok(())
     }
 }
 
-/// The same where changes are carried over to an earlier moment: a change that took lines out of a file is carried over, and the
-/// file that they were put into goes with the rest.
+/// The same where changes are carried over to an earlier moment, and everything else goes back at the paths that are reached.
 ///
 /// # Errors
 /// Where a tree cannot be had.
@@ -52,16 +64,16 @@ pub fn lines_lost<S: TreeSource, C: Contents<Error = S::Error>>(
     contents: &C,
     now: RootState,
     drafted: &Drafted,
-    carried: &Inverse,
+    (carried, is_reached): (&Inverse, &dyn Fn(&WorkspacePath) -> bool),
     decision: Option<Decision>,
 ) -> Result<Vec<Conflict>, S::Error> {
-    let content = |path: &WorkspacePath, blob: &ObjectId| match drafted.new_blobs.get(blob) {
+    let read = |path: &WorkspacePath, blob: &ObjectId| match drafted.new_blobs.get(blob) {
         Some(bytes) => Ok(bytes.clone()),
         None => contents.content(path, blob),
     };
-    let looked = Looked { source, now, drafted, content: &content };
-    let is_open = |path: &WorkspacePath| drafted.conflicts.iter().any(|conflict| conflict.holds(path));
-    let found = looked.homeless(&carried.shifts, |path| !is_open(path))?;
+    let looked = Looked { source, now, drafted, is_reached, read: &read };
+    let is_known = |path: &WorkspacePath| drafted.conflicts.iter().any(|conflict| conflict.holds(path));
+    let found = looked.homeless(&carried.altered, |path| !is_known(path))?;
     let conflict = |(path, other)| Conflict {
         others: vec![other],
         decided: matches!(decision, Some(Decision::Ours | Decision::Theirs)),
@@ -78,65 +90,94 @@ struct Looked<'a, S: TreeSource> {
     source: &'a S,
     now: RootState,
     drafted: &'a Drafted,
-    content: &'a Read<'a, S::Error>,
+    /// Whether a path becomes what is drafted; all others stay.
+    is_reached: &'a dyn Fn(&WorkspacePath) -> bool,
+    read: &'a Read<'a, S::Error>,
 }
 
 impl<S: TreeSource> Looked<'_, S> {
-    /// The files that would lose lines which do not come back to where they came from, each with that file.
+    /// The files that would lose lines which would be nowhere, each with the file that they came from.
     fn homeless(
         &self,
-        shifts: &[Shift],
+        altered: &[Altered],
         may_stay: impl Fn(&WorkspacePath) -> bool,
     ) -> Result<Vec<(WorkspacePath, WorkspacePath)>, S::Error> {
-        let mut found: BTreeMap<WorkspacePath, WorkspacePath> = BTreeMap::new();
-        for Shift { to, from } in shifts {
-            let mut missing: Vec<(&WorkspacePath, BTreeSet<Vec<u8>>)> = Vec::new();
-            for (path, was, is) in from.iter().take(MOST) {
-                let then = self.drafted(path)?;
-                // Nearly always: all of it is taken back, and nothing need be read.
-                if then.as_ref().and_then(blob_of) == blob_of(was) {
-                    continue;
-                }
-                let mut lost = self.lines_of(path, Some(was));
-                for kept in [self.lines_of(path, is.as_ref()), self.lines_of(path, then.as_ref())] {
-                    lost.retain(|line| !kept.contains(line));
-                }
-                if !lost.is_empty() {
-                    missing.push((path, lost));
-                }
-            }
-            if missing.is_empty() {
-                continue;
-            }
-            for path in to.iter().filter(|path| may_stay(path)).take(MOST) {
-                let here = lookup(self.source, &self.now.tree, path)?;
-                let then = self.drafted(path)?;
-                if found.contains_key(path) || here == then {
-                    continue;
-                }
-                let mut goes = self.lines_of(path, here.as_ref());
-                let left = self.lines_of(path, then.as_ref());
-                goes.retain(|line| !left.contains(line));
-                let came_from =
-                    |(other, lost): &&(&WorkspacePath, BTreeSet<Vec<u8>>)| *other != path && !lost.is_disjoint(&goes);
-                if let Some((other, _)) = missing.iter().find(came_from) {
-                    found.insert(path.clone(), (*other).clone());
-                }
+        let mut by_path: BTreeMap<&WorkspacePath, Vec<&Altered>> = BTreeMap::new();
+        for one in altered {
+            by_path.entry(&one.path).or_default().push(one);
+        }
+        let mut missing: Vec<(&WorkspacePath, Lines)> = Vec::new();
+        for (path, all) in by_path.iter().take(MOST) {
+            let lost = self.lost(path, all)?;
+            if !lost.is_empty() {
+                missing.push((path, lost));
             }
         }
-        Ok(found.into_iter().collect())
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        for path in by_path.keys().take(MOST) {
+            let left = self.lines_of(path, self.end(path)?.as_ref());
+            missing.iter_mut().for_each(|(_, lost)| lost.retain(|line| !left.contains(line)));
+        }
+        let mut found = Vec::new();
+        for path in by_path.into_keys().filter(|path| may_stay(path)).take(MOST) {
+            let (here, then) = (lookup(self.source, &self.now.tree, path)?, self.end(path)?);
+            if here == then {
+                continue;
+            }
+            let mut goes = self.lines_of(path, here.as_ref());
+            let left = self.lines_of(path, then.as_ref());
+            goes.retain(|line| !left.contains(line));
+            let came_from = |(other, lost): &&(&WorkspacePath, Lines)| *other != path && !lost.is_disjoint(&goes);
+            if let Some((other, _)) = missing.iter().find(came_from) {
+                found.push((path.clone(), (*other).clone()));
+            }
+        }
+        Ok(found)
     }
 
-    fn drafted(&self, path: &WorkspacePath) -> Result<Option<Entry>, S::Error> {
+    /// The lines of others' that went from a file by the hands of what goes back, and that it will not have again.
+    fn lost(&self, path: &WorkspacePath, all: &[&Altered]) -> Result<Lines, S::Error> {
+        let end = self.end(path)?;
+        let is_theirs = |one: &&&Altered| one.may_be_taken && one.was.is_some();
+        // Nearly always: all of it is taken back, and nothing need be read.
+        let is_back = all.iter().all(|one| one.is_taken)
+            && all.first().is_some_and(|first| end.as_ref().and_then(blob_of) == first.was.as_ref().and_then(blob_of));
+        if is_back || !all.iter().any(|one| is_theirs(&one)) {
+            return Ok(Lines::new());
+        }
+        // What was there before, and what others put there since.
+        let mut others = all.first().map(|first| self.lines_of(path, first.was.as_ref())).unwrap_or_default();
+        let mut lost = Lines::new();
+        for one in all.iter().take(MOST) {
+            let (was, is) = (self.lines_of(path, one.was.as_ref()), self.lines_of(path, one.is.as_ref()));
+            if !one.is_taken {
+                others.extend(is.difference(&was).cloned());
+            }
+            if is_theirs(&one) {
+                lost.extend(was.difference(&is).cloned());
+            }
+        }
+        let left = self.lines_of(path, end.as_ref());
+        lost.retain(|line| others.contains(line) && !left.contains(line));
+        Ok(lost)
+    }
+
+    /// What stands at a path in the end.
+    fn end(&self, path: &WorkspacePath) -> Result<Option<Entry>, S::Error> {
+        if !(self.is_reached)(path) {
+            return lookup(self.source, &self.now.tree, path);
+        }
         let layered = Layered { over: &self.drafted.new_trees, under: self.source };
         lookup(&layered, &self.drafted.root.tree, path)
     }
 
-    /// The lines of a text that say where they came from, without the blanks around them: none where it cannot be read.
-    fn lines_of(&self, path: &WorkspacePath, entry: Option<&Entry>) -> BTreeSet<Vec<u8>> {
-        let Some(Entry::File { blob, size, .. }) = entry else { return BTreeSet::new() };
-        let content = if *size > LARGEST { None } else { (self.content)(path, blob).ok() };
-        let Some(content) = content.filter(|content| !text::is_binary(content)) else { return BTreeSet::new() };
+    /// The lines of a text that say where they came from: none where it cannot be read.
+    fn lines_of(&self, path: &WorkspacePath, entry: Option<&Entry>) -> Lines {
+        let Some(Entry::File { blob, size, .. }) = entry else { return Lines::new() };
+        let content = if *size > LARGEST { None } else { (self.read)(path, blob).ok() };
+        let Some(content) = content.filter(|content| !text::is_binary(content)) else { return Lines::new() };
         let says =
             |line: &&[u8]| line.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte >= 0x80).count() >= FEWEST;
         content.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(says).map(<[u8]>::to_vec).collect()

@@ -61,7 +61,7 @@ fn inverse(forest: &mut Forest, changes: &[(Paths<'_>, Paths<'_>)], now: Paths<'
         }
     }
     taken.sort_by_key(|one| std::cmp::Reverse(one.at));
-    inverse.add_sorted(trail::follow(taken, &Moved::new(moved), Begin::Now));
+    inverse.add_sorted(trail::follow(taken, &Moved::new(moved, []), Begin::Now));
     inverse
 }
 
