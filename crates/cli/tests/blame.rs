@@ -3,15 +3,14 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
 
-use std::process::{Command, Output, Stdio};
-
 use piton_engine::Tool;
-use piton_testkit::World;
+use piton_testkit::{Scene, both};
 use serde_json::{Value, json};
 
 /// A file with lines of two turns, of the user, and from before piton.
-fn world() -> World {
-    let world = World::new();
+fn scene() -> Scene {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    let world = &scene.world;
     world.write("src/auth.ts", "import x\nend\n");
     let mut workspace = world.open();
     let mut session = workspace.begin_session("claude-code", "run-1").unwrap();
@@ -26,20 +25,15 @@ fn world() -> World {
     world.write("src/auth.ts", "// mine\nimport x\nlogin()\nform()\n\tlogout(\"\x1b[2J\")\nend\n");
     session.after_tool("2").unwrap();
     session.end_turn().unwrap();
-    world
+    drop(workspace);
+    scene
 }
 
-fn run(world: &World, folder: &str, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
-    command.env_clear().current_dir(world.path(folder)).args(args).stdin(Stdio::null());
-    command.env("HOME", world.base()).env("PITON_HOME", world.base().join("home"));
-    command.output().unwrap()
-}
-
+/// What a command prints that works in a folder of the workspace.
 #[track_caller]
-fn ok(world: &World, folder: &str, args: &[&str]) -> String {
-    let done = run(world, folder, args);
-    assert_eq!(done.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+fn ok(scene: &Scene, folder: &str, args: &[&str]) -> String {
+    let done = scene.piton(args).current_dir(scene.world.path(folder)).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{args:?}: {}", both(&done));
     String::from_utf8(done.stdout).unwrap()
 }
 
@@ -56,23 +50,20 @@ fn steady(text: &str) -> String {
 }
 
 #[track_caller]
-fn check(world: &World, args: &[&str], expected: &str) {
-    assert_eq!(format!("\n{}", steady(&ok(world, "src", args))), expected, "{args:?}");
+fn check(scene: &Scene, args: &[&str], expected: &str) {
+    assert_eq!(format!("\n{}", steady(&ok(scene, "src", args))), expected, "{args:?}");
 }
 
 #[track_caller]
-fn fails(world: &World, args: &[&str], message: &str) {
-    let done = run(world, "", args);
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
-    assert_eq!(said, message, "{args:?}");
+fn fails(scene: &Scene, args: &[&str], message: &str) {
+    assert_eq!(scene.fails(args), message, "{args:?}");
 }
 
 #[test]
 fn each_line_says_whose_it_is_and_contents_reach_a_pipe_as_they_are() {
-    let world = world();
+    let scene = scene();
     check(
-        &world,
+        &scene,
         &["blame", "auth.ts"],
         "
 you                           │ 1 │ // mine
@@ -84,20 +75,20 @@ before piton                  │ 6 │ end
 ",
     );
     check(
-        &world,
+        &scene,
         &["blame", "auth.ts", "--at", "t2", "-L", "3,+2"],
         "
 t1.1 Edit add a login page    │ 3 │ login()
 t1.1 Edit add a login page    │ 4 │ form()
 ",
     );
-    assert!(ok(&world, "", &["blame", "src/auth.ts", "--color", "always"]).contains("logout(\"\\x1b[2J\")"));
+    assert!(scene.ok(&["blame", "src/auth.ts", "--color", "always"]).contains("logout(\"\\x1b[2J\")"));
 }
 
 #[test]
 fn a_script_gets_each_origin_once_and_the_lines_point_to_them() {
-    let world = world();
-    let found: Value = serde_json::from_str(&ok(&world, "", &["blame", "src/auth.ts", "--json"])).unwrap();
+    let scene = scene();
+    let found: Value = serde_json::from_str(&scene.ok(&["blame", "src/auth.ts", "--json"])).unwrap();
     assert_eq!((&found["path"], &found["at"]), (&json!("src/auth.ts"), &Value::Null));
     let lines: Vec<_> =
         found["lines"].as_array().unwrap().iter().map(|line| (&line["number"], &line["origin"])).collect();
@@ -112,43 +103,43 @@ fn a_script_gets_each_origin_once_and_the_lines_point_to_them() {
         (&json!(1), &json!(1), &json!("Edit"), &json!("add a login page"), &json!("named"))
     );
     assert!(step["checkpoint"].is_string() && step["at"].is_string() | step["at"].is_number());
-    let then = ok(&world, "", &["blame", "src/auth.ts", "--at", "t1", "--json"]);
+    let then = scene.ok(&["blame", "src/auth.ts", "--at", "t1", "--json"]);
     let then: Value = serde_json::from_str(&then).unwrap();
     assert_eq!(then["at"]["cause"], "prompt");
 }
 
 #[test]
 fn what_cannot_be_told_comes_with_a_way_out() {
-    let world = world();
-    world.write("logo", b"\0").remove("src/auth.ts");
-    let last = world.open().log(Default::default()).unwrap().checkpoints[0].id.short().to_owned();
+    let scene = scene();
+    scene.world.write("logo", b"\0").remove("src/auth.ts");
+    let last = scene.world.open().log(Default::default()).unwrap().checkpoints[0].id.short().to_owned();
     fails(
-        &world,
+        &scene,
         &["blame", "src/auth.ts"],
         &format!(
             "error: `src/auth.ts` is not there any more\n\
              hint: `--at {last}` asks about the last checkpoint that has it\n"
         ),
     );
-    assert!(ok(&world, "", &["blame", "src/auth.ts", "--at", &last]).contains("login()"));
+    assert!(scene.ok(&["blame", "src/auth.ts", "--at", &last]).contains("login()"));
     fails(
-        &world,
+        &scene,
         &["blame", "logo"],
         "error: `logo` is binary, so it has no lines\n\
          hint: `piton log --files --path FILE` says who changed it, and when\n",
     );
     fails(
-        &world,
+        &scene,
         &["blame", "src"],
         "error: `src` is a folder, and only a file has lines\n\
          hint: `piton log --files --path DIR` says who changed what in it\n",
     );
     fails(
-        &world,
+        &scene,
         &["blame", "src/auth.ts", "--at", "t1", "-L", "9,"],
         "error: `src/auth.ts` has 2 lines, and line 9 is none of them\n\
          hint: without `-L` all lines are shown\n",
     );
-    let refused = run(&world, "", &["blame", "src/auth.ts", "-L", "5,3"]);
+    let refused = scene.run(&["blame", "src/auth.ts", "-L", "5,3"]);
     assert_eq!(refused.status.code(), Some(1));
 }

@@ -6,21 +6,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use piton_testkit::{Claude, Scene, World, both};
+use piton_testkit::{Claude, Scene, both, three_turns};
 use serde_json::Value;
 
 fn scene() -> Scene {
     Scene::new(env!("CARGO_BIN_EXE_piton"))
-}
-
-fn three_turns(world: &World) -> Claude<'_> {
-    let claude = Claude::new(world, 1);
-    for (turn, words) in ["first", "second", "third"].into_iter().enumerate() {
-        claude.edits(words, &["a.txt"], |world| {
-            world.write("a.txt", "line\n".repeat(turn + 1));
-        });
-    }
-    claude
 }
 
 /// What a command made: the agent's id of the branch.

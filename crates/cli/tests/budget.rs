@@ -3,25 +3,14 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use piton_testkit::{Scene, both};
+use piton_testkit::{Scene, both, noise};
 use serde_json::{Value, json};
 
-/// Bytes that do not pack.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
-
-fn report(scene: &Scene, session: &str, event: Value) -> String {
-    let mut report = json!({"session": session, "cwd": scene.world.ws()});
-    report.as_object_mut().unwrap().append(&mut event.as_object().unwrap().clone());
-    let done = scene.send(&["hook", "generic"], report.to_string().as_bytes());
-    assert_eq!(done.status.code(), Some(0), "{}", both(&done));
-    both(&done)
+/// Reports an event; what the agent gets back.
+#[track_caller]
+fn report(scene: &Scene, session: &str, event: &str, more: Value) -> String {
+    let reply = scene.generic_event(session, event, more);
+    if reply.is_null() { String::new() } else { reply.to_string() }
 }
 
 #[test]
@@ -33,14 +22,14 @@ fn the_first_gap_of_a_session_is_told_once_and_status_and_doctor_fail_until_a_ca
     scene.ok(&["status"]);
     scene.world.write("large", noise(1, 7 << 20)).write("f", "2");
 
-    let first = report(&scene, "s1", json!({"event": "prompt", "text": "one"}));
+    let first = report(&scene, "s1", "prompt", json!({"text": "one"}));
     let line: Value = serde_json::from_str(&first).unwrap();
     let line = line["line"].as_str().unwrap();
     assert!(line.contains("not captured") && line.contains("budget") && line.contains("piton status"), "{line}");
     // Once in a session, and again in another.
-    assert_eq!(report(&scene, "s1", json!({"event": "turn-ended"})), "");
-    assert_eq!(report(&scene, "s1", json!({"event": "prompt", "text": "two"})), "");
-    assert!(report(&scene, "s2", json!({"event": "session-started"})).contains("not captured"));
+    assert_eq!(report(&scene, "s1", "turn-ended", json!({})), "");
+    assert_eq!(report(&scene, "s1", "prompt", json!({"text": "two"})), "");
+    assert!(report(&scene, "s2", "session-started", json!({})).contains("not captured"));
 
     let status = scene.run(&["status"]);
     assert_eq!(status.status.code(), Some(1));
@@ -67,6 +56,6 @@ fn the_first_gap_of_a_session_is_told_once_and_status_and_doctor_fail_until_a_ca
     assert_eq!(scene.run(&["status"]).status.code(), Some(1));
 
     scene.ok(&["init", "--budget", "1G"]);
-    report(&scene, "s1", json!({"event": "turn-ended"}));
+    report(&scene, "s1", "turn-ended", json!({}));
     scene.ok(&["status"]);
 }

@@ -10,104 +10,22 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use piton_testkit::snapshot;
+use piton_testkit::{Scene, at_a_terminal, both, snapshot};
 use serde_json::{Value, json};
 
+const PITON: &str = env!("CARGO_BIN_EXE_piton");
+
 /// A workspace, a store and a home in a scratch folder; commands run inside the workspace.
-struct Scene {
-    scratch: tempfile::TempDir,
+fn scene() -> Scene {
+    Scene::with_a_home(PITON)
 }
 
-impl Scene {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        for folder in ["ws", "home", "tmp"] {
-            fs::create_dir(scratch.path().join(folder)).unwrap();
-        }
-        Self { scratch }
-    }
-
-    /// With two files and a checkpoint `first`.
-    fn with_first() -> Self {
-        let scene = Self::new();
-        scene.write("a.txt", "one\n");
-        scene.write("src/b.txt", "two\n");
-        scene.ok(&["checkpoint", "first"]);
-        scene
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().join(name)
-    }
-
-    fn ws(&self) -> PathBuf {
-        self.path("ws")
-    }
-
-    fn write(&self, name: impl AsRef<Path>, text: &str) {
-        let path = self.ws().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.ws().join(name)).unwrap()
-    }
-
-    fn piton<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
-        command.env_clear().current_dir(self.ws()).args(args).stdin(Stdio::null());
-        command.env("HOME", self.path("home")).env("PITON_HOME", self.path("store")).env("TMPDIR", self.path("tmp"));
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.piton(args).output().unwrap()
-    }
-
-    /// The stdout of a command that works.
-    #[track_caller]
-    fn ok(&self, args: &[&str]) -> String {
-        let done = self.run(args);
-        assert_eq!(done.status.code(), Some(0), "{args:?}: {}", both(&done));
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(&[args, &["--json"]].concat())).unwrap()
-    }
-
-    /// The stderr of a command that ends with a code and prints nothing.
-    #[track_caller]
-    fn fails(&self, code: i32, args: &[&str]) -> String {
-        let done = self.run(args);
-        assert_eq!(done.status.code(), Some(code), "{args:?}: {}", both(&done));
-        assert_eq!(String::from_utf8_lossy(&done.stdout), "", "{args:?}");
-        String::from_utf8(done.stderr).unwrap()
-    }
-}
-
-fn both(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-/// Runs a command at a terminal of its own, where somebody types an answer; what the screen shows, and the exit code.
-fn at_a_terminal(mut command: Command, answer: &str) -> (String, Option<i32>) {
-    use std::io::{Read, Write};
-    let screen = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
-    rustix::pty::grantpt(&screen).unwrap();
-    rustix::pty::unlockpt(&screen).unwrap();
-    let name = rustix::pty::ptsname(&screen, Vec::new()).unwrap();
-    let open = || fs::File::options().read(true).write(true).open(OsStr::from_bytes(name.to_bytes())).unwrap();
-    let mut child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
-    drop(command);
-    let mut screen = fs::File::from(screen);
-    screen.write_all(answer.as_bytes()).unwrap();
-    let mut shown = Vec::new();
-    // The system's word for "the other end is closed" is an error here.
-    let _ = screen.read_to_end(&mut shown);
-    (String::from_utf8_lossy(&shown).into_owned(), child.wait().unwrap().code())
+/// With two files and a checkpoint `first`.
+fn with_first() -> Scene {
+    let scene = scene();
+    scene.world.write("a.txt", "one\n").write("src/b.txt", "two\n");
+    scene.ok(&["checkpoint", "first"]);
+    scene
 }
 
 mod json {
@@ -115,11 +33,11 @@ mod json {
 
     #[test]
     fn a_checkpoint_says_what_changed_and_what_was_skipped() {
-        let scene = Scene::with_first();
-        scene.write(".gitignore", "node_modules\n");
-        scene.write("node_modules/x/y.js", "");
-        scene.write("a.txt", "changed\n");
-        fs::remove_file(scene.ws().join("src/b.txt")).unwrap();
+        let scene = with_first();
+        scene.world.write(".gitignore", "node_modules\n");
+        scene.world.write("node_modules/x/y.js", "");
+        scene.world.write("a.txt", "changed\n");
+        fs::remove_file(scene.world.ws().join("src/b.txt")).unwrap();
         let made = scene.json(&["checkpoint", "before refactor", "-m", "tests are green"]);
         let checkpoint = &made["checkpoint"];
         assert_eq!(checkpoint["id"].as_str().unwrap().len(), 16);
@@ -133,10 +51,10 @@ mod json {
 
     #[test]
     fn a_rewind_lists_what_it_did() {
-        let scene = Scene::with_first();
-        scene.write("a.txt", "changed\n");
-        fs::remove_file(scene.ws().join("src/b.txt")).unwrap();
-        scene.write("new file.txt", "new\n");
+        let scene = with_first();
+        scene.world.write("a.txt", "changed\n");
+        fs::remove_file(scene.world.ws().join("src/b.txt")).unwrap();
+        scene.world.write("new file.txt", "new\n");
         let plan = scene.json(&["rewind", "first", "--preview"]);
         let done = scene.json(&["rewind", "first", "--yes"]);
         for document in [&plan, &done] {
@@ -159,8 +77,8 @@ mod json {
 
     #[test]
     fn every_command_prints_one_document() {
-        let scene = Scene::with_first();
-        scene.write("a.txt", "changed\n");
+        let scene = with_first();
+        scene.world.write("a.txt", "changed\n");
         for (args, field) in [
             (&["init"][..], "already_known"),
             (&["status"], "changes"),
@@ -185,7 +103,7 @@ mod json {
 
     #[test]
     fn an_error_is_one_document_too_and_is_told_in_words_beside_it() {
-        let scene = Scene::with_first();
+        let scene = with_first();
         for args in [&["rewind", "nosuch", "--yes"][..], &["rewind", "first"], &["log", "--nosuch"], &["show"]] {
             let done = scene.run(&[args, &["--json"]].concat());
             assert_eq!(done.status.code(), Some(1));
@@ -199,24 +117,26 @@ mod json {
 
     #[test]
     fn a_name_that_is_not_utf_8_goes_out_and_comes_in_as_base64() {
-        let scene = Scene::new();
+        let scene = scene();
         let name = OsStr::from_bytes(b"caf\xe9.txt");
-        scene.write(name, "one\n");
-        scene.write("other.txt", "one\n");
+        scene.world.write(name, "one\n");
+        scene.world.write("other.txt", "one\n");
         scene.ok(&["checkpoint", "first"]);
-        scene.write(name, "two\n");
-        scene.write("other.txt", "two\n");
+        scene.world.write(name, "two\n");
+        scene.world.write("other.txt", "two\n");
         let diff = scene.json(&["diff"]);
         let b64 = diff["files"][0]["path_b64"].as_str().unwrap();
         assert_eq!(b64, "Y2Fm6S50eHQ=");
         let done = scene.json(&["rewind", "first", "--path-b64", b64, "--yes"]);
         assert_eq!(done["restored"], json!([{ "path": "caf\u{fffd}.txt", "path_b64": b64 }]));
-        assert_eq!(fs::read(scene.ws().join(name)).unwrap(), b"one\n");
+        assert_eq!(fs::read(scene.world.ws().join(name)).unwrap(), b"one\n");
         assert_eq!(scene.read("other.txt"), "two\n");
         // As the shell passes it, it works as well.
-        let args = [OsStr::new("diff"), OsStr::new("--name-only"), OsStr::new("-z"), OsStr::new("--"), name];
-        scene.write(name, "three\n");
-        assert_eq!(scene.piton(&args).output().unwrap().stdout, b"caf\xe9.txt\0");
+        scene.world.write(name, "three\n");
+        assert_eq!(
+            scene.piton(&["diff", "--name-only", "-z", "--"]).arg(name).output().unwrap().stdout,
+            b"caf\xe9.txt\0"
+        );
         assert_eq!(scene.ok(&["diff", "first", "--name-only"]), "caf\\xe9.txt\nother.txt\n");
     }
 }
@@ -226,7 +146,7 @@ mod exit_codes {
 
     #[test]
     fn help_and_version_are_done() {
-        let scene = Scene::new();
+        let scene = scene();
         assert!(scene.ok(&["--help"]).contains("piton demo"));
         assert!(scene.ok(&["help", "rewind"]).contains("Examples:"));
         assert_eq!(scene.ok(&["--version"]), concat!("piton ", env!("CARGO_PKG_VERSION"), "\n"));
@@ -234,9 +154,9 @@ mod exit_codes {
 
     #[test]
     fn what_the_user_can_fix_is_1_and_has_a_hint() {
-        let scene = Scene::with_first();
-        let elsewhere = scene.path("tmp").display().to_string();
-        let home = scene.path("home").display().to_string();
+        let scene = with_first();
+        let elsewhere = scene.at("tmp").display().to_string();
+        let home = scene.at("home").display().to_string();
         for (args, error, hint) in [
             (&["rewind", "nosuch", "--yes"][..], "there is no checkpoint `nosuch`", "piton log"),
             (&["rewind", "first", "--path", "../..", "--yes"], "outside the workspace", "--workspace"),
@@ -256,7 +176,7 @@ mod exit_codes {
             (&["init", "--budget", "much"], "a size is a number", ""),
             (&["frobnicate"], "unrecognized subcommand", ""),
         ] {
-            let said = scene.fails(1, args);
+            let said = scene.fails(args);
             assert!(said.starts_with("error: "), "{args:?}: {said}");
             assert!(said.contains(error) && said.contains(hint), "{args:?}: {said}");
         }
@@ -264,8 +184,8 @@ mod exit_codes {
 
     #[test]
     fn a_damaged_store_is_found_named_and_mended() {
-        let scene = Scene::with_first();
-        scene.write("a.txt", "changed\n");
+        let scene = with_first();
+        scene.world.write("a.txt", "changed\n");
         let store = PathBuf::from(scene.json(&["status"])["store"].as_str().unwrap());
         let pack = store.join("packs/000001.pack");
         let mut damaged = fs::read(&pack).unwrap();
@@ -290,7 +210,7 @@ mod exit_codes {
 
     #[test]
     fn output_that_cannot_be_written_is_told() {
-        let scene = Scene::with_first();
+        let scene = with_first();
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let done =
             scene.piton(&["log"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
@@ -300,9 +220,9 @@ mod exit_codes {
 
     #[test]
     fn a_reader_that_has_seen_enough_is_no_failure() {
-        let scene = Scene::new();
+        let scene = scene();
         for n in 0..3000 {
-            scene.write(format!("some folder with a long name/file number {n}"), "");
+            scene.world.write(format!("some folder with a long name/file number {n}"), "");
         }
         scene.ok(&["checkpoint", "many"]);
         for args in [&["show", "many"][..], &["show", "many", "--json"], &["log"], &["--help"]] {
@@ -319,9 +239,9 @@ mod asking {
 
     #[test]
     fn a_no_changes_nothing_and_a_yes_rewinds() {
-        let scene = Scene::with_first();
-        scene.write("a.txt", "changed\n");
-        scene.write("new.txt", "new\n");
+        let scene = with_first();
+        scene.world.write("a.txt", "changed\n");
+        scene.world.write("new.txt", "new\n");
         for answer in ["n\n", "\n", "nonsense\n", "\u{4}"] {
             let (shown, code) = at_a_terminal(scene.piton(&["rewind", "first"]), answer);
             assert!(shown.contains("~ restore  a.txt") && shown.contains("- delete   new.txt"), "{shown}");
@@ -342,21 +262,21 @@ mod asking {
 
     #[test]
     fn a_preview_changes_nothing_and_needs_no_terminal() {
-        let scene = Scene::with_first();
-        scene.write("a.txt", "changed\n");
-        let before = snapshot(&scene.ws());
+        let scene = with_first();
+        scene.world.write("a.txt", "changed\n");
+        let before = snapshot(&scene.world.ws());
         let shown = scene.ok(&["rewind", "first", "--preview"]);
         assert!(shown.contains("~ restore  a.txt"), "{shown}");
         scene.ok(&["rewind", "first", "--preview", "--yes"]);
-        assert!(snapshot(&scene.ws()) == before);
+        assert!(snapshot(&scene.world.ws()) == before);
         assert_eq!(scene.json(&["log"])["total"], 1);
     }
 
     #[test]
     fn a_long_plan_is_cut_at_a_terminal_and_whole_in_a_preview() {
-        let scene = Scene::with_first();
+        let scene = with_first();
         for n in 0..60 {
-            scene.write(format!("new/{n:02}"), "");
+            scene.world.write(format!("new/{n:02}"), "");
         }
         let (shown, _) = at_a_terminal(scene.piton(&["rewind", "first"]), "n\n");
         assert!(shown.contains("new/39") && !shown.contains("new/40") && shown.contains("… and 20 more"), "{shown}");
@@ -370,11 +290,11 @@ mod looks {
 
     /// A workspace whose names, notes and contents try to take the terminal over.
     fn hostile() -> Scene {
-        let scene = Scene::new();
+        let scene = scene();
         let name = "evil\x1b[2J\u{9b}31m\u{202e}\nname";
-        scene.write(name, "one\n");
+        scene.world.write(name, "one\n");
         scene.ok(&["checkpoint", "first", "-m", "note \x1b]0;title\x07\u{2066}"]);
-        scene.write(name, "two \x1b[2J\u{9b}31m\u{202e}\n");
+        scene.world.write(name, "two \x1b[2J\u{9b}31m\u{202e}\n");
         scene
     }
 
@@ -419,7 +339,7 @@ mod looks {
 
     #[test]
     fn colour_is_for_terminals_and_for_those_who_ask() {
-        let scene = Scene::with_first();
+        let scene = with_first();
         let mut coloured = scene.piton(&["log"]);
         coloured.env("TERM", "xterm");
         let (shown, _) = at_a_terminal(coloured, "");
@@ -438,8 +358,8 @@ mod looks {
 
     #[test]
     fn the_log_is_newest_first_and_the_flat_list_says_why_each_checkpoint_exists() {
-        let scene = Scene::with_first();
-        scene.write("a.txt", "changed\n");
+        let scene = with_first();
+        scene.world.write("a.txt", "changed\n");
         scene.ok(&["rewind", "first", "--yes"]);
         let text = scene.ok(&["log"]);
         let lines: Vec<&str> = text.lines().collect();
@@ -453,7 +373,7 @@ mod looks {
         assert!(lines[0].starts_with("* ") && lines[0].contains("rewind to "), "{text}");
         assert!(lines[1].contains("before the rewind to first") && lines[1].ends_with("~1"), "{text}");
         assert!(lines[2].contains("first") && lines[2].ends_with("+2"), "{text}");
-        let empty = Scene::new();
+        let empty = super::scene();
         empty.ok(&["init"]);
         let done = empty.run(&["log"]);
         assert!(done.stdout.is_empty() && both(&done).contains("piton checkpoint"), "{}", both(&done));
@@ -465,48 +385,49 @@ mod places {
 
     #[test]
     fn a_subfolder_means_the_workspace_around_it_and_paths_begin_there() {
-        let scene = Scene::with_first();
-        scene.write("a.txt", "changed\n");
-        scene.write("src/b.txt", "changed\n");
-        let done =
-            scene.piton(&["rewind", "first", "--path", "b.txt", "--yes"]).current_dir(scene.ws().join("src")).output();
+        let scene = with_first();
+        scene.world.write("a.txt", "changed\n");
+        scene.world.write("src/b.txt", "changed\n");
+        let done = scene
+            .piton(&["rewind", "first", "--path", "b.txt", "--yes"])
+            .current_dir(scene.world.ws().join("src"))
+            .output();
         assert!(done.as_ref().unwrap().status.success(), "{}", both(&done.unwrap()));
         assert_eq!((scene.read("a.txt"), scene.read("src/b.txt")), ("changed\n".into(), "two\n".into()));
     }
 
     #[test]
     fn workspace_means_another_folder_and_paths_begin_at_its_root() {
-        let scene = Scene::with_first();
-        scene.write("src/b.txt", "changed\n");
-        scene.write("folder with spaces/c d.txt", "new\n");
-        let ws = scene.ws().display().to_string();
+        let scene = with_first();
+        scene.world.write("src/b.txt", "changed\n");
+        scene.world.write("folder with spaces/c d.txt", "new\n");
+        let ws = scene.world.ws().display().to_string();
         let names = scene.piton(&["--workspace", &ws, "diff", "--name-only"]).current_dir("/").output().unwrap();
         assert_eq!(String::from_utf8_lossy(&names.stdout), "folder with spaces/c d.txt\nsrc/b.txt\n");
         let args = ["rewind", "first", "--workspace", &ws, "--yes", "--path", "folder with spaces"];
         let done = scene.piton(&args).current_dir("/").output().unwrap();
         assert!(done.status.success(), "{}", both(&done));
-        assert!(!scene.ws().join("folder with spaces").exists());
+        assert!(!scene.world.ws().join("folder with spaces").exists());
         assert_eq!(scene.read("src/b.txt"), "changed\n");
     }
 
     #[test]
     fn a_workspace_that_was_removed_under_the_users_feet_comes_back() {
-        let scene = Scene::with_first();
-        let before = snapshot(&scene.ws());
-        let script = format!("rm -rf ../ws && exec {} rewind first --yes", env!("CARGO_BIN_EXE_piton"));
+        let scene = with_first();
+        let before = snapshot(&scene.world.ws());
+        let script = format!("rm -rf ../ws && exec {} rewind first --yes", PITON);
         let mut shell = Command::new("sh");
-        shell.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).current_dir(scene.ws());
-        shell.env("HOME", scene.path("home")).env("PITON_HOME", scene.path("store")).args(["-c", &script]);
-        let done = shell.stdin(Stdio::null()).output().unwrap();
+        scene.surround(&mut shell);
+        let done = shell.args(["-c", &script]).output().unwrap();
         assert!(done.status.success(), "{}", both(&done));
-        assert!(snapshot(&scene.ws()) == before);
+        assert!(snapshot(&scene.world.ws()) == before);
     }
 
     #[test]
     fn a_word_that_is_a_checkpoint_and_a_path_is_the_checkpoint_and_that_is_said() {
-        let scene = Scene::with_first();
-        scene.write("first", "a file\n");
-        scene.write("a.txt", "changed\n");
+        let scene = with_first();
+        scene.world.write("first", "a file\n");
+        scene.world.write("a.txt", "changed\n");
         let done = scene.run(&["diff", "first", "--name-only"]);
         assert_eq!(String::from_utf8_lossy(&done.stdout), "a.txt\nfirst\n");
         assert!(both(&done).contains("`first` is taken as a checkpoint"), "{}", both(&done));
@@ -531,51 +452,51 @@ mod patches {
 
     #[test]
     fn git_applies_them_both_ways() {
-        let scene = Scene::new();
+        let scene = scene();
         let long = |word: &str| {
             (1..40).map(|n| format!("{n} {}\n", if n % 13 == 0 { word } else { "same" })).collect::<String>()
         };
-        scene.write("text", &long("old"));
-        scene.write("no end", "a\nb");
-        scene.write("gone", "a\nb\nc\n");
-        scene.write("gone empty", "");
-        scene.write("run.sh", "#!/bin/sh\n");
-        scene.write("crlf", "a\r\nb\r\n");
-        scene.write("escape", "\x1b[31mred\x1b[0m\n");
-        scene.write("becomes a link", "a\nb\n");
-        scene.write("quo\"ted \\ \t\n name", "a\n");
-        scene.write("größe", "a\n");
-        symlink("one", scene.ws().join("link")).unwrap();
+        scene.world.write("text", &long("old"));
+        scene.world.write("no end", "a\nb");
+        scene.world.write("gone", "a\nb\nc\n");
+        scene.world.write("gone empty", "");
+        scene.world.write("run.sh", "#!/bin/sh\n");
+        scene.world.write("crlf", "a\r\nb\r\n");
+        scene.world.write("escape", "\x1b[31mred\x1b[0m\n");
+        scene.world.write("becomes a link", "a\nb\n");
+        scene.world.write("quo\"ted \\ \t\n name", "a\n");
+        scene.world.write("größe", "a\n");
+        symlink("one", scene.world.ws().join("link")).unwrap();
         scene.ok(&["checkpoint", "first"]);
-        let old = snapshot(&scene.ws());
+        let old = snapshot(&scene.world.ws());
 
-        scene.write("text", &long("new"));
-        scene.write("no end", "a\nb\nc");
-        fs::remove_file(scene.ws().join("gone")).unwrap();
-        fs::remove_file(scene.ws().join("gone empty")).unwrap();
-        fs::set_permissions(scene.ws().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
-        scene.write("crlf", "a\r\nB\r\n");
-        scene.write("escape", "\x1b[32mgreen\x1b[0m\n");
-        fs::remove_file(scene.ws().join("becomes a link")).unwrap();
-        symlink("to", scene.ws().join("becomes a link")).unwrap();
-        scene.write("quo\"ted \\ \t\n name", "b\n");
-        scene.write("größe", "b\n");
-        fs::remove_file(scene.ws().join("link")).unwrap();
-        symlink("two", scene.ws().join("link")).unwrap();
-        scene.write("new/empty", "");
-        scene.write("new/file", "x\n");
-        fs::set_permissions(scene.ws().join("new/file"), fs::Permissions::from_mode(0o755)).unwrap();
-        let new = snapshot(&scene.ws());
+        scene.world.write("text", &long("new"));
+        scene.world.write("no end", "a\nb\nc");
+        fs::remove_file(scene.world.ws().join("gone")).unwrap();
+        fs::remove_file(scene.world.ws().join("gone empty")).unwrap();
+        fs::set_permissions(scene.world.ws().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        scene.world.write("crlf", "a\r\nB\r\n");
+        scene.world.write("escape", "\x1b[32mgreen\x1b[0m\n");
+        fs::remove_file(scene.world.ws().join("becomes a link")).unwrap();
+        symlink("to", scene.world.ws().join("becomes a link")).unwrap();
+        scene.world.write("quo\"ted \\ \t\n name", "b\n");
+        scene.world.write("größe", "b\n");
+        fs::remove_file(scene.world.ws().join("link")).unwrap();
+        symlink("two", scene.world.ws().join("link")).unwrap();
+        scene.world.write("new/empty", "");
+        scene.world.write("new/file", "x\n");
+        fs::set_permissions(scene.world.ws().join("new/file"), fs::Permissions::from_mode(0o755)).unwrap();
+        let new = snapshot(&scene.world.ws());
 
         for context in ["3", "1"] {
             let patch = scene.run(&["diff", "-U", context]).stdout;
-            let back = git(&scene.ws(), &["apply", "-R", "-v", "-"], &patch);
+            let back = git(&scene.world.ws(), &["apply", "-R", "-v", "-"], &patch);
             assert!(back.status.success(), "{}\n{}", both(&back), String::from_utf8_lossy(&patch));
-            let now = snapshot(&scene.ws());
+            let now = snapshot(&scene.world.ws());
             assert!(now == old, "{}", now.differences(&old).join("\n"));
-            let forth = git(&scene.ws(), &["apply", "-v", "-"], &patch);
+            let forth = git(&scene.world.ws(), &["apply", "-v", "-"], &patch);
             assert!(forth.status.success(), "{}\n{}", both(&forth), String::from_utf8_lossy(&patch));
-            let now = snapshot(&scene.ws());
+            let now = snapshot(&scene.world.ws());
             assert!(now == new, "{}", now.differences(&new).join("\n"));
         }
     }
@@ -583,22 +504,22 @@ mod patches {
     /// Git 2.47 cannot apply its own patch of this backwards, so only forwards.
     #[test]
     fn a_link_that_becomes_a_file_is_one_that_goes_and_one_that_comes() {
-        let scene = Scene::new();
-        symlink("one", scene.ws().join("x")).unwrap();
+        let scene = scene();
+        symlink("one", scene.world.ws().join("x")).unwrap();
         scene.ok(&["checkpoint", "first"]);
-        fs::remove_file(scene.ws().join("x")).unwrap();
-        scene.write("x", "now\na file\n");
-        let new = snapshot(&scene.ws());
+        fs::remove_file(scene.world.ws().join("x")).unwrap();
+        scene.world.write("x", "now\na file\n");
+        let new = snapshot(&scene.world.ws());
         let patch = scene.run(&["diff"]).stdout;
         scene.ok(&["rewind", "first", "--yes"]);
-        let forth = git(&scene.ws(), &["apply", "-"], &patch);
-        assert!(forth.status.success() && snapshot(&scene.ws()) == new, "{}", both(&forth));
+        let forth = git(&scene.world.ws(), &["apply", "-"], &patch);
+        assert!(forth.status.success() && snapshot(&scene.world.ws()) == new, "{}", both(&forth));
     }
 
     #[test]
     fn binary_files_are_named_and_nothing_is_said_in_colour() {
-        let scene = Scene::with_first();
-        fs::write(scene.ws().join("a.txt"), b"\0\x01").unwrap();
+        let scene = with_first();
+        fs::write(scene.world.ws().join("a.txt"), b"\0\x01").unwrap();
         let patch = scene.ok(&["diff"]);
         assert_eq!(patch, "diff --git a/a.txt b/a.txt\nBinary files a/a.txt and b/a.txt differ\n");
     }
@@ -609,20 +530,20 @@ mod demo {
 
     #[test]
     fn it_works_proves_itself_and_leaves_nothing_behind() {
-        let scene = Scene::new();
+        let scene = scene();
         let text = scene.ok(&["demo"]);
         assert_eq!(text.matches("proof: ").count(), 3, "{text}");
         assert!(text.contains("byte for byte what they were"), "{text}");
         assert!(!text.contains('\x1b') && text.lines().count() <= 60, "{text}");
         let summary = scene.json(&["demo"]);
         assert_eq!(summary["proved"], true);
-        assert_eq!(fs::read_dir(scene.path("tmp")).unwrap().count(), 0);
-        assert!(!scene.path("store").exists(), "the demo has a store of its own");
+        assert_eq!(fs::read_dir(scene.at("tmp")).unwrap().count(), 0);
+        assert!(!scene.at("store").exists(), "the demo has a store of its own");
     }
 
     #[test]
     fn what_it_keeps_can_be_looked_at() {
-        let scene = Scene::new();
+        let scene = scene();
         let kept = PathBuf::from(scene.json(&["demo", "--keep"])["kept"].as_str().unwrap());
         let log = scene.piton(&["log"]).current_dir(kept.join("shop")).env("PITON_HOME", kept.join("store")).output();
         assert!(both(&log.unwrap()).contains("before-agent"));
@@ -634,9 +555,9 @@ mod papers {
 
     #[test]
     fn there_is_a_manual_page_for_each_command() {
-        let scene = Scene::new();
+        let scene = scene();
         assert!(scene.ok(&["man"]).contains(".TH piton 1"));
-        let pages = scene.path("home/man/man1");
+        let pages = scene.at("home/man/man1");
         scene.ok(&["man", pages.to_str().unwrap()]);
         for command in [
             "",
@@ -665,7 +586,7 @@ mod papers {
 
     #[test]
     fn shells_get_their_completions() {
-        let scene = Scene::new();
+        let scene = scene();
         for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
             assert!(scene.ok(&["completions", shell]).contains("checkpoint"), "{shell}");
         }

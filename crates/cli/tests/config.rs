@@ -6,60 +6,44 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
+use piton_testkit::{Scene, both};
 use serde_json::{Value, json};
 
-/// A workspace, a store, a home and a configuration folder in a scratch folder; commands run inside the workspace.
-struct Scene {
-    scratch: tempfile::TempDir,
+/// With folders for settings of the user's and of the workspace's.
+fn scene() -> Scene {
+    let mut scene = Scene::with_a_home(env!("CARGO_BIN_EXE_piton"));
+    for folder in ["ws/.piton", "ws/src", "home/.config", "settings"] {
+        fs::create_dir_all(scene.at(folder)).unwrap();
+    }
+    scene.environment.push(("XDG_CONFIG_HOME", scene.at("settings").into()));
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        for folder in ["ws/.piton", "ws/src", "home/.config", "settings", "tmp"] {
-            fs::create_dir_all(scratch.path().join(folder)).unwrap();
-        }
-        Self { scratch }
-    }
+fn user(scene: &Scene) -> PathBuf {
+    scene.at("settings/piton/config.toml")
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().canonicalize().unwrap().join(name)
-    }
+fn workspace(scene: &Scene) -> PathBuf {
+    scene.world.path(".piton/config.toml")
+}
 
-    fn user(&self) -> PathBuf {
-        self.path("settings/piton/config.toml")
-    }
+/// The stdout of a command that works and says nothing beside it.
+#[track_caller]
+fn ok(scene: &Scene, args: &[&str]) -> String {
+    out(scene.piton(args))
+}
 
-    fn workspace(&self) -> PathBuf {
-        self.path("ws/.piton/config.toml")
-    }
+#[track_caller]
+fn json(scene: &Scene, args: &[&str]) -> Value {
+    serde_json::from_str(&ok(scene, &[args, &["--json"]].concat())).unwrap()
+}
 
-    fn piton(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
-        command.env_clear().current_dir(self.path("ws")).args(args).stdin(Stdio::null());
-        command.env("HOME", self.path("home")).env("XDG_CONFIG_HOME", self.path("settings"));
-        command.env("PITON_HOME", self.path("store")).env("TMPDIR", self.path("tmp"));
-        command
-    }
-
-    /// The stdout of a command that works.
-    #[track_caller]
-    fn ok(&self, args: &[&str]) -> String {
-        out(self.piton(args))
-    }
-
-    #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(&[args, &["--json"]].concat())).unwrap()
-    }
-
-    /// What `piton config` says on stderr when it cannot be done.
-    #[track_caller]
-    fn refused(&self) -> String {
-        said(self.piton(&["config"]))
-    }
+/// What `piton config` says on stderr when it cannot be done.
+#[track_caller]
+fn refused(scene: &Scene) -> String {
+    scene.fails(&["config"])
 }
 
 #[track_caller]
@@ -78,11 +62,8 @@ fn said(mut command: Command) -> String {
     String::from_utf8(done.stderr).unwrap()
 }
 
-fn both(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+    let path = path.as_ref();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
 }
@@ -92,10 +73,10 @@ mod values {
 
     #[test]
     fn without_files_the_defaults_hold() {
-        let scene = Scene::new();
-        let (user, workspace) = (scene.user(), scene.workspace());
+        let scene = scene();
+        let (user, workspace) = (user(&scene), workspace(&scene));
         assert_eq!(
-            scene.ok(&["config"]),
+            ok(&scene, &["config"]),
             format!(
                 "capture.automatic           true            default\n\
                  capture.size-limit          2GiB            default\n\
@@ -118,18 +99,18 @@ mod values {
                 workspace.display(),
             )
         );
-        assert!(!scene.path("store").exists(), "showing settings makes no store");
+        assert!(!scene.at("store").exists(), "showing settings makes no store");
     }
 
     #[test]
     fn a_variable_decides_over_the_workspace_and_the_workspace_over_the_user() {
-        let scene = Scene::new();
+        let scene = scene();
         write(
-            &scene.user(),
+            user(&scene),
             "[capture]\nautomatic = false\nsize-limit = \"1 GB\"\nignored-limit = 1500\n[hook]\ntime-budget = \"20s\"\n",
         );
         write(
-            &scene.workspace(),
+            workspace(&scene),
             "capture.size-limit = \"512KiB\"\nhook.time-budget = \"30s\"\n\
              tools.readers = [\"mcp__docs__search\", \"mcp__wiki__*\"]\n",
         );
@@ -156,8 +137,8 @@ mod values {
 
     #[test]
     fn one_value_is_printed_plainly() {
-        let scene = Scene::new();
-        write(&scene.user(), "[tools]\nreaders = ['a', \"b\\u001b[2J\"]\n");
+        let scene = scene();
+        write(user(&scene), "[tools]\nreaders = ['a', \"b\\u001b[2J\"]\n");
         for (key, expected) in [
             ("capture.automatic", "true\n"),
             ("capture.size-limit", "2GiB\n"),
@@ -165,7 +146,7 @@ mod values {
             ("tools.readers", "a\nb\\x1b[2J\n"),
             ("tools.writers", ""),
         ] {
-            assert_eq!(scene.ok(&["config", key]), expected, "{key}");
+            assert_eq!(ok(&scene, &["config", key]), expected, "{key}");
         }
         let refused = said(scene.piton(&["config", "capture.automtic"]));
         assert!(refused.contains("capture.automtic") && refused.contains("'capture.automatic'"), "{refused}");
@@ -173,15 +154,15 @@ mod values {
 
     #[test]
     fn it_works_in_a_workspace_in_its_folders_and_outside_of_any() {
-        let scene = Scene::new();
-        write(&scene.workspace(), "[hook]\nuser-line = true\n");
+        let scene = scene();
+        write(workspace(&scene), "[hook]\nuser-line = true\n");
         scene.piton(&["checkpoint"]).output().unwrap();
         for (folder, expected) in [("ws", "true\n"), ("ws/src", "true\n"), ("tmp", "false\n"), ("home", "false\n")] {
             let mut command = scene.piton(&["config", "hook.user-line"]);
-            command.current_dir(scene.path(folder));
+            command.current_dir(scene.at(folder));
             assert_eq!(out(command), expected, "{folder}");
         }
-        let named = scene.path("ws");
+        let named = scene.at("ws");
         let mut command = scene.piton(&["config", "hook.user-line", "--workspace", named.to_str().unwrap()]);
         command.current_dir("/");
         assert_eq!(out(command), "true\n");
@@ -193,32 +174,32 @@ mod places {
 
     #[test]
     fn the_users_file_is_where_the_variables_say() {
-        let scene = Scene::new();
-        let workspace = scene.workspace();
+        let scene = scene();
+        let workspace = workspace(&scene);
         let paths = |command: Command| {
             let printed = out(command);
             let (user, rest) = printed.split_once('\n').unwrap();
             assert_eq!(rest, format!("{}\n", workspace.display()));
             PathBuf::from(user)
         };
-        assert_eq!(paths(scene.piton(&["config", "--path"])), scene.user());
+        assert_eq!(paths(scene.piton(&["config", "--path"])), user(&scene));
         let mut no_folder = scene.piton(&["config", "--path"]);
         no_folder.env_remove("XDG_CONFIG_HOME").env("PITON_CONFIG", "");
-        assert_eq!(paths(no_folder), scene.path("home/.config/piton/config.toml"));
+        assert_eq!(paths(no_folder), scene.at("home/.config/piton/config.toml"));
         let mut chosen = scene.piton(&["config", "--path"]);
         chosen.env("PITON_CONFIG", "src/mine.toml");
-        assert_eq!(paths(chosen), scene.path("ws/src/mine.toml"));
+        assert_eq!(paths(chosen), scene.at("ws/src/mine.toml"));
     }
 
     #[test]
     fn a_chosen_file_is_read_instead_of_the_usual_one() {
-        let scene = Scene::new();
-        write(&scene.user(), "[hook]\nuser-line = true\n");
-        write(&scene.path("tmp/mine.toml"), "[hook]\ntime-budget = '9s'\n");
+        let scene = scene();
+        write(user(&scene), "[hook]\nuser-line = true\n");
+        write(&scene.at("tmp/mine.toml"), "[hook]\ntime-budget = '9s'\n");
         for (place, line, budget) in [("tmp/mine.toml", "false\n", "9s\n"), ("tmp/nosuch.toml", "false\n", "10s\n")] {
             for (key, expected) in [("hook.user-line", line), ("hook.time-budget", budget)] {
                 let mut command = scene.piton(&["config", key]);
-                command.env("PITON_CONFIG", scene.path(place));
+                command.env("PITON_CONFIG", scene.at(place));
                 assert_eq!(out(command), expected, "{place}");
             }
         }
@@ -229,22 +210,22 @@ mod places {
 
     #[test]
     fn the_path_of_a_file_with_a_mistake_is_still_told() {
-        let scene = Scene::new();
-        write(&scene.user(), "[capture\n");
-        scene.refused();
-        assert!(scene.ok(&["config", "--path"]).starts_with(scene.user().to_str().unwrap()));
-        let document = scene.json(&["config", "--path"]);
+        let scene = scene();
+        write(user(&scene), "[capture\n");
+        refused(&scene);
+        assert!(ok(&scene, &["config", "--path"]).starts_with(user(&scene).to_str().unwrap()));
+        let document = json(&scene, &["config", "--path"]);
         assert_eq!(document["files"][0]["exists"], true);
         assert_eq!(document.get("settings"), None);
     }
 
     #[test]
     fn the_users_file_may_be_a_link() {
-        let scene = Scene::new();
-        write(&scene.path("home/dotfiles/piton.toml"), "[hook]\nuser-line = true\n");
-        fs::create_dir_all(scene.user().parent().unwrap()).unwrap();
-        symlink(scene.path("home/dotfiles/piton.toml"), scene.user()).unwrap();
-        assert_eq!(scene.ok(&["config", "hook.user-line"]), "true\n");
+        let scene = scene();
+        write(&scene.at("home/dotfiles/piton.toml"), "[hook]\nuser-line = true\n");
+        fs::create_dir_all(user(&scene).parent().unwrap()).unwrap();
+        symlink(scene.at("home/dotfiles/piton.toml"), user(&scene)).unwrap();
+        assert_eq!(ok(&scene, &["config", "hook.user-line"]), "true\n");
     }
 }
 
@@ -253,8 +234,8 @@ mod mistakes {
 
     #[test]
     fn a_wrong_key_is_named_with_its_place_and_the_nearest_one() {
-        let scene = Scene::new();
-        let file = scene.path("home/.config/piton/config.toml");
+        let scene = scene();
+        let file = scene.at("home/.config/piton/config.toml");
         write(&file, "\n[capture]\nautomtic = true\n");
         let mut command = scene.piton(&["config"]);
         command.env_remove("XDG_CONFIG_HOME");
@@ -268,7 +249,7 @@ mod mistakes {
 
     #[test]
     fn a_wrong_value_says_what_is_expected() {
-        let scene = Scene::new();
+        let scene = scene();
         for (text, expected) in [
             ("capture.automatic = 'on'", ":1:21: `capture.automatic` takes true or false; found \"on\"\n"),
             ("capture.size-limit = 'huge'", ":1:22: `capture.size-limit` takes a size such as \"512KiB\""),
@@ -280,16 +261,16 @@ mod mistakes {
             ("[hooks]", ":1:2: unknown section `hooks`; did you mean `hook`?\n"),
             ("[hook\n", ":1:6: this is not TOML: "),
         ] {
-            write(&scene.workspace(), text);
-            let refused = scene.refused();
-            let place = format!("error: {}{expected}", scene.workspace().display());
+            write(workspace(&scene), text);
+            let refused = refused(&scene);
+            let place = format!("error: {}{expected}", workspace(&scene).display());
             assert!(refused.starts_with(&place), "{refused}\n{place}");
         }
     }
 
     #[test]
     fn a_wrong_variable_is_named() {
-        let scene = Scene::new();
+        let scene = scene();
         let mut command = scene.piton(&["config"]);
         command.env("PITON_HOOK_TIME_BUDGET", "soon");
         assert_eq!(
@@ -301,9 +282,9 @@ mod mistakes {
 
     #[test]
     fn what_a_hostile_file_says_reaches_no_terminal_raw() {
-        let scene = Scene::new();
-        write(&scene.workspace(), "\"\\u001b[2J\\u202e\" = 1\n");
-        let refused = scene.refused();
+        let scene = scene();
+        write(workspace(&scene), "\"\\u001b[2J\\u202e\" = 1\n");
+        let refused = refused(&scene);
         assert!(refused.contains("unknown key `\\x1b[2J\\u{202e}`") && !refused.contains('\x1b'), "{refused}");
     }
 }
@@ -313,41 +294,41 @@ mod files {
 
     #[test]
     fn a_link_in_a_workspace_is_refused_and_nothing_is_read_through_it() {
-        let scene = Scene::new();
-        let outside = scene.path("home/elsewhere/config.toml");
+        let scene = scene();
+        let outside = scene.at("home/elsewhere/config.toml");
         write(&outside, "secret = 1\n");
-        symlink(&outside, scene.workspace()).unwrap();
+        symlink(&outside, workspace(&scene)).unwrap();
         let is_refused = || {
-            let refused = scene.refused();
+            let refused = refused(&scene);
             assert!(refused.contains(".piton/config.toml: a symlink leads there"), "{refused}");
             assert!(!refused.contains("secret"), "{refused}");
         };
         is_refused();
-        fs::remove_dir_all(scene.path("ws/.piton")).unwrap();
-        symlink(outside.parent().unwrap(), scene.path("ws/.piton")).unwrap();
+        fs::remove_dir_all(scene.at("ws/.piton")).unwrap();
+        symlink(outside.parent().unwrap(), scene.at("ws/.piton")).unwrap();
         is_refused();
         // A link to nowhere is a link too.
-        fs::remove_file(scene.path("ws/.piton")).unwrap();
-        fs::create_dir(scene.path("ws/.piton")).unwrap();
-        symlink("/nosuch", scene.workspace()).unwrap();
+        fs::remove_file(scene.at("ws/.piton")).unwrap();
+        fs::create_dir(scene.at("ws/.piton")).unwrap();
+        symlink("/nosuch", workspace(&scene)).unwrap();
         is_refused();
     }
 
     #[test]
     fn a_workspace_that_is_reached_through_a_link_has_its_settings() {
-        let scene = Scene::new();
-        write(&scene.workspace(), "[hook]\nuser-line = true\n");
-        symlink(scene.path("ws"), scene.path("link")).unwrap();
-        let link = scene.path("link");
-        assert_eq!(scene.ok(&["config", "hook.user-line", "--workspace", link.to_str().unwrap()]), "true\n");
+        let scene = scene();
+        write(workspace(&scene), "[hook]\nuser-line = true\n");
+        symlink(scene.at("ws"), scene.at("link")).unwrap();
+        let link = scene.at("link");
+        assert_eq!(ok(&scene, &["config", "hook.user-line", "--workspace", link.to_str().unwrap()]), "true\n");
     }
 
     #[test]
     fn what_is_no_file_of_settings_is_named() {
-        let scene = Scene::new();
-        let user = scene.user();
+        let scene = scene();
+        let user = user(&scene);
         let is_refused = |why: &str| {
-            let refused = scene.refused();
+            let refused = refused(&scene);
             assert!(refused.starts_with(&format!("error: {}: {why}", user.display())), "{refused}");
         };
         write(&user, b"# caf\xc3\xa9\n# caf\xe9\n");
@@ -368,20 +349,20 @@ mod files {
 
     #[test]
     fn a_file_as_large_as_allowed_is_read() {
-        let scene = Scene::new();
+        let scene = scene();
         let mut text = "hook.user-line = true\n#".to_owned();
         text.extend(std::iter::repeat_n('x', (1 << 20) - text.len()));
-        write(&scene.user(), text);
-        assert_eq!(scene.ok(&["config", "hook.user-line"]), "true\n");
+        write(user(&scene), text);
+        assert_eq!(ok(&scene, &["config", "hook.user-line"]), "true\n");
     }
 
     #[test]
     fn a_file_where_a_folder_should_be_is_no_settings() {
-        let scene = Scene::new();
-        fs::remove_dir(scene.path("ws/.piton")).unwrap();
-        write(&scene.path("ws/.piton"), "");
-        write(&scene.path("settings/piton"), "");
-        assert!(scene.ok(&["config"]).contains("(not there)"));
+        let scene = scene();
+        fs::remove_dir(scene.at("ws/.piton")).unwrap();
+        write(&scene.at("ws/.piton"), "");
+        write(&scene.at("settings/piton"), "");
+        assert!(ok(&scene, &["config"]).contains("(not there)"));
     }
 }
 
@@ -390,12 +371,12 @@ mod json {
 
     #[test]
     fn a_document_has_every_setting_and_both_files() {
-        let scene = Scene::new();
-        write(&scene.workspace(), "capture.automatic = false\ntools.writers = ['Read']\n");
+        let scene = scene();
+        write(workspace(&scene), "capture.automatic = false\ntools.writers = ['Read']\n");
         let mut command = scene.piton(&["config", "--json"]);
         command.env("PITON_HOOK_USER_LINE", "true");
         let document: Value = serde_json::from_str(&out(command)).unwrap();
-        let file = scene.workspace();
+        let file = workspace(&scene);
         assert_eq!(
             document,
             json!({
@@ -416,7 +397,7 @@ mod json {
                     { "key": "summary.time-limit", "value": "3m", "source": "default" },
                 ],
                 "files": [
-                    { "source": "user", "path": scene.user(), "exists": false },
+                    { "source": "user", "path": user(&scene), "exists": false },
                     { "source": "workspace", "path": file, "exists": true },
                 ],
             })
@@ -425,16 +406,16 @@ mod json {
 
     #[test]
     fn one_key_is_the_same_document_with_one_setting() {
-        let scene = Scene::new();
-        let document = scene.json(&["config", "hook.time-budget"]);
+        let scene = scene();
+        let document = json(&scene, &["config", "hook.time-budget"]);
         let expected = json!([{ "key": "hook.time-budget", "value": "10s", "source": "default" }]);
         assert_eq!(document["settings"], expected);
     }
 
     #[test]
     fn a_mistake_is_a_document_too() {
-        let scene = Scene::new();
-        write(&scene.user(), "x = 1\n");
+        let scene = scene();
+        write(user(&scene), "x = 1\n");
         let done = scene.piton(&["config", "--json"]).output().unwrap();
         assert_eq!(done.status.code(), Some(1));
         let document: Value = serde_json::from_slice(&done.stdout).unwrap();
@@ -449,21 +430,21 @@ mod help {
     /// The help, the page about settings and the code say the same.
     #[test]
     fn the_defaults_in_the_help_and_in_the_docs_are_the_defaults() {
-        let scene = Scene::new();
-        let help = scene.ok(&["help", "config"]);
+        let scene = scene();
+        let help = ok(&scene, &["help", "config"]);
         let docs = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md")).unwrap();
         let example: String = docs.split("```toml\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
         let (_, rest) = help.split_once("as a file has them:\n").unwrap();
         let (in_help, _) = rest.split_once("\n\n").unwrap();
-        let defaults = scene.json(&["config"])["settings"].clone();
+        let defaults = json(&scene, &["config"])["settings"].clone();
         for text in [&example, in_help] {
-            write(&scene.user(), text);
-            let read = scene.json(&["config"])["settings"].clone();
+            write(user(&scene), text);
+            let read = json(&scene, &["config"])["settings"].clone();
             for (setting, default) in read.as_array().unwrap().iter().zip(defaults.as_array().unwrap()) {
                 assert_eq!(setting["source"], "user", "{setting}");
                 assert_eq!(setting["value"], default["value"], "{setting}");
             }
-            fs::remove_file(scene.user()).unwrap();
+            fs::remove_file(user(&scene)).unwrap();
         }
         for setting in defaults.as_array().unwrap() {
             let key = setting["key"].as_str().unwrap();

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_testkit::{Claude, Scene, both};
+use serde_json::{Value, json};
 
 fn scene() -> Scene {
     Scene::new(env!("CARGO_BIN_EXE_piton"))
@@ -86,32 +87,19 @@ fn what_a_hostile_transcript_says_is_shown_and_not_done() {
 #[test]
 fn an_agent_without_a_transcript_reads_back_what_it_reported() {
     let scene = scene();
-    let report = |event: &str, session: &str, more: &str| {
-        let json = format!(
-            r#"{{"event": "{event}", "session": "{session}", "agent": "my-agent", "cwd": {}{more}}}"#,
-            serde_json::Value::from(scene.world.ws().to_str().unwrap())
-        );
-        let done = scene.send(&["hook", "generic"], json.as_bytes());
-        assert_eq!(both(&done), "");
-    };
     let turn = |session: &str, id: u32, prompt: &str| {
-        report("prompt", session, &format!(r#", "turn": "p{id}", "text": "{prompt}""#));
-        report(
-            "before-tool",
-            session,
-            &format!(r#", "turn": "p{id}", "tool": "shell", "call": "c{id}", "command": "true""#),
-        );
-        report(
-            "after-tool",
-            session,
-            &format!(r#", "turn": "p{id}", "tool": "shell", "call": "c{id}", "command": "true""#),
-        );
-        report(
-            "message",
-            session,
-            &format!(r#", "turn": "p{id}", "role": "assistant", "text": "{prompt}: {}""#, "x".repeat(30_000)),
-        );
-        report("turn-ended", session, &format!(r#", "turn": "p{id}", "message": "{prompt}: xxx""#));
+        let report = |event: &str, mut more: Value| {
+            more["agent"] = json!("my-agent");
+            more["turn"] = json!(format!("p{id}"));
+            assert_eq!(scene.generic_event(session, event, more), Value::Null);
+        };
+        report("prompt", json!({ "text": prompt }));
+        for event in ["before-tool", "after-tool"] {
+            report(event, json!({ "tool": "shell", "call": format!("c{id}"), "command": "true" }));
+        }
+        let text = format!("{prompt}: {}", "x".repeat(30_000));
+        report("message", json!({ "role": "assistant", "text": text }));
+        report("turn-ended", json!({ "message": format!("{prompt}: xxx") }));
     };
     turn("s1", 1, "one");
     turn("s1", 2, "two");

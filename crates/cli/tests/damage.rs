@@ -3,7 +3,8 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use piton_testkit::{Scene, both};
+use piton_testkit::{Scene, both, give};
+use serde_json::json;
 
 #[test]
 fn what_is_damaged_is_named_and_partial_does_the_rest_and_ends_in_1() {
@@ -71,10 +72,7 @@ fn whatever_page_of_the_database_is_damaged_a_hook_captures_and_a_repair_repairs
     let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
     scene.world.write("a", "1");
     scene.ok(&["checkpoint", "one"]);
-    let cwd = scene.world.ws().display().to_string();
-    let prompt =
-        |n: usize| format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p{n}","text":"prompt {n}"}}"#);
-    scene.send(&["hook", "generic"], prompt(0).as_bytes());
+    prompt(&scene, "p0");
     let store = scene.world.open().store_folder().to_owned();
     let view = || piton_store::database_file(&store).unwrap();
     let count = pages(&view());
@@ -91,11 +89,10 @@ fn whatever_page_of_the_database_is_damaged_a_hook_captures_and_a_repair_repairs
                 let repaired = scene.run(&["verify", "--repair"]);
                 assert_eq!(repaired.status.code(), Some(0), "page {page}: {}", both(&repaired));
             } else {
-                let log = scene.world.base().join("home/hook.log");
-                let before = std::fs::read_to_string(&log).unwrap().len();
+                let before = scene.hook_log().len();
                 scene.world.write("a", format!("{page}"));
-                assert!(scene.send(&["hook", "generic"], prompt(page + 1).as_bytes()).status.success());
-                let said = std::fs::read_to_string(&log).unwrap()[before..].to_owned();
+                prompt(&scene, &format!("p{}", page + 1));
+                let said = scene.hook_log()[before..].join("\n");
                 assert!(said.contains("captured"), "page {page}: {said}");
             }
             // A hook notices only what it reads.
@@ -119,11 +116,9 @@ fn a_reader_that_is_suspended_while_it_opens_the_database_holds_up_no_hook() {
     let shared = format!("{}-shm", view.display());
     let held = std::fs::File::options().read(true).write(true).create(true).truncate(false).open(shared).unwrap();
     rustix::fs::fcntl_lock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
-    let cwd = scene.world.ws().display().to_string();
-    let prompt = format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"x"}}"#);
-    assert!(scene.send(&["hook", "generic"], prompt.as_bytes()).status.success());
+    prompt(&scene, "p");
     // Had it waited until the other goes on, its time would have been up.
-    let log = std::fs::read_to_string(scene.world.base().join("home/hook.log")).unwrap();
+    let log = scene.hook_log().join("\n");
     assert!(log.contains("captured"), "{log}");
     drop(held);
     assert_eq!(scene.json(&["verify"])["sound"], true);
@@ -136,30 +131,19 @@ fn a_limit_on_the_size_of_files_ends_no_hook() {
     let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
     scene.world.write("a", "1".repeat(9_000));
     scene.ok(&["checkpoint", "one"]);
-    let cwd = scene.world.ws().display().to_string();
-    let prompt = format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"x"}}"#);
-    let piton = scene.piton(&["hook", "generic"]);
     let mut limited = std::process::Command::new("sh");
-    limited.args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]).arg(piton.get_program()).args(piton.get_args());
-    for (name, value) in piton.get_envs() {
-        match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
-        };
-    }
-    limited.current_dir(scene.world.ws());
-    limited.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
-    let mut hook = limited.spawn().unwrap();
-    std::io::Write::write_all(&mut hook.stdin.take().unwrap(), prompt.as_bytes()).unwrap();
-    let ended = hook.wait().unwrap();
+    limited.args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]);
+    let report = scene.generic_report("s", "prompt", json!({ "turn": "p", "text": "x" }));
+    let ended = give(scene.started_by(limited, &["hook", "generic"]), &report).status;
     assert_eq!(ended.code(), Some(0), "{ended:?}");
     scene.ok(&["checkpoint", "two"]);
     assert_eq!(scene.json(&["verify"])["sound"], true);
 }
 
-fn prompt(scene: &Scene, turn: &str) -> String {
-    let cwd = scene.world.ws().display().to_string();
-    format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"{turn}","text":"prompt {turn}"}}"#)
+/// The user says something to an agent that reports in piton's own form.
+#[track_caller]
+fn prompt(scene: &Scene, turn: &str) {
+    scene.generic_event("s", "prompt", json!({ "turn": turn, "text": format!("prompt {turn}") }));
 }
 
 /// The database's file is put back from a backup, beside its newer log: SQLite shows a mix of both whose end agrees with the
@@ -167,7 +151,7 @@ fn prompt(scene: &Scene, turn: &str) -> String {
 #[test]
 fn a_restored_database_gives_no_turn_the_number_of_another() {
     let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
-    let turn = |n: usize| scene.send(&["hook", "generic"], prompt(&scene, &format!("p{n}")).as_bytes());
+    let turn = |n: usize| prompt(&scene, &format!("p{n}"));
     turn(1);
     let view = piton_store::database_file(scene.world.open().store_folder()).unwrap();
     let log = || std::fs::metadata(format!("{}-wal", view.display())).unwrap().len();
@@ -241,13 +225,8 @@ fn a_hook_tells_its_user_what_became_of_an_operation_that_had_been_cut_off() {
         scene.world.write("a", "1").write("b", "1");
         scene.ok(&["checkpoint", "before"]);
         scene.world.write("a", "2").write("b", "2");
-        let cwd = scene.world.ws().display().to_string();
-        let event = |name: &str| {
-            let report = format!(
-                r#"{{"hook_event_name":"{name}","session_id":"s","cwd":"{cwd}","transcript_path":"/none","prompt":"go"}}"#
-            );
-            both(&scene.send(&["hook", "claude-code"], report.as_bytes()))
-        };
+        let more = json!({ "transcript_path": "/none", "prompt": "go" });
+        let event = |name: &str| scene.claude_event("s", name, more.clone()).to_string();
         let killed = (1..).find(|step| {
             let status = scene.piton(&["rewind", "before", "--yes"]).env("PITON_FAIL", format!("kill={step}")).output();
             assert!(!status.unwrap().status.success(), "it was never in the middle of its swap");
@@ -270,13 +249,11 @@ fn history_that_is_gone_is_told_by_status_and_doctor_and_once_by_a_hook() {
     scene.ok(&["checkpoint", "one"]);
     let store = scene.world.open().store_folder().to_owned();
     std::fs::remove_file(store.join("packs/000001.pack")).unwrap();
-    let cwd = scene.world.ws().display().to_string();
-    let prompt = format!(
-        r#"{{"hook_event_name":"UserPromptSubmit","session_id":"s","cwd":"{cwd}","transcript_path":"/none","prompt":"go"}}"#
-    );
+    let more = json!({ "transcript_path": "/none", "prompt": "go" });
+    let prompt = || scene.claude_event("s", "UserPromptSubmit", more.clone()).to_string();
     let warning = "gone or incomplete";
-    assert!(both(&scene.send(&["hook", "claude-code"], prompt.as_bytes())).contains(warning));
-    assert!(!both(&scene.send(&["hook", "claude-code"], prompt.as_bytes())).contains(warning));
+    assert!(prompt().contains(warning));
+    assert!(!prompt().contains(warning));
     for command in ["status", "doctor"] {
         let said = both(&scene.run(&[command]));
         assert!(said.contains(warning), "{said}");

@@ -4,41 +4,38 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
-use piton_testkit::{make_deep, read_deep, remove_deep};
+use piton_testkit::{Scene, both, make_deep, read_deep, remove_deep};
 use serde_json::Value;
 
 /// Handles that each command may have open.
 const HANDLES: u32 = 64;
 
-struct Scene {
-    scratch: tempfile::TempDir,
-}
+/// A workspace whose deep trees go with it, and a piton with few handles.
+struct Deep(Scene);
 
-impl Scene {
+impl Deep {
     fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        std::fs::create_dir(scratch.path().join("ws")).unwrap();
-        Self { scratch }
+        let deep = Self(Scene::new(env!("CARGO_BIN_EXE_piton")));
+        deep.0.world.write("f", "0");
+        deep
     }
 
     fn ws(&self) -> PathBuf {
-        self.scratch.path().join("ws")
+        self.0.world.ws()
     }
 
     fn piton(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", &format!("ulimit -n {HANDLES}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_piton")]);
-        command.env_clear().env("HOME", self.scratch.path()).env("PITON_HOME", self.scratch.path().join("home"));
-        command.arg("--workspace").arg(self.ws()).args(args).arg("--json").stdin(Stdio::null());
-        command
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("ulimit -n {HANDLES}; exec \"$0\" \"$@\"")]);
+        self.0.started_by(shell, &[args, &["--json"]].concat())
     }
 
     #[track_caller]
     fn run(&self, args: &[&str]) -> Value {
         let done = self.piton(args).output().unwrap();
-        assert!(done.status.success(), "{args:?}: {}", text(&done));
+        assert!(done.status.success(), "{args:?}: {}", both(&done));
         serde_json::from_slice(&done.stdout).unwrap()
     }
 
@@ -61,14 +58,10 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for Deep {
     fn drop(&mut self) {
         remove_deep(&self.ws());
     }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// The name of each folder, and how many there are: more than there are handles, more than a path can say with many short
@@ -80,8 +73,7 @@ fn shapes() -> [(String, usize); 4] {
 #[test]
 fn a_deep_tree_is_captured_deleted_brought_back_and_checked() {
     for (name, depth) in shapes() {
-        let scene = Scene::new();
-        std::fs::write(scene.ws().join("f"), "0").unwrap();
+        let scene = Deep::new();
         let without = scene.capture();
         make_deep(&scene.ws(), &name, depth);
         let whole = read_deep(&scene.ws(), &name);
@@ -118,8 +110,7 @@ fn a_crash_in_the_middle_of_a_deep_tree_is_recovered_from() {
     for creates in [false, true] {
         let mut was_killed = 0;
         for step in [8, 11, 13, 15, 17, 19, 21, 24] {
-            let scene = Scene::new();
-            std::fs::write(scene.ws().join("f"), "0").unwrap();
+            let scene = Deep::new();
             let without = scene.capture();
             make_deep(&scene.ws(), name, depth);
             let whole = read_deep(&scene.ws(), name);
@@ -152,8 +143,7 @@ fn a_crash_in_the_middle_of_a_deep_tree_is_recovered_from() {
 #[test]
 fn a_tree_without_end_is_cut_off_where_it_is_said_and_the_rest_is_captured() {
     for (name, depth) in [("d".to_owned(), 6_000), ("n".repeat(250), 400)] {
-        let scene = Scene::new();
-        std::fs::write(scene.ws().join("f"), "0").unwrap();
+        let scene = Deep::new();
         let without = scene.capture();
         make_deep(&scene.ws(), &name, depth);
         std::fs::write(scene.ws().join("f"), "1").unwrap();
@@ -165,7 +155,7 @@ fn a_tree_without_end_is_cut_off_where_it_is_said_and_the_rest_is_captured() {
         assert!(cut < depth);
         // It came since and cannot go: that is said too.
         let done = scene.piton(&["rewind", &without, "--yes"]).output().unwrap();
-        assert_eq!(done.status.code(), Some(1), "{}", text(&done));
+        assert_eq!(done.status.code(), Some(1), "{}", both(&done));
         let told: Value = serde_json::from_slice(&done.stdout).unwrap();
         assert_eq!(told["not_done"][0]["path"], skipped[0]["path"]);
         assert_eq!(std::fs::read_to_string(scene.ws().join("f")).unwrap(), "0");

@@ -4,10 +4,9 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use piton_testkit::{Scene, both, git};
+use piton_testkit::{Scene, git};
 use serde_json::{Value, json};
 
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
@@ -23,40 +22,6 @@ fn project() -> (Scene, PathBuf) {
     git(&app, &["commit", "-qm", "c"]);
     std::fs::write(app.join("precious"), "precious\n").unwrap();
     (scene, app)
-}
-
-/// Reports an event; what the user sees of it.
-#[track_caller]
-fn report(scene: &Scene, cwd: &Path, event: &str, more: Value) -> Option<String> {
-    let mut body = json!({ "event": event, "session": "s", "cwd": cwd });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let done = scene.send(&["hook", "generic"], body.to_string().as_bytes());
-    assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0), "{}", both(&done));
-    let reply: Option<Value> = serde_json::from_slice(&done.stdout).ok();
-    reply.and_then(|reply| Some(reply["line"].as_str()?.to_owned()))
-}
-
-/// A turn in which a shell runs commands, one by one; all that the user sees of it.
-#[track_caller]
-fn turn(scene: &Scene, cwd: &Path, number: u32, commands: &[&str]) -> String {
-    let id = format!("p{number}");
-    let prompt = json!({ "turn": id, "text": format!("prompt {number}") });
-    let mut seen: Vec<String> = report(scene, cwd, "prompt", prompt).into_iter().collect();
-    for (at, command) in commands.iter().enumerate() {
-        let call = json!({ "turn": id, "tool": "shell", "call": format!("{number}-{at}"), "command": command });
-        seen.extend(report(scene, cwd, "before-tool", call.clone()));
-        assert!(Command::new("sh").args(["-ec", command]).current_dir(cwd).status().unwrap().success());
-        seen.extend(report(scene, cwd, "after-tool", call));
-    }
-    seen.extend(report(scene, cwd, "turn-ended", json!({ "turn": id })));
-    seen.join("\n")
-}
-
-/// Runs piton in a folder.
-fn piton(scene: &Scene, folder: &Path, args: &[&str]) -> (Option<i32>, String) {
-    let path = std::env::var_os("PATH").unwrap();
-    let done = scene.piton(args).current_dir(folder).env("PATH", path).output().unwrap();
-    (done.status.code(), both(&done))
 }
 
 fn text(path: PathBuf) -> String {
@@ -83,31 +48,31 @@ fn assert_back_without_git(code: Option<i32>, said: &str) {
 #[test]
 fn a_project_that_a_copy_of_it_replaces_has_its_gap_and_stays_within_reach() {
     let (scene, app) = project();
-    turn(&scene, &app, 1, &["echo more >more"]);
-    assert_eq!(piton(&scene, &app, &["checkpoint", "good"]).0, Some(0));
-    turn(&scene, &app, 2, &["cp -r ../app ../app-new; rm ../app-new/precious"]);
+    scene.shell_turn("s", &app, 1, &["echo more >more"]);
+    assert_eq!(scene.run_in(&app, &["checkpoint", "good"]).0, Some(0));
+    scene.shell_turn("s", &app, 2, &["cp -r ../app ../app-new; rm ../app-new/precious"]);
     let new = app.with_file_name("app-new");
-    turn(&scene, &new, 3, &["echo new >new"]);
-    let seen = turn(&scene, &app, 4, &["cd ..; rm -rf app; mv app-new app"]);
+    scene.shell_turn("s", &new, 3, &["echo new >new"]);
+    let seen = scene.shell_turn("s", &app, 4, &["cd ..; rm -rf app; mv app-new app"]);
     assert!(seen.contains("p/app is gone, and another workspace stands in its place"), "{seen}");
     // Neither the log nor an undo nor a rewind passes it over.
-    let (_, log) = piton(&scene, &app, &["log"]);
+    let (_, log) = scene.run_in(&app, &["log"]);
     let id = named_workspace(&log);
-    let (code, said) = piton(&scene, &app, &["undo", "--yes"]);
+    let (code, said) = scene.run_in(&app, &["undo", "--yes"]);
     assert!(code == Some(1) && said.contains("turn 4 is the last that changed files"), "{said}");
-    let (code, said) = piton(&scene, &app, &["rewind", "good", "--yes"]);
+    let (code, said) = scene.run_in(&app, &["rewind", "good", "--yes"]);
     assert!(code == Some(1) && named_workspace(&said) == id, "{said}");
-    let (_, log) = piton(&scene, &app, &["log", "--workspace", &id]);
+    let (_, log) = scene.run_in(&app, &["log", "--workspace", &id]);
     assert!(log.contains("prompt 4") && log.contains("is gone") && log.contains("good"), "{log}");
     assert!(!log.contains("another folder was captured at this path"), "of itself nothing is said: {log}");
-    let (code, said) = piton(&scene, &app, &["init", "--workspace", &id]);
+    let (code, said) = scene.run_in(&app, &["init", "--workspace", &id]);
     assert!(code == Some(1) && stores(&scene) == 2, "no workspace is made of a store: {said}");
     // Its folder is another's now, and nothing is written there.
-    let (code, said) = piton(&scene, &app, &["rewind", "good", "--yes", "--interrupted", "--workspace", &id]);
+    let (code, said) = scene.run_in(&app, &["rewind", "good", "--yes", "--interrupted", "--workspace", &id]);
     assert!(code == Some(1) && said.contains("another workspace stands in its place; nothing was changed"), "{said}");
     assert!(app.join("new").exists() && !app.join("precious").exists());
     std::fs::rename(&app, &new).unwrap();
-    let (code, said) = piton(&scene, &new, &["rewind", "good", "--yes", "--interrupted", "--workspace", &id]);
+    let (code, said) = scene.run_in(&new, &["rewind", "good", "--yes", "--interrupted", "--workspace", &id]);
     assert_back_without_git(code, &said);
     assert_eq!((text(app.join("precious")), app.join("new").exists()), ("precious\n".into(), false));
     assert_eq!(text(new.join("new")), "new\n");
@@ -117,16 +82,16 @@ fn a_project_that_a_copy_of_it_replaces_has_its_gap_and_stays_within_reach() {
 fn what_was_done_in_a_folder_that_took_the_place_of_a_renamed_one_survives_the_way_back() {
     let (scene, app) = project();
     let folder = app.parent().unwrap().to_owned();
-    piton(&scene, &app, &["checkpoint", "one"]);
+    scene.run_in(&app, &["checkpoint", "one"]);
     std::fs::rename(&app, folder.join("old")).unwrap();
     std::fs::create_dir(&app).unwrap();
     std::fs::write(app.join("a"), "rewritten\n").unwrap();
-    assert_eq!(piton(&scene, &app, &["checkpoint", "two"]).0, Some(0));
+    assert_eq!(scene.run_in(&app, &["checkpoint", "two"]).0, Some(0));
     std::fs::remove_dir_all(&app).unwrap();
     std::fs::rename(folder.join("old"), &app).unwrap();
-    let (_, log) = piton(&scene, &app, &["log"]);
+    let (_, log) = scene.run_in(&app, &["log"]);
     assert!(log.contains("one") && !log.contains("two"), "{log}");
-    let (_, log) = piton(&scene, &app, &["log", "--workspace", &named_workspace(&log)]);
+    let (_, log) = scene.run_in(&app, &["log", "--workspace", &named_workspace(&log)]);
     assert!(log.contains("two"), "{log}");
 }
 
@@ -136,14 +101,14 @@ fn a_worktree_that_is_removed_and_whose_path_another_one_gets_has_its_gap() {
     git(&app, &["worktree", "add", "-q", "w1"]);
     git(&app, &["worktree", "add", "-q", "w2"]);
     std::fs::write(app.join("w1/work"), "work\n").unwrap();
-    turn(&scene, &app, 1, &["true"]);
-    let seen = turn(&scene, &app, 2, &["git worktree remove --force w1; git worktree move w2 w1"]);
+    scene.shell_turn("s", &app, 1, &["true"]);
+    let seen = scene.shell_turn("s", &app, 2, &["git worktree remove --force w1; git worktree move w2 w1"]);
     assert!(seen.contains("w1 is gone, and another workspace stands in its place"), "{seen}");
-    let (code, said) = piton(&scene, &app, &["undo", "--yes"]);
+    let (code, said) = scene.run_in(&app, &["undo", "--yes"]);
     assert!(code == Some(1) && said.contains("turn 2 is the last that changed files"), "{said}");
     let store = named_workspace(&said);
     std::fs::rename(app.join("w1"), app.join("w3")).unwrap();
-    let (code, said) = piton(&scene, &app, &["rewind", "t2", "--yes", "--workspace", &store]);
+    let (code, said) = scene.run_in(&app, &["rewind", "t2", "--yes", "--workspace", &store]);
     assert_back_without_git(code, &said);
     assert_eq!(text(app.join("w1/work")), "work\n");
 }
@@ -156,19 +121,19 @@ fn a_worktree_that_a_symlink_replaces_is_gone_and_what_the_link_leads_to_is_no_w
     let elsewhere = app.with_file_name("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::write(elsewhere.join("e"), "e\n").unwrap();
-    turn(&scene, &app, 1, &["true"]);
-    let seen = turn(&scene, &app, 2, &["rm -rf w1; ln -s ../elsewhere w1"]);
+    scene.shell_turn("s", &app, 1, &["true"]);
+    let seen = scene.shell_turn("s", &app, 2, &["rm -rf w1; ln -s ../elsewhere w1"]);
     assert!(seen.contains("w1 is gone, and a symlink stands in its place"), "{seen}");
     assert_eq!(stores(&scene), 2, "the project's and the worktree's");
-    let (code, said) = piton(&scene, &app, &["undo", "--yes"]);
+    let (code, said) = scene.run_in(&app, &["undo", "--yes"]);
     assert!(code == Some(1) && said.contains("turn 2 is the last that changed files"), "{said}");
-    let (_, log) = piton(&scene, &app, &["log", "--workspace", "w1"]);
+    let (_, log) = scene.run_in(&app, &["log", "--workspace", "w1"]);
     assert!(log.contains("prompt 2") && log.contains("a symlink stands in its place"), "{log}");
-    let (code, said) = piton(&scene, &app, &["rewind", "t2", "--yes", "--workspace", "w1"]);
+    let (code, said) = scene.run_in(&app, &["rewind", "t2", "--yes", "--workspace", "w1"]);
     assert!(code == Some(1) && said.contains("a symlink stands in its place; nothing was changed"), "{said}");
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1, "nothing was written there");
     std::fs::remove_file(app.join("w1")).unwrap();
-    let (code, said) = piton(&scene, &app, &["rewind", "t2", "--yes", "--workspace", "w1"]);
+    let (code, said) = scene.run_in(&app, &["rewind", "t2", "--yes", "--workspace", "w1"]);
     assert_back_without_git(code, &said);
     assert_eq!(text(app.join("w1/work")), "work\n");
 }
@@ -178,14 +143,14 @@ fn a_project_that_a_symlink_replaces_is_gone_and_what_the_link_leads_to_is_no_wo
     let (scene, app) = project();
     let elsewhere = app.with_file_name("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
-    turn(&scene, &app, 1, &["true"]);
-    let seen = turn(&scene, &app, 2, &["cd ..; rm -rf app; ln -s elsewhere app"]);
+    scene.shell_turn("s", &app, 1, &["true"]);
+    let seen = scene.shell_turn("s", &app, 2, &["cd ..; rm -rf app; ln -s elsewhere app"]);
     assert!(seen.contains("app is gone, and a symlink stands in its place"), "{seen}");
-    turn(&scene, &app, 3, &["echo x >x"]);
+    scene.shell_turn("s", &app, 3, &["echo x >x"]);
     assert_eq!(stores(&scene), 1);
     std::fs::remove_file(&app).unwrap();
     let way = app.display().to_string();
-    let (code, said) = piton(&scene, &elsewhere, &["undo", "t2", "--yes", "--workspace", &way]);
+    let (code, said) = scene.run_in(&elsewhere, &["undo", "t2", "--yes", "--workspace", &way]);
     assert_back_without_git(code, &said);
     assert_eq!(text(app.join("precious")), "precious\n");
 }
@@ -193,15 +158,20 @@ fn a_project_that_a_symlink_replaces_is_gone_and_what_the_link_leads_to_is_no_wo
 #[test]
 fn a_project_that_is_renamed_for_a_new_one_hears_of_it_and_both_count_the_turns_alike() {
     let (scene, app) = project();
-    turn(&scene, &app, 1, &["true"]);
-    turn(&scene, &app, 2, &["cd ..; mv app old; mkdir app; cd app; git init -q", "echo n >n; rm ../old/precious"]);
+    scene.shell_turn("s", &app, 1, &["true"]);
+    scene.shell_turn(
+        "s",
+        &app,
+        2,
+        &["cd ..; mv app old; mkdir app; cd app; git init -q", "echo n >n; rm ../old/precious"],
+    );
     let old = app.with_file_name("old");
     for folder in [&app, &old] {
-        let (_, log) = piton(&scene, folder, &["log", "--steps"]);
+        let (_, log) = scene.run_in(folder, &["log", "--steps"]);
         assert!(log.contains("t2  ") && log.contains("t2.1") && log.contains("t2.2"), "{log}");
         assert!(!log.contains("t2.3") && !log.contains("gap"), "{log}");
     }
-    let (code, said) = piton(&scene, &old, &["undo", "t2.2", "--yes"]);
+    let (code, said) = scene.run_in(&old, &["undo", "t2.2", "--yes"]);
     assert!(code == Some(0) && text(old.join("precious")) == "precious\n", "{said}");
 }
 
@@ -212,9 +182,9 @@ fn worktrees_that_swap_their_places_in_a_tool_each_hear_of_its_end() {
     git(&app, &["worktree", "add", "-q", "w2"]);
     std::fs::write(app.join("w2/work"), "work\n").unwrap();
     let swap = "mv w1 t; mv w2 w1; mv t w2; git worktree repair w1 w2 >/dev/null 2>&1";
-    turn(&scene, &app, 1, &[swap, "rm w1/work; echo q >w2/q"]);
+    scene.shell_turn("s", &app, 1, &[swap, "rm w1/work; echo q >w2/q"]);
     for name in ["w1", "w2"] {
-        let (code, said) = piton(&scene, &app, &["undo", "t1.2", "--yes", "--workspace", name]);
+        let (code, said) = scene.run_in(&app, &["undo", "t1.2", "--yes", "--workspace", name]);
         assert!(code == Some(0) && said.contains("undid"), "{name}: {said}");
     }
     assert_eq!((text(app.join("w1/work")), app.join("w2/q").exists()), ("work\n".into(), false));
@@ -225,14 +195,14 @@ fn a_worktree_in_a_folder_that_becomes_a_file_has_its_gap_and_the_end_of_its_ses
     let (scene, app) = project();
     git(&app, &["worktree", "add", "-q", "trees/w1"]);
     std::fs::write(app.join("trees/w1/work"), "work\n").unwrap();
-    turn(&scene, &app, 1, &["true"]);
-    let seen = turn(&scene, &app, 2, &["rm -rf trees; echo file >trees"]);
+    scene.shell_turn("s", &app, 1, &["true"]);
+    let seen = scene.shell_turn("s", &app, 2, &["rm -rf trees; echo file >trees"]);
     assert!(seen.contains("trees/w1 is gone"), "{seen}");
-    report(&scene, &app, "session-ended", json!({}));
-    let (_, status) = piton(&scene, &app, &["status", "--workspace", "trees/w1"]);
+    scene.generic_event("s", "session-ended", json!({ "cwd": app }));
+    let (_, status) = scene.run_in(&app, &["status", "--workspace", "trees/w1"]);
     assert!(!status.contains("\nat work"), "{status}");
     std::fs::remove_file(app.join("trees")).unwrap();
-    let (code, said) = piton(&scene, &app, &["undo", "--yes", "--workspace", "trees/w1"]);
+    let (code, said) = scene.run_in(&app, &["undo", "--yes", "--workspace", "trees/w1"]);
     assert_back_without_git(code, &said);
     assert_eq!(text(app.join("trees/w1/work")), "work\n");
 }
@@ -243,7 +213,7 @@ fn a_folder_that_got_the_number_of_a_removed_one_does_not_get_its_store() {
     use std::os::unix::fs::MetadataExt;
     for identity in [json!({ "born": 7, "is_layered": true }), json!({ "born": null })] {
         let (scene, app) = project();
-        assert_eq!(piton(&scene, &app, &["checkpoint", "good"]).0, Some(0));
+        assert_eq!(scene.run_in(&app, &["checkpoint", "good"]).0, Some(0));
         std::fs::remove_dir_all(&app).unwrap();
         let other = app.with_file_name("other");
         std::fs::create_dir(&other).unwrap();
@@ -255,12 +225,12 @@ fn a_folder_that_got_the_number_of_a_removed_one_does_not_get_its_store() {
         root.extend([("device".into(), found.dev().into()), ("inode".into(), found.ino().into())]);
         root.extend(identity.as_object().unwrap().clone());
         std::fs::write(&note, noted.to_string()).unwrap();
-        let (code, said) = piton(&scene, &other, &["log"]);
+        let (code, said) = scene.run_in(&other, &["log"]);
         assert!(
             code == Some(1) && said.contains("is not a workspace yet") && said.contains("may be this one"),
             "{said}"
         );
-        let (_, log) = piton(&scene, &other, &["log", "--workspace", &app.display().to_string()]);
+        let (_, log) = scene.run_in(&other, &["log", "--workspace", &app.display().to_string()]);
         assert!(log.contains("good"), "{log}");
     }
 }
@@ -269,11 +239,11 @@ fn a_folder_that_got_the_number_of_a_removed_one_does_not_get_its_store() {
 fn no_workspace_is_said_to_be_captured_that_is_not() {
     let (scene, app) = project();
     let folder = app.parent().unwrap();
-    turn(&scene, &app, 1, &["true"]);
-    let seen = turn(&scene, folder, 2, &["true"]);
+    scene.shell_turn("s", &app, 1, &["true"]);
+    let seen = scene.shell_turn("s", folder, 2, &["true"]);
     assert!(seen.contains("p is not captured") && seen.contains("only") && seen.contains("p/app is;"), "{seen}");
     std::fs::remove_dir_all(&app).unwrap();
-    let seen = turn(&scene, folder, 3, &["true"]);
+    let seen = scene.shell_turn("s", folder, 3, &["true"]);
     let neither = format!("and neither is {0}: `piton status --workspace {0}` tells why", app.display());
     assert!(seen.matches(&neither).count() == 1 && !seen.contains("only"), "once: {seen}");
 }
@@ -282,15 +252,15 @@ fn no_workspace_is_said_to_be_captured_that_is_not() {
 #[test]
 fn steps_begin_at_one_in_every_turn_after_a_worktree_came_and_went() {
     let (scene, app) = project();
-    turn(
-        &scene,
+    scene.shell_turn(
+        "s",
         &app,
         1,
         &["git worktree add -q wt -b w", "echo 1 >wt/n", "git worktree remove --force wt", "echo 1 >s"],
     );
-    turn(&scene, &app, 2, &["echo 2 >x", "echo 2 >y"]);
-    turn(&scene, &app, 3, &["echo 3 >x"]);
-    let (_, log) = piton(&scene, &app, &["log", "--steps"]);
+    scene.shell_turn("s", &app, 2, &["echo 2 >x", "echo 2 >y"]);
+    scene.shell_turn("s", &app, 3, &["echo 3 >x"]);
+    let (_, log) = scene.run_in(&app, &["log", "--steps"]);
     let steps: Vec<&str> = log.split_whitespace().filter(|word| word.starts_with('t') && word.contains('.')).collect();
     assert_eq!(steps, ["t3.1", "t2.1", "t2.2", "t1.1", "t1.2", "t1.3", "t1.4"], "{log}");
 }
@@ -299,11 +269,11 @@ fn steps_begin_at_one_in_every_turn_after_a_worktree_came_and_went() {
 #[test]
 fn a_first_turn_that_replaces_the_project_is_not_said_to_have_changed_nothing() {
     let (scene, app) = project();
-    turn(&scene, &app, 1, &["cd ..; git clone -q app copy; rm -rf app; mv copy app; echo new >app/new"]);
-    let (_, log) = piton(&scene, &app, &["log"]);
+    scene.shell_turn("s", &app, 1, &["cd ..; git clone -q app copy; rm -rf app; mv copy app; echo new >app/new"]);
+    let (_, log) = scene.run_in(&app, &["log"]);
     let way = "it began in another folder that stood here; `piton rewind t1 --across` brings that back";
     assert!(log.contains("prompt 1  ?") && log.contains(way), "{log}");
-    let (_, said) = piton(&scene, &app, &["changes"]);
+    let (_, said) = scene.run_in(&app, &["changes"]);
     assert!(said.contains("nothing is known that session") && said.contains(way), "{said}");
 }
 
@@ -312,7 +282,7 @@ fn a_first_turn_that_replaces_the_project_is_not_said_to_have_changed_nothing() 
 fn nothing_is_written_into_the_repository_of_what_took_the_place_nor_told_of_it() {
     for by in ["a symlink", "another workspace"] {
         let (scene, app) = project();
-        turn(&scene, &app, 1, &["echo one >> a"]);
+        scene.shell_turn("s", &app, 1, &["echo one >> a"]);
         let other = scene.world.base().join("p/other");
         std::fs::create_dir_all(&other).unwrap();
         std::fs::write(other.join("o"), "o\n").unwrap();
@@ -326,23 +296,23 @@ fn nothing_is_written_into_the_repository_of_what_took_the_place_nor_told_of_it(
                 app.display().to_string()
             }
             _ => {
-                assert_eq!(piton(&scene, &other, &["checkpoint"]).0, Some(0));
+                assert_eq!(scene.run_in(&other, &["checkpoint"]).0, Some(0));
                 std::fs::rename(&other, &app).unwrap();
-                assert_eq!(piton(&scene, &app, &["checkpoint"]).0, Some(0));
-                named_workspace(&piton(&scene, &app, &["log"]).1)
+                assert_eq!(scene.run_in(&app, &["checkpoint"]).0, Some(0));
+                named_workspace(&scene.run_in(&app, &["log"]).1)
             }
         };
-        let (code, said) = piton(&scene, scene.world.base(), &["export", "start", "--git", "x", "--workspace", &which]);
+        let (code, said) = scene.run_in(scene.world.base(), &["export", "start", "--git", "x", "--workspace", &which]);
         let why = format!("is gone, and {by} stands in its place; nothing was exported");
         assert!(code == Some(1) && said.contains(&why) && said.contains("--into DIR"), "{said}");
         assert!(!app.join(".git/refs/heads/x").exists());
         let into = scene.world.base().join("copy");
         let into = ["export", "start", "--git", "x", "--into", into.to_str().unwrap(), "--workspace", &which];
-        assert_eq!(piton(&scene, scene.world.base(), &into).0, Some(0));
+        assert_eq!(scene.run_in(scene.world.base(), &into).0, Some(0));
         let all = [&["rewind", "start"][..], &["rewind", "start", "--git"], &["undo"]];
         for (asked, how) in all.iter().flat_map(|asked| [(asked, "--preview"), (asked, "--yes")]) {
             let args = [asked, &[how, "--workspace", &which][..]].concat();
-            let (code, said) = piton(&scene, scene.world.base(), &args);
+            let (code, said) = scene.run_in(scene.world.base(), &args);
             let why = format!("{by} stands in its place; nothing was changed");
             assert!(code == Some(1) && said.contains(&why), "{args:?}: {said}");
         }

@@ -5,61 +5,41 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use piton_agents::claude_code::settings::{EVENTS, HookCommand, install};
-use piton_testkit::{Snapshot, snapshot};
+use piton_testkit::{Scene, Snapshot, snapshot};
 use serde_json::Value;
 
-struct Scene {
-    scratch: tempfile::TempDir,
+fn scene() -> Scene {
+    let scene = Scene::with_a_home(env!("CARGO_BIN_EXE_piton"));
+    fs::create_dir(scene.at("home/.claude")).unwrap();
+    scene.world.write("a.txt", "one\n");
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        for folder in ["ws", "home/.claude", "tmp"] {
-            fs::create_dir_all(scratch.path().join(folder)).unwrap();
-        }
-        fs::write(scratch.path().join("ws/a.txt"), "one\n").unwrap();
-        Self { scratch }
-    }
+fn set_up() -> Scene {
+    let scene = scene();
+    scene.ok(&["setup"]);
+    scene
+}
 
-    fn set_up() -> Self {
-        let scene = Self::new();
-        assert!(scene.piton(&["setup"]).output().unwrap().status.success());
-        scene
-    }
+/// The checks as `state what: found`, and whether all is well.
+#[track_caller]
+fn doctor(scene: &Scene, variables: &[(&str, &str)]) -> (bool, Vec<String>) {
+    let mut command = scene.piton(&["doctor", "--json"]);
+    let done = command.envs(variables.iter().copied()).output().unwrap();
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"));
+    let works = report["works"].as_bool().unwrap();
+    assert_eq!(done.status.code(), Some(if works { 0 } else { 1 }), "{done:?}");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let checks = report["checks"].as_array().unwrap().iter();
+    let lines = checks.map(|c| format!("{} {}: {}", text(&c["state"]), text(&c["what"]), text(&c["found"])));
+    (works, lines.collect())
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().canonicalize().unwrap().join(name)
-    }
-
-    fn piton(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
-        command.env_clear().env("HOME", self.path("home")).env("PITON_HOME", self.path("store"));
-        command.env("PATH", "/usr/bin:/bin").env("TMPDIR", self.path("tmp"));
-        command.current_dir(self.path("ws")).args(args).stdin(Stdio::null());
-        command
-    }
-
-    /// The checks as `state what: found`, and whether all is well.
-    #[track_caller]
-    fn doctor(&self, variables: &[(&str, &str)]) -> (bool, Vec<String>) {
-        let mut command = self.piton(&["doctor", "--json"]);
-        let done = command.envs(variables.iter().copied()).output().unwrap();
-        let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"));
-        let works = report["works"].as_bool().unwrap();
-        assert_eq!(done.status.code(), Some(if works { 0 } else { 1 }), "{done:?}");
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let checks = report["checks"].as_array().unwrap().iter();
-        let lines = checks.map(|c| format!("{} {}: {}", text(&c["state"]), text(&c["what"]), text(&c["found"])));
-        (works, lines.collect())
-    }
-
-    fn outside(&self) -> Snapshot {
-        snapshot(self.scratch.path()).without("tmp").without("store")
-    }
+fn outside(scene: &Scene) -> Snapshot {
+    snapshot(scene.world.base()).without("tmp").without("store")
 }
 
 #[track_caller]
@@ -72,9 +52,9 @@ fn assert_has(lines: &[String], beginning: &str, rest: &str) {
 
 #[test]
 fn all_is_well_after_a_setup_and_nothing_is_touched() {
-    let scene = Scene::set_up();
-    let before = scene.outside();
-    let (works, lines) = scene.doctor(&[]);
+    let scene = set_up();
+    let before = outside(&scene);
+    let (works, lines) = doctor(&scene, &[]);
     assert!(works, "{lines:#?}");
     let all = format!("all {} events report to piton, by ~/.claude/settings.json", EVENTS.len());
     assert_has(&lines, "ok hooks:", &all);
@@ -83,17 +63,17 @@ fn all_is_well_after_a_setup_and_nothing_is_touched() {
     assert_has(&lines, "ok store:", "can be written");
     assert_has(&lines, "ok workspace:", "1 checkpoint");
     assert_has(&lines, "ok round trip:", "the installed hook captured 6 events");
-    let now = scene.outside();
+    let now = outside(&scene);
     assert!(now == before, "{}", now.differences(&before).join("\n"));
-    assert_eq!(fs::read_dir(scene.path("tmp")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(scene.at("tmp")).unwrap().count(), 0);
     let said = scene.piton(&["doctor"]).output().unwrap();
     assert!(String::from_utf8_lossy(&said.stdout).ends_with("Capture works.\n"), "{said:?}");
 }
 
 #[test]
 fn without_a_setup_nothing_is_captured_and_that_is_said() {
-    let scene = Scene::new();
-    let (works, lines) = scene.doctor(&[]);
+    let scene = scene();
+    let (works, lines) = doctor(&scene, &[]);
     assert!(!works);
     assert_has(&lines, "problem hooks:", "Claude Code does not report to piton");
     assert_has(&lines, "ok round trip:", "which is not installed");
@@ -104,7 +84,7 @@ fn without_a_setup_nothing_is_captured_and_that_is_said() {
 
 #[test]
 fn whatever_turns_captures_off_is_found() {
-    let settings = |scene: &Scene| scene.path("home/.claude/settings.json");
+    let settings = |scene: &Scene| scene.at("home/.claude/settings.json");
     type Spoil = fn(&Scene, PathBuf);
     /// What is spoiled, in which environment, and which line says so.
     type Case = (Spoil, &'static [(&'static str, &'static str)], &'static str, &'static str);
@@ -142,7 +122,7 @@ fn whatever_turns_captures_off_is_found() {
         (|_, _| (), &[("PITON_HOME", "/proc/piton")], "problem store:", "/proc"),
         (
             |scene, _| {
-                let folder = fs::read_dir(scene.path("store/workspaces")).unwrap().next().unwrap().unwrap().path();
+                let folder = fs::read_dir(scene.at("store/workspaces")).unwrap().next().unwrap().unwrap().path();
                 // Neither a database nor a place for a new one.
                 for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
                     if entry.file_name().to_string_lossy().starts_with("view-") {
@@ -157,9 +137,9 @@ fn whatever_turns_captures_off_is_found() {
         ),
     ];
     for (spoil, variables, beginning, rest) in cases {
-        let scene = Scene::set_up();
+        let scene = set_up();
         spoil(&scene, settings(&scene));
-        let (works, lines) = scene.doctor(variables);
+        let (works, lines) = doctor(&scene, variables);
         assert!(!works, "{beginning} {rest}: {lines:#?}");
         assert_has(&lines, beginning, rest);
     }
@@ -167,25 +147,25 @@ fn whatever_turns_captures_off_is_found() {
 
 #[test]
 fn what_went_wrong_earlier_is_a_note() {
-    let scene = Scene::set_up();
-    assert!(scene.piton(&["hook", "nobody"]).output().unwrap().status.success());
-    fs::create_dir(scene.path("ws/.piton")).unwrap();
-    fs::write(scene.path("ws/.piton/config.toml"), "hook.time-budgett = \"1s\"\n").unwrap();
-    let (works, lines) = scene.doctor(&[]);
+    let scene = set_up();
+    scene.ok(&["hook", "nobody"]);
+    fs::create_dir(scene.at("ws/.piton")).unwrap();
+    fs::write(scene.at("ws/.piton/config.toml"), "hook.time-budgett = \"1s\"\n").unwrap();
+    let (works, lines) = doctor(&scene, &[]);
     assert!(works, "{lines:#?}");
     assert_has(&lines, "note log:", "1 of the last 1 event went wrong");
     assert_has(&lines, "note settings:", "time-budgett");
-    assert!(scene.piton(&["setup", "--project"]).output().unwrap().status.success());
-    assert_has(&scene.doctor(&[]).1, "note hooks:", "several settings files");
+    scene.ok(&["setup", "--project"]);
+    assert_has(&doctor(&scene, &[]).1, "note hooks:", "several settings files");
 }
 
 #[test]
 fn what_a_repository_takes_away_and_a_budget_that_is_too_long_are_said() {
-    let scene = Scene::set_up();
-    fs::create_dir(scene.path("ws/.piton")).unwrap();
-    let settings = |text: &str| fs::write(scene.path("ws/.piton/config.toml"), text).unwrap();
+    let scene = set_up();
+    fs::create_dir(scene.at("ws/.piton")).unwrap();
+    let settings = |text: &str| fs::write(scene.at("ws/.piton/config.toml"), text).unwrap();
     settings("tools.readers = [\"*\"]\nhook.time-budget = \"1s\"\n");
-    let (_, lines) = scene.doctor(&[]);
+    let (_, lines) = doctor(&scene, &[]);
     assert_has(
         &lines,
         "note settings:",
@@ -194,7 +174,7 @@ fn what_a_repository_takes_away_and_a_budget_that_is_too_long_are_said() {
     assert_has(&lines, "note settings:", "this workspace's .piton/config.toml gives a capture only 1s");
     assert!(!lines.iter().any(|line| line.starts_with("ok settings:")), "{lines:#?}");
     settings("capture.automatic = false\n");
-    let (works, lines) = scene.doctor(&[]);
+    let (works, lines) = doctor(&scene, &[]);
     assert!(!works);
     assert_has(&lines, "note settings:", ".piton/config.toml switches automatic captures off");
     assert_has(&lines, "problem settings:", "`capture.automatic` is false (workspace)");
@@ -207,7 +187,7 @@ fn what_a_repository_takes_away_and_a_budget_that_is_too_long_are_said() {
     assert_eq!(json["warnings"].as_array().unwrap().len(), 1, "{json}");
     assert!(json["checkpoints"].is_number(), "{json}");
     settings("hook.time-budget = \"10m\"\n");
-    let (works, lines) = scene.doctor(&[]);
+    let (works, lines) = doctor(&scene, &[]);
     assert!(works, "{lines:#?}");
     assert_has(&lines, "note settings:", "is 600 s; a hook of Claude Code's takes at most 25 s");
     assert_has(&lines, "ok settings:", "at most 25 s each");
@@ -217,29 +197,29 @@ fn what_a_repository_takes_away_and_a_budget_that_is_too_long_are_said() {
 
 #[test]
 fn what_the_workspaces_own_filesystem_can_do_is_tried_out_there_and_nothing_is_left() {
-    let scene = Scene::set_up();
-    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
-    let before = scene.outside();
+    let scene = set_up();
+    scene.ok(&["checkpoint"]);
+    let before = outside(&scene);
     for (refused, expected) in [
         ("", "ok filesystem: a rewind replaces each file in one step"),
         ("exchange", "note filesystem: it cannot exchange two names"),
         ("exchange,rename-to-new", "note filesystem: it cannot exchange two names"),
         ("exchange,rename-to-new,link", "note filesystem: it has neither safe renames nor hard links"),
     ] {
-        let (works, lines) = scene.doctor(&[("PITON_TEST_REFUSE", refused)]);
+        let (works, lines) = doctor(&scene, &[("PITON_TEST_REFUSE", refused)]);
         assert!(works, "{lines:#?}");
         assert_has(&lines, expected, "");
-        let now = scene.outside();
+        let now = outside(&scene);
         assert!(now == before, "{}", now.differences(&before).join("\n"));
     }
 }
 
 #[test]
 fn an_ignore_file_that_cannot_be_read_is_named() {
-    let scene = Scene::set_up();
-    assert!(Command::new("mkfifo").arg(scene.path("ws/.gitignore")).status().unwrap().success());
-    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
-    let (works, lines) = scene.doctor(&[]);
+    let scene = set_up();
+    assert!(Command::new("mkfifo").arg(scene.at("ws/.gitignore")).status().unwrap().success());
+    scene.ok(&["checkpoint"]);
+    let (works, lines) = doctor(&scene, &[]);
     assert!(works, "{lines:#?}");
     assert_has(&lines, "note rules: ", "/ws/.gitignore cannot be read: it is no regular file");
 }
@@ -247,13 +227,13 @@ fn an_ignore_file_that_cannot_be_read_is_named() {
 /// It used to say that capture works.
 #[test]
 fn hooks_that_are_narrowed_rushed_or_turned_off_by_a_variable_are_named() {
-    let scene = Scene::set_up();
-    let path = scene.path("home/.claude/settings.json");
+    let scene = set_up();
+    let path = scene.at("home/.claude/settings.json");
     let whole = fs::read_to_string(&path).unwrap();
     let check = |text: String, beginning: &str, rest: &str| {
         assert_ne!(text, whole);
         fs::write(&path, text).unwrap();
-        let (works, lines) = scene.doctor(&[]);
+        let (works, lines) = doctor(&scene, &[]);
         assert_has(&lines, beginning, rest);
         assert_eq!(works, beginning.starts_with("note"), "{lines:#?}");
     };
@@ -269,16 +249,16 @@ fn hooks_that_are_narrowed_rushed_or_turned_off_by_a_variable_are_named() {
 /// It waited for a minute, and then failed at what it could not try out.
 #[test]
 fn a_lock_that_is_held_is_told_and_not_waited_for() {
-    let scene = Scene::set_up();
-    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
-    let stores = scene.path("store/workspaces").read_dir().unwrap();
+    let scene = set_up();
+    scene.ok(&["checkpoint"]);
+    let stores = scene.at("store/workspaces").read_dir().unwrap();
     let store = stores.map(|store| store.unwrap().path()).find(|store| store.join("lock").exists()).unwrap();
     let busy = fs::File::options().write(true).open(store.join("lock")).unwrap();
     busy.lock().unwrap();
     let began = std::time::Instant::now();
-    let (_, lines) = scene.doctor(&[]);
+    let (_, lines) = doctor(&scene, &[]);
     assert!(began.elapsed().as_secs() < 30, "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("note filesystem: not tried out: another piton")), "{lines:?}");
-    assert!(scene.piton(&["verify"]).output().unwrap().status.success());
+    scene.ok(&["verify"]);
     assert!(began.elapsed().as_secs() < 45);
 }

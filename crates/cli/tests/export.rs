@@ -3,14 +3,18 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test may stop where it likes")]
 
-use std::process::{Command, Output, Stdio};
-
 use piton_engine::Tool;
-use piton_testkit::{World, git};
+use piton_testkit::{Scene, git};
 
 /// A repository with a session of two turns.
-fn scene() -> World {
-    let world = World::new();
+fn scene() -> Scene {
+    let mut scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.environment.push(("PATH", std::env::var_os("PATH").unwrap()));
+    // Where git would look without being told otherwise.
+    for name in ["GIT_DIR", "GIT_INDEX_FILE"] {
+        scene.environment.push((name, "/nonexistent".into()));
+    }
+    let world = &scene.world;
     git(&world.ws(), &["init", "-q", "-b", "main"]);
     world.write("a.txt", "one\n").folder("empty");
     git(&world.ws(), &["add", "-A"]);
@@ -24,38 +28,16 @@ fn scene() -> World {
         session.after_tool(id).unwrap();
         session.end_turn().unwrap();
     }
-    world
-}
-
-fn piton(world: &World, path: Option<&str>, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
-    command.env_clear().current_dir(world.ws()).args(args).stdin(Stdio::null());
-    command.env("HOME", world.base()).env("PITON_HOME", world.base().join("home"));
-    let path = path.map_or_else(|| std::env::var("PATH").unwrap(), str::to_owned);
-    // Where git would look without being told otherwise.
-    command.env("PATH", path).env("GIT_DIR", "/nonexistent").env("GIT_INDEX_FILE", "/nonexistent");
-    command.output().unwrap()
-}
-
-#[track_caller]
-fn ok(world: &World, args: &[&str]) -> (String, String) {
-    let done = piton(world, None, args);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    assert_eq!(done.status.code(), Some(0), "{args:?}: {}", text(done.stderr));
-    (text(done.stdout), text(done.stderr))
-}
-
-#[track_caller]
-fn fails(world: &World, args: &[&str]) -> String {
-    let done = piton(world, None, args);
-    assert_eq!(done.status.code(), Some(1), "{args:?}");
-    String::from_utf8(done.stderr).unwrap()
+    drop(workspace);
+    scene
 }
 
 #[test]
 fn a_session_is_listed_commit_by_commit_and_what_git_cannot_hold_is_said() {
-    let world = scene();
-    let (shown, talk) = ok(&world, &["export", "--session", "run-1", "--git", "agent/run-1"]);
+    let scene = scene();
+    let done = scene.run(&["export", "--session", "run-1", "--git", "agent/run-1"]);
+    let [shown, talk] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(done.status.code(), Some(0), "{talk}");
     let lines: Vec<_> = shown.lines().collect();
     assert_eq!(lines.len(), 4, "{shown}");
     assert!(lines[0].contains(" start of session "), "{shown}");
@@ -63,47 +45,47 @@ fn a_session_is_listed_commit_by_commit_and_what_git_cannot_hold_is_said() {
     assert!(lines[2].ends_with(" and [31mtests"), "{shown}");
     assert!(lines[3].starts_with("agent/run-1 at ") && lines[3].ends_with(": 3 commits, read back"), "{shown}");
     assert_eq!(talk, "note: git holds no empty folders: 1 empty folder left out, such as empty\n");
-    assert_eq!(git(&world.ws(), &["log", "--format=%s", "agent/run-1"]).lines().count(), 3);
+    assert_eq!(git(&scene.world.ws(), &["log", "--format=%s", "agent/run-1"]).lines().count(), 3);
 }
 
 #[test]
 fn one_checkpoint_is_one_commit_as_json_too() {
-    let world = scene();
-    let (shown, _) = ok(&world, &["export", "t2", "--git", "before-t2", "--json"]);
+    let scene = scene();
+    let shown = scene.ok(&["export", "t2", "--git", "before-t2", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(document["reference"], "refs/heads/before-t2");
     assert_eq!(document["commits"].as_array().unwrap().len(), 1);
     assert_eq!(document["verified"], true);
     assert_eq!(document["empty_folders"][0]["path"], "empty");
-    assert_eq!(git(&world.ws(), &["ls-tree", "--name-only", "before-t2"]), "1.txt\na.txt\n");
-    let into = world.base().join("copy.git");
-    let (shown, _) = ok(&world, &["export", "t2", "--git", "x", "--into", into.to_str().unwrap()]);
+    assert_eq!(git(&scene.world.ws(), &["ls-tree", "--name-only", "before-t2"]), "1.txt\na.txt\n");
+    let into = scene.world.base().join("copy.git");
+    let shown = scene.ok(&["export", "t2", "--git", "x", "--into", into.to_str().unwrap()]);
     assert!(shown.contains("copy.git, which was made for it: 1 commit, read back"), "{shown}");
 }
 
 #[test]
 fn ignored_files_are_listed_and_nothing_but_a_file_is_replaced() {
-    let world = scene();
-    std::fs::write(world.path(".gitignore"), ".env\n").unwrap();
-    std::fs::write(world.path(".env"), "SECRET=1\n").unwrap();
-    ok(&world, &["checkpoint", "secret"]);
-    let (_, said) = ok(&world, &["export", "secret", "--git", "out"]);
+    let scene = scene();
+    std::fs::write(scene.world.path(".gitignore"), ".env\n").unwrap();
+    std::fs::write(scene.world.path(".env"), "SECRET=1\n").unwrap();
+    scene.ok(&["checkpoint", "secret"]);
+    let said = scene.told(&["export", "secret", "--git", "out"]);
     assert!(said.contains("left out, because git ignores them; `--include PATH` takes one in:\n  .env\n"), "{said}");
-    std::fs::write(world.path(".gitattributes"), "*.crypt filter=git-crypt\n").unwrap();
-    std::fs::write(world.path("key.crypt"), "plain\n").unwrap();
-    ok(&world, &["checkpoint", "crypt"]);
-    let (_, said) = ok(&world, &["export", "crypt", "--git", "out-too"]);
+    std::fs::write(scene.world.path(".gitattributes"), "*.crypt filter=git-crypt\n").unwrap();
+    std::fs::write(scene.world.path("key.crypt"), "plain\n").unwrap();
+    scene.ok(&["checkpoint", "crypt"]);
+    let said = scene.told(&["export", "crypt", "--git", "out-too"]);
     let filtered = "because a filter of git's changes them (git-crypt, LFS), and piton runs none; `--include PATH` takes one in:\n";
     assert!(said.contains(&format!("{filtered}  key.crypt\n")), "{said}");
-    let place = world.base().join("pipe");
+    let place = scene.world.base().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
-    let said = fails(&world, &["export", "run-1", "-o", place.to_str().unwrap(), "--force"]);
+    let said = scene.fails(&["export", "run-1", "-o", place.to_str().unwrap(), "--force"]);
     assert!(said.contains("is no plain file, so it is not replaced"), "{said}");
 }
 
 #[test]
 fn each_refusal_says_the_way_out() {
-    let world = scene();
+    let scene = scene();
     for (args, message, hint) in [
         (&["export", "t1"][..], "`t1` is no session", "`--git BRANCH` makes commits"),
         (&["export", "t1", "--into", "x"], "--git", ""),
@@ -115,16 +97,16 @@ fn each_refusal_says_the_way_out() {
         (&["export", "t1", "--git", "x", "--into", "."], "", ""),
     ] {
         if message.is_empty() {
-            ok(&world, args);
-            let again = fails(&world, args);
+            scene.ok(args);
+            let again = scene.fails(args);
             assert!(again.contains("refs/heads/x is there already") && again.contains("`--force`"), "{again}");
-            ok(&world, &[args, &["--force"]].concat());
+            scene.ok(&[args, &["--force"]].concat());
             continue;
         }
-        let said = fails(&world, args);
+        let said = scene.fails(args);
         assert!(said.contains(message) && said.contains(hint), "{args:?}: {said}");
     }
-    let done = piton(&world, Some("/nonexistent"), &["export", "t1", "--git", "y"]);
+    let done = scene.piton(&["export", "t1", "--git", "y"]).env("PATH", "/nonexistent").output().unwrap();
     let said = String::from_utf8(done.stderr).unwrap();
     assert!(said.contains("git is not installed, or not in PATH\nhint: "), "{said}");
 }

@@ -7,22 +7,24 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 
 use piton_testkit::Scene;
+use serde_json::json;
 
 const HOOKS: usize = 10;
 
-fn start(scene: &Scene, report: &str) -> Child {
+fn tell(scene: &Scene, report: &[u8]) -> Child {
     let mut command = scene.piton(&["hook", "generic"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(report.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(report).unwrap();
     child
 }
 
 /// A prompt of each of ten sessions, at the same moment.
 fn all_at_once(scene: &Scene) {
-    let cwd = scene.world.ws().display().to_string();
-    let report =
-        |n: usize| format!(r#"{{"event":"prompt","session":"s{n}","cwd":"{cwd}","turn":"p{n}","text":"prompt {n}"}}"#);
-    let hooks: Vec<Child> = (0..HOOKS).map(|n| start(scene, &report(n))).collect();
+    let report = |n: usize| {
+        let more = json!({ "turn": format!("p{n}"), "text": format!("prompt {n}") });
+        scene.generic_report(&format!("s{n}"), "prompt", more)
+    };
+    let hooks: Vec<Child> = (0..HOOKS).map(|n| tell(scene, &report(n))).collect();
     for mut hook in hooks {
         assert!(hook.wait().unwrap().success());
     }
@@ -70,9 +72,8 @@ fn ten_hooks_at_once_after_an_upgrade_lose_nothing() {
     }
 }
 
-fn prompt(scene: &Scene, session: &str) -> String {
-    let cwd = scene.world.ws().display().to_string();
-    format!(r#"{{"event":"prompt","session":"{session}","cwd":"{cwd}","turn":"p","text":"x"}}"#)
+fn prompt(scene: &Scene, session: &str) -> Vec<u8> {
+    scene.generic_report(session, "prompt", json!({ "turn": "p", "text": "x" }))
 }
 
 fn stores(scene: &Scene) -> Vec<std::path::PathBuf> {
@@ -104,10 +105,10 @@ fn a_killed_first_contact_leaves_no_second_store_whoever_is_at_work_in_the_first
             file
         });
         found_recorded += usize::from(busy.is_some() && !is_over);
-        let mut first = start(&scene, &prompt(&scene, "s1"));
+        let mut first = tell(&scene, &prompt(&scene, "s1"));
         std::thread::sleep(std::time::Duration::from_millis(300));
         drop(busy);
-        let mut second = start(&scene, &prompt(&scene, "s2"));
+        let mut second = tell(&scene, &prompt(&scene, "s2"));
         assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
         let log = std::fs::read_to_string(scene.world.base().join("home/hook.log")).unwrap();
         assert_eq!(log.matches("captured").count(), 2, "step {step}: {log}");
@@ -164,11 +165,8 @@ fn what_piton_keeps_in_its_home_is_for_its_user_alone() {
     std::fs::create_dir_all(&home).unwrap();
     std::fs::set_permissions(&home, PermissionsExt::from_mode(0o755)).unwrap();
     scene.world.write("file", "content").write("transcript.jsonl", "{}");
-    let cwd = scene.world.ws().display().to_string();
-    let report = format!(
-        r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"x","transcript":"{cwd}/transcript.jsonl"}}"#
-    );
-    assert!(scene.send(&["hook", "generic"], report.as_bytes()).status.success());
+    let transcript = scene.world.path("transcript.jsonl");
+    scene.generic_event("s", "prompt", json!({ "turn": "p", "text": "x", "transcript": transcript }));
     let mode = |name: &str| std::fs::metadata(home.join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("sessions"), mode("workspaces"), mode("paths")), (0o700, 0o700, 0o700));
     assert_eq!(mode("agent-state"), 0o600);
@@ -200,9 +198,7 @@ fn a_folder_that_was_replaced_is_known_by_its_path_also_where_that_is_not_noted(
 fn a_search_needs_no_file_for_its_index() {
     let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
     scene.world.write("file", "content");
-    let cwd = scene.world.ws().display().to_string();
-    let report = format!(r#"{{"event":"prompt","session":"s","cwd":"{cwd}","turn":"p","text":"find the needle"}}"#);
-    assert!(scene.send(&["hook", "generic"], report.as_bytes()).status.success());
+    scene.generic_event("s", "prompt", json!({ "turn": "p", "text": "find the needle" }));
     std::fs::create_dir(stores(&scene)[0].join("words.db")).unwrap();
     assert!(scene.ok(&["search", "needle"]).contains("needle"));
 }

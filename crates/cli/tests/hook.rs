@@ -7,130 +7,43 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use piton_agents::claude_code::settings::HookCommand;
+use piton_engine::Workspace;
 use piton_engine::model::Ending;
 use piton_engine::model::ownership::Owner;
-use piton_engine::view::{LogEntry, SessionView, TurnView};
-use piton_engine::{Engine, Environment, TimelineOptions, Workspace};
-use piton_testkit::{Mounted, SmallDisk, Snapshot, is_root, snapshot};
+use piton_engine::view::SessionView;
+use piton_testkit::{Mounted, Scene, SmallDisk, Snapshot, give, snapshot, start, until, without_privileges};
 use serde_json::{Value, json};
 
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
 
 /// A workspace, a store and a home in a scratch folder.
-struct Scene {
-    scratch: tempfile::TempDir,
+fn scene() -> Scene {
+    let scene = Scene::with_a_home(PITON);
+    scene.world.write("a.txt", "one\n");
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        for folder in ["ws", "home"] {
-            fs::create_dir(scratch.path().join(folder)).unwrap();
-        }
-        let scene = Self { scratch };
-        scene.write("a.txt", "one\n");
-        scene
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().canonicalize().unwrap().join(name)
-    }
-
-    fn ws(&self) -> PathBuf {
-        self.path("ws")
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.ws().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(PITON);
-        command.env_clear().env("HOME", self.path("home")).env("PITON_HOME", self.path("store"));
-        command.current_dir(self.ws()).args(args);
-        command
-    }
-
-    /// Sends bytes to a hook.
-    fn send(&self, args: &[&str], bytes: &[u8]) -> Output {
-        give(self.command(args), bytes)
-    }
-
-    /// Sends an event of a session, and expects that nothing comes back.
-    #[track_caller]
-    fn event(&self, session: &str, event: &str, more: Value) {
-        let done = self.send(&["hook", "claude-code"], &self.body(session, event, more));
-        assert_quiet(&done);
-        assert_eq!(String::from_utf8_lossy(&done.stdout), "", "{event}");
-    }
-
-    fn body(&self, session: &str, event: &str, more: Value) -> Vec<u8> {
-        let mut body = json!({ "session_id": session, "hook_event_name": event, "cwd": self.ws() });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        body.to_string().into_bytes()
-    }
-
-    /// The log's lines, without their times.
-    fn log(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.path("store").join("hook.log")).unwrap_or_default();
-        text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
-    }
-
-    fn workspace(&self) -> Workspace {
-        Engine::new(self.path("store"), Environment::default()).open(&self.ws()).unwrap()
-    }
-
-    fn sessions(&self) -> Vec<SessionView> {
-        self.workspace().sessions().unwrap().sessions
-    }
-
-    /// The turns, oldest first.
-    fn turns(&self) -> Vec<TurnView> {
-        let mut entries = self.workspace().timeline(&TimelineOptions::default()).unwrap().entries;
-        entries.reverse();
-        entries
-            .into_iter()
-            .filter_map(|entry| match entry {
-                LogEntry::Turn(turn) => Some(*turn),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// Everything that is not the store.
-    fn outside(&self) -> Snapshot {
-        snapshot(self.scratch.path()).without("store")
-    }
+/// Sends an event of a session, and expects that nothing comes back.
+#[track_caller]
+fn event(scene: &Scene, session: &str, event: &str, more: Value) {
+    assert_eq!(scene.claude_event(session, event, more), Value::Null, "{event}");
 }
 
-fn give(mut command: Command, bytes: &[u8]) -> Output {
-    let mut child = start(&mut command);
-    let mut stdin = child.stdin.take().unwrap();
-    let bytes = bytes.to_vec();
-    let writing = std::thread::spawn(move || stdin.write_all(&bytes));
-    let done = child.wait_with_output().unwrap();
-    writing.join().unwrap().expect("whoever writes a report is let finish");
-    done
+fn workspace(scene: &Scene) -> Workspace {
+    scene.world.engine.open(&scene.world.ws()).unwrap()
 }
 
-fn start(command: &mut Command) -> Child {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+fn sessions(scene: &Scene) -> Vec<SessionView> {
+    workspace(scene).sessions().unwrap().sessions
 }
 
-/// What runs its arguments as somebody to whom permissions apply.
-fn without_privileges() -> Command {
-    let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
-    if is_root() {
-        command.args(["--bounding-set", "-dac_override,-dac_read_search", "--"]);
-    }
-    command.env_clear().env("PATH", "/usr/bin:/bin");
-    command
+/// Everything that is not the store.
+fn outside(scene: &Scene) -> Snapshot {
+    snapshot(scene.world.base()).without("store")
 }
 
 #[track_caller]
@@ -196,14 +109,14 @@ mod bad_input {
             (&["--wrong\x1b[2J"], b"{}".to_vec(), "means nothing here"),
             (&["claude-code", "--wrong"], b"{}".to_vec(), "; `--wrong` means nothing here"),
         ];
-        let scene = Scene::new();
-        let before = scene.outside();
+        let scene = scene();
+        let before = outside(&scene);
         for (args, bytes, expected) in cases {
-            let seen = scene.log().len();
+            let seen = scene.hook_log().len();
             let done = scene.send(&[&["hook"], *args].concat(), bytes);
             assert_quiet(&done);
             assert_eq!(String::from_utf8_lossy(&done.stdout), "", "{expected}");
-            let lines = scene.log();
+            let lines = scene.hook_log();
             assert_eq!(lines.len(), seen + 1, "{expected}");
             // How long it took is nobody's business here.
             let words: Vec<&str> = lines[seen].split(' ').filter(|word| !word.ends_with("ms")).collect();
@@ -211,42 +124,45 @@ mod bad_input {
             assert!(line.contains(expected), "{line}\n{expected}");
             assert!(line.len() < 2100 && !line.contains('\x1b'), "{line}");
         }
-        assert!(scene.outside() == before);
-        assert!(!scene.path("store").join("workspaces").exists());
+        assert!(outside(&scene) == before);
+        assert!(!scene.at("store").join("workspaces").exists());
     }
 
     #[test]
     fn a_flag_that_means_nothing_costs_no_capture() {
-        let scene = Scene::new();
-        let done = scene.send(&["hook", "claude-code", "--wrong"], &scene.body("s1", "SessionStart", json!({})));
+        let scene = scene();
+        let done =
+            scene.send(&["hook", "claude-code", "--wrong"], &scene.claude_report("s1", "SessionStart", json!({})));
         assert_quiet(&done);
-        assert!(scene.log()[0].contains("captured") && scene.log()[0].ends_with("`--wrong` means nothing here"));
+        assert!(
+            scene.hook_log()[0].contains("captured") && scene.hook_log()[0].ends_with("`--wrong` means nothing here")
+        );
     }
 
     #[test]
     fn fifty_megabytes_are_read_and_a_hundred_are_let_pass() {
-        let scene = Scene::new();
+        let scene = scene();
         let half = "y".repeat(25 << 20);
-        let input = json!({ "file_path": scene.ws().join("a.txt"), "content": half });
+        let input = json!({ "file_path": scene.world.ws().join("a.txt"), "content": half });
         let more = json!({ "tool_name": "Write", "tool_use_id": "c1", "tool_input": input, "tool_response": half });
-        scene.event("s1", "PostToolUse", more);
-        assert!(scene.log()[0].contains("captured"), "{:?}", scene.log());
+        event(&scene, "s1", "PostToolUse", more);
+        assert!(scene.hook_log()[0].contains("captured"), "{:?}", scene.hook_log());
         let mut broken = vec![b'{'; 50 << 20];
         assert_quiet(&scene.send(&["hook", "claude-code"], &broken));
-        assert!(scene.log()[1].contains("error: the report is not JSON"), "{:?}", scene.log());
+        assert!(scene.hook_log()[1].contains("error: the report is not JSON"), "{:?}", scene.hook_log());
         broken.resize(100 << 20, b'{');
         assert_quiet(&scene.send(&["hook", "claude-code"], &broken));
-        assert!(scene.log()[2].contains("error: the report is longer than 64 MiB"), "{:?}", scene.log());
+        assert!(scene.hook_log()[2].contains("error: the report is longer than 64 MiB"), "{:?}", scene.hook_log());
     }
 
     #[test]
     fn a_report_whose_end_never_comes_is_given_up_and_a_whole_one_is_taken() {
-        let scene = Scene::new();
-        let sent = [b"{\"hook_event_name\":".to_vec(), scene.body("s1", "SessionStart", json!({}))];
+        let scene = scene();
+        let sent = [b"{\"hook_event_name\":".to_vec(), scene.claude_report("s1", "SessionStart", json!({}))];
         let begun = Instant::now();
         let mut open = Vec::new();
         for bytes in sent {
-            let mut child = start(&mut scene.command(&["hook", "claude-code"]));
+            let mut child = start(&mut scene.piton(&["hook", "claude-code"]));
             let mut stdin = child.stdin.take().unwrap();
             stdin.write_all(&bytes).unwrap();
             open.push((child, stdin));
@@ -255,7 +171,7 @@ mod bad_input {
             assert_eq!(child.wait().unwrap().code(), Some(0));
         }
         assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
-        let mut log = scene.log();
+        let mut log = scene.hook_log();
         log.sort();
         assert!(log[0].contains("error: the report did not come to its end in time"), "{log:?}");
         assert!(log[1].contains("captured"), "{log:?}");
@@ -263,27 +179,27 @@ mod bad_input {
 
     #[test]
     fn a_transcript_elsewhere_is_not_read_and_not_touched() {
-        let scene = Scene::new();
-        let secret = scene.path("home").join("secret");
+        let scene = scene();
+        let secret = scene.at("home").join("secret");
         fs::write(&secret, "{\"type\":\"user\"}\n").unwrap();
-        let before = scene.outside();
+        let before = outside(&scene);
         for path in [json!(secret), json!("../../etc/passwd"), json!("/dev/zero"), json!(7)] {
-            scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "transcript_path": path }));
+            event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "x", "transcript_path": path }));
         }
-        assert!(scene.log().iter().all(|line| line.contains("captured")), "{:?}", scene.log());
-        assert!(scene.outside() == before);
+        assert!(scene.hook_log().iter().all(|line| line.contains("captured")), "{:?}", scene.hook_log());
+        assert!(outside(&scene) == before);
     }
 
     #[test]
     fn the_log_has_nothing_of_what_was_said() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "my secret plan" }));
-        scene.event("s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "echo secret" })));
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "my secret plan" }));
+        event(&scene, "s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "echo secret" })));
         scene.send(
             &["hook", "claude-code"],
-            &scene.body("s1", "UserPromptSubmit", json!({ "prompt": "/piton secret" })),
+            &scene.claude_report("s1", "UserPromptSubmit", json!({ "prompt": "/piton secret" })),
         );
-        let log = scene.log();
+        let log = scene.hook_log();
         assert!(log.len() == 3 && log.iter().all(|line| !line.contains("secret")), "{log:?}");
     }
 }
@@ -292,75 +208,75 @@ mod a_bad_machine {
     use super::*;
 
     fn prompt(scene: &Scene) -> Vec<u8> {
-        scene.body("s1", "UserPromptSubmit", json!({ "prompt": "x" }))
+        scene.claude_report("s1", "UserPromptSubmit", json!({ "prompt": "x" }))
     }
 
     #[test]
     fn a_home_that_cannot_be_written_is_no_reason_to_fail() {
-        let scene = Scene::new();
-        let file = scene.path("home").join("file");
+        let scene = scene();
+        let file = scene.at("home").join("file");
         fs::write(&file, "").unwrap();
-        let before = scene.outside();
+        let before = outside(&scene);
         for home in [file.join("store"), PathBuf::from("/proc/piton"), PathBuf::from("/dev/null"), PathBuf::from("\n")]
         {
-            let mut command = scene.command(&["hook", "claude-code"]);
+            let mut command = scene.piton(&["hook", "claude-code"]);
             command.current_dir("/proc").env("PITON_HOME", &home);
             assert_quiet(&give(command, &prompt(&scene)));
         }
-        let closed = scene.path("closed");
+        let closed = scene.at("closed");
         fs::create_dir(&closed).unwrap();
         fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
-        let before_closed = scene.outside();
-        let mut command = without_privileges();
-        command.args([PITON, "hook", "claude-code"]).env("HOME", scene.path("home")).env("PITON_HOME", &closed);
+        let before_closed = outside(&scene);
+        let mut command = scene.started_by(without_privileges(), &["hook", "claude-code"]);
+        command.env("PITON_HOME", &closed);
         assert_quiet(&give(command, &prompt(&scene)));
         assert_eq!(fs::read_dir(&closed).unwrap().count(), 0);
-        assert!(scene.outside() == before_closed);
+        assert!(outside(&scene) == before_closed);
         fs::remove_dir(&closed).unwrap();
-        assert!(scene.outside() == before);
+        assert!(outside(&scene) == before);
     }
 
     #[test]
     fn without_a_home_folder_the_store_is_enough() {
-        let scene = Scene::new();
-        let mut command = scene.command(&["hook", "claude-code"]);
+        let scene = scene();
+        let mut command = scene.piton(&["hook", "claude-code"]);
         command.env_remove("HOME");
         assert_quiet(&give(command, &prompt(&scene)));
-        assert!(scene.log()[0].contains("captured"), "{:?}", scene.log());
+        assert!(scene.hook_log()[0].contains("captured"), "{:?}", scene.hook_log());
     }
 
     #[test]
     fn a_damaged_store_is_told_of_in_the_log() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x" }));
-        for entry in fs::read_dir(scene.path("store").join("workspaces")).unwrap() {
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "x" }));
+        for entry in fs::read_dir(scene.at("store").join("workspaces")).unwrap() {
             for path in files(&entry.unwrap().path()) {
                 if !path.ends_with("workspace.json") {
                     fs::write(&path, "no such thing as a store").unwrap();
                 }
             }
         }
-        let before = scene.outside();
+        let before = outside(&scene);
         assert_quiet(&scene.send(&["hook", "claude-code"], &prompt(&scene)));
-        assert!(scene.outside() == before);
-        assert_eq!(scene.log().len(), 2);
+        assert!(outside(&scene) == before);
+        assert_eq!(scene.hook_log().len(), 2);
     }
 
     #[test]
     fn a_full_disk_costs_the_capture_and_nothing_else() {
         piton_testkit::needs_mounts!();
-        let scene = Scene::new();
+        let scene = scene();
         let disk = SmallDisk::new(4096);
         disk.fill_but(0);
-        let before = scene.outside();
-        let mut command = scene.command(&["hook", "claude-code"]);
+        let before = outside(&scene);
+        let mut command = scene.piton(&["hook", "claude-code"]);
         command.env("PITON_HOME", disk.path().join("store"));
         let done = give(command, &prompt(&scene));
         assert_quiet(&done);
         assert!(String::from_utf8_lossy(&done.stdout).contains("not captured"), "{done:?}");
-        assert!(scene.outside() == before);
+        assert!(outside(&scene) == before);
         fs::remove_file(disk.path().join("filler")).unwrap();
-        let mut command = scene.command(&["hook", "claude-code"]);
+        let mut command = scene.piton(&["hook", "claude-code"]);
         command.env("PITON_HOME", disk.path().join("store"));
         assert_quiet(&give(command, &prompt(&scene)));
         let log = fs::read_to_string(disk.path().join("store/hook.log")).unwrap();
@@ -370,15 +286,15 @@ mod a_bad_machine {
     #[test]
     fn a_disk_that_is_full_is_told_at_every_prompt_and_by_status_and_what_came_then_is_nobodys() {
         piton_testkit::needs_mounts!();
-        let scene = Scene::new();
+        let scene = scene();
         let disk = SmallDisk::new(4096);
         let run = |args: &[&str], bytes: &[u8]| {
-            let mut command = scene.command(args);
+            let mut command = scene.piton(args);
             command.env("PITON_HOME", disk.path().join("store"));
             give(command, bytes)
         };
         let tell = |event: &str, more: Value| {
-            let done = run(&["hook", "claude-code"], &scene.body("s1", event, more));
+            let done = run(&["hook", "claude-code"], &scene.claude_report("s1", event, more));
             assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0));
             String::from_utf8(done.stdout).unwrap()
         };
@@ -389,7 +305,7 @@ mod a_bad_machine {
         for turn in ["two", "three"] {
             assert!(says(turn).contains("not captured"));
             assert_eq!(tell("PreToolUse", tool("c1", "Bash", json!({ "command": "x" }))), "");
-            scene.write("a.txt", turn);
+            scene.world.write("a.txt", turn);
             tell("PostToolUse", tool("c1", "Bash", json!({ "command": "x" })));
             tell("Stop", json!({ "prompt_id": turn }));
         }
@@ -410,17 +326,17 @@ mod a_bad_machine {
     #[test]
     fn a_store_that_takes_nothing_is_told_at_every_prompt_and_what_came_then_is_recorded_later() {
         piton_testkit::needs_mounts!();
-        let scene = Scene::new();
+        let scene = scene();
         let says = |session: &str, turn: &str| {
-            let body = scene.body(session, "UserPromptSubmit", json!({ "prompt": turn, "prompt_id": turn }));
-            let mut command = scene.command(&["hook", "claude-code"]);
+            let body = scene.claude_report(session, "UserPromptSubmit", json!({ "prompt": turn, "prompt_id": turn }));
+            let mut command = scene.piton(&["hook", "claude-code"]);
             command.env("PITON_HOOK_TIME_BUDGET", "1s");
             let done = give(command, &body);
             assert_quiet(&done);
             String::from_utf8(done.stdout).unwrap()
         };
         assert_eq!(says("s1", "one"), "");
-        let store = scene.workspace().store_folder().to_owned();
+        let store = workspace(&scene).store_folder().to_owned();
         // A gap that the store keeps for later is told once.
         let busy = fs::File::options().write(true).open(store.join("lock")).unwrap();
         busy.lock().unwrap();
@@ -445,18 +361,18 @@ mod a_bad_machine {
         assert!(String::from_utf8_lossy(&doctor.stdout).contains("problem store      nothing can be captured"));
         drop(closed);
         says("s1", "seven");
-        let mut gaps: Vec<_> = scene.sessions().iter().map(|session| (session.turns, session.gaps)).collect();
+        let mut gaps: Vec<_> = sessions(&scene).iter().map(|session| (session.turns, session.gaps)).collect();
         gaps.sort_unstable();
         assert_eq!(gaps, [(2, 2), (7, 4)]);
         assert_eq!(scene.send(&["status"], b"").status.code(), Some(0));
-        assert_eq!(fs::read_dir(scene.path("store").join("gaps")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(scene.at("store").join("gaps")).unwrap().count(), 0);
     }
 
     #[test]
     fn a_home_that_cannot_be_made_is_told_at_every_prompt() {
-        let scene = Scene::new();
+        let scene = scene();
         for _ in 0..2 {
-            let mut command = scene.command(&["hook", "claude-code"]);
+            let mut command = scene.piton(&["hook", "claude-code"]);
             command.env("PITON_HOME", "/dev/null/x");
             let done = give(command, &prompt(&scene));
             assert!(String::from_utf8_lossy(&done.stdout).contains("not captured"), "{done:?}");
@@ -465,85 +381,92 @@ mod a_bad_machine {
 
     #[test]
     fn closed_streams_are_no_reason_to_fail() {
-        let scene = Scene::new();
-        let body = scene.path("home").join("body");
-        fs::write(&body, scene.body("s1", "UserPromptSubmit", json!({ "prompt": "/piton" }))).unwrap();
+        let scene = scene();
+        let body = scene.at("home").join("body");
+        fs::write(&body, scene.claude_report("s1", "UserPromptSubmit", json!({ "prompt": "/piton" }))).unwrap();
         let hook = format!("{PITON} hook claude-code");
         for script in [
             format!("{hook} <&- >&- 2>&-"),
             format!("{hook} < {} >&-", body.display()),
             format!("{hook} < {} > /dev/full", body.display()),
             format!("{hook} < {} | true", body.display()),
-            format!("{hook} < {}", scene.ws().display()),
+            format!("{hook} < {}", scene.world.ws().display()),
             format!("{hook} > /dev/null < /dev/null"),
         ] {
             let mut command = Command::new("bash");
-            command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", scene.path("home"));
-            command.env("PITON_HOME", scene.path("store")).args(["-o", "pipefail", "-c", &script]);
+            scene.surround(&mut command);
+            command.args(["-o", "pipefail", "-c", &script]);
             assert_quiet(&command.output().unwrap());
         }
     }
 
     #[test]
     fn a_bug_is_a_line_in_the_log() {
-        let scene = Scene::new();
-        let mut command = scene.command(&["hook", "claude-code"]);
+        let scene = scene();
+        let mut command = scene.piton(&["hook", "claude-code"]);
         command.env("PITON_FAIL", "panic");
         assert_quiet(&give(command, &prompt(&scene)));
-        assert!(scene.log()[0].contains("prompt s1 - "), "{:?}", scene.log());
-        assert!(scene.log()[0].contains("error: a bug in piton: panicked at"), "{:?}", scene.log());
+        assert!(scene.hook_log()[0].contains("prompt s1 - "), "{:?}", scene.hook_log());
+        assert!(scene.hook_log()[0].contains("error: a bug in piton: panicked at"), "{:?}", scene.hook_log());
     }
 
     #[test]
     fn a_hook_that_hangs_is_over_when_its_time_is() {
-        let scene = Scene::new();
+        let scene = scene();
         let begun = Instant::now();
-        let mut command = scene.command(&["hook", "claude-code"]);
-        let never = scene.path("home").join("never");
+        let mut command = scene.piton(&["hook", "claude-code"]);
+        let never = scene.at("home").join("never");
         command.env("PITON_HOOK_TIME_BUDGET", "1s");
         command.env("PITON_FAIL", format!("wait=capture:scanned={}", never.display()));
         assert_quiet(&give(command, &prompt(&scene)));
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-        assert!(scene.log()[0].contains("prompt s1 - ") && scene.log()[0].ends_with("gap: the time budget is over"));
+        assert!(
+            scene.hook_log()[0].contains("prompt s1 - ")
+                && scene.hook_log()[0].ends_with("gap: the time budget is over")
+        );
         // Nothing is left behind that the next one stumbles over, and the gap is one of the session.
         assert_quiet(&scene.send(&["hook", "claude-code"], &prompt(&scene)));
-        assert!(scene.log()[1].contains("captured"), "{:?}", scene.log());
-        assert_eq!(scene.sessions()[0].gaps, 1);
-        let status = scene.workspace().status().unwrap();
+        assert!(scene.hook_log()[1].contains("captured"), "{:?}", scene.hook_log());
+        assert_eq!(sessions(&scene)[0].gaps, 1);
+        let status = workspace(&scene).status().unwrap();
         assert_eq!(status.gaps.len(), 1);
         assert_eq!(status.gaps[0].reason, "the time budget is over");
     }
 
     #[test]
     fn a_store_that_is_busy_costs_a_gap_and_no_more_than_the_budget() {
-        let scene = Scene::new();
-        scene.event("s1", "SessionStart", json!({}));
-        let go_on = scene.path("home").join("go-on");
-        let mut command = scene.command(&["hook", "claude-code"]);
+        let scene = scene();
+        event(&scene, "s1", "SessionStart", json!({}));
+        let go_on = scene.at("home").join("go-on");
+        let mut command = scene.piton(&["hook", "claude-code"]);
         command.env("PITON_FAIL", format!("wait=capture:scanned={}", go_on.display()));
         let mut holder = start(&mut command);
         holder.stdin.take().unwrap().write_all(&prompt(&scene)).unwrap();
         until(|| go_on.with_extension("reached").exists());
-        let mut command = scene.command(&["hook", "claude-code"]);
+        let mut command = scene.piton(&["hook", "claude-code"]);
         command.env("PITON_HOOK_TIME_BUDGET", "1s");
         let begun = Instant::now();
-        assert_quiet(&give(command, &scene.body("s2", "UserPromptSubmit", json!({ "prompt": "x" }))));
+        assert_quiet(&give(command, &scene.claude_report("s2", "UserPromptSubmit", json!({ "prompt": "x" }))));
         assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-        assert!(scene.log()[1].contains("prompt s2 - ") && scene.log()[1].contains("gap: "), "{:?}", scene.log());
+        assert!(
+            scene.hook_log()[1].contains("prompt s2 - ") && scene.hook_log()[1].contains("gap: "),
+            "{:?}",
+            scene.hook_log()
+        );
         fs::write(&go_on, "").unwrap();
         assert_eq!(holder.wait().unwrap().code(), Some(0));
-        assert!(scene.log()[2].contains("captured"), "{:?}", scene.log());
+        assert!(scene.hook_log()[2].contains("captured"), "{:?}", scene.hook_log());
     }
 
     #[test]
     fn a_program_that_is_gone_or_crashes_ends_in_0_too() {
-        let scene = Scene::new();
-        let crashes = scene.path("home").join("piton");
+        let scene = scene();
+        let crashes = scene.at("home").join("piton");
         fs::write(&crashes, "#!/bin/sh\necho noise >&2\nkill -SEGV $$\n").unwrap();
         fs::set_permissions(&crashes, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         for program in [Path::new("/no such/folder/piton"), &crashes] {
             let mut command = Command::new("sh");
-            command.arg("-c").arg(HookCommand::new(program).text().unwrap()).current_dir(scene.ws());
+            command.arg("-c").arg(HookCommand::new(program).text().unwrap()).current_dir(scene.world.ws());
             let mut child = start(&mut command);
             let _ = child.stdin.take().unwrap().write_all(&prompt(&scene));
             let done = child.wait_with_output().unwrap();
@@ -554,18 +477,18 @@ mod a_bad_machine {
 
     #[test]
     fn off_is_off_and_help_is_help() {
-        let scene = Scene::new();
-        let mut command = scene.command(&["hook", "claude-code"]);
+        let scene = scene();
+        let mut command = scene.piton(&["hook", "claude-code"]);
         command.env("PITON_HOOK", "off");
         assert_quiet(&give(command, &prompt(&scene)));
-        assert!(!scene.path("store").exists());
+        assert!(!scene.at("store").exists());
         for args in [&["hook", "--help"][..], &["hook", "claude-code", "-h"], &["help", "hook"]] {
-            let done = scene.command(args).stdin(Stdio::null()).output().unwrap();
+            let done = scene.piton(args).output().unwrap();
             assert_quiet(&done);
             let said = String::from_utf8_lossy(&done.stdout);
             assert!(said.contains("piton hook") && said.contains("PITON_HOOK=off"), "{said}");
         }
-        assert!(!scene.path("store").exists());
+        assert!(!scene.at("store").exists());
     }
 
     fn files(folder: &Path) -> Vec<PathBuf> {
@@ -576,14 +499,6 @@ mod a_bad_machine {
         }
         found
     }
-
-    fn until(is_so: impl Fn() -> bool) {
-        let begun = Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed() < Duration::from_secs(20));
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
 }
 
 mod no_capture {
@@ -591,43 +506,43 @@ mod no_capture {
 
     #[test]
     fn what_only_reads_or_means_nothing_opens_no_store() {
-        let scene = Scene::new();
-        scene.event("s1", "PreToolUse", tool("c1", "Read", json!({ "file_path": "a.txt" })));
-        scene.event("s1", "SubagentStart", json!({ "agent_id": "a1", "agent_type": "reviewer" }));
-        scene.event("s1", "SubagentStop", json!({ "agent_id": "a1", "agent_type": "reviewer" }));
-        scene.event("s1", "Notification", json!({}));
-        let said: Vec<_> = scene.log().iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
+        let scene = scene();
+        event(&scene, "s1", "PreToolUse", tool("c1", "Read", json!({ "file_path": "a.txt" })));
+        event(&scene, "s1", "SubagentStart", json!({ "agent_id": "a1", "agent_type": "reviewer" }));
+        event(&scene, "s1", "SubagentStop", json!({ "agent_id": "a1", "agent_type": "reviewer" }));
+        event(&scene, "s1", "Notification", json!({}));
+        let said: Vec<_> = scene.hook_log().iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
         assert_eq!(said, ["reader", "ignored", "ignored", "ignored"]);
-        assert!(!scene.path("store").join("workspaces").exists());
+        assert!(!scene.at("store").join("workspaces").exists());
     }
 
     #[test]
     fn pitons_own_folder_is_no_workspace() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x" }));
-        std::os::unix::fs::symlink(scene.path("store"), scene.path("link")).unwrap();
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "x" }));
+        std::os::unix::fs::symlink(scene.at("store"), scene.at("link")).unwrap();
         for inside in ["store", "store/workspaces", "link/workspaces"] {
-            scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "cwd": scene.path(inside) }));
+            event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "x", "cwd": scene.at(inside) }));
         }
-        let log = scene.log();
+        let log = scene.hook_log();
         assert!(log[0].contains("captured"), "{log:?}");
         let refused =
             |line: &String| line.contains("error: ") && line.ends_with("is piton's own folder, which is no workspace");
         assert!(log[1..].iter().all(refused) && log.len() == 4, "{log:?}");
-        assert_eq!(fs::read_dir(scene.path("store/workspaces")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(scene.at("store/workspaces")).unwrap().count(), 1);
     }
 
     #[test]
     fn whoever_begins_in_a_workspace_that_switches_captures_off_is_told() {
-        let scene = Scene::new();
+        let scene = scene();
         for (settings, said) in [
             ("capture.automatic = false\n", Some("switches automatic captures off")),
             ("tools.readers = [\"*\"]\n", Some("lets almost any tool run without a capture")),
             ("hook.time-budget = \"1s\"\n", Some("gives a capture only 1s")),
             ("hook.time-budget = \"20s\"\n", None),
         ] {
-            scene.write(".piton/config.toml", settings);
-            let done = scene.send(&["hook", "claude-code"], &scene.body("s1", "SessionStart", json!({})));
+            scene.world.write(".piton/config.toml", settings);
+            let done = scene.send(&["hook", "claude-code"], &scene.claude_report("s1", "SessionStart", json!({})));
             assert_quiet(&done);
             let line: Option<Value> = serde_json::from_slice(&done.stdout).ok();
             let expected = said.map(|said| format!("piton: warning: this workspace's .piton/config.toml {said}"));
@@ -637,18 +552,18 @@ mod no_capture {
 
     #[test]
     fn the_settings_decide_which_tools_read_and_whether_anything_is_captured() {
-        let scene = Scene::new();
-        scene.write(".piton/config.toml", "tools.readers = [\"mcp__docs__*\"]\ntools.writers = [\"Read\"]\n");
-        scene.event("s1", "PreToolUse", tool("c1", "mcp__docs__find", json!({})));
-        scene.event("s1", "PreToolUse", tool("c2", "Read", json!({})));
-        scene.event("s1", "PostToolUse", tool("c2", "Read", json!({})));
+        let scene = scene();
+        scene.world.write(".piton/config.toml", "tools.readers = [\"mcp__docs__*\"]\ntools.writers = [\"Read\"]\n");
+        event(&scene, "s1", "PreToolUse", tool("c1", "mcp__docs__find", json!({})));
+        event(&scene, "s1", "PreToolUse", tool("c2", "Read", json!({})));
+        event(&scene, "s1", "PostToolUse", tool("c2", "Read", json!({})));
         // What changes while a tool runs is not the user's word.
         std::thread::sleep(Duration::from_millis(80));
-        scene.write(".piton/config.toml", "capture.automatic = false\n");
-        scene.event("s1", "PreToolUse", tool("c3", "Bash", json!({ "command": "x" })));
-        scene.write(".piton/config.toml", "capture.automatik = false\n");
-        scene.event("s1", "PreToolUse", tool("c4", "Bash", json!({ "command": "x" })));
-        let log = scene.log();
+        scene.world.write(".piton/config.toml", "capture.automatic = false\n");
+        event(&scene, "s1", "PreToolUse", tool("c3", "Bash", json!({ "command": "x" })));
+        scene.world.write(".piton/config.toml", "capture.automatik = false\n");
+        event(&scene, "s1", "PreToolUse", tool("c4", "Bash", json!({ "command": "x" })));
+        let log = scene.hook_log();
         assert!(log[0].ends_with("reader") && log[1].contains("captured") && log[3].ends_with("noted"), "{log:?}");
         assert!(log[4].contains("captured") && log[4].contains("; settings: "), "{log:?}");
     }
@@ -659,20 +574,20 @@ mod normal_life {
 
     #[test]
     fn a_session_becomes_turns_and_steps_and_each_can_be_rewound_to() {
-        let scene = Scene::new();
-        scene.event("s1", "SessionStart", json!({ "source": "startup" }));
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "change a", "prompt_id": "p1" }));
-        let edit = tool("c1", "Edit", json!({ "file_path": scene.ws().join("a.txt") }));
-        scene.event("s1", "PreToolUse", edit.clone());
-        scene.write("a.txt", "two\n");
-        scene.event("s1", "PostToolUse", edit);
+        let scene = scene();
+        event(&scene, "s1", "SessionStart", json!({ "source": "startup" }));
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "change a", "prompt_id": "p1" }));
+        let edit = tool("c1", "Edit", json!({ "file_path": scene.world.ws().join("a.txt") }));
+        event(&scene, "s1", "PreToolUse", edit.clone());
+        scene.world.write("a.txt", "two\n");
+        event(&scene, "s1", "PostToolUse", edit);
         let bash = tool("c2", "Bash", json!({ "command": "touch b.txt" }));
-        scene.event("s1", "PreToolUse", bash.clone());
-        scene.write("b.txt", "b\n");
-        scene.event("s1", "PostToolUse", bash);
-        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
-        scene.event("s1", "SessionEnd", json!({ "reason": "other" }));
-        let turns = scene.turns();
+        event(&scene, "s1", "PreToolUse", bash.clone());
+        scene.world.write("b.txt", "b\n");
+        event(&scene, "s1", "PostToolUse", bash);
+        event(&scene, "s1", "Stop", json!({ "prompt_id": "p1" }));
+        event(&scene, "s1", "SessionEnd", json!({ "reason": "other" }));
+        let turns = scene.world.turns(None);
         assert_eq!(turns.len(), 1);
         let steps: Vec<_> = turns[0]
             .steps
@@ -681,34 +596,35 @@ mod normal_life {
             .collect();
         assert_eq!(steps, [("Edit a.txt", 1), ("Bash touch b.txt", 1)]);
         assert_eq!(turns[0].ending, Some(Ending::Done));
-        let places: Vec<_> = scene.log().iter().map(|line| line.split(' ').nth(3).unwrap().to_owned()).collect();
+        let places: Vec<_> = scene.hook_log().iter().map(|line| line.split(' ').nth(3).unwrap().to_owned()).collect();
         assert_eq!(places, ["t0", "t1", "t1.1", "t1.1", "t1.2", "t1.2", "t1", "t1"]);
-        let done = scene.command(&["rewind", "t1.2", "--yes"]).stdin(Stdio::null()).output().unwrap();
+        let done = scene.piton(&["rewind", "t1.2", "--yes"]).output().unwrap();
         assert!(done.status.success(), "{done:?}");
-        assert!(!scene.ws().join("b.txt").exists());
-        assert_eq!(fs::read_to_string(scene.ws().join("a.txt")).unwrap(), "two\n");
+        assert!(!scene.world.ws().join("b.txt").exists());
+        assert_eq!(fs::read_to_string(scene.world.ws().join("a.txt")).unwrap(), "two\n");
     }
 
     #[test]
     fn parallel_calls_from_several_processes_are_all_recorded() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "many", "prompt_id": "p1" }));
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "many", "prompt_id": "p1" }));
         let names: Vec<String> = (0..6).map(|n| format!("f{n}.txt")).collect();
-        let call = |name: &str| tool(name, "Write", json!({ "file_path": scene.ws().join(name) }));
-        for event in ["PreToolUse", "PostToolUse"] {
+        let call = |name: &str| tool(name, "Write", json!({ "file_path": scene.world.ws().join(name) }));
+        for name_of_event in ["PreToolUse", "PostToolUse"] {
             std::thread::scope(|scope| {
                 for name in &names {
-                    scope.spawn(|| {
-                        if event == "PostToolUse" {
-                            scene.write(name, name);
+                    let (scene, call) = (&scene, &call);
+                    scope.spawn(move || {
+                        if name_of_event == "PostToolUse" {
+                            scene.world.write(name, name);
                         }
-                        scene.event("s1", event, call(name));
+                        event(scene, "s1", name_of_event, call(name));
                     });
                 }
             });
         }
-        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
-        let turn = &scene.turns()[0];
+        event(&scene, "s1", "Stop", json!({ "prompt_id": "p1" }));
+        let turn = &scene.world.turns(None)[0];
         assert_eq!(turn.steps.len(), 6);
         let mut numbers: Vec<_> = turn.steps.iter().map(|step| step.number).collect();
         numbers.sort_unstable();
@@ -720,81 +636,81 @@ mod normal_life {
             assert_eq!(step.files.len(), 1, "{step:?}");
             assert!(step.summary.ends_with(&step.files[0].path.path), "{step:?}");
         }
-        assert!(scene.log().iter().all(|line| line.contains("captured")), "{:?}", scene.log());
+        assert!(scene.hook_log().iter().all(|line| line.contains("captured")), "{:?}", scene.hook_log());
     }
 
     #[test]
     fn a_tool_that_failed_may_have_changed_files() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
         let bash = tool("c1", "Bash", json!({ "command": "make" }));
-        scene.event("s1", "PreToolUse", bash.clone());
-        scene.write("half.o", "half");
+        event(&scene, "s1", "PreToolUse", bash.clone());
+        scene.world.write("half.o", "half");
         let mut failed = bash;
         failed.as_object_mut().unwrap().insert("error".into(), json!("Exit code 2"));
-        scene.event("s1", "PostToolUseFailure", failed);
-        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
-        let turn = &scene.turns()[0];
+        event(&scene, "s1", "PostToolUseFailure", failed);
+        event(&scene, "s1", "Stop", json!({ "prompt_id": "p1" }));
+        let turn = &scene.world.turns(None)[0];
         assert_eq!(turn.steps[0].ending, Some(Ending::Failed));
         assert_eq!(turn.steps[0].changes.created, 1);
     }
 
     #[test]
     fn a_turn_that_was_interrupted_without_a_word_ends_with_the_next_prompt() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
-        scene.event("s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "sleep 100" })));
-        scene.write("left.txt", "left");
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "two", "prompt_id": "p2" }));
-        let turns = scene.turns();
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        event(&scene, "s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "sleep 100" })));
+        scene.world.write("left.txt", "left");
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "two", "prompt_id": "p2" }));
+        let turns = scene.world.turns(None);
         assert_eq!(turns.len(), 2);
         assert_eq!(turns[0].steps[0].ending, Some(Ending::Lost));
-        let done = scene.command(&["rewind", "t1", "--yes", "--interrupted"]).stdin(Stdio::null()).output().unwrap();
+        let done = scene.piton(&["rewind", "t1", "--yes", "--interrupted"]).output().unwrap();
         assert!(done.status.success(), "{done:?}");
-        assert!(!scene.ws().join("left.txt").exists());
+        assert!(!scene.world.ws().join("left.txt").exists());
     }
 
     #[test]
     fn a_missing_after_is_found_at_the_turns_end() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
-        scene.event("s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "x" })));
-        scene.write("b.txt", "b");
-        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
-        let turn = &scene.turns()[0];
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        event(&scene, "s1", "PreToolUse", tool("c1", "Bash", json!({ "command": "x" })));
+        scene.world.write("b.txt", "b");
+        event(&scene, "s1", "Stop", json!({ "prompt_id": "p1" }));
+        let turn = &scene.world.turns(None)[0];
         assert_eq!(turn.steps[0].ending, Some(Ending::Lost));
         assert_eq!(turn.changes.created, 1);
     }
 
     #[test]
     fn what_a_subagent_does_is_a_step_of_the_turn() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
-        let mut write = tool("c1", "Write", json!({ "file_path": scene.ws().join("sub.txt") }));
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        let mut write = tool("c1", "Write", json!({ "file_path": scene.world.ws().join("sub.txt") }));
         write
             .as_object_mut()
             .unwrap()
             .extend(json!({ "agent_id": "ab28", "agent_type": "general-purpose" }).as_object().unwrap().clone());
-        scene.event("s1", "PreToolUse", write.clone());
-        scene.write("sub.txt", "sub");
-        scene.event("s1", "PostToolUse", write);
-        scene.event("s1", "Stop", json!({ "prompt_id": "p1" }));
-        let step = &scene.turns()[0].steps[0];
+        event(&scene, "s1", "PreToolUse", write.clone());
+        scene.world.write("sub.txt", "sub");
+        event(&scene, "s1", "PostToolUse", write);
+        event(&scene, "s1", "Stop", json!({ "prompt_id": "p1" }));
+        let step = &scene.world.turns(None)[0].steps[0];
         assert_eq!(step.subagent.as_deref(), Some("ab28"));
         assert_eq!(step.changes.created, 1);
     }
 
     #[test]
     fn what_a_background_command_writes_later_has_no_sure_owner() {
-        let scene = Scene::new();
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
+        let scene = scene();
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "one", "prompt_id": "p1" }));
         let dev = tool("c1", "Bash", json!({ "command": "npm run dev", "run_in_background": true }));
-        scene.event("s1", "PreToolUse", dev.clone());
-        scene.event("s1", "PostToolUse", dev);
-        scene.event("s1", "Stop", json!({ "prompt_id": "p1", "background_tasks": [{ "id": "b1" }] }));
-        scene.write("made-later.txt", "x");
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "two", "prompt_id": "p2" }));
-        let turns = scene.turns();
+        event(&scene, "s1", "PreToolUse", dev.clone());
+        event(&scene, "s1", "PostToolUse", dev);
+        event(&scene, "s1", "Stop", json!({ "prompt_id": "p1", "background_tasks": [{ "id": "b1" }] }));
+        scene.world.write("made-later.txt", "x");
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "two", "prompt_id": "p2" }));
+        let turns = scene.world.turns(None);
         assert!(turns[0].steps[0].background);
         let all = turns.iter().flat_map(|turn| turn.yours.iter().chain(&turn.unsure).chain(&turn.files));
         let owner = all.filter(|file| file.path.path == "made-later.txt").map(|file| &file.owner).next().unwrap();
@@ -803,8 +719,8 @@ mod normal_life {
 
     #[test]
     fn a_session_that_began_before_piton_gets_its_turns_numbers_from_the_transcript() {
-        let scene = Scene::new();
-        let transcript = scene.path("home").join("s1.jsonl");
+        let scene = scene();
+        let transcript = scene.at("home").join("s1.jsonl");
         let line = |id: &str| {
             let message = json!({ "role": "user", "content": id });
             json!({ "type": "user", "promptId": id, "uuid": id, "message": message }).to_string() + "\n"
@@ -814,28 +730,28 @@ mod normal_life {
         bash.as_object_mut()
             .unwrap()
             .extend(json!({ "prompt_id": "p3", "transcript_path": transcript }).as_object().unwrap().clone());
-        scene.event("s1", "PreToolUse", bash);
+        event(&scene, "s1", "PreToolUse", bash);
         let more = json!({ "prompt": "four", "prompt_id": "p4", "transcript_path": transcript });
-        scene.event("s1", "UserPromptSubmit", more);
-        let numbers: Vec<_> = scene.turns().iter().map(|turn| turn.number).collect();
+        event(&scene, "s1", "UserPromptSubmit", more);
+        let numbers: Vec<_> = scene.world.turns(None).iter().map(|turn| turn.number).collect();
         assert_eq!(numbers, [3, 4]);
     }
 
     #[test]
     fn two_sessions_at_once_have_turns_of_their_own() {
-        let scene = Scene::new();
+        let scene = scene();
         for session in ["s1", "s2"] {
-            scene.event(session, "UserPromptSubmit", json!({ "prompt": session, "prompt_id": "p1" }));
+            event(&scene, session, "UserPromptSubmit", json!({ "prompt": session, "prompt_id": "p1" }));
         }
         for (session, file) in [("s1", "one.txt"), ("s2", "two.txt")] {
-            let write = tool("c1", "Write", json!({ "file_path": scene.ws().join(file) }));
-            scene.event(session, "PreToolUse", write.clone());
-            scene.write(file, file);
-            scene.event(session, "PostToolUse", write);
+            let write = tool("c1", "Write", json!({ "file_path": scene.world.ws().join(file) }));
+            event(&scene, session, "PreToolUse", write.clone());
+            scene.world.write(file, file);
+            event(&scene, session, "PostToolUse", write);
         }
-        let sessions = scene.sessions();
+        let sessions = sessions(&scene);
         assert_eq!(sessions.len(), 2);
-        for turn in scene.turns() {
+        for turn in scene.world.turns(None) {
             assert_eq!((turn.number, turn.steps.len(), turn.changes.created), (1, 1, 1), "{turn:?}");
         }
     }
@@ -850,28 +766,28 @@ mod normal_life {
             ("2.1.325/hooks-background.jsonl", None),
             ("2.1.325/hooks-compaction.jsonl", None),
         ] {
-            let scene = Scene::new();
+            let scene = scene();
             let text = fs::read_to_string(fixtures.join(name)).unwrap();
-            let text = text.replace("/home/dev/work", scene.ws().to_str().unwrap());
+            let text = text.replace("/home/dev/work", scene.world.ws().to_str().unwrap());
             for line in text.lines() {
                 assert_quiet(&scene.send(&["hook", "claude-code"], line.as_bytes()));
             }
-            let log = scene.log();
+            let log = scene.hook_log();
             assert_eq!(log.len(), text.lines().count());
             assert!(log.iter().all(|line| !line.contains("error: ") && !line.contains("gap: ")), "{name} {log:#?}");
             if let Some(turns) = turns {
-                assert_eq!(scene.turns().len(), turns, "{name}");
+                assert_eq!(scene.world.turns(None).len(), turns, "{name}");
             }
         }
     }
 
     #[test]
     fn a_generic_agent_is_captured_in_the_folder_it_runs_its_hook_in() {
-        let scene = Scene::new();
+        let scene = scene();
         let body = json!({ "event": "prompt", "session": "run-1", "agent": "mine", "text": "x" }).to_string();
         assert_quiet(&scene.send(&["hook", "generic"], body.as_bytes()));
-        assert_eq!(scene.sessions()[0].agent, "mine");
-        assert!(scene.log()[0].starts_with("mine prompt run-1 t1 "), "{:?}", scene.log());
+        assert_eq!(sessions(&scene)[0].agent, "mine");
+        assert!(scene.hook_log()[0].starts_with("mine prompt run-1 t1 "), "{:?}", scene.hook_log());
     }
 }
 
@@ -881,7 +797,7 @@ mod answers {
     /// What a prompt is answered with.
     #[track_caller]
     fn answer(scene: &Scene, session: &str, prompt: &str) -> String {
-        let body = scene.body(session, "UserPromptSubmit", json!({ "prompt": prompt, "prompt_id": "p9" }));
+        let body = scene.claude_report(session, "UserPromptSubmit", json!({ "prompt": prompt, "prompt_id": "p9" }));
         let done = scene.send(&["hook", "claude-code"], &body);
         assert_quiet(&done);
         let reply: Value = serde_json::from_slice(&done.stdout).unwrap();
@@ -890,52 +806,52 @@ mod answers {
     }
 
     fn one_turn(scene: &Scene, session: &str, file: &str) {
-        scene.event(session, "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
-        let write = tool("c1", "Write", json!({ "file_path": scene.ws().join(file) }));
-        scene.event(session, "PreToolUse", write.clone());
-        scene.write(file, "new\n");
-        scene.event(session, "PostToolUse", write);
-        scene.event(session, "Stop", json!({ "prompt_id": "p1" }));
+        event(&scene, session, "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        let write = tool("c1", "Write", json!({ "file_path": scene.world.ws().join(file) }));
+        event(&scene, session, "PreToolUse", write.clone());
+        scene.world.write(file, "new\n");
+        event(&scene, session, "PostToolUse", write);
+        event(&scene, session, "Stop", json!({ "prompt_id": "p1" }));
     }
 
     #[test]
     fn a_command_for_piton_is_answered_and_is_no_turn() {
-        let scene = Scene::new();
+        let scene = scene();
         one_turn(&scene, "s1", "b.txt");
         assert!(answer(&scene, "s1", "/piton").contains("/piton rewind t5"));
         assert!(answer(&scene, "s1", "/piton status").contains("workspace"));
         assert!(answer(&scene, "s1", "/piton rewind t1").contains("rewound to"));
-        assert!(!scene.ws().join("b.txt").exists());
-        assert!(answer(&scene, "s1", "/piton redo").contains("redone") || scene.ws().join("b.txt").exists());
-        assert_eq!(scene.turns().len(), 1);
-        assert!(scene.log().last().unwrap().ends_with("answered redo"), "{:?}", scene.log());
+        assert!(!scene.world.ws().join("b.txt").exists());
+        assert!(answer(&scene, "s1", "/piton redo").contains("redone") || scene.world.ws().join("b.txt").exists());
+        assert_eq!(scene.world.turns(None).len(), 1);
+        assert!(scene.hook_log().last().unwrap().ends_with("answered redo"), "{:?}", scene.hook_log());
     }
 
     #[test]
     fn a_turn_is_one_of_the_session_that_asks() {
-        let scene = Scene::new();
+        let scene = scene();
         one_turn(&scene, "s1", "one.txt");
         one_turn(&scene, "s2", "two.txt");
         assert!(answer(&scene, "s1", "/piton rewind t1 --preview").contains("one.txt"));
         let refused = answer(&scene, "s1", "/piton rewind t1");
         assert!(refused.contains("would overwrite another session's edits in two.txt"), "{refused}");
         assert!(answer(&scene, "s1", "/piton rewind t1 --only-session").contains("rewound to"));
-        assert!(!scene.ws().join("one.txt").exists() && scene.ws().join("two.txt").exists());
+        assert!(!scene.world.ws().join("one.txt").exists() && scene.world.ws().join("two.txt").exists());
     }
 
     #[test]
     fn a_file_that_is_called_like_a_turn_is_a_file() {
-        let scene = Scene::new();
+        let scene = scene();
         one_turn(&scene, "s1", "t5");
-        scene.write("other.txt", "mine");
+        scene.world.write("other.txt", "mine");
         assert!(answer(&scene, "s1", "/piton rewind t1 --path t5").contains("rewound"));
-        assert!(!scene.ws().join("t5").exists() && scene.ws().join("other.txt").exists());
+        assert!(!scene.world.ws().join("t5").exists() && scene.world.ws().join("other.txt").exists());
     }
 
     #[test]
     fn what_cannot_be_done_in_there_says_so_and_does_nothing() {
-        let scene = Scene::new();
-        let before = scene.outside();
+        let scene = scene();
+        let before = outside(&scene);
         for (typed, said) in [
             ("/piton setup --remove", "`setup` cannot be used in here"),
             ("/piton run -- rm -rf .", "`run` cannot be used in here"),
@@ -947,23 +863,23 @@ mod answers {
             let answered = answer(&scene, "s1", typed);
             assert!(answered.contains(said), "{typed}: {answered}");
         }
-        assert!(scene.outside() == before);
+        assert!(outside(&scene) == before);
     }
 
     #[test]
     fn whoever_wants_to_be_told_is_told_of_turns_that_changed_something() {
-        let scene = Scene::new();
+        let scene = scene();
         let end = |session: &str| {
-            let mut command = scene.command(&["hook", "claude-code"]);
+            let mut command = scene.piton(&["hook", "claude-code"]);
             command.env("PITON_HOOK_USER_LINE", "true");
-            let done = give(command, &scene.body(session, "Stop", json!({ "prompt_id": "p1" })));
+            let done = give(command, &scene.claude_report(session, "Stop", json!({ "prompt_id": "p1" })));
             assert_quiet(&done);
             String::from_utf8(done.stdout).unwrap()
         };
-        scene.event("s1", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
         assert_eq!(end("s1"), "");
-        scene.event("s2", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
-        scene.write("b.txt", "b");
+        event(&scene, "s2", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        scene.world.write("b.txt", "b");
         let line: Value = serde_json::from_str(&end("s2")).unwrap();
         assert_eq!(line["systemMessage"], "piton: checkpoint saved · piton undo takes it back");
     }

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use piton_testkit::{Agent, Scene, both, git};
+use piton_testkit::{Agent, Scene, both, git, noise};
 use serde_json::Value;
 
 /// A file that was captured, and in whose place a pipe is now; another one that changed.
@@ -208,18 +208,17 @@ fn files_are_not_called_equal_to_a_checkpoint_where_something_is_carried_over() 
 fn what_grew_out_of_sight_is_not_called_lost_as_long_as_a_rewind_brings_it_back() {
     let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
     git(&scene.world.ws(), &["init", "-q"]);
-    let noise = |count: u32| (0..count).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect::<Vec<u8>>();
-    scene.world.write(".gitignore", "dev.db\n").write("dev.db", noise(225_000));
+    scene.world.write(".gitignore", "dev.db\n").write("dev.db", noise(1, 900_000));
     let agent = Agent::new(&scene.world, "s");
     agent.runs("other", "true", |world| {
         world.write("b", "1");
     });
     agent.runs("grow", "true", |world| {
-        world.write("dev.db", noise(300_000));
+        world.write("dev.db", noise(1, 1_200_000));
     });
     let said = both(&scene.run(&["undo", "t2", "--yes"]));
     assert!(!said.contains("cannot be restored"), "{said}");
     assert!(said.contains("only a rewind brings back") && said.contains("`piton rewind TURN --path`"), "{said}");
     scene.ok(&["rewind", "t2", "--path", "dev.db", "--yes"]);
-    assert_eq!(std::fs::read(scene.world.path("dev.db")).unwrap(), noise(225_000));
+    assert_eq!(std::fs::read(scene.world.path("dev.db")).unwrap(), noise(1, 900_000));
 }

@@ -5,20 +5,16 @@
 
 use std::path::Path;
 
-use piton_testkit::{Scene, both, git};
+use piton_testkit::{Scene, both, git, give};
 use serde_json::{Value, json};
 
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
 
 /// Reports an event of Claude Code; what the user sees of it.
 #[track_caller]
-fn hook(scene: &Scene, session: &str, event: &str, cwd: &Path, more: Value) -> Option<String> {
-    let mut body = json!({ "session_id": session, "hook_event_name": event, "cwd": cwd });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
-    assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0), "{}", both(&done));
-    let reply: Option<Value> = serde_json::from_slice(&done.stdout).ok();
-    reply.and_then(|reply| Some(reply["systemMessage"].as_str()?.to_owned()))
+fn hook(scene: &Scene, session: &str, event: &str, cwd: &Path, mut more: Value) -> Option<String> {
+    more["cwd"] = json!(cwd);
+    Some(scene.claude_event(session, event, more)["systemMessage"].as_str()?.to_owned())
 }
 
 fn prompt(scene: &Scene, session: &str, cwd: &Path, text: &str) -> Option<String> {
@@ -27,8 +23,7 @@ fn prompt(scene: &Scene, session: &str, cwd: &Path, text: &str) -> Option<String
 
 /// The last line of the hook's log.
 fn logged(scene: &Scene) -> String {
-    let text = std::fs::read_to_string(scene.world.base().join("home/hook.log")).unwrap();
-    text.lines().last().unwrap().to_owned()
+    scene.hook_log().pop().unwrap()
 }
 
 fn repository(ignored: &str) -> Scene {
@@ -51,13 +46,11 @@ fn a_home_folder_and_what_is_around_it_are_refused_and_the_user_hears_of_it_once
         (done.status.code(), both(&done))
     };
     for (session, folder, what) in [("s1", &user, "your home folder"), ("s2", &scene.world.ws(), "around your home")] {
-        let body = json!({ "session_id": session, "hook_event_name": "SessionStart", "cwd": folder });
+        let body = scene.claude_report(session, "SessionStart", json!({ "cwd": folder }));
         let tell = || {
             let mut command = scene.piton(&["hook", "claude-code"]);
-            command.env("HOME", &user).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-            let mut child = command.spawn().unwrap();
-            std::io::Write::write_all(&mut child.stdin.take().unwrap(), body.to_string().as_bytes()).unwrap();
-            String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+            command.env("HOME", &user);
+            String::from_utf8(give(command, &body).stdout).unwrap()
         };
         let first = tell();
         assert!(first.contains("nothing is captured") && first.contains(what), "{first}");

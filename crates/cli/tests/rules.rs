@@ -6,7 +6,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use piton_testkit::{Scene, both, git};
+use piton_testkit::{Scene, both, git, start};
 use serde_json::{Value, json};
 
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
@@ -20,12 +20,7 @@ fn scene() -> Scene {
 /// Reports an event of Claude Code's; what the user reads of it.
 #[track_caller]
 fn event(scene: &Scene, event: &str, more: Value) -> String {
-    let mut body = json!({ "session_id": "s1", "hook_event_name": event, "cwd": scene.world.ws() });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
-    assert_eq!(done.status.code(), Some(0), "{}", both(&done));
-    let said = String::from_utf8(done.stdout).unwrap();
-    let said: Value = serde_json::from_str(if said.is_empty() { "{}" } else { &said }).unwrap();
+    let said = scene.claude_event("s1", event, more);
     said["systemMessage"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -223,10 +218,8 @@ fn a_user_agrees_at_the_agents_own_prompt() {
     shell(&scene, "a", || {
         scene.world.write(".gitignore", "data/\n");
     });
-    let body = json!({ "session_id": "s1", "hook_event_name": "UserPromptSubmit", "cwd": scene.world.ws(),
-        "prompt": "/piton rules accept" });
-    let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
-    assert!(both(&done).contains("agreed: 1 path left out from now on"), "{}", both(&done));
+    let said = scene.claude_event("s1", "UserPromptSubmit", json!({ "prompt": "/piton rules accept" })).to_string();
+    assert!(said.contains("agreed: 1 path left out from now on"), "{said}");
     assert_eq!(scene.json(&["rules"])["waiting"]["paths"], json!([]));
 }
 
@@ -238,15 +231,13 @@ fn two_hooks_at_once_and_one_that_is_killed_lose_nothing_that_is_held() {
     event(&scene, "PreToolUse", call("a"));
     event(&scene, "PreToolUse", call("b"));
     scene.world.write(".gitignore", "data/\n");
-    let start = |id: &str| {
-        let mut body = json!({ "session_id": "s1", "hook_event_name": "PostToolUse", "cwd": scene.world.ws() });
-        body.as_object_mut().unwrap().extend(call(id).as_object().unwrap().clone());
-        let mut command = scene.piton(&["hook", "claude-code"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), body.to_string().as_bytes()).unwrap();
-        child
+    let tell = |id: &str| {
+        let mut hook = start(&mut scene.piton(&["hook", "claude-code"]));
+        let report = scene.claude_report("s1", "PostToolUse", call(id));
+        std::io::Write::write_all(&mut hook.stdin.take().unwrap(), &report).unwrap();
+        hook
     };
-    let (mut one, mut other) = (start("a"), start("b"));
+    let (mut one, mut other) = (tell("a"), tell("b"));
     let _ = one.kill();
     let _ = one.wait();
     assert!(other.wait().unwrap().success());

@@ -6,65 +6,43 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use piton_engine::model::Ending;
-use piton_engine::view::{LogEntry, SessionView, TurnView};
-use piton_engine::{Engine, Environment, TimelineOptions};
+use piton_engine::view::{SessionView, TurnView};
+use piton_testkit::{Scene, until};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-struct Scene {
-    scratch: tempfile::TempDir,
+fn scene() -> Scene {
+    let scene = Scene::with_a_home(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("a.txt", "one\n");
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        for folder in ["ws", "home"] {
-            fs::create_dir(scratch.path().join(folder)).unwrap();
-        }
-        fs::write(scratch.path().join("ws/a.txt"), "one\n").unwrap();
-        Self { scratch }
-    }
+/// `piton` with the signals of one that is typed.
+fn piton(scene: &Scene, args: &[&str]) -> Command {
+    scene.started_by(as_usual(), args)
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().canonicalize().unwrap().join(name)
-    }
+fn run(scene: &Scene, args: &[&str]) -> Output {
+    piton(scene, &[&["run"], args].concat()).output().unwrap()
+}
 
-    fn piton(&self, args: &[&str]) -> Command {
-        let mut command = as_usual(env!("CARGO_BIN_EXE_piton"));
-        command.env_clear().env("HOME", self.path("home")).env("PITON_HOME", self.path("store"));
-        command.env("PATH", "/usr/bin:/bin").current_dir(self.path("ws")).args(args).stdin(Stdio::null());
-        command
-    }
+fn sessions(scene: &Scene) -> Vec<SessionView> {
+    let workspace = scene.world.engine.open(&scene.world.ws());
+    workspace.map(|workspace| workspace.sessions().unwrap().sessions).unwrap_or_default()
+}
 
-    fn run(&self, args: &[&str]) -> Output {
-        self.piton(&[&["run"], args].concat()).output().unwrap()
-    }
-
-    fn sessions(&self) -> Vec<SessionView> {
-        let engine = Engine::new(self.path("store"), Environment::default());
-        engine.open(&self.path("ws")).map(|workspace| workspace.sessions().unwrap().sessions).unwrap_or_default()
-    }
-
-    fn turn(&self) -> TurnView {
-        let engine = Engine::new(self.path("store"), Environment::default());
-        let entries = engine.open(&self.path("ws")).unwrap().timeline(&TimelineOptions::default()).unwrap().entries;
-        let mut turns = entries.into_iter().filter_map(|entry| match entry {
-            LogEntry::Turn(turn) => Some(*turn),
-            _ => None,
-        });
-        turns.next().unwrap()
-    }
+/// The last turn.
+fn turn(scene: &Scene) -> TurnView {
+    scene.world.turns(None).pop().unwrap()
 }
 
 /// A command that ignores no signal, as one that is typed: what runs these tests may (`nohup` does, and a shell for what
 /// it starts in the background), and what is ignored stays so.
-fn as_usual(program: &str) -> Command {
+fn as_usual() -> Command {
     let mut command = Command::new("env");
-    command.arg("--default-signal").arg(program);
+    command.arg("--default-signal");
     command
 }
 
@@ -74,80 +52,80 @@ fn said(output: &[u8]) -> String {
 
 #[test]
 fn a_command_is_a_session_of_one_turn_and_can_be_taken_back() {
-    let scene = Scene::new();
+    let scene = scene();
     let script = "echo out; echo err >&2; echo two > a.txt; touch b.txt";
-    let done = scene.run(&["--name", "upgrade", "--", "sh", "-c", script]);
+    let done = run(&scene, &["--name", "upgrade", "--", "sh", "-c", script]);
     assert_eq!(done.status.code(), Some(0), "{}", said(&done.stderr));
     assert_eq!(said(&done.stdout), "out\n");
     let talk = said(&done.stderr);
     let line = talk.strip_prefix("err\n").unwrap();
     let id = line.strip_prefix("piton: 1 created, 1 modified · piton rewind ").unwrap();
     let id = id.strip_suffix(" takes it back\n").unwrap();
-    let sessions = scene.sessions();
+    let sessions = sessions(&scene);
     assert_eq!((sessions.len(), &sessions[0].agent[..], sessions[0].turns), (1, "run", 1));
     assert_eq!(sessions[0].name.as_deref(), Some("upgrade"));
     assert!(sessions[0].ended_at.is_some() && !sessions[0].live);
-    let turn = scene.turn();
+    let turn = turn(&scene);
     assert_eq!(turn.prompt.as_deref(), Some(&format!("sh -c '{script}'")[..]));
     assert_eq!(turn.steps.len(), 1);
     assert!(turn.steps[0].summary.starts_with("Run sh -c"), "{:?}", turn.steps[0]);
     assert_eq!((turn.steps[0].changes.created, turn.steps[0].changes.modified), (1, 1));
     assert_eq!((turn.ending, turn.steps[0].ending), (Some(Ending::Done), Some(Ending::Done)));
-    assert!(scene.piton(&["rewind", id, "--yes"]).output().unwrap().status.success());
-    assert_eq!(fs::read_to_string(scene.path("ws/a.txt")).unwrap(), "one\n");
-    assert!(!scene.path("ws/b.txt").exists());
+    assert!(piton(&scene, &["rewind", id, "--yes"]).output().unwrap().status.success());
+    assert_eq!(fs::read_to_string(scene.at("ws/a.txt")).unwrap(), "one\n");
+    assert!(!scene.at("ws/b.txt").exists());
 }
 
 /// "no changes" used to be said where somebody else's capture had found them.
 #[test]
 fn what_another_capture_found_while_it_ran_is_told_too() {
-    let scene = Scene::new();
+    let scene = scene();
     let script = "echo new > b.txt; touch ../go; while [ -e ../go ]; do sleep 0.05; done";
-    let child = scene.piton(&["run", "--", "sh", "-c", script]).stderr(Stdio::piped()).spawn().unwrap();
-    until(|| scene.path("go").exists());
-    assert!(scene.piton(&["checkpoint"]).output().unwrap().status.success());
-    fs::remove_file(scene.path("go")).unwrap();
+    let child = piton(&scene, &["run", "--", "sh", "-c", script]).stderr(Stdio::piped()).spawn().unwrap();
+    until(|| scene.at("go").exists());
+    assert!(piton(&scene, &["checkpoint"]).output().unwrap().status.success());
+    fs::remove_file(scene.at("go")).unwrap();
     let done = child.wait_with_output().unwrap();
     assert!(said(&done.stderr).contains("piton: 1 created · piton rewind "), "{}", said(&done.stderr));
 }
 
 #[test]
 fn a_command_that_takes_the_whole_workspace_is_taken_back_too() {
-    let scene = Scene::new();
-    let ws = scene.path("ws");
-    let done = scene.run(&["--", "rm", "-rf", ws.to_str().unwrap()]);
+    let scene = scene();
+    let ws = scene.at("ws");
+    let done = run(&scene, &["--", "rm", "-rf", ws.to_str().unwrap()]);
     assert!(done.status.success() && !ws.exists());
     let talk = said(&done.stderr);
     let way = format!(" --workspace {} takes it back", ws.display());
     assert!(talk.contains("is gone") && talk.contains(&way), "{talk}");
     let undo = |more: &str| {
-        let mut command = scene.piton(&["undo", "--workspace", ws.to_str().unwrap(), more]);
-        command.current_dir(scene.path("home")).output().unwrap()
+        let mut command = piton(&scene, &["undo", "--workspace", ws.to_str().unwrap(), more]);
+        command.current_dir(scene.at("home")).output().unwrap()
     };
     let shown = said(&undo("--preview").stdout);
     assert!(shown.contains("a.txt") && shown.contains("is gone and is made anew"), "{shown}");
     let done = undo("--yes");
     assert!(done.status.success(), "{}", said(&done.stderr));
-    assert_eq!(fs::read_to_string(scene.path("ws/a.txt")).unwrap(), "one\n");
+    assert_eq!(fs::read_to_string(scene.at("ws/a.txt")).unwrap(), "one\n");
 }
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
-    let scene = Scene::new();
+    let scene = scene();
     for (script, code) in
         [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
     {
-        let done = scene.run(&["--", "sh", "-c", script]);
+        let done = run(&scene, &["--", "sh", "-c", script]);
         assert_eq!(done.status.code(), Some(code), "{script}: {}", said(&done.stderr));
         assert_eq!(said(&done.stderr), "piton: no changes\n");
     }
-    assert_eq!(scene.turn().ending, Some(Ending::Failed));
+    assert_eq!(turn(&scene).ending, Some(Ending::Failed));
 }
 
 #[test]
 fn what_cannot_be_run_is_no_session() {
-    let scene = Scene::new();
-    fs::write(scene.path("ws/plain"), "echo x\n").unwrap();
+    let scene = scene();
+    fs::write(scene.at("ws/plain"), "echo x\n").unwrap();
     for (command, code, why) in [
         ("no-such-command", 127, "there is no command `no-such-command`"),
         ("./no-such-file", 127, "there is no command"),
@@ -155,29 +133,29 @@ fn what_cannot_be_run_is_no_session() {
         ("./plain", 126, "cannot be run"),
         ("./", 126, "cannot be run"),
     ] {
-        let done = scene.run(&["--", command]);
+        let done = run(&scene, &["--", command]);
         assert_eq!(done.status.code(), Some(code), "{command}");
         assert!(said(&done.stderr).contains(why), "{}", said(&done.stderr));
     }
-    assert!(scene.sessions().is_empty());
+    assert!(sessions(&scene).is_empty());
     // Without a first line that names a shell, only a shell runs it.
-    fs::set_permissions(scene.path("ws/plain"), PermissionsExt::from_mode(0o755)).unwrap();
-    let code = scene.run(&["--", "./plain"]).status.code();
+    fs::set_permissions(scene.at("ws/plain"), PermissionsExt::from_mode(0o755)).unwrap();
+    let code = run(&scene, &["--", "./plain"]).status.code();
     assert!(matches!(code, Some(0 | 126)), "{code:?}");
-    assert_eq!(scene.run(&[]).status.code(), Some(1));
+    assert_eq!(run(&scene, &[]).status.code(), Some(1));
 }
 
 #[test]
 fn without_a_capture_nothing_is_run_unless_somebody_insists() {
-    let scene = Scene::new();
-    let run = |args: &[&str]| scene.piton(args).env("PITON_HOME", "/proc/piton").output().unwrap();
+    let scene = scene();
+    let run = |args: &[&str]| piton(&scene, args).env("PITON_HOME", "/proc/piton").output().unwrap();
     let done = run(&["run", "--", "touch", "ran"]);
     assert_eq!(done.status.code(), Some(125), "{}", said(&done.stderr));
     assert!(said(&done.stderr).contains("nothing was run; `--anyway`"), "{}", said(&done.stderr));
-    assert!(!scene.path("ws/ran").exists());
+    assert!(!scene.at("ws/ran").exists());
     let done = run(&["run", "--anyway", "--", "sh", "-c", "touch ran; exit 7"]);
     assert_eq!(done.status.code(), Some(7), "{}", said(&done.stderr));
-    assert!(scene.path("ws/ran").exists());
+    assert!(scene.at("ws/ran").exists());
 }
 
 #[test]
@@ -201,83 +179,74 @@ fn signals_pass_through() {
         ("QUIT", Signal::QUIT, false, "QUIT"),
         ("QUIT", Signal::QUIT, true, "QUIT"),
     ] {
-        let scene = Scene::new();
+        let scene = scene();
         let script = format!("trap 'echo {name} > got; exit 9' {name}; touch ready; while :; do sleep 0.02; done");
-        let mut command = scene.piton(&["run", "--", "sh", "-c", &script]);
+        let mut command = piton(&scene, &["run", "--", "sh", "-c", &script]);
         let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        until(|| scene.path("ws/ready").exists());
+        until(|| scene.at("ws/ready").exists());
         let pid = Pid::from_child(&child);
         // What is typed at a terminal goes to the whole group.
         if to_all { kill_process_group(pid, signal) } else { kill_process(pid, signal) }.unwrap();
         let done = child.wait_with_output().unwrap();
         assert_eq!(done.status.code(), Some(9), "{name}: {}", said(&done.stderr));
-        assert_eq!(fs::read_to_string(scene.path("ws/got")).unwrap().trim(), expected);
+        assert_eq!(fs::read_to_string(scene.at("ws/got")).unwrap().trim(), expected);
         assert!(said(&done.stderr).contains("takes it back"), "{}", said(&done.stderr));
     }
 }
 
 #[test]
 fn a_command_that_a_signal_ends_is_captured_all_the_same() {
-    let scene = Scene::new();
-    let mut command = scene.piton(&["run", "--", "sh", "-c", "touch ready; exec sleep 60"]);
+    let scene = scene();
+    let mut command = piton(&scene, &["run", "--", "sh", "-c", "touch ready; exec sleep 60"]);
     let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until(|| scene.path("ws/ready").exists());
+    until(|| scene.at("ws/ready").exists());
     kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
     let done = child.wait_with_output().unwrap();
     assert_eq!((done.status.code(), done.status.signal()), (Some(130), None));
-    let turn = scene.turn();
+    let turn = turn(&scene);
     assert_eq!(turn.steps[0].ending, Some(Ending::Interrupted));
     assert_eq!(turn.changes.created, 1);
 }
 
 #[test]
 fn a_run_that_was_killed_does_not_claim_what_others_do_later() {
-    let scene = Scene::new();
-    let mut command = scene.piton(&["run", "--", "sh", "-c", "echo $$ > pid; exec sleep 60"]);
+    let scene = scene();
+    let mut command = piton(&scene, &["run", "--", "sh", "-c", "echo $$ > pid; exec sleep 60"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until(|| fs::read_to_string(scene.path("ws/pid")).is_ok_and(|text| text.ends_with('\n')));
-    let left: i32 = fs::read_to_string(scene.path("ws/pid")).unwrap().trim().parse().unwrap();
+    until(|| fs::read_to_string(scene.at("ws/pid")).is_ok_and(|text| text.ends_with('\n')));
+    let left: i32 = fs::read_to_string(scene.at("ws/pid")).unwrap().trim().parse().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
-    assert_eq!(scene.run(&["--", "true"]).status.code(), Some(0));
-    fs::write(scene.path("ws/later.txt"), "x").unwrap();
-    assert_eq!(scene.run(&["--", "true"]).status.code(), Some(0));
-    let turn = scene.turn();
+    assert_eq!(run(&scene, &["--", "true"]).status.code(), Some(0));
+    fs::write(scene.at("ws/later.txt"), "x").unwrap();
+    assert_eq!(run(&scene, &["--", "true"]).status.code(), Some(0));
+    let turn = turn(&scene);
     assert_eq!(turn.unsure, [], "{turn:?}");
     assert_eq!(turn.yours.len(), 1, "{turn:?}");
 }
 
 #[test]
 fn signals_that_were_ignored_stay_ignored_for_the_command_and_others_are_as_usual() {
-    let scene = Scene::new();
+    let scene = scene();
     let piton = env!("CARGO_BIN_EXE_piton");
     let script = format!("trap '' HUP; exec {piton} run -- grep SigIgn /proc/self/status");
-    let mut command = as_usual("sh");
-    command.env_clear().env("HOME", scene.path("home")).env("PITON_HOME", scene.path("store"));
-    command.env("PATH", "/usr/bin:/bin").current_dir(scene.path("ws")).args(["-c", &script]);
-    let done = command.stdin(Stdio::null()).output().unwrap();
+    let mut command = as_usual();
+    scene.surround(&mut command);
+    let done = command.args(["sh", "-c", &script]).output().unwrap();
     let ignored = u64::from_str_radix(said(&done.stdout).split_whitespace().nth(1).unwrap(), 16).unwrap();
     assert_eq!(ignored & 0b100_0000_0000_0111, 1, "{ignored:b}");
 }
 
 #[test]
 fn the_command_has_the_terminal_and_its_input() {
-    let scene = Scene::new();
-    let mut command = scene.piton(&["run", "--", "sh", "-c", "cat > typed"]);
+    let scene = scene();
+    let mut command = piton(&scene, &["run", "--", "sh", "-c", "cat > typed"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello\n").unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(fs::read_to_string(scene.path("ws/typed")).unwrap(), "hello\n");
-    let done = scene.run(&["--json", "--", "true"]);
+    assert_eq!(fs::read_to_string(scene.at("ws/typed")).unwrap(), "hello\n");
+    let done = run(&scene, &["--json", "--", "true"]);
     assert_eq!(done.status.code(), Some(125));
     assert!(said(&done.stdout).contains("\"error\""), "{}", said(&done.stdout));
-}
-
-fn until(is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

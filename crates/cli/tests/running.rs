@@ -176,11 +176,7 @@ fn the_turn_of_an_agent_whose_process_is_gone_counts_as_interrupted() {
 
 /// Sends an event of Claude Code's, and returns what it gets back.
 fn hook(scene: &Scene, event: &str, more: Value) -> Value {
-    let mut body = json!({ "session_id": "s1", "hook_event_name": event, "cwd": scene.world.ws() });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
-    assert_eq!((done.status.code(), &done.stderr[..]), (Some(0), &b""[..]));
-    if done.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&done.stdout).unwrap() }
+    scene.claude_event("s1", event, more)
 }
 
 /// A turn of Claude Code's that writes `a.txt` through its hooks.
@@ -218,24 +214,18 @@ fn the_prompt_after_an_undo_tells_the_agent_and_a_setting_keeps_it_quiet() {
 #[test]
 fn going_on_in_a_session_that_was_rewound_is_a_line_for_the_user_beside_what_the_agent_is_told() {
     let scene = Scene::new(PITON);
-    let send = |event: Value| {
-        let mut event = event;
-        event["session"] = json!("g");
-        event["cwd"] = json!(scene.world.ws());
-        let done = scene.send(&["hook", "generic"], event.to_string().as_bytes());
-        if done.stdout.is_empty() { Value::Null } else { serde_json::from_slice(&done.stdout).unwrap() }
-    };
+    let send = |event: &str, more: Value| scene.generic_event("g", event, more);
     for (number, content) in ["1\n", "2\n"].into_iter().enumerate() {
-        send(json!({"event": "prompt", "text": "write"}));
-        send(json!({"event": "message", "role": "assistant", "text": "I will"}));
-        let tool = |event: &str| json!({"event": event, "tool": "w", "call": format!("c{number}"), "paths": ["a.txt"]});
-        send(tool("before-tool"));
+        send("prompt", json!({"text": "write"}));
+        send("message", json!({"role": "assistant", "text": "I will"}));
+        let tool = json!({"tool": "w", "call": format!("c{number}"), "paths": ["a.txt"]});
+        send("before-tool", tool.clone());
         scene.world.write("a.txt", content);
-        send(tool("after-tool"));
-        send(json!({"event": "turn-ended"}));
+        send("after-tool", tool);
+        send("turn-ended", json!({}));
     }
     scene.ok(&["rewind", "t2", "--yes", "--scope", "both"]);
-    let reply = send(json!({"event": "prompt", "text": "go on"}));
+    let reply = send("prompt", json!({"text": "go on"}));
     let line = reply["line"].as_str().unwrap();
     assert!(line.starts_with("piton: this session was rewound to before turn 2: the branch is session "), "{line}");
     let context = reply["context"].as_str().unwrap();
@@ -243,8 +233,8 @@ fn going_on_in_a_session_that_was_rewound_is_a_line_for_the_user_beside_what_the
         context.contains("rewound the files to before turn 2") && context.contains("- modified: a.txt"),
         "{context}"
     );
-    send(json!({"event": "turn-ended"}));
-    assert_eq!(send(json!({"event": "prompt", "text": "and on"})), Value::Null);
+    send("turn-ended", json!({}));
+    assert_eq!(send("prompt", json!({"text": "and on"})), Value::Null);
 }
 
 #[test]

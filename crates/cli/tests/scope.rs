@@ -8,7 +8,7 @@ use piton_testkit::{Claude, Scene};
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
 
 /// Three turns of a session that has ended: each writes a file.
-fn three_turns(scene: &Scene) -> Claude<'_> {
+fn three_turns_of_three_files(scene: &Scene) -> Claude<'_> {
     scene.world.write("README.md", "hello\n");
     let claude = Claude::new(&scene.world, 1);
     for (prompt, file) in
@@ -24,7 +24,7 @@ fn three_turns(scene: &Scene) -> Claude<'_> {
 #[test]
 fn the_plan_says_where_the_conversation_goes_and_changes_nothing() {
     let scene = Scene::new(PITON);
-    let claude = three_turns(&scene);
+    let claude = three_turns_of_three_files(&scene);
     let before = scene.world.snapshot();
     let shown = scene.ok(&["rewind", "t2", "--preview"]);
     assert!(shown.contains("Conversation: a new branch that ends before turn 2; 2 turns stay readable"), "{shown}");
@@ -44,7 +44,7 @@ fn the_plan_says_where_the_conversation_goes_and_changes_nothing() {
 #[test]
 fn both_go_back_and_it_is_said_how_to_go_on() {
     let scene = Scene::new(PITON);
-    let claude = three_turns(&scene);
+    let claude = three_turns_of_three_files(&scene);
     let told = scene.told(&["rewind", "t3", "--yes"]);
     assert!(told.contains("1 deleted; verified"), "{told}");
     let resume = told.lines().find_map(|line| line.trim().strip_prefix("claude --resume ")).unwrap();
@@ -64,7 +64,7 @@ fn both_go_back_and_it_is_said_how_to_go_on() {
 #[test]
 fn scripts_get_one_document_with_all_of_it() {
     let scene = Scene::new(PITON);
-    let claude = three_turns(&scene);
+    let claude = three_turns_of_three_files(&scene);
     let done = scene.json(&["rewind", "t2", "--scope", "both", "--yes"]);
     let conversation = &done["conversation"];
     let id = conversation["agent_id"].as_str().unwrap();
@@ -82,7 +82,7 @@ fn scripts_get_one_document_with_all_of_it() {
 #[test]
 fn the_question_names_the_conversation_and_a_no_changes_nothing() {
     let scene = Scene::new(PITON);
-    let claude = three_turns(&scene);
+    let claude = three_turns_of_three_files(&scene);
     let before = scene.world.snapshot();
     let (screen, code) = scene.at_a_terminal(&["rewind", "t3"], "n\n");
     assert!(screen.contains("Rewind 1 file (c.txt) and the conversation?"), "{screen}");
@@ -96,7 +96,7 @@ fn the_question_names_the_conversation_and_a_no_changes_nothing() {
 #[test]
 fn what_cannot_go_back_is_refused_with_a_way_out() {
     let scene = Scene::new(PITON);
-    let claude = three_turns(&scene);
+    let claude = three_turns_of_three_files(&scene);
     let told = scene.fails(&["rewind", "t2.1", "--scope", "both", "--yes"]);
     assert!(told.contains("goes back by whole turns") && told.contains("--scope code"), "{told}");
     for scope in ["both", "conversation"] {
@@ -119,7 +119,7 @@ fn what_cannot_go_back_is_refused_with_a_way_out() {
 fn the_agent_is_started_in_its_folder_on_request() {
     use std::os::unix::fs::PermissionsExt;
     let scene = Scene::new(PITON);
-    three_turns(&scene);
+    three_turns_of_three_files(&scene);
     let bin = scene.world.base().join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::fs::write(bin.join("claude"), "#!/bin/sh\necho \"started $* in $PWD\"\nexit 7\n").unwrap();

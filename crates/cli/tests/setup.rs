@@ -6,58 +6,20 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use piton_agents::claude_code::{command, settings};
-use piton_testkit::{git, is_root, snapshot};
+use piton_testkit::{Scene, both, git, give, snapshot, without_privileges};
 use serde_json::{Value, json};
 
 const PITON: &str = env!("CARGO_BIN_EXE_piton");
 
 /// A workspace, a store and a home in a scratch folder.
-struct Scene {
-    scratch: tempfile::TempDir,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        for folder in ["ws", "home/.claude"] {
-            fs::create_dir_all(scratch.path().join(folder)).unwrap();
-        }
-        fs::write(scratch.path().join("ws/a.txt"), "one\n").unwrap();
-        Self { scratch }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().canonicalize().unwrap().join(name)
-    }
-
-    fn piton(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(PITON);
-        command.env_clear().env("HOME", self.path("home")).env("PITON_HOME", self.path("store"));
-        command.env("PATH", "/usr/bin:/bin").current_dir(self.path("ws")).args(args).stdin(Stdio::null());
-        command
-    }
-
-    #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
-        let done = self.piton(args).arg("--json").output().unwrap();
-        assert_eq!(done.status.code(), Some(0), "{}", both(&done));
-        serde_json::from_slice(&done.stdout).unwrap()
-    }
-
-    /// What a command that the user can mend says.
-    #[track_caller]
-    fn fails(&self, args: &[&str]) -> String {
-        let done = self.piton(args).output().unwrap();
-        assert_eq!(done.status.code(), Some(1), "{}", both(&done));
-        String::from_utf8(done.stderr).unwrap()
-    }
-}
-
-fn both(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+fn scene() -> Scene {
+    let scene = Scene::with_a_home(PITON);
+    fs::create_dir(scene.at("home/.claude")).unwrap();
+    scene.world.write("a.txt", "one\n");
+    scene
 }
 
 const FULL: &str = r#"{
@@ -75,13 +37,13 @@ const FULL: &str = r#"{
 #[test]
 fn what_was_added_is_taken_out_again_to_the_byte() {
     for before in [None, Some(""), Some("{}"), Some("{\n  \"model\": \"opus\"\n}\n"), Some(FULL)] {
-        let scene = Scene::new();
-        let file = scene.path("home/.claude/settings.json");
+        let scene = scene();
+        let file = scene.at("home/.claude/settings.json");
         if let Some(text) = before {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
         }
-        let was = snapshot(&scene.path("home"));
+        let was = snapshot(&scene.at("home"));
         let done = scene.json(&["setup"]);
         assert_eq!((&done["hooks"], &done["scope"]), (&json!("added"), &json!("user")));
         let text = fs::read_to_string(&file).unwrap();
@@ -92,14 +54,14 @@ fn what_was_added_is_taken_out_again_to_the_byte() {
             assert!(text.contains("// mine") && text.contains("my-check") && text.contains("// keep"), "{text}");
         }
         if let Some(before) = before {
-            let backup = fs::read_to_string(scene.path("home/.claude/settings.json.piton-backup")).unwrap();
+            let backup = fs::read_to_string(scene.at("home/.claude/settings.json.piton-backup")).unwrap();
             assert_eq!(backup, before);
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         }
-        assert_eq!(fs::read_to_string(scene.path("home/.claude/commands/piton.md")).unwrap(), command::FILE.text);
+        assert_eq!(fs::read_to_string(scene.at("home/.claude/commands/piton.md")).unwrap(), command::FILE.text);
         let done = scene.json(&["setup", "--remove"]);
         assert_eq!((&done["hooks"], &done["command_file"]), (&json!("removed"), &json!("removed")));
-        let now = snapshot(&scene.path("home"));
+        let now = snapshot(&scene.at("home"));
         assert!(now == was, "{before:?}\n{}", now.differences(&was).join("\n"));
         // Checkpoints are kept.
         assert!(scene.piton(&["show", "start"]).output().unwrap().status.success());
@@ -108,15 +70,15 @@ fn what_was_added_is_taken_out_again_to_the_byte() {
 
 #[test]
 fn doing_it_again_changes_nothing_and_says_so() {
-    let scene = Scene::new();
-    fs::write(scene.path("home/.claude/settings.json"), FULL).unwrap();
+    let scene = scene();
+    fs::write(scene.at("home/.claude/settings.json"), FULL).unwrap();
     let first = scene.json(&["setup", "claude-code"]);
     assert!(first["checkpoint"]["checkpoint"]["id"].is_string(), "{first}");
-    let was = snapshot(&scene.path("home"));
+    let was = snapshot(&scene.at("home"));
     let second = scene.json(&["setup"]);
     assert_eq!((&second["hooks"], &second["command_file"]), (&json!("unchanged"), &json!("unchanged")));
     assert_eq!((&second["backup"], &second["checkpoint"]), (&Value::Null, &Value::Null));
-    assert!(snapshot(&scene.path("home")) == was);
+    assert!(snapshot(&scene.at("home")) == was);
     let said = both(&scene.piton(&["setup"]).output().unwrap());
     assert!(said.contains("already set up"), "{said}");
     scene.json(&["setup", "--remove"]);
@@ -125,9 +87,9 @@ fn doing_it_again_changes_nothing_and_says_so() {
 
 #[test]
 fn every_change_is_backed_up_and_a_backup_is_never_overwritten() {
-    let scene = Scene::new();
-    let file = scene.path("home/.claude/settings.json");
-    let backup = scene.path("home/.claude/settings.json.piton-backup");
+    let scene = scene();
+    let file = scene.at("home/.claude/settings.json");
+    let backup = scene.at("home/.claude/settings.json.piton-backup");
     fs::write(&backup, "an older one").unwrap();
     // Hooks of a piton that is elsewhere by now.
     let old = settings::install(FULL, &settings::HookCommand::new("/old/piton")).unwrap();
@@ -145,8 +107,8 @@ fn every_change_is_backed_up_and_a_backup_is_never_overwritten() {
 
 #[test]
 fn a_hook_of_the_users_own_that_runs_piton_too_is_kept() {
-    let scene = Scene::new();
-    let file = scene.path("home/.claude/settings.json");
+    let scene = scene();
+    let file = scene.at("home/.claude/settings.json");
     let own = "piton hook claude-code && notify-send done";
     let text = json!({ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": own }] }] } }).to_string();
     fs::write(&file, &text).unwrap();
@@ -158,8 +120,8 @@ fn a_hook_of_the_users_own_that_runs_piton_too_is_kept() {
 
 #[test]
 fn what_is_removed_is_kept_where_its_user_had_changed_it() {
-    let scene = Scene::new();
-    let file = scene.path("home/.claude/settings.json");
+    let scene = scene();
+    let file = scene.at("home/.claude/settings.json");
     scene.json(&["setup", "--no-capture"]);
     let changed = fs::read_to_string(&file).unwrap().replacen("\"timeout\": 30", "\"timeout\": 7", 1);
     fs::write(&file, &changed).unwrap();
@@ -175,16 +137,16 @@ fn what_is_removed_is_kept_where_its_user_had_changed_it() {
 
 #[test]
 fn a_symlink_stays_one_and_its_target_is_written() {
-    let scene = Scene::new();
-    fs::create_dir(scene.path("dotfiles")).unwrap();
-    let target = scene.path("dotfiles/claude.json");
+    let scene = scene();
+    fs::create_dir(scene.at("dotfiles")).unwrap();
+    let target = scene.at("dotfiles/claude.json");
     fs::write(&target, FULL).unwrap();
-    let link = scene.path("home/.claude/settings.json");
+    let link = scene.at("home/.claude/settings.json");
     symlink("../../dotfiles/claude.json", &link).unwrap();
     scene.json(&["setup", "--no-capture"]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(settings::installed(&fs::read_to_string(&target).unwrap()).unwrap().missing.is_empty());
-    assert_eq!(fs::read_dir(scene.path("dotfiles")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(scene.at("dotfiles")).unwrap().count(), 1);
     scene.json(&["setup", "--remove"]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&target).unwrap(), FULL);
@@ -194,9 +156,9 @@ fn a_symlink_stays_one_and_its_target_is_written() {
 
 #[test]
 fn a_command_file_of_the_users_own_is_left_alone() {
-    let scene = Scene::new();
-    fs::create_dir(scene.path("home/.claude/commands")).unwrap();
-    let file = scene.path("home/.claude/commands/piton.md");
+    let scene = scene();
+    fs::create_dir(scene.at("home/.claude/commands")).unwrap();
+    let file = scene.at("home/.claude/commands/piton.md");
     fs::write(&file, "climb!").unwrap();
     let done = scene.json(&["setup", "--no-capture"]);
     assert_eq!(done["command_file"], "kept");
@@ -215,36 +177,36 @@ fn a_command_file_of_the_users_own_is_left_alone() {
 
 #[test]
 fn a_project_gets_the_file_that_is_not_shared() {
-    let scene = Scene::new();
-    git(&scene.path("ws"), &["init", "-q"]);
-    let was = snapshot(&scene.path("home"));
+    let scene = scene();
+    git(&scene.at("ws"), &["init", "-q"]);
+    let was = snapshot(&scene.at("home"));
     let done = scene.json(&["setup", "--project"]);
     assert_eq!(done["scope"], "project");
     assert!(done["notes"].to_string().contains("git does not ignore"), "{done}");
-    assert!(scene.path("ws/.claude/settings.local.json").exists());
-    assert!(scene.path("ws/.claude/commands/piton.md").exists());
-    assert!(snapshot(&scene.path("home")) == was);
-    fs::write(scene.path("ws/.gitignore"), ".claude/settings.local.json\n").unwrap();
+    assert!(scene.at("ws/.claude/settings.local.json").exists());
+    assert!(scene.at("ws/.claude/commands/piton.md").exists());
+    assert!(snapshot(&scene.at("home")) == was);
+    fs::write(scene.at("ws/.gitignore"), ".claude/settings.local.json\n").unwrap();
     let again = scene.json(&["setup", "--project"]);
     assert!(!again["notes"].to_string().contains("git does not ignore"), "{again}");
     scene.json(&["setup", "--project", "--remove"]);
-    assert!(!scene.path("ws/.claude").exists());
+    assert!(!scene.at("ws/.claude").exists());
 }
 
 #[test]
 fn another_folder_for_settings_is_honoured() {
-    let scene = Scene::new();
+    let scene = scene();
     let mut command = scene.piton(&["setup", "--no-capture"]);
-    let done = command.env("CLAUDE_CONFIG_DIR", scene.path("elsewhere")).output().unwrap();
+    let done = command.env("CLAUDE_CONFIG_DIR", scene.at("elsewhere")).output().unwrap();
     assert!(done.status.success(), "{}", both(&done));
-    assert!(scene.path("elsewhere/settings.json").exists());
-    assert!(!scene.path("home/.claude/settings.json").exists());
+    assert!(scene.at("elsewhere/settings.json").exists());
+    assert!(!scene.at("home/.claude/settings.json").exists());
 }
 
 #[test]
 fn what_cannot_be_edited_is_said_with_its_place_and_left_as_it_is() {
-    let scene = Scene::new();
-    let file = scene.path("home/.claude/settings.json");
+    let scene = scene();
+    let file = scene.at("home/.claude/settings.json");
     for (text, said) in [
         (&b"{\n  \"a\": 1,\n  oops\n}"[..], "line 3"),
         (b"[1]", "is not a JSON object"),
@@ -253,29 +215,23 @@ fn what_cannot_be_edited_is_said_with_its_place_and_left_as_it_is() {
         (b"{\"a\": \"\xff\"}", "is not UTF-8"),
     ] {
         fs::write(&file, text).unwrap();
-        let was = snapshot(&scene.path("home"));
+        let was = snapshot(&scene.at("home"));
         let error = scene.fails(&["setup"]);
         assert!(error.contains(said) && error.contains("nothing was changed"), "{error}");
         // What holds nothing of piton's needs no mending for that.
         let removed = scene.piton(&["setup", "--remove"]).output().unwrap();
         assert!(both(&removed).contains(said) || both(&removed).contains("nothing to remove"), "{}", both(&removed));
-        assert!(snapshot(&scene.path("home")) == was);
+        assert!(snapshot(&scene.at("home")) == was);
     }
 }
 
 #[test]
 fn a_folder_that_may_not_be_written_is_named() {
-    let scene = Scene::new();
-    let folder = scene.path("home/.claude");
+    let scene = scene();
+    let folder = scene.at("home/.claude");
     fs::write(folder.join("settings.json"), FULL).unwrap();
     fs::set_permissions(&folder, PermissionsExt::from_mode(0o500)).unwrap();
-    // Permissions do not hold for root.
-    let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
-    if is_root() {
-        command.args(["--bounding-set", "-dac_override,-dac_read_search", "--"]);
-    }
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", scene.path("home"));
-    command.env("PITON_HOME", scene.path("store")).current_dir(scene.path("ws")).args([PITON, "setup"]);
+    let mut command = scene.started_by(without_privileges(), &["setup"]);
     let done = command.output().unwrap();
     assert_eq!(done.status.code(), Some(1), "{}", both(&done));
     let error = both(&done);
@@ -287,38 +243,36 @@ fn a_folder_that_may_not_be_written_is_named() {
 
 #[test]
 fn in_a_home_folder_the_hooks_are_installed_and_nothing_is_captured() {
-    let scene = Scene::new();
+    let scene = scene();
     let mut command = scene.piton(&["setup"]);
-    let done = command.current_dir(scene.path("home")).output().unwrap();
+    let done = command.current_dir(scene.at("home")).output().unwrap();
     assert!(done.status.success(), "{}", both(&done));
     assert!(both(&done).contains("this folder was not captured"), "{}", both(&done));
-    assert!(scene.path("home/.claude/settings.json").exists());
+    assert!(scene.at("home/.claude/settings.json").exists());
 }
 
 #[test]
 fn other_agents_are_told_how_to_report() {
-    let scene = Scene::new();
+    let scene = scene();
     let said = both(&scene.piton(&["setup", "generic"]).output().unwrap());
     assert!(said.contains("piton hook generic") && said.contains("docs/events.md"), "{said}");
     let error = scene.fails(&["setup", "nobody"]);
     assert!(error.contains("claude-code"), "{error}");
-    assert!(fs::read_dir(scene.path("home/.claude")).unwrap().next().is_none());
+    assert!(fs::read_dir(scene.at("home/.claude")).unwrap().next().is_none());
 }
 
 #[test]
 fn the_installed_hook_captures() {
-    let scene = Scene::new();
+    let scene = scene();
     scene.json(&["setup"]);
-    let text = fs::read_to_string(scene.path("home/.claude/settings.json")).unwrap();
+    let text = fs::read_to_string(scene.at("home/.claude/settings.json")).unwrap();
     let hook = settings::installed(&text).unwrap().hooks[0].text.clone();
-    let body =
-        json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": scene.path("ws"), "prompt": "x" });
-    let body_file = scene.path("body.json");
-    fs::write(&body_file, body.to_string()).unwrap();
+    let body = scene.claude_report("s1", "UserPromptSubmit", json!({ "prompt": "x" }));
     let mut command = Command::new("sh");
-    command.env_clear().env("HOME", scene.path("home")).env("PITON_HOME", scene.path("store"));
-    let done = command.arg("-c").arg(hook).stdin(fs::File::open(&body_file).unwrap()).output().unwrap();
+    scene.surround(&mut command);
+    command.arg("-c").arg(hook).current_dir("/");
+    let done = give(command, &body);
     assert!(done.status.success() && both(&done).is_empty(), "{}", both(&done));
-    let log = fs::read_to_string(scene.path("store/hook.log")).unwrap();
+    let log = fs::read_to_string(scene.at("store/hook.log")).unwrap();
     assert!(log.contains("prompt s1 t1") && log.contains("captured"), "{log}");
 }

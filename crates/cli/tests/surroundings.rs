@@ -274,17 +274,15 @@ fn what_nobody_captured_is_in_the_list_of_changes_with_the_number_that_an_undo_t
     let config = scene.world.base().join(".config/piton/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     std::fs::write(config, "[capture]\nautomatic = false\n").unwrap();
-    let report = |event: Value| {
-        let mut report = json!({"session": "s1", "agent": "test", "cwd": scene.world.ws()});
-        report.as_object_mut().unwrap().append(&mut event.as_object().unwrap().clone());
-        let done = scene.send(&["hook", "generic"], report.to_string().as_bytes());
-        assert_eq!(done.status.code(), Some(0), "{}", both(&done));
+    let report = |event: &str, mut more: Value| {
+        more["agent"] = json!("test");
+        scene.generic_event("s1", event, more);
     };
-    report(json!({"event": "prompt", "text": "one"}));
-    report(json!({"event": "before-tool", "tool": "Edit", "call": "c1", "paths": ["f"]}));
+    report("prompt", json!({"text": "one"}));
+    report("before-tool", json!({"tool": "Edit", "call": "c1", "paths": ["f"]}));
     scene.world.write("f", "2");
-    report(json!({"event": "after-tool", "tool": "Edit", "call": "c1", "paths": ["f"]}));
-    report(json!({"event": "turn-ended"}));
+    report("after-tool", json!({"tool": "Edit", "call": "c1", "paths": ["f"]}));
+    report("turn-ended", json!({}));
     let told = scene.told(&["changes"]);
     assert!(told.contains("[1]") && told.contains("f (modified)") && told.contains("not captured yet"), "{told}");
     assert!(told.contains("1 change to 1 file") && told.contains("capture.automatic"), "{told}");

@@ -5,89 +5,49 @@
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use piton_engine::model::event::{Event, Report, ToolCall};
 use piton_engine::{LiveSession, ObserveOptions, Tool};
-use piton_testkit::World;
+use piton_testkit::{Scene, World, both};
 use serde_json::{Value, json};
 
 /// A workspace and its store, and the binary in an environment of its own.
-struct Scene {
-    world: World,
+fn scene() -> Scene {
+    let scene = Scene::new(env!("CARGO_BIN_EXE_piton"));
+    scene.world.write("src/auth.ts", "one\n").write("notes.md", "one\n");
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let world = World::new();
-        world.write("src/auth.ts", "one\n").write("notes.md", "one\n");
-        Self { world }
-    }
-
-    /// Two turns of one session: an edit, a shell, a failure, the user's own edit between them.
-    fn with_a_session() -> Self {
-        let scene = Self::new();
-        let mut workspace = scene.world.open();
-        let mut session = workspace.begin_session("claude-code", "run-1").unwrap();
-        scene.first_turn(&mut session);
-        scene.world.write("notes.md", "mine\n");
-        session.begin_turn("make the tests pass\nall of them").unwrap();
-        session.before_tool(&Tool::new("2", "Bash").runs("npm install")).unwrap();
-        scene.world.write("dist/app.js", "built\n").write("notes.md", "whose?\n").remove("src/login.ts");
-        session.after_tool("2").unwrap();
-        session.before_tool(&Tool::new("3", "Bash").runs("npm test")).unwrap();
-        session.tool_failed("3", "exit code 1").unwrap();
-        session.end_turn().unwrap();
-        scene
-    }
-
-    fn first_turn(&self, session: &mut LiveSession<'_>) {
-        session.begin_turn("add a login page").unwrap();
-        session.before_tool(&Tool::new("1", "Write").names("src/login.ts")).unwrap();
-        self.world.write("src/login.ts", "login\n");
-        session.after_tool("1").unwrap();
-        session.end_turn().unwrap();
-    }
-
-    fn piton(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_piton"));
-        command.env_clear().current_dir(self.world.ws()).args(args).stdin(Stdio::null());
-        command.env("HOME", self.world.base()).env("PITON_HOME", self.world.base().join("home"));
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.piton(args).output().unwrap()
-    }
-
-    #[track_caller]
-    fn ok(&self, args: &[&str]) -> String {
-        let done = self.run(args);
-        assert_eq!(done.status.code(), Some(0), "{args:?}: {}", both(&done));
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(&[args, &["--json"]].concat())).unwrap()
-    }
-
-    #[track_caller]
-    fn fails(&self, args: &[&str]) -> String {
-        let done = self.run(args);
-        assert_eq!(done.status.code(), Some(1), "{args:?}: {}", both(&done));
-        String::from_utf8(done.stderr).unwrap()
-    }
-
-    /// What a command prints, without what differs from run to run.
-    #[track_caller]
-    fn check(&self, args: &[&str], expected: &str) {
-        assert_eq!(format!("\n{}", steady(&self.ok(args))), expected, "{args:?}");
-    }
+/// Two turns of one session: an edit, a shell, a failure, the user's own edit between them.
+fn with_a_session() -> Scene {
+    let scene = scene();
+    let mut workspace = scene.world.open();
+    let mut session = workspace.begin_session("claude-code", "run-1").unwrap();
+    first_turn(&scene.world, &mut session);
+    scene.world.write("notes.md", "mine\n");
+    session.begin_turn("make the tests pass\nall of them").unwrap();
+    session.before_tool(&Tool::new("2", "Bash").runs("npm install")).unwrap();
+    scene.world.write("dist/app.js", "built\n").write("notes.md", "whose?\n").remove("src/login.ts");
+    session.after_tool("2").unwrap();
+    session.before_tool(&Tool::new("3", "Bash").runs("npm test")).unwrap();
+    session.tool_failed("3", "exit code 1").unwrap();
+    session.end_turn().unwrap();
+    scene
 }
 
-fn both(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+fn first_turn(world: &World, session: &mut LiveSession<'_>) {
+    session.begin_turn("add a login page").unwrap();
+    session.before_tool(&Tool::new("1", "Write").names("src/login.ts")).unwrap();
+    world.write("src/login.ts", "login\n");
+    session.after_tool("1").unwrap();
+    session.end_turn().unwrap();
+}
+
+/// What a command prints, without what differs from run to run.
+#[track_caller]
+fn check(scene: &Scene, args: &[&str], expected: &str) {
+    assert_eq!(format!("\n{}", steady(&scene.ok(args))), expected, "{args:?}");
 }
 
 /// Ids become `ID`, ages `AGE`, and columns two spaces.
@@ -115,8 +75,9 @@ fn steady(text: &str) -> String {
 
 #[test]
 fn the_log_goes_turn_by_turn_with_the_users_own_edits() {
-    let scene = Scene::with_a_session();
-    scene.check(
+    let scene = with_a_session();
+    check(
+        &scene,
         &["log"],
         "
   t2 AGE make the tests pass …  +1 -1  claude-code yqws
@@ -130,8 +91,9 @@ fn the_log_goes_turn_by_turn_with_the_users_own_edits() {
 
 #[test]
 fn steps_and_files_are_shown_on_demand_with_owners_and_evidence() {
-    let scene = Scene::with_a_session();
-    scene.check(
+    let scene = with_a_session();
+    check(
+        &scene,
         &["log", "--steps", "-n", "2"],
         "
   t2 AGE make the tests pass …  +1 -1  claude-code yqws
@@ -143,7 +105,8 @@ fn steps_and_files_are_shown_on_demand_with_owners_and_evidence() {
     t1.1  Write src/login.ts  +1
 ",
     );
-    scene.check(
+    check(
+        &scene,
         &["log", "--files", "-n", "2"],
         "
   t2 AGE make the tests pass …  +1 -1  claude-code yqws
@@ -159,7 +122,7 @@ fn steps_and_files_are_shown_on_demand_with_owners_and_evidence() {
 
 #[test]
 fn the_log_can_be_narrowed_by_path_session_and_age() {
-    let scene = Scene::with_a_session();
+    let scene = with_a_session();
     let targets = |args: &[&str]| -> Vec<String> {
         let log = scene.json(&[&["log"], args].concat());
         log["entries"].as_array().unwrap().iter().filter_map(|e| e["target"].as_str().map(str::to_owned)).collect()
@@ -185,11 +148,12 @@ fn the_log_can_be_narrowed_by_path_session_and_age() {
 
 #[test]
 fn checkpoints_by_hand_and_rewinds_stand_among_the_turns() {
-    let scene = Scene::with_a_session();
+    let scene = with_a_session();
     scene.ok(&["checkpoint", "release", "-m", "it works"]);
     scene.ok(&["rewind", "t2", "--yes"]);
     scene.ok(&["redo", "--yes"]);
-    scene.check(
+    check(
+        &scene,
         &["log", "-n", "4"],
         "
 ↻ AGE redo of the rewind to t2
@@ -204,11 +168,12 @@ fn checkpoints_by_hand_and_rewinds_stand_among_the_turns() {
 
 #[test]
 fn two_sessions_at_once_are_told_apart_and_a_script_must_say_which() {
-    let scene = Scene::with_a_session();
+    let scene = with_a_session();
     let mut workspace = scene.world.open();
     let mut other = workspace.begin_session("my-agent", "run-10").unwrap();
     other.begin_turn("\u{1b}[2Jgröße\u{202e}").unwrap();
-    scene.check(
+    check(
+        &scene,
         &["log", "-n", "2"],
         "
   t1 AGE \\x1b[2Jgröße\\u{202e}  =  my-agent nxww  running
@@ -217,7 +182,8 @@ fn two_sessions_at_once_are_told_apart_and_a_script_must_say_which() {
     unsure  ~ notes.md
 ",
     );
-    scene.check(
+    check(
+        &scene,
         &["sessions"],
         "
 * ID  my-agent AGE \\x1b[2Jgröße\\u{202e}  1 turn  =  at work, heard AGE
@@ -239,8 +205,9 @@ fn two_sessions_at_once_are_told_apart_and_a_script_must_say_which() {
 
 #[test]
 fn the_change_list_is_numbered_and_the_users_own_have_no_number() {
-    let scene = Scene::with_a_session();
-    scene.check(
+    let scene = with_a_session();
+    check(
+        &scene,
         &["changes"],
         "
 [1] src/login.ts (created) - AGE t1.1 Write
@@ -258,7 +225,7 @@ fn the_change_list_is_numbered_and_the_users_own_have_no_number() {
     };
     assert_eq!(numbers(&["changes"]), [json!(1), json!(2), json!(3), json!(4)]);
     assert_eq!(numbers(&["changes", "--all"]), [json!(1), Value::Null, json!(2), json!(3), json!(4)]);
-    let bare = Scene::new();
+    let bare = self::scene();
     bare.ok(&["checkpoint"]);
     let said = bare.fails(&["changes"]);
     assert!(said.contains("no session is recorded here") && said.contains("hint: `piton diff`"), "{said}");
@@ -266,7 +233,7 @@ fn the_change_list_is_numbered_and_the_users_own_have_no_number() {
 
 #[test]
 fn a_note_can_be_made_on_any_checkpoint_read_from_stdin_and_taken_away() {
-    let scene = Scene::with_a_session();
+    let scene = with_a_session();
     let shown = scene.ok(&["annotate", "t2", "before\nthe tests \u{1b}[2J"]);
     assert_eq!(steady(&shown), "checkpoint ID before\\nthe tests \\x1b[2J\n".replace("ID", "ID:"));
     let mut child = scene.piton(&["annotate", "t2", "-", "--json"]);
@@ -284,7 +251,7 @@ fn a_note_can_be_made_on_any_checkpoint_read_from_stdin_and_taken_away() {
 
 #[test]
 fn a_search_finds_prompts_names_notes_steps_and_paths_newest_first() {
-    let scene = Scene::with_a_session();
+    let scene = with_a_session();
     scene.ok(&["checkpoint", "größer", "-m", "say \"hello\" AND *go* - NOT now"]);
     scene.world.write(std::ffi::OsStr::from_bytes(b"caf\xe9 bar.txt"), "x");
     scene.ok(&["checkpoint"]);
@@ -325,7 +292,7 @@ fn a_search_finds_prompts_names_notes_steps_and_paths_newest_first() {
 
 #[test]
 fn a_checkpoint_shows_its_place_and_who_changed_what() {
-    let scene = Scene::with_a_session();
+    let scene = with_a_session();
     let after = scene.json(&["log", "--checkpoints"]);
     let after = after["checkpoints"].as_array().unwrap();
     let after = after.iter().find(|c| c["cause"] == "after-tool" && c["step"] == 1 && c["turn"] == 2).unwrap();
@@ -347,7 +314,7 @@ fn a_checkpoint_shows_its_place_and_who_changed_what() {
 
 #[test]
 fn a_gap_is_shown_wherever_somebody_looks() {
-    let scene = Scene::with_a_session();
+    let scene = with_a_session();
     let mut workspace = World::at(scene.world.base(), |around| around.limit.files = 1).open();
     let report = |event| Report {
         agent: "claude-code".into(),
@@ -386,19 +353,19 @@ fn a_gap_is_shown_wherever_somebody_looks() {
 
 #[test]
 fn a_session_without_turns_and_a_workspace_without_sessions_have_a_log_too() {
-    let scene = Scene::new();
+    let scene = scene();
     scene.ok(&["checkpoint", "first"]);
-    scene.check(&["log"], "\n* ID AGE first  +2\n");
+    check(&scene, &["log"], "\n* ID AGE first  +2\n");
     assert!(both(&scene.run(&["sessions"])).contains("no agent has reported here yet"));
     assert_eq!(scene.json(&["sessions"])["sessions"], json!([]));
     scene.world.open().begin_session("claude-code", "quiet").unwrap();
-    scene.check(&["log"], "\n* ID AGE first  +2\n");
+    check(&scene, &["log"], "\n* ID AGE first  +2\n");
     assert!(steady(&scene.ok(&["status"])).contains("at work  claude-code ID, before its first turn, heard AGE"));
 }
 
 #[test]
 fn the_fifty_first_checkpoint_by_hand_in_a_session_is_refused_with_a_way_out() {
-    let scene = Scene::new();
+    let scene = scene();
     let mut workspace = scene.world.open();
     let mut session = workspace.begin_session("claude-code", "run-1").unwrap();
     session.begin_turn("go").unwrap();

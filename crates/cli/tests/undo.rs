@@ -559,17 +559,13 @@ mod inside_an_agent {
     use super::*;
 
     #[track_caller]
-    fn event(scene: &Scene, name: &str, more: Value) -> Option<Value> {
-        let mut body = json!({ "session_id": "s1", "hook_event_name": name, "cwd": scene.world.ws() });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let done = scene.send(&["hook", "claude-code"], body.to_string().as_bytes());
-        assert_eq!(done.status.code(), Some(0), "{}", both(&done));
-        serde_json::from_slice(&done.stdout).ok()
+    fn event(scene: &Scene, name: &str, more: Value) -> Value {
+        scene.claude_event("s1", name, more)
     }
 
     #[track_caller]
     fn answer(scene: &Scene, typed: &str) -> String {
-        let reply = event(scene, "UserPromptSubmit", json!({ "prompt": typed, "prompt_id": "p9" })).unwrap();
+        let reply = event(scene, "UserPromptSubmit", json!({ "prompt": typed, "prompt_id": "p9" }));
         reply["reason"].as_str().unwrap().to_owned()
     }
 
