@@ -11,7 +11,7 @@ use piton_engine::view::Interrupted;
 use piton_engine::{ConversationOptions, ForkOptions, NoConversation, OperationError, RewindOptions};
 use piton_testkit::{Tiny, World};
 
-fn three_turns<'w>(world: &'w World) -> Tiny<'w> {
+fn three_turns_of_tiny<'w>(world: &'w World) -> Tiny<'w> {
     let tiny = Tiny::new(world, "tiny-1");
     for (text, content) in [("first", "1\n"), ("second", "2\n"), ("third", "3\n")] {
         tiny.turn(text, "a.txt", content);
@@ -28,7 +28,7 @@ fn said(world: &World, session: &str) -> Vec<String> {
 #[test]
 fn files_and_conversation_go_back_as_one() {
     let world = World::new();
-    let tiny = three_turns(&world);
+    let tiny = three_turns_of_tiny(&world);
     let original = tiny.text();
     let both = RewindOptions { scope: Some(Scope::Both), ..RewindOptions::default() };
     let outcome = world.open().rewind_now("t3", &both).unwrap();
@@ -55,7 +55,7 @@ fn files_and_conversation_go_back_as_one() {
 #[test]
 fn a_summary_and_a_fork_are_written_in_the_agents_own_form() {
     let world = World::new();
-    three_turns(&world);
+    three_turns_of_tiny(&world);
     let turns = world.open().to_summarize("t3", Side::UpTo, None).unwrap();
     let made = world.open().summarize(&turns, "it began").unwrap().conversation.unwrap();
     let branch = Tiny::new(&world, made.agent_id.as_deref().unwrap());
@@ -87,7 +87,7 @@ fn only_a_file_in_its_own_place_is_a_transcript() {
 #[test]
 fn that_the_user_stopped_it_is_in_its_transcript() {
     let world = World::new();
-    let tiny = three_turns(&world);
+    let tiny = three_turns_of_tiny(&world);
     tiny.tell("p4", Event::Prompt { text: "go".into() });
     tiny.write("? p4 go");
     tiny.tell("p4", Event::BeforeTool(ToolCall { id: Some("c".into()), tool: "put".into(), ..ToolCall::default() }));

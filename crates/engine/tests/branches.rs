@@ -14,18 +14,7 @@ use piton_engine::{
     TimelineOptions,
 };
 use piton_host::fail;
-use piton_testkit::{Claude, World};
-
-/// Three turns: each adds a line to `a.txt`.
-fn three_turns(world: &World) -> Claude<'_> {
-    let claude = Claude::new(world, 1);
-    for (turn, words) in ["first", "second", "third"].into_iter().enumerate() {
-        claude.edits(words, &["a.txt"], |world| {
-            world.write("a.txt", "line\n".repeat(turn + 1));
-        });
-    }
-    claude
-}
+use piton_testkit::{Claude, World, three_turns};
 
 /// Goes back, and on in the branch.
 fn rewound<'w>(world: &'w World, target: &str, scope: Scope) -> Claude<'w> {

@@ -13,17 +13,7 @@ use piton_engine::{
     OperationError, RewindOptions, StoreError, UndoOptions,
 };
 use piton_host::fail;
-use piton_testkit::{Agent, World};
-
-/// Bytes that do not pack.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
+use piton_testkit::{Agent, World, noise};
 
 /// A workspace with a checkpoint, and after that a file for which there is no room.
 fn full() -> (World, String) {

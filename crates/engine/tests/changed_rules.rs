@@ -20,6 +20,23 @@ fn world() -> World {
     world
 }
 
+/// An agent with a turn behind it in which nothing happened.
+fn an_agent(world: &World) -> Agent<'_> {
+    let agent = Agent::new(world, "s");
+    agent.prompt("begin");
+    agent.end_turn();
+    agent
+}
+
+/// An agent whose first turn wrote these rules.
+fn an_agent_that_ignores<'w>(world: &'w World, rules: &str) -> Agent<'w> {
+    let agent = Agent::new(world, "s");
+    agent.edits("ignore the data", &[".gitignore"], |world| {
+        world.write(".gitignore", rules);
+    });
+    agent
+}
+
 /// So that nobody's edit is as old as the window of a tool that has just ended.
 fn later() {
     std::thread::sleep(Duration::from_millis(80));
@@ -43,6 +60,24 @@ fn skipped(world: &World) -> Vec<String> {
     world.captured().checkpoint.skipped.iter().map(|s| s.path.path.clone()).collect()
 }
 
+/// What waits for the user's word, and what a capture skips.
+#[track_caller]
+fn assert_rules(world: &World, waits: &[&str], skips: &[&str]) {
+    let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
+    assert_eq!((waiting(world), skipped(world)), (owned(waits), owned(skips)));
+}
+
+/// Removes what is made anew from the packs: the files of the store whose names begin so.
+fn forget(world: &World, names: &[&str]) {
+    let store = world.open().store_folder().to_owned();
+    for path in std::fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if names.iter().any(|one| name.starts_with(one)) {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
 /// The user edits a file that an agent's rule would leave out, and the agent deletes it: the edit comes back.
 #[track_caller]
 fn assert_protected(world: &World, agent: &Agent<'_>) {
@@ -62,10 +97,7 @@ fn assert_protected(world: &World, agent: &Agent<'_>) {
 #[test]
 fn what_an_agent_begins_to_ignore_stays_captured_until_the_user_agrees() {
     let world = world();
-    let agent = Agent::new(&world, "s");
-    agent.edits("ignore the data", &[".gitignore"], |world| {
-        world.write(".gitignore", "*.log\ndata/\n");
-    });
+    let agent = an_agent_that_ignores(&world, "*.log\ndata/\n");
     let told = agent.prompt("go on").waiting;
     assert_eq!(paths(&told), ["data"]);
     assert_eq!(told.paths[0].rules, [".gitignore"]);
@@ -87,9 +119,7 @@ fn a_shell_that_writes_rules_is_an_agents_word_too_wherever_it_writes_them() {
     for file in [".gitignore", ".pitonignore", ".git/info/exclude", "data/.gitignore"] {
         let world = world();
         git(&world.ws(), &["init", "-q"]);
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
+        let agent = an_agent(&world);
         agent.runs("hide it", "echo", |world| {
             world.write(file, if file.starts_with("data") { "*\n!sub/\n" } else { "/data\n" });
             if file.starts_with("data") {
@@ -126,9 +156,7 @@ fn excludes_that_are_a_symlink_change_where_it_leads_to() {
     let world = World::at(base.path(), |environment| environment.global_excludes = Some(link.clone()));
     world.write("data/b.csv", "b").write("src/main.rs", "main");
     later_than_doubt();
-    let agent = Agent::new(&world, "s");
-    agent.prompt("begin");
-    agent.end_turn();
+    let agent = an_agent(&world);
     later();
     agent.runs("hide it", "echo", |_| std::fs::write(&dot, "*.log\ndata/\n").unwrap());
     assert_eq!(waiting(&world), ["data"]);
@@ -151,9 +179,7 @@ fn settings_of_gits_that_others_include_are_rules_too() {
         git(&world.ws(), &["config", "include.path", &included.to_string_lossy()]);
         git(&world.ws(), &["config", "extensions.worktreeConfig", "true"]);
         later_than_doubt();
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
+        let agent = an_agent(&world);
         later();
         agent.runs("hide it", "git config", |_| {
             std::fs::write(&file, format!("[core]\nexcludesFile = {}\n", excludes.display())).unwrap();
@@ -166,9 +192,7 @@ fn settings_of_gits_that_others_include_are_rules_too() {
 #[test]
 fn a_rule_for_everything_hides_nothing() {
     let world = world();
-    let agent = Agent::new(&world, "s");
-    agent.prompt("begin");
-    agent.end_turn();
+    let agent = an_agent(&world);
     agent.runs("hide all", "echo", |world| {
         world.write(".pitonignore", "*\n");
     });
@@ -198,7 +222,7 @@ fn what_the_user_changes_holds_at_once() {
         world.write("src/main.rs", "and even more");
     });
     agent.end_turn();
-    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned(), "logs".to_owned()]));
+    assert_rules(&world, &[], &["data", "logs"]);
 }
 
 #[test]
@@ -215,14 +239,11 @@ fn without_an_agent_every_rule_is_the_users_and_at_first_contact_all_hold() {
 #[test]
 fn the_users_own_rule_holds_beside_one_of_an_agent_that_waits() {
     let world = world();
-    let agent = Agent::new(&world, "s");
-    agent.edits("ignore the data", &[".gitignore"], |world| {
-        world.write(".gitignore", "data/\n");
-    });
+    let agent = an_agent_that_ignores(&world, "data/\n");
     later();
     world.write(".gitignore", "data/\nsrc/\n");
     agent.prompt("go on");
-    assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], vec!["src".to_owned()]));
+    assert_rules(&world, &["data"], &["src"]);
 }
 
 #[test]
@@ -300,7 +321,7 @@ fn of_an_empty_folder_nobody_is_told() {
     agent.runs("build", "make", |world| {
         world.write(".gitignore", "build/\n").write("build/objects/o", "o");
     });
-    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["build".to_owned()]));
+    assert_rules(&world, &[], &["build"]);
 }
 
 /// A capture that is cut off has recorded all or nothing: whoever looks next holds the same.
@@ -347,10 +368,7 @@ fn nobody_known_is_not_the_user() {
 fn an_undo_or_a_rewind_of_the_rule_ends_the_waiting() {
     for is_undo in [true, false] {
         let world = world();
-        let agent = Agent::new(&world, "s");
-        agent.edits("ignore the data", &[".gitignore"], |world| {
-            world.write(".gitignore", "data/\n");
-        });
+        an_agent_that_ignores(&world, "data/\n");
         assert_eq!(waiting(&world), ["data"]);
         if is_undo {
             world.open().undo_now(&UndoOptions::default()).unwrap();
@@ -358,7 +376,7 @@ fn an_undo_or_a_rewind_of_the_rule_ends_the_waiting() {
             world.rewind("t1");
         }
         assert!(world.open().waiting().unwrap().is_empty());
-        assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), Vec::new()));
+        assert_rules(&world, &[], &[]);
     }
 }
 
@@ -366,10 +384,7 @@ fn an_undo_or_a_rewind_of_the_rule_ends_the_waiting() {
 fn a_rule_that_an_operation_brings_back_waits_again_and_one_that_the_user_writes_does_not() {
     for is_by_hand in [false, true] {
         let world = world();
-        let agent = Agent::new(&world, "s");
-        agent.edits("ignore the data", &[".gitignore"], |world| {
-            world.write(".gitignore", "data/\n");
-        });
+        let agent = an_agent_that_ignores(&world, "data/\n");
         agent.runs("start over", "rm", |world| {
             world.remove("data").remove(".gitignore");
         });
@@ -385,12 +400,12 @@ fn a_rule_that_an_operation_brings_back_waits_again_and_one_that_the_user_writes
         if is_by_hand {
             world.write(".gitignore", "data/\n");
             world.capture();
-            assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned()]));
+            assert_rules(&world, &[], &["data"]);
         } else {
             agent.runs("again", "echo", |world| {
                 world.write(".gitignore", "data/\n");
             });
-            assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], Vec::new()));
+            assert_rules(&world, &["data"], &[]);
         }
     }
 }
@@ -398,10 +413,7 @@ fn a_rule_that_an_operation_brings_back_waits_again_and_one_that_the_user_writes
 #[test]
 fn a_path_that_a_rewind_brings_back_is_still_held() {
     let world = world();
-    let agent = Agent::new(&world, "s");
-    agent.edits("ignore the data", &[".gitignore"], |world| {
-        world.write(".gitignore", "data/\n");
-    });
+    let agent = an_agent_that_ignores(&world, "data/\n");
     agent.runs("clean up", "rm", |world| {
         world.remove("data");
     });
@@ -409,7 +421,7 @@ fn a_path_that_a_rewind_brings_back_is_still_held() {
     world.open().rewind_now("t2", &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
     world.capture();
     world.capture();
-    assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], Vec::new()));
+    assert_rules(&world, &["data"], &[]);
     assert_eq!(world.snapshot().bytes("data/b.csv"), Some(&b"b"[..]));
 }
 
@@ -420,9 +432,7 @@ fn git_rm_cached_by_an_agent_takes_nothing_away_and_neither_does_a_repository_th
         git(&world.ws(), &["init", "-q"]);
         world.write(".gitignore", "data/\n").write("data/a.csv", "a").write("data/b.csv", "b").write("src/m", "m");
         git(&world.ws(), &["add", "-f", "."]);
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
+        let agent = an_agent(&world);
         later();
         agent.runs("untrack", "git", |world| match command {
             "rm" => {
@@ -451,9 +461,7 @@ fn what_the_users_own_rules_leave_out_is_not_laid_to_gits_index() {
         let tracked = if way == "stash" { "src" } else { "." };
         run(&["add", tracked]);
         run(&["commit", "-qm", "second"]);
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
+        let agent = an_agent(&world);
         later();
         let steps: [&[&[&str]]; 2] = match way {
             "grows" => [&[&["commit", "-q", "--allow-empty", "-m", "third"]], &[&["add", "."]]],
@@ -489,7 +497,7 @@ fn what_a_tool_names_against_the_rules_is_no_changed_rule() {
         world.write("src/main.rs", "z");
     });
     agent.end_turn();
-    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["out".to_owned()]));
+    assert_rules(&world, &[], &["out"]);
 }
 
 #[test]
@@ -506,18 +514,8 @@ fn a_tool_that_was_never_heard_of_again_is_still_no_word_of_the_users() {
 #[test]
 fn a_store_that_is_made_anew_from_its_packs_knows_what_is_held() {
     let world = world();
-    let agent = Agent::new(&world, "s");
-    agent.edits("ignore the data", &[".gitignore"], |world| {
-        world.write(".gitignore", "data/\n");
-    });
-    let store = world.open().store_folder().to_owned();
-    for entry in std::fs::read_dir(&store).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name.starts_with("view") || name == "index" || name == "agreed" {
-            std::fs::remove_file(path).unwrap();
-        }
-    }
+    let agent = an_agent_that_ignores(&world, "data/\n");
+    forget(&world, &["view", "index", "agreed"]);
     assert_eq!(paths(&world.open().waiting().unwrap()), ["data"]);
     assert_protected(&world, &agent);
 }
@@ -547,12 +545,9 @@ fn two_sessions_at_once_leave_what_is_held_as_it_is() {
 fn sizes_are_limits_for_what_is_held_too() {
     let world = World::with(|environment| environment.largest_file = Some(1000));
     world.write("data/a.csv", "a").write("data/b.csv", "b");
-    let agent = Agent::new(&world, "s");
-    agent.edits("ignore the data", &[".gitignore"], |world| {
-        world.write(".gitignore", "data/\n");
-    });
+    an_agent_that_ignores(&world, "data/\n");
     world.write("data/a.csv", vec![b'a'; 2000]);
-    assert_eq!((waiting(&world), skipped(&world)), (vec!["data".to_owned()], vec!["data/a.csv".to_owned()]));
+    assert_rules(&world, &["data"], &["data/a.csv"]);
 }
 
 /// Small ignored files are captured, so an agent's rule may leave nothing out until a file grows.
@@ -562,9 +557,7 @@ fn a_rule_of_an_agents_is_known_for_one_however_late_it_leaves_something_out() {
         let world = World::with(|environment| environment.largest_ignored_file = Some(1000));
         git(&world.ws(), &["init", "-q"]);
         world.write("data.csv", "d").write("app.log", "l").write(".gitignore", "*.log\n");
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
+        let agent = an_agent(&world);
         agent.runs("hide it", "echo", |world| {
             world.write(file, if file == ".gitignore" { "*.log\n*.csv\n" } else { "*.csv\n" });
         });
@@ -580,7 +573,7 @@ fn a_rule_of_an_agents_is_known_for_one_however_late_it_leaves_something_out() {
         assert_eq!(told.paths[0].owner.turn().unwrap().1, 2);
         assert_eq!(skipped(&world), ["app.log"]);
         world.open().accept_rules().unwrap();
-        assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["app.log".to_owned(), "data.csv".to_owned()]));
+        assert_rules(&world, &[], &["app.log", "data.csv"]);
     }
 }
 
@@ -596,7 +589,7 @@ fn what_the_user_edits_in_a_file_with_rules_agrees_to_what_it_leaves_out_later()
     world.write(".gitignore", "*.csv\n*.tmp\n");
     world.capture();
     world.write("data.csv", vec![b'd'; 2000]);
-    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data.csv".to_owned()]));
+    assert_rules(&world, &[], &["data.csv"]);
 }
 
 #[test]
@@ -604,10 +597,7 @@ fn a_rule_of_an_agents_that_an_operation_brings_back_is_no_word_of_the_users() {
     for is_redo in [true, false] {
         let world = World::new();
         world.write("src/main.rs", "main").write(".gitignore", "*.log\n");
-        let agent = Agent::new(&world, "s");
-        agent.edits("ignore the data", &[".gitignore"], |world| {
-            world.write(".gitignore", "*.log\ndata/\n");
-        });
+        let agent = an_agent_that_ignores(&world, "*.log\ndata/\n");
         let ignored = world.capture();
         world.open().undo_now(&UndoOptions::default()).unwrap();
         later();
@@ -636,7 +626,7 @@ fn a_rule_of_the_users_that_an_operation_brings_back_holds() {
     });
     world.capture();
     world.open().undo_now(&UndoOptions::default()).unwrap();
-    assert_eq!((waiting(&world), skipped(&world)), (Vec::new(), vec!["data".to_owned()]));
+    assert_rules(&world, &[], &["data"]);
 }
 
 #[test]
@@ -679,9 +669,7 @@ fn what_goes_away_while_an_agent_writes_a_rule_for_it_is_held_when_it_comes_back
     for way in ["away", "outside", "copy", "one file"] {
         let world = world();
         let outside = world.base().join("kept");
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
+        let agent = an_agent(&world);
         let moved = |from: std::path::PathBuf, to: std::path::PathBuf| std::fs::rename(from, to).unwrap();
         let (there, name) = match way {
             "outside" => (outside.clone(), "data"),
@@ -730,16 +718,13 @@ fn what_a_repository_inside_excludes_is_known_for_an_agents_before_it_leaves_any
     agent.end_turn();
     later_than_doubt();
     agent.runs("and back", "mv", |_| away("../d", "sub/data"));
-    assert_eq!((waiting(&world), skipped(&world)), (vec!["sub/data".to_owned()], Vec::new()));
+    assert_rules(&world, &["sub/data"], &[]);
 }
 
 #[test]
 fn nothing_is_said_to_be_captured_that_is_gone() {
     let world = world();
-    let agent = Agent::new(&world, "s");
-    agent.edits("ignore the data", &[".gitignore"], |world| {
-        world.write(".gitignore", "data/\n");
-    });
+    let agent = an_agent_that_ignores(&world, "data/\n");
     later();
     world.remove("data");
     assert_eq!(waiting(&world), [""; 0]);
@@ -751,10 +736,7 @@ fn nothing_is_said_to_be_captured_that_is_gone() {
 #[test]
 fn what_is_held_again_is_told_with_the_rule_and_the_turn_of_this_time() {
     let world = world();
-    let agent = Agent::new(&world, "s");
-    agent.edits("ignore the data", &[".gitignore"], |world| {
-        world.write(".gitignore", "data/\n");
-    });
+    let agent = an_agent_that_ignores(&world, "data/\n");
     later();
     world.write(".gitignore", "*.log\n");
     world.capture();
@@ -770,10 +752,7 @@ fn what_is_held_again_is_told_with_the_rule_and_the_turn_of_this_time() {
 fn all_of_it_holds_for_an_ordinary_user() {
     as_ordinary_user(|| {
         let world = world();
-        let agent = Agent::new(&world, "s");
-        agent.edits("ignore the data", &[".gitignore"], |world| {
-            world.write(".gitignore", "data/\n");
-        });
+        let agent = an_agent_that_ignores(&world, "data/\n");
         assert_eq!(waiting(&world), ["data"]);
         assert_protected(&world, &agent);
         world.open().accept_rules().unwrap();
@@ -796,6 +775,12 @@ mod settings {
 
     fn is_off(world: &World) -> bool {
         in_force(world).protection.automatic == Some(false)
+    }
+
+    fn switch_off(agent: &Agent<'_>) {
+        agent.runs("switch it off", "echo", |world| {
+            world.write(FILE, OFF);
+        });
     }
 
     #[test]
@@ -849,9 +834,7 @@ mod settings {
     fn an_agent_does_not_undo_what_the_user_says_for_every_workspace() {
         let users = read("capture.ignored-limit = \"50MiB\"", Layer::User).unwrap().protection();
         let world = World::with(|environment| environment.users_settings = users.clone());
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
+        let agent = an_agent(&world);
         agent.runs("less", "echo", |world| {
             world.write(FILE, "capture.ignored-limit = \"5MiB\"\n");
         });
@@ -863,12 +846,8 @@ mod settings {
     #[test]
     fn what_the_user_saves_again_is_the_users_whatever_it_says() {
         let world = world();
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
-        agent.runs("switch it off", "echo", |world| {
-            world.write(FILE, OFF);
-        });
+        let agent = an_agent(&world);
+        switch_off(&agent);
         later();
         world.capture();
         // Other work of the user's is no word about it.
@@ -897,12 +876,8 @@ mod settings {
     #[test]
     fn settings_that_an_operation_brings_back_wait_unless_they_were_agreed_to_there() {
         let world = world();
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
-        agent.runs("switch it off", "echo", |world| {
-            world.write(FILE, OFF);
-        });
+        let agent = an_agent(&world);
+        switch_off(&agent);
         agent.runs("clean up", "rm", |world| {
             world.remove(".piton");
         });
@@ -926,20 +901,9 @@ mod settings {
     #[test]
     fn a_store_that_is_made_anew_knows_what_was_agreed_to() {
         let world = world();
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
-        agent.runs("switch it off", "echo", |world| {
-            world.write(FILE, OFF);
-        });
-        let store = world.open().store_folder().to_owned();
-        for entry in std::fs::read_dir(&store).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if name.starts_with("view") || name == "agreed" {
-                std::fs::remove_file(path).unwrap();
-            }
-        }
+        let agent = an_agent(&world);
+        switch_off(&agent);
+        forget(&world, &["view", "agreed"]);
         later();
         assert!(!is_off(&world));
         world.capture();
@@ -950,12 +914,8 @@ mod settings {
     fn ignoring_the_folder_of_the_settings_hides_no_change_of_them() {
         let world = world();
         world.write(".gitignore", ".piton/\n");
-        let agent = Agent::new(&world, "s");
-        agent.prompt("begin");
-        agent.end_turn();
-        agent.runs("switch it off", "echo", |world| {
-            world.write(FILE, OFF);
-        });
+        let agent = an_agent(&world);
+        switch_off(&agent);
         later();
         agent.prompt("go on");
         assert!(!is_off(&world));

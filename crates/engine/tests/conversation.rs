@@ -6,7 +6,7 @@
 use piton_engine::model::{Scope, SessionId};
 use piton_engine::view::{ConversationOutcome, OperationOutcome};
 use piton_engine::{NoConversation, OperationError, RedoOptions, RewindOptions};
-use piton_testkit::{Claude, World};
+use piton_testkit::{Claude, World, three_turns};
 
 fn scoped(scope: Scope) -> RewindOptions {
     RewindOptions { scope: Some(scope), ..RewindOptions::default() }
@@ -20,17 +20,6 @@ fn rewind(world: &World, target: &str, scope: Scope) -> (OperationOutcome, Conve
 
 fn text(world: &World, path: &str) -> String {
     std::fs::read_to_string(world.path(path)).unwrap_or_default()
-}
-
-/// Three turns: each adds a line to `a.txt`.
-fn three_turns<'w>(world: &'w World) -> Claude<'w> {
-    let claude = Claude::new(world, 1);
-    for (turn, words) in ["first", "second", "third"].into_iter().enumerate() {
-        claude.edits(words, &["a.txt"], |world| {
-            world.write("a.txt", "line\n".repeat(turn + 1));
-        });
-    }
-    claude
 }
 
 #[test]

@@ -13,7 +13,7 @@ use piton_host::fail;
 use piton_testkit::{Claude, Snapshot, World, as_ordinary_user};
 
 /// Three turns that edit, add and delete.
-fn three_turns(world: &World) {
+fn two_edits_and_a_talk(world: &World) {
     world.write("gone", "gone\n").write("mine", "mine\n");
     let claude = Claude::new(world, 1);
     claude.edits("first", &["a"], |world| {
@@ -73,7 +73,7 @@ fn is_new(world: &World, old: &Snapshot, new: &Snapshot, when: &str) -> bool {
 
 fn ends(scope: Scope) -> (Snapshot, Snapshot) {
     let world = World::new();
-    three_turns(&world);
+    two_edits_and_a_talk(&world);
     let old = world.snapshot();
     rewind(&world, scope);
     (old, world.snapshot())
@@ -86,7 +86,7 @@ fn a_crash_at_any_step_leaves_both_scopes_or_neither() {
         let (mut olds, mut news) = (0, 0);
         for step in 1.. {
             let world = World::new();
-            three_turns(&world);
+            two_edits_and_a_talk(&world);
             let original = transcripts(&world);
             if fail::with(step, || rewind(&world, scope)).is_some() {
                 break;
@@ -117,7 +117,7 @@ fn a_crash_at_any_step_of_the_redo_leaves_the_user_at_one_line_with_its_files() 
     let (mut olds, mut news) = (0, 0);
     for step in 1.. {
         let world = World::new();
-        three_turns(&world);
+        two_edits_and_a_talk(&world);
         rewind(&world, Scope::Both);
         if fail::with(step, || redo(&world)).is_some() {
             break;
@@ -142,7 +142,7 @@ fn a_crash_at_any_step_of_the_redo_leaves_the_user_at_one_line_with_its_files() 
 fn what_anybody_wrote_after_the_crash_is_kept_in_files_and_in_both_transcripts() {
     for step in 1.. {
         let world = World::new();
-        three_turns(&world);
+        two_edits_and_a_talk(&world);
         if fail::with(step, || rewind(&world, Scope::Both)).is_some() {
             break;
         }
@@ -170,7 +170,7 @@ fn where_the_agents_folder_refuses_nothing_is_changed() {
     as_ordinary_user(|| {
         use std::os::unix::fs::PermissionsExt;
         let world = World::new();
-        three_turns(&world);
+        two_edits_and_a_talk(&world);
         let old = world.snapshot();
         let folder = Claude::new(&world, 1).folder();
         let mode = |bits| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(bits)).unwrap();
@@ -188,7 +188,7 @@ fn where_the_agents_folder_refuses_nothing_is_changed() {
 #[test]
 fn two_that_rewind_at_once_end_in_two_branches_and_one_tree() {
     let world = World::new();
-    three_turns(&world);
+    two_edits_and_a_talk(&world);
     let (_, new) = ends(Scope::Both);
     std::thread::scope(|scope| {
         for _ in 0..2 {

@@ -11,7 +11,7 @@ use piton_engine::view::DamageView;
 use piton_engine::{
     CaptureOptions, Choice, DiffOptions, OperationError, RedoOptions, RewindOptions, UndoOptions, What,
 };
-use piton_testkit::{Agent, World, as_ordinary_user, git};
+use piton_testkit::{Agent, World, as_ordinary_user, git, noise};
 use rusqlite::Connection;
 
 /// A store with one of everything: names, annotations, an operation, a large file, a symlink.
@@ -597,22 +597,12 @@ fn flip_object(world: &World, sql: &str) {
     std::fs::write(&pack, &bytes).unwrap();
 }
 
-/// Bytes that do not pack.
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = 7u64;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
-
 /// Two states, and of the second one the store has several files only damaged: the workspace has the only good copies.
 fn only_copies() -> (World, String) {
     let world = World::new();
     world.write("replaced", "as it was").write("same", "same");
     let id = world.capture();
-    let large = noise(2 << 20);
+    let large = noise(7, 2 << 20);
     world.write("replaced", "the only good copy of this file").write("deleted", "the only good copy of that file");
     world
         .write("folder/deep/inner", "the only good copy in a folder")
@@ -788,14 +778,14 @@ fn listing_of(world: &World, name: &str, content: &str) -> String {
 #[test]
 fn a_capture_stores_again_what_it_reads_and_the_store_has_damaged() {
     let world = World::new();
-    world.write("a", "first content of a").write("large", noise(3 << 20)).write("dir/b", "b");
+    world.write("a", "first content of a").write("large", noise(7, 3 << 20)).write("dir/b", "b");
     world.capture();
     let seen = world.snapshot();
     world.write("a", "second content of a").write("large", "small").write("dir/b", "other");
     world.capture();
     flip(&world, b"first content of a");
-    flip(&world, &noise(3 << 20)[1_000..1_100]);
-    world.write("a", "first content of a").write("large", noise(3 << 20)).write("dir/b", "b");
+    flip(&world, &noise(7, 3 << 20)[1_000..1_100]);
+    world.write("a", "first content of a").write("large", noise(7, 3 << 20)).write("dir/b", "b");
     let again = world.capture();
     world.write("a", "3").write("large", "3");
     world.capture();

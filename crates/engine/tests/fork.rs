@@ -11,17 +11,7 @@ use piton_engine::model::conversation::Began;
 use piton_engine::view::ForkOutcome;
 use piton_engine::{ForkError, ForkOptions, OpenError};
 use piton_host::fail;
-use piton_testkit::{Claude, World, git, snapshot};
-
-fn three_turns(world: &World) -> Claude<'_> {
-    let claude = Claude::new(world, 1);
-    for (turn, words) in ["first", "second", "third"].into_iter().enumerate() {
-        claude.edits(words, &["a.txt"], |world| {
-            world.write("a.txt", "line\n".repeat(turn + 1));
-        });
-    }
-    claude
-}
+use piton_testkit::{Claude, World, git, snapshot, three_turns};
 
 fn into(folder: &Path) -> ForkOptions {
     ForkOptions { name: None, worktree: Some(folder.to_owned()) }

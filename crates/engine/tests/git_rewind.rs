@@ -159,3 +159,31 @@ fn what_was_kept_for_an_operation_goes_when_it_can_no_longer_be_taken_back() {
     assert_eq!(world.open().forget_old_git().unwrap().len(), 2);
     assert_eq!(kept(&world), ["kkkkkkkkkkkkkkkk"]);
 }
+
+/// Somebody's git holds the index when the files are in place already: neither end of the move can be asked for, and the
+/// files must not stay without it.
+#[test]
+fn files_go_back_when_git_is_locked_in_the_last_moment() {
+    let world = World::new();
+    let at = world.ws();
+    git(&at, &["init", "-q", "-b", "main"]);
+    world.write("a", "one\n");
+    git(&at, &["add", "."]);
+    git(&at, &["commit", "-qm", "first"]);
+    let id = world.capture();
+    world.write("a", "two\n");
+    git(&at, &["commit", "-qam", "second"]);
+    let (head, before) = (git(&at, &["rev-parse", "HEAD"]), world.snapshot().without(".git"));
+    let lock = at.join(".git/index.lock");
+    let options = RewindOptions { git: true, ..RewindOptions::default() };
+    let held = lock.clone();
+    let lock_it = move || std::fs::write(held, "").unwrap();
+    let refused = fail::when(1, "apply:sync-swapped", lock_it, || world.open().rewind_now(&id, &options));
+    assert!(matches!(refused, Err(OperationError::RolledBack { .. })), "{refused:?}");
+    std::fs::remove_file(&lock).unwrap();
+    assert!(world.open().recovered().is_empty());
+    assert_eq!(world.snapshot().without(".git"), before);
+    assert_eq!(git(&at, &["rev-parse", "HEAD"]), head);
+    assert!(world.open().rewind_now(&id, &options).unwrap().verified);
+    assert_eq!(world.read("a"), "one\n");
+}

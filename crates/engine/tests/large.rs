@@ -10,19 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use piton_engine::model::SkipReason;
-use piton_testkit::World;
-
-/// Bytes that do not get shorter and do not repeat.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(&mut next).flatten().take(length).collect()
-}
+use piton_testkit::{World, noise};
 
 /// Set for the process that does the work of a test whose memory is measured.
 const CHILD: &str = "PITON_TEST_CHILD";

@@ -14,21 +14,11 @@ use piton_engine::{
     CaptureOptions, ChangesOptions, DeleteOptions, ForkOptions, InitOptions, ObserveOptions, OperationError,
     RedoOptions, RewindOptions, TimelineOptions,
 };
-use piton_testkit::{Claude, World};
+use piton_testkit::{Claude, World, three_turns};
 use serde_json::json;
 
 fn both() -> RewindOptions {
     RewindOptions { scope: Some(Scope::Both), ..RewindOptions::default() }
-}
-
-fn three_turns(world: &World) -> Claude<'_> {
-    let claude = Claude::new(world, 1);
-    for (turn, words) in ["first", "second", "third"].into_iter().enumerate() {
-        claude.edits(words, &["a.txt"], |world| {
-            world.write("a.txt", "line\n".repeat(turn + 1));
-        });
-    }
-    claude
 }
 
 fn branch_of<'w>(world: &'w World, outcome: &OperationOutcome) -> Claude<'w> {

@@ -6,15 +6,10 @@
 use piton_engine::model::WorkspacePath;
 use piton_engine::model::inverse::Why;
 use piton_engine::view::{OperationOutcome, PlanView};
-use piton_engine::{Choice, OperationError, RewindOptions, Settle, UndoOptions, What};
-use piton_testkit::{Agent, World};
+use piton_engine::{Choice, OperationError, RewindOptions, Settle, UndoOptions};
+use piton_testkit::{Agent, World, undo_of};
 
 const PARTIAL: Settle = Settle { conflicts: None, partial: true };
-
-fn undo_of(words: &str) -> UndoOptions {
-    let (what, session) = What::of_words(&words.split_whitespace().collect::<Vec<_>>()).unwrap();
-    UndoOptions { choice: Choice { what, session, ..Choice::default() }, ..UndoOptions::default() }
-}
 
 fn undo(world: &World, options: &UndoOptions) -> OperationOutcome {
     let outcome = world.open().undo_now(options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
@@ -37,14 +32,6 @@ fn lines(changed: &[(usize, &str)]) -> String {
         None => format!("line {n}\n"),
     };
     (1..=10).map(line).collect()
-}
-
-fn text(world: &World, path: &str) -> String {
-    std::fs::read_to_string(world.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
-fn has(world: &World, path: &str) -> bool {
-    world.path(path).symlink_metadata().is_ok()
 }
 
 /// Ends a chain of writing.
@@ -70,10 +57,10 @@ fn a_file_in_conflict_that_was_moved_is_left_where_it_is() {
     let plan = world.open().plan_undo(&undo_of("all")).unwrap();
     assert_eq!(conflicts(plan.view()), [("g+f".to_owned(), Why::SamePlace)]);
     undo(&world, &partial("all"));
-    assert_eq!((text(&world, "g"), text(&world, "other")), (lines(&[(5, "user")]), "1\n".to_owned()));
-    assert!(!has(&world, "f"));
+    assert_eq!((world.read("g"), world.read("other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+    assert!(!world.has("f"));
     world.redo();
-    assert_eq!(text(&world, "other"), "2\n");
+    assert_eq!(world.read("other"), "2\n");
 }
 
 #[test]
@@ -86,13 +73,13 @@ fn what_the_user_moved_and_edited_stays_where_it_cannot_be_carried_over() {
     let error = world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap_err();
     assert!(matches!(&error, OperationError::Conflict(found) if found[0].paths().count() == 2), "{error}");
     world.open().rewind_now("t1", &keep_mine(PARTIAL)).unwrap();
-    assert_eq!(text(&world, "g"), lines(&[(5, "user")]));
-    assert!(!has(&world, "f"));
+    assert_eq!(world.read("g"), lines(&[(5, "user")]));
+    assert!(!world.has("f"));
     // At another place of the file it is carried over, to where the user moved it.
     world.write("g", lines(&[(5, "agent"), (9, "user")]));
     world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
-    assert_eq!(text(&world, "g"), lines(&[(9, "user")]));
-    assert!(!has(&world, "f"));
+    assert_eq!(world.read("g"), lines(&[(9, "user")]));
+    assert!(!world.has("f"));
 }
 
 #[test]
@@ -110,8 +97,8 @@ fn a_chain_of_moves_is_followed_to_its_end() {
         let here = world.snapshot();
         undo(&world, &partial("all"));
         let expected = if captured { lines(&[(5, "user")]) } else { lines(&[(5, "user"), (9, "user too")]) };
-        assert_eq!(text(&world, "f"), expected);
-        assert!(!has(&world, "g") && !has(&world, "h"));
+        assert_eq!(world.read("f"), expected);
+        assert!(!world.has("g") && !world.has("h"));
         world.redo();
         world.assert_is(&here);
     }
@@ -126,8 +113,8 @@ fn a_move_an_edit_of_the_user_and_an_edit_of_the_agent_merge_along_the_chain() {
     world.write("g", lines(&[(2, "user")]));
     agent.edits("edit", &["g"], |w| done(w.write("g", lines(&[(2, "user"), (8, "agent")]))));
     undo(&world, &undo_of("all"));
-    assert_eq!(text(&world, "f"), lines(&[(2, "user")]));
-    assert!(!has(&world, "g"));
+    assert_eq!(world.read("f"), lines(&[(2, "user")]));
+    assert!(!world.has("g"));
 }
 
 #[test]
@@ -139,17 +126,17 @@ fn what_piton_itself_moved_is_not_forgotten() {
     agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
     world.write("g", lines(&[(5, "user")]));
     undo(&world, &undo_of("t2"));
-    assert_eq!(text(&world, "f"), lines(&[(5, "user")]));
+    assert_eq!(world.read("f"), lines(&[(5, "user")]));
     let here = world.snapshot();
     world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
-    assert_eq!((text(&world, "f"), text(&world, "other")), (lines(&[(5, "user")]), "1\n".to_owned()));
-    assert!(!has(&world, "g"));
+    assert_eq!((world.read("f"), world.read("other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+    assert!(!world.has("g"));
     world.redo();
     world.assert_is(&here);
     // And the user's own edit is still theirs to take back, wherever it is now.
     let mine = Choice { whose: Some(piton_engine::Whose::You), ..Choice::default() };
     undo(&world, &UndoOptions { choice: mine, ..UndoOptions::default() });
-    assert_eq!(text(&world, "f"), lines(&[]));
+    assert_eq!(world.read("f"), lines(&[]));
     world.assert_sound();
 }
 
@@ -161,9 +148,9 @@ fn twins_are_paired_by_their_names_and_folders() {
     agent.runs("move", "mv src lib", |w| done(w.rename("src", "lib")));
     world.write("lib/b/__init__.py", lines(&[(5, "user")]));
     undo(&world, &undo_of("t1"));
-    assert_eq!(text(&world, "src/a/__init__.py"), lines(&[]));
-    assert_eq!(text(&world, "src/b/__init__.py"), lines(&[(5, "user")]));
-    assert!(!has(&world, "lib"));
+    assert_eq!(world.read("src/a/__init__.py"), lines(&[]));
+    assert_eq!(world.read("src/b/__init__.py"), lines(&[(5, "user")]));
+    assert!(!world.has("lib"));
 }
 
 #[test]
@@ -176,7 +163,7 @@ fn where_nobody_can_tell_which_became_which_it_is_a_conflict() {
     let plan = world.open().plan_undo(&undo_of("t1")).unwrap();
     assert_eq!(conflicts(plan.view()), [("v".to_owned(), Why::Edited)]);
     undo(&world, &partial("t1"));
-    assert_eq!((text(&world, "x"), text(&world, "v")), (lines(&[]), lines(&[(5, "user")])));
+    assert_eq!((world.read("x"), world.read("v")), (lines(&[]), lines(&[(5, "user")])));
 }
 
 #[test]
@@ -187,7 +174,7 @@ fn empty_files_are_no_pair() {
     agent.runs("replace", "rm, touch", |w| done(w.remove("d/.gitkeep").write("d/__init__.py", "")));
     world.write("d/__init__.py", lines(&[]));
     undo(&world, &partial("t1"));
-    assert_eq!((text(&world, "d/.gitkeep"), text(&world, "d/__init__.py")), (String::new(), lines(&[])));
+    assert_eq!((world.read("d/.gitkeep"), world.read("d/__init__.py")), (String::new(), lines(&[])));
 }
 
 #[test]
@@ -209,8 +196,8 @@ fn the_other_half_of_a_move_goes_along() {
         let along: Vec<_> = plan.view().along.iter().map(|one| (&one.path.path[..], &one.with.path[..])).collect();
         assert!(along == [("f", "lib/g")] || along == [("lib/g", "f")], "{along:?}");
         undo(&world, &options);
-        assert_eq!(text(&world, "f"), lines(&[]));
-        assert!(!has(&world, "lib/g"));
+        assert_eq!(world.read("f"), lines(&[]));
+        assert!(!world.has("lib/g"));
         world.redo();
         world.assert_is(&here);
     }
@@ -219,8 +206,8 @@ fn the_other_half_of_a_move_goes_along() {
     let plan = world.open().plan_rewind("t1", &options).unwrap();
     assert_eq!(plan.view().along.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["f"]);
     world.open().rewind_now("t1", &options).unwrap();
-    assert_eq!(text(&world, "f"), lines(&[]));
-    assert!(!has(&world, "lib/g"));
+    assert_eq!(world.read("f"), lines(&[]));
+    assert!(!world.has("lib/g"));
 }
 
 #[test]
@@ -231,8 +218,8 @@ fn a_file_that_was_moved_and_edited_and_that_no_checkpoint_has_is_carried_over()
     agent.edits("edit", &["other"], |w| done(w.write("other", "2\n")));
     world.rename("f", "g").write("g", lines(&[(5, "user")]));
     world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
-    assert_eq!((text(&world, "g"), text(&world, "other")), (lines(&[(5, "user")]), "1\n".to_owned()));
-    assert!(!has(&world, "f"));
+    assert_eq!((world.read("g"), world.read("other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+    assert!(!world.has("f"));
 }
 
 #[test]
@@ -251,8 +238,8 @@ fn a_file_that_the_user_moved_on_is_a_conflict_that_names_every_place() {
     agent.edits("edit", &["f"], |w| done(w.write("f", lines(&[(2, "agent")]))));
     world.rename("f", "h");
     undo(&world, &undo_of("t1"));
-    assert_eq!(text(&world, "h"), lines(&[]));
-    assert!(!has(&world, "f"));
+    assert_eq!(world.read("h"), lines(&[]));
+    assert!(!world.has("f"));
 }
 
 #[test]
@@ -266,9 +253,9 @@ fn a_new_file_at_the_old_place_is_not_overwritten() {
     assert_eq!(conflicts(plan.view()), [("g+f".to_owned(), Why::NoRoom)]);
     let error = world.open().undo_now(&partial("t1"));
     assert!(matches!(error, Ok(ref outcome) if outcome.verified) || error.is_err());
-    assert_eq!((text(&world, "f"), text(&world, "g")), ("mine\n".to_owned(), lines(&[])));
+    assert_eq!((world.read("f"), world.read("g")), ("mine\n".to_owned(), lines(&[])));
     world.open().rewind_now("t1", &keep_mine(PARTIAL)).unwrap();
-    assert_eq!((text(&world, "f"), text(&world, "g")), ("mine\n".to_owned(), lines(&[])));
+    assert_eq!((world.read("f"), world.read("g")), ("mine\n".to_owned(), lines(&[])));
 }
 
 #[test]
@@ -281,7 +268,7 @@ fn a_file_is_followed_also_where_something_else_takes_its_place() {
     agent.runs("move", "mv f g; ln -s nowhere f", |w| done(w.remove("g").rename("f", "g").link("f", "nowhere")));
     let here = world.snapshot();
     undo(&world, &undo_of("all"));
-    assert_eq!((text(&world, "f"), text(&world, "g")), (lines(&[(9, "user")]), "another\n".to_owned()));
+    assert_eq!((world.read("f"), world.read("g")), (lines(&[(9, "user")]), "another\n".to_owned()));
     world.redo();
     world.assert_is(&here);
     // Two that change places.
@@ -291,7 +278,7 @@ fn a_file_is_followed_also_where_something_else_takes_its_place() {
     agent.runs("swap", "mv", |w| done(w.rename("a", "x").rename("b", "a").rename("x", "b")));
     world.write("b", lines(&[(9, "user")]));
     undo(&world, &undo_of("t1"));
-    assert_eq!((text(&world, "a"), text(&world, "b")), (lines(&[(9, "user")]), "1\n2\n3\n4\n".to_owned()));
+    assert_eq!((world.read("a"), world.read("b")), (lines(&[(9, "user")]), "1\n2\n3\n4\n".to_owned()));
 }
 
 #[test]
@@ -305,8 +292,8 @@ fn a_file_that_is_edited_moved_and_replaced_in_one_call_is_not_lost() {
         done(w.write("core", lines(&[(1, "agent"), (9, "user")])).write("app", "import core\n"));
     });
     undo(&world, &undo_of("all"));
-    assert_eq!(text(&world, "app"), lines(&[(9, "user")]));
-    assert!(!has(&world, "core"));
+    assert_eq!(world.read("app"), lines(&[(9, "user")]));
+    assert!(!world.has("core"));
 }
 
 #[test]
@@ -320,8 +307,8 @@ fn what_goes_along_takes_the_other_half_of_its_own_along() {
         world
     };
     let is_back = |world: &World| {
-        assert_eq!((text(world, "a"), text(world, "e")), (lines(&[(3, "user a")]), "x\ny\nuser e\n".to_owned()));
-        assert!(!has(world, "b"));
+        assert_eq!((world.read("a"), world.read("e")), (lines(&[(3, "user a")]), "x\ny\nuser e\n".to_owned()));
+        assert!(!world.has("b"));
     };
     let world = moved();
     let choice = Choice { paths: vec![path("b")], ..Choice::default() };
@@ -343,11 +330,11 @@ fn an_undo_that_was_taken_back_can_be_done_again() {
     agent.edits("edit", &["h"], |w| done(w.write("h", long)));
     for _ in 0..2 {
         undo(&world, &undo_of("all"));
-        assert_eq!(text(&world, "g"), "a\nb\nc\nd\n");
-        assert!(!has(&world, "h"));
+        assert_eq!(world.read("g"), "a\nb\nc\nd\n");
+        assert!(!world.has("h"));
         world.redo();
-        assert_eq!(text(&world, "h"), long);
-        assert!(!has(&world, "g"));
+        assert_eq!(world.read("h"), long);
+        assert!(!world.has("g"));
     }
 }
 
@@ -373,19 +360,19 @@ fn a_file_whose_deletion_may_be_the_agents_comes_back_with_what_is_taken_back() 
     assert!(plan.view().unsure.is_empty(), "{:?}", plan.view().unsure);
     let outcome = undo(&world, &undo_of(""));
     assert_eq!(outcome.unsure_back[0].path.path, "old.py");
-    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
-    assert_eq!(text(&world, "lib.py"), "def lib(): pass\n# agent\n");
+    assert_eq!(world.read("old.py"), "def mine():\n    return 42\n");
+    assert_eq!(world.read("lib.py"), "def lib(): pass\n# agent\n");
     world.redo();
     world.assert_is(&here);
 
     let world = absorbed();
     let outcome = world.open().rewind_now("t2", &keep_mine(Settle::default())).unwrap();
     assert_eq!(outcome.unsure_back[0].path.path, "old.py");
-    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
+    assert_eq!(world.read("old.py"), "def mine():\n    return 42\n");
     let world = absorbed();
     world.open().rewind_now("t1", &keep_mine(Settle::default())).unwrap();
-    assert_eq!(text(&world, "old.py"), "def mine():\n    return 42\n");
-    assert_eq!(text(&world, "lib.py"), "def lib(): pass\n");
+    assert_eq!(world.read("old.py"), "def mine():\n    return 42\n");
+    assert_eq!(world.read("lib.py"), "def lib(): pass\n");
 
     // What somebody put there since is not touched.
     let world = absorbed();
@@ -393,8 +380,8 @@ fn a_file_whose_deletion_may_be_the_agents_comes_back_with_what_is_taken_back() 
     let plan = world.open().plan_undo(&undo_of("")).unwrap();
     assert_eq!(conflicts(plan.view()), [("lib.py+old.py".to_owned(), Why::Lines)]);
     world.open().undo_now(&partial("")).unwrap();
-    assert_eq!(text(&world, "old.py"), "new\n");
-    assert!(text(&world, "lib.py").contains("def mine"));
+    assert_eq!(world.read("old.py"), "new\n");
+    assert!(world.read("lib.py").contains("def mine"));
 }
 
 #[test]
@@ -405,7 +392,7 @@ fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays(
     let agent = Agent::new(&world, "s");
     agent.runs("other", "true", |w| done(w.write("other", "1\n")));
     world.write("a", lines(&[(8, "what the user wrote")]));
-    let whole = text(&world, "a");
+    let whole = world.read("a");
     let (head, tail) = whole.split_at(whole.find("line 6").unwrap());
     agent.runs("split", "sed", |w| done(w.write("b", tail).write("a", head)));
     let here = world.snapshot();
@@ -416,8 +403,8 @@ fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays(
     world.assert_is(&here);
     let unsure = Choice { unsure: true, ..undo_of("").choice };
     undo(&world, &UndoOptions { choice: unsure, ..UndoOptions::default() });
-    assert_eq!(text(&world, "a"), whole);
-    assert!(!has(&world, "b"));
+    assert_eq!(world.read("a"), whole);
+    assert!(!world.has("b"));
 
     // All of it is the agent's, and the rest of the file is in conflict.
     let world = World::new();
@@ -456,10 +443,31 @@ fn what_only_goes_along_and_holds_edits_of_others_is_not_overwritten() {
     world.open().rewind_now("t1", &only(&["f"], Settle::default())).unwrap_err();
     world.assert_is(&here);
     world.open().rewind_now("t1", &only(&["f", "rest"], PARTIAL)).unwrap();
-    assert_eq!((text(&world, "rest/g"), text(&world, "f")), ("1\n".to_owned(), "of h\n".repeat(5)));
-    assert!(text(&world, "h").ends_with("mine\n"));
+    assert_eq!((world.read("rest/g"), world.read("f")), ("1\n".to_owned(), "of h\n".repeat(5)));
+    assert!(world.read("h").ends_with("mine\n"));
     // Who names it means it, and is told.
     let outcome = world.open().rewind_now("t1", &only(&["f", "h"], Settle::default())).unwrap();
     assert_eq!(outcome.others.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["h"]);
-    assert_eq!(text(&world, "f"), "of f\n".repeat(5));
+    assert_eq!(world.read("f"), "of f\n".repeat(5));
+}
+
+/// Files in a folder that is renamed keep their times: they are of whoever renamed it all the same.
+#[test]
+fn a_folder_that_a_command_moved_is_the_commands_and_goes_back_as_one() {
+    let world = World::new();
+    world.write("src/a/1", "1\n").write("src/a/2", "2\n");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("zero");
+    let before = world.snapshot();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    agent.runs("one", "mv src lib", |world| {
+        world.rename("src", "lib");
+    });
+    world.write("lib/mine", "mine\n");
+    let plan = world.open().plan_undo(&UndoOptions::default()).unwrap();
+    assert_eq!((plan.view().deleted.len(), plan.view().created.len(), plan.view().unsure.len()), (2, 2, 0));
+    world.open().undo_now(&UndoOptions::default()).unwrap();
+    world.remove("lib/mine").remove("lib");
+    world.assert_is(&before);
 }

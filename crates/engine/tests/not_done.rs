@@ -16,10 +16,6 @@ fn mode(world: &World, path: &str) -> u32 {
     std::fs::symlink_metadata(world.path(path)).unwrap().permissions().mode() & 0o7777
 }
 
-fn text(world: &World, path: &str) -> String {
-    std::fs::read_to_string(world.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
 fn not_done(outcome: &OperationOutcome) -> Vec<String> {
     outcome.not_done.iter().map(|one| format!("{} {:?}", one.path.path, one.reason)).collect()
 }
@@ -47,7 +43,7 @@ fn a_file_that_only_became_unreadable_gets_its_bits_back() {
         assert_eq!(mode(&world, "f"), 0o000, "a plan touches nothing");
         drop(plan);
         let outcome = world.rewind(&id);
-        assert_eq!((mode(&world, "f"), &text(&world, "f")[..]), (0o640, "1"));
+        assert_eq!((mode(&world, "f"), &world.read("f")[..]), (0o640, "1"));
         assert!(outcome.verified && outcome.operation.is_some(), "{outcome:?}");
         assert_eq!((restored(&outcome), not_done(&outcome)), (vec!["f"], vec![]));
         let again = world.rewind(&id);
@@ -71,14 +67,14 @@ fn a_file_that_was_edited_and_became_unreadable_is_captured_and_put_back_as_it_w
             } else {
                 workspace.rewind_now(&id, &RewindOptions::default()).unwrap()
             };
-            assert_eq!((mode(&world, "f"), &text(&world, "f")[..]), (0o600, "1"), "{shown}");
+            assert_eq!((mode(&world, "f"), &world.read("f")[..]), (0o600, "1"), "{shown}");
             assert_eq!((restored(&outcome), outcome.verified), (vec!["f"], true));
             drop(workspace);
             // Nothing was overwritten that was not captured.
             let outcome = world.redo();
             assert!(outcome.verified && mode(&world, "f") == 0o000, "{outcome:?}");
             world.mode("f", 0o600);
-            assert_eq!(text(&world, "f"), "edited");
+            assert_eq!(world.read("f"), "edited");
             world.assert_sound();
         }
     });
@@ -95,7 +91,7 @@ fn a_folder_that_became_unreadable_is_opened_and_put_back_with_all_that_is_in_it
             world.write("d/f", "2").write("d/new", "n").mode("d", closed);
             let outcome = world.rewind(&id);
             assert_eq!((mode(&world, "d"), not_done(&outcome)), (0o750, vec![]), "{closed:o}");
-            assert_eq!((&text(&world, "d/f")[..], &text(&world, "d/sub/g")[..]), ("1", "1"));
+            assert_eq!((&world.read("d/f")[..], &world.read("d/sub/g")[..]), ("1", "1"));
             assert!(!world.path("d/new").exists() && outcome.verified);
             world.assert_sound();
         }
@@ -112,7 +108,7 @@ fn a_file_in_whose_place_a_pipe_is_stays_so_and_is_named_while_the_rest_is_done(
     let view = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap().view().clone();
     assert_eq!(view.not_done[0].path.path, "f");
     let outcome = world.rewind(&id);
-    assert_eq!(text(&world, "other"), "1");
+    assert_eq!(world.read("other"), "1");
     assert_eq!((not_done(&outcome), outcome.verified), (vec!["f Special".to_owned()], false));
     let again = world.rewind(&id);
     assert!(again.operation.is_none() && !again.verified, "it is not as it was");
@@ -168,11 +164,11 @@ fn an_undo_and_a_redo_say_it_too() {
         };
         let outcome = world.open().undo_now(&options).unwrap();
         assert_eq!((not_done(&outcome), outcome.verified), (vec!["b Special".to_owned()], false));
-        assert_eq!(text(&world, "a"), "1");
+        assert_eq!(world.read("a"), "1");
         // And back, with the same in its way.
         world.mode("a", 0o000);
         let outcome = world.redo();
-        assert_eq!(text(&world, "a"), "2", "{outcome:?}");
+        assert_eq!(world.read("a"), "2", "{outcome:?}");
     });
 }
 
@@ -207,12 +203,12 @@ fn a_crash_at_any_step_leaves_the_bits_and_the_files_of_before_or_after() {
             died = step;
             let recovered = world.open().recovered().to_vec();
             assert!(recovered.iter().all(|one| one.left_alone.is_empty()), "step {step}: {recovered:?}");
-            let g = text(&world, "g");
+            let g = world.read("g");
             let expected = if g == "2" { (0o000, 0o000) } else { (0o644, 0o755) };
             assert_eq!((mode(&world, "f"), mode(&world, "d")), expected, "step {step}, g is {g}");
             let outcome = world.rewind(&id);
             assert!(outcome.verified, "step {step}: {outcome:?}");
-            assert_eq!((mode(&world, "f"), mode(&world, "d"), &text(&world, "d/h")[..]), (0o644, 0o755, "1"));
+            assert_eq!((mode(&world, "f"), mode(&world, "d"), &world.read("d/h")[..]), (0o644, 0o755, "1"));
             world.assert_sound();
         }
         assert!(died > 20, "only {died} steps");
@@ -235,7 +231,7 @@ fn an_undo_names_what_its_turn_put_out_of_sight() {
         agent.end_turn();
         let outcome = world.open().undo_now(&all).unwrap();
         assert_eq!((not_done(&outcome), outcome.verified), (vec![], true));
-        assert_eq!(["src/a", "src/b", "r"].map(|path| text(&world, path)), ["good", "good", "x"]);
+        assert_eq!(["src/a", "src/b", "r"].map(|path| world.read(path)), ["good", "good", "x"]);
 
         // A pipe in its place, and nothing else in the turn: it is still the last turn.
         let world = World::new();
@@ -251,7 +247,7 @@ fn an_undo_names_what_its_turn_put_out_of_sight() {
         let diff = world.open().diff(&piton_engine::DiffOptions { from: Some("t1".into()), ..Default::default() });
         assert_eq!(diff.unwrap().not_compared[0].path.path, "f");
         let outcome = world.open().undo_now(&all).unwrap();
-        assert_eq!((not_done(&outcome), text(&world, "other")), (vec!["f Special".to_owned()], "2".into()));
+        assert_eq!((not_done(&outcome), world.read("other")), (vec!["f Special".to_owned()], "2".into()));
         assert!(outcome.operation.is_none());
 
         // Only its bits: they come back, and with them what it was.
@@ -263,7 +259,7 @@ fn an_undo_names_what_its_turn_put_out_of_sight() {
         agent.end_turn();
         let outcome = world.open().undo_now(&all).unwrap();
         assert_eq!((mode(&world, "q"), not_done(&outcome), outcome.verified), (0o640, vec![], true));
-        assert_eq!(text(&world, "r"), "x");
+        assert_eq!(world.read("r"), "x");
 
         // Its bits and its content: what nobody could read is not known to be the turn's, and is named.
         let world = World::new();
@@ -276,7 +272,7 @@ fn an_undo_names_what_its_turn_put_out_of_sight() {
         assert_eq!((not_done(&outcome), outcome.verified), (vec!["q Unreadable".to_owned()], false), "{outcome:?}");
         // What was said of it is so: a rewind puts it back.
         world.rewind("t1");
-        assert_eq!((mode(&world, "q"), &text(&world, "q")[..]), (0o640, "1"));
+        assert_eq!((mode(&world, "q"), &world.read("q")[..]), (0o640, "1"));
     });
 }
 
@@ -307,7 +303,7 @@ fn a_redo_closes_what_the_rewind_opened_unless_somebody_gave_it_other_bits_since
             world.redo();
             assert_eq!((mode(&world, "f"), mode(&world, "d")), (since.unwrap_or(0o000), 0o000));
             world.rewind(&id);
-            assert_eq!((mode(&world, "f"), mode(&world, "d"), &text(&world, "d/h")[..]), (0o644, 0o755, "1"));
+            assert_eq!((mode(&world, "f"), mode(&world, "d"), &world.read("d/h")[..]), (0o644, 0o755, "1"));
             world.assert_sound();
         }
     });
@@ -332,7 +328,7 @@ fn what_a_tool_deleted_and_nobody_captured_is_named_by_its_undo() {
     assert_eq!(named, ["dist/node_modules", "src/model.bin", "src/node_modules"]);
     let outcome = world.open().carry_out(plan).unwrap();
     assert_eq!(not_done(&outcome).len(), 3, "{outcome:?}");
-    assert_eq!(text(&world, "src/a"), "a");
+    assert_eq!(world.read("src/a"), "a");
     // Nothing else of the turn can be taken back, so the one before it comes next.
     let plan = world.open().plan_undo(&UndoOptions::default()).unwrap();
     assert_eq!(plan.view().about.as_deref(), Some("turn 1 “first”"));
@@ -375,7 +371,7 @@ fn the_repository_of_a_nested_clone_that_a_tool_deleted_is_named_by_its_undo() {
     assert_eq!(named, ["lib/.git", "vendor/deep/.git"]);
     let outcome = world.open().carry_out(plan).unwrap();
     assert_eq!((not_done(&outcome).len(), outcome.verified), (2, false), "{outcome:?}");
-    assert_eq!((text(&world, "lib/f"), text(&world, "vendor/deep/f")), ("1".into(), "1".into()));
+    assert_eq!((world.read("lib/f"), world.read("vendor/deep/f")), ("1".into(), "1".into()));
     // One that somebody made again since is not missed.
     world.redo();
     clone(&world, "lib");
@@ -395,7 +391,7 @@ fn a_nested_repository_that_a_tool_deleted_out_of_its_folder_is_named_by_its_und
     });
     let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
     assert_eq!((not_done(&outcome), outcome.verified), (vec!["lib/.git GitFolder".to_owned()], false));
-    assert_eq!(text(&world, "lib/f"), "1");
+    assert_eq!(world.read("lib/f"), "1");
 }
 
 /// What the turns themselves made and deleted again was not there before them.
@@ -431,7 +427,7 @@ fn what_could_not_be_captured_and_is_gone_is_named_as_not_restored() {
     let plan = world.open().plan_rewind(&id, &RewindOptions::default()).unwrap().view().clone();
     assert_eq!(plan.not_done.len(), 2, "{:?}", plan.not_done);
     let outcome = world.rewind(&id);
-    assert_eq!((not_done(&outcome), outcome.verified, &text(&world, "g/small")[..]), (gone.clone(), false, "s"));
+    assert_eq!((not_done(&outcome), outcome.verified, &world.read("g/small")[..]), (gone.clone(), false, "s"));
     // As long as it is not there.
     assert_eq!(not_done(&world.rewind(&id)), gone);
     let options = DiffOptions { from: Some(id.clone()), ..DiffOptions::default() };

@@ -523,3 +523,23 @@ fn what_the_system_refuses_does_not_keep_the_rest_from_being_done_in_part() {
         world.assert_sound();
     });
 }
+
+/// A file elsewhere after a rewind and new work: going further back passes only what is still in effect.
+#[test]
+fn files_elsewhere_go_back_over_a_rewind_in_between() {
+    let world = World::new();
+    let elsewhere = world.base().join("elsewhere");
+    std::fs::write(&elsewhere, "A\n").unwrap();
+    let agent = Agent::new(&world, "s1");
+    let turn = |prompt: &str, text: &str| {
+        agent.edits(prompt, &[elsewhere.to_str().unwrap()], |_| std::fs::write(&elsewhere, text).unwrap());
+    };
+    let options = RewindOptions { outside: true, ..RewindOptions::default() };
+    turn("one", "B\n");
+    turn("two", "C\n");
+    world.open().rewind_now("t2", &options).unwrap();
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "B\n");
+    turn("three", "D\n");
+    world.open().rewind_now("t1", &options).unwrap();
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "A\n");
+}

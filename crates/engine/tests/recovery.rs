@@ -53,10 +53,6 @@ fn contents(world: &World) -> Vec<(String, String)> {
     files(&world.ws()).iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-fn read(world: &World, name: &str) -> String {
-    std::fs::read_to_string(world.path(name)).unwrap()
-}
-
 /// It left a mix of old and new, and said that the files are as before it.
 #[test]
 fn a_change_of_bits_everywhere_leaves_the_old_or_the_new_contents() {
@@ -82,10 +78,10 @@ fn a_change_of_bits_everywhere_leaves_the_old_or_the_new_contents() {
 #[test]
 fn a_change_of_one_files_bits_stays_when_its_content_goes_back() {
     let (world, _) = cut_off(6);
-    let swapped = NAMES.iter().find(|name| read(&world, name).contains("one")).unwrap();
+    let swapped = NAMES.iter().find(|name| world.read(name).contains("one")).unwrap();
     world.mode(swapped, 0o755);
     drop(world.open());
-    assert!(read(&world, swapped).contains("two"));
+    assert!(world.read(swapped).contains("two"));
     assert_eq!(world.path(swapped).metadata().unwrap().permissions().mode() & 0o777, 0o755);
 }
 
@@ -109,7 +105,7 @@ fn where_nothing_tells_the_old_from_the_new_nothing_is_put_back_and_that_is_said
     assert_eq!(contents(&world), here);
     assert_eq!(world.open().operations().unwrap().operations[0].state, OperationStatus::GivenUp);
     world.rewind(&before);
-    NAMES.iter().for_each(|name| assert_eq!(read(&world, name), format!("{name} two\n")));
+    NAMES.iter().for_each(|name| assert_eq!(world.read(name), format!("{name} two\n")));
 }
 
 /// Nothing ever ended it, and its files in the copy were neither captured nor listed.
@@ -158,7 +154,7 @@ fn an_operation_whose_own_folder_comes_back_is_ended_there() {
         // It does not go by what is done meanwhile.
         world.write("other", "changed\n");
         let other = asked_back(&mut workspace);
-        assert_eq!(read(&world, "other"), "another folder's\n", "{other}");
+        assert_eq!(world.read("other"), "another folder's\n", "{other}");
         drop(workspace);
         std::fs::rename(world.ws(), elsewhere.join("other")).unwrap();
         std::fs::rename(elsewhere.join("own"), world.ws()).unwrap();
@@ -301,5 +297,29 @@ fn a_pipe_in_the_place_of_a_note_holds_nobody_up() {
     }
     drop(world.open());
     world.rewind(&id);
-    assert_eq!(read(&world, "a"), "a one\n");
+    assert_eq!(world.read("a"), "a one\n");
+}
+
+/// A crash and its recovery are nobody's edits.
+#[test]
+fn what_a_recovery_found_and_put_back_is_not_the_users() {
+    let world = World::new();
+    world.write("a", "a\n").write("b", "b\n");
+    let agent = Agent::new(&world, "s1");
+    agent.edits("one", &["a", "b"], |world| {
+        world.write("a", "one\n").write("b", "one\n");
+    });
+    let before = world.snapshot();
+    for nth in 1.. {
+        if fail::with(nth, || world.open().rewind_now("t1", &RewindOptions::default()).unwrap()).is_some() {
+            break;
+        }
+        let was_finished = world.open().recovered().iter().any(|one| one.finished);
+        if was_finished || world.snapshot() != before {
+            world.open().redo_now(&RedoOptions::default()).unwrap();
+        }
+        world.capture();
+        let plan = world.open().plan_rewind("t1", &RewindOptions::default()).unwrap();
+        assert!(plan.view().others.is_empty(), "point {nth}: {:?}", plan.view().others);
+    }
 }

@@ -4,20 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use piton_engine::{CaptureError, CaptureOptions, OperationError, RewindOptions};
-use piton_testkit::{SmallDisk, World};
-
-/// Text that does not get much shorter.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    (0..length)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as u8
-        })
-        .collect()
-}
+use piton_testkit::{SmallDisk, World, noise};
 
 /// A workspace and a store on one small disk, with a checkpoint and changes since.
 fn on(disk: &SmallDisk) -> (World, String) {

@@ -7,7 +7,7 @@ use piton_engine::model::Scope;
 use piton_engine::model::event::Event;
 use piton_engine::view::Told;
 use piton_engine::{RedoOptions, RewindOptions, UndoOptions};
-use piton_testkit::{Agent, Claude, World};
+use piton_testkit::{Agent, Claude, World, three_turns};
 
 fn undo(world: &World) {
     world.open().undo_now(&UndoOptions::default()).unwrap();
@@ -94,16 +94,6 @@ fn a_session_beside_hears_of_it_too_and_a_new_one_does_not() {
     assert_eq!(files(&told(&agent, "go on").unwrap()).len(), 3);
 }
 
-fn claude_of_three_turns<'w>(world: &'w World) -> Claude<'w> {
-    let claude = Claude::new(world, 1);
-    for turn in 1..=3 {
-        claude.edits(&format!("turn {turn}"), &["a"], |w| {
-            w.write("a", format!("{turn}\n"));
-        });
-    }
-    claude
-}
-
 /// What the prompt of a session is told.
 fn prompt(claude: &Claude<'_>, text: &str) -> Option<Told> {
     claude.prompt(text)
@@ -112,7 +102,7 @@ fn prompt(claude: &Claude<'_>, text: &str) -> Option<Told> {
 #[test]
 fn a_branch_is_not_told_of_the_rewind_that_made_it_but_of_what_comes_after() {
     let world = World::new();
-    claude_of_three_turns(&world);
+    three_turns(&world);
     let done = world.open().rewind_now("t3", &RewindOptions::default()).unwrap();
     let branch = Claude::resumed(&world, done.conversation.unwrap().agent_id.as_deref().unwrap());
     assert!(prompt(&branch, "otherwise").is_none());
@@ -123,17 +113,17 @@ fn a_branch_is_not_told_of_the_rewind_that_made_it_but_of_what_comes_after() {
     let twig = sessions.iter().find(|session| session.current).unwrap();
     let twig = Claude::resumed(&world, &twig.agent_id);
     let said = prompt(&twig, "go on").unwrap();
-    assert_eq!(files(&said), ["modified a"]);
+    assert_eq!(files(&said), ["modified a.txt"]);
     assert!(said.left.is_none());
 }
 
 #[test]
 fn going_on_in_a_session_that_was_rewound_is_told_once_with_the_way_to_the_branch() {
     let world = World::new();
-    let claude = claude_of_three_turns(&world);
+    let claude = three_turns(&world);
     let done = world.open().rewind_now("t2", &RewindOptions::default()).unwrap().conversation.unwrap();
     let said = prompt(&claude, "four").unwrap();
-    assert_eq!(files(&said), ["modified a"]);
+    assert_eq!(files(&said), ["modified a.txt"]);
     let left = said.left.unwrap();
     assert_eq!((left.turn, &left.session, &left.resume), (2, &done.session, &done.resume));
     claude.answers("well");
@@ -149,7 +139,7 @@ fn going_on_in_a_session_that_was_rewound_is_told_once_with_the_way_to_the_branc
 #[test]
 fn who_came_back_by_a_redo_is_told_nothing_and_further_rewinds_lead_to_the_last_branch() {
     let world = World::new();
-    let claude = claude_of_three_turns(&world);
+    let claude = three_turns(&world);
     world.open().rewind_now("t3", &RewindOptions::default()).unwrap();
     world.open().redo_now(&RedoOptions::default()).unwrap();
     assert!(prompt(&claude, "four").is_none());

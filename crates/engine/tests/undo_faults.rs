@@ -8,7 +8,7 @@ use piton_engine::model::WorkspacePath;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{Choice, ChosenError, OperationError, UndoOptions, What};
 use piton_host::fail;
-use piton_testkit::{Agent, SmallDisk, Snapshot, World};
+use piton_testkit::{Agent, SmallDisk, Snapshot, World, noise};
 
 /// Ends a chain of writing.
 fn done(_: &World) {}
@@ -189,14 +189,6 @@ fn what_anyone_edits_adds_and_deletes_after_a_crash_of_an_undo_is_kept() {
 #[test]
 fn a_disk_that_is_full_at_any_step_of_an_undo_leaves_the_old_or_the_new_tree() {
     piton_testkit::needs_mounts!();
-    let noise = |seed: u32, length: usize| -> Vec<u8> {
-        let mut state = seed | 1;
-        let step = |_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 24) as u8
-        };
-        (0..length).map(step).collect()
-    };
     let on = |disk: &SmallDisk| {
         let world = World::at(disk.path(), |_| {});
         let long: String = (0..2_000).map(|n| format!("line {n} of a long file\n")).collect();
