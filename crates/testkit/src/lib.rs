@@ -6,6 +6,8 @@
 //! `PITON_TEST_AGENTS=required` is set, as `./check` does.
 
 mod agent;
+#[macro_use]
+mod alone;
 mod claude;
 mod deep;
 mod dice;
@@ -25,6 +27,7 @@ mod noise;
 mod not_run;
 mod played;
 pub mod power;
+mod program;
 mod scene;
 mod sessions;
 mod snapshot;
@@ -34,6 +37,8 @@ mod wait;
 mod world;
 
 pub use agent::Agent;
+#[doc(hidden)]
+pub use alone::is_alone;
 pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
 pub use deep::{make_deep, read_deep, remove_deep};
 pub use dice::Dice;
@@ -48,6 +53,7 @@ pub use network::Network;
 pub use noise::noise;
 pub use not_run::not_run;
 pub use played::Claude;
+pub use program::make_program;
 pub use scene::{Scene, at_a_terminal, both, give, reply, start};
 pub use sessions::{three_turns, undo_of};
 pub use snapshot::{Snapshot, snapshot};
