@@ -194,7 +194,7 @@ mod places {
     fn a_chosen_file_is_read_instead_of_the_usual_one() {
         let scene = scene();
         write(user(&scene), "[hook]\nuser-line = true\n");
-        write(&scene.at("tmp/mine.toml"), "[hook]\ntime-budget = '9s'\n");
+        write(scene.at("tmp/mine.toml"), "[hook]\ntime-budget = '9s'\n");
         for (place, line, budget) in [("tmp/mine.toml", "false\n", "9s\n"), ("tmp/nosuch.toml", "false\n", "10s\n")] {
             for (key, expected) in [("hook.user-line", line), ("hook.time-budget", budget)] {
                 let mut command = scene.piton(&["config", key]);
@@ -221,7 +221,7 @@ mod places {
     #[test]
     fn the_users_file_may_be_a_link() {
         let scene = scene();
-        write(&scene.at("home/dotfiles/piton.toml"), "[hook]\nuser-line = true\n");
+        write(scene.at("home/dotfiles/piton.toml"), "[hook]\nuser-line = true\n");
         fs::create_dir_all(user(&scene).parent().unwrap()).unwrap();
         symlink(scene.at("home/dotfiles/piton.toml"), user(&scene)).unwrap();
         assert_eq!(ok(&scene, &["config", "hook.user-line"]), "true\n");
@@ -359,8 +359,8 @@ mod files {
     fn a_file_where_a_folder_should_be_is_no_settings() {
         let scene = scene();
         fs::remove_dir(scene.at("ws/.piton")).unwrap();
-        write(&scene.at("ws/.piton"), "");
-        write(&scene.at("settings/piton"), "");
+        write(scene.at("ws/.piton"), "");
+        write(scene.at("settings/piton"), "");
         assert!(ok(&scene, &["config"]).contains("(not there)"));
     }
 }

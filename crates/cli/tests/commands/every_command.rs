@@ -453,7 +453,7 @@ mod patches {
         let long = |word: &str| {
             (1..40).map(|n| format!("{n} {}\n", if n % 13 == 0 { word } else { "same" })).collect::<String>()
         };
-        scene.world.write("text", &long("old"));
+        scene.world.write("text", long("old"));
         scene.world.write("no end", "a\nb");
         scene.world.write("gone", "a\nb\nc\n");
         scene.world.write("gone empty", "");
@@ -467,7 +467,7 @@ mod patches {
         scene.ok(&["checkpoint", "first"]);
         let old = snapshot(&scene.world.ws());
 
-        scene.world.write("text", &long("new"));
+        scene.world.write("text", long("new"));
         scene.world.write("no end", "a\nb\nc");
         fs::remove_file(scene.world.ws().join("gone")).unwrap();
         fs::remove_file(scene.world.ws().join("gone empty")).unwrap();

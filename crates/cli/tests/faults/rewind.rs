@@ -216,7 +216,7 @@ impl Waiting {
         self.rewind.wait_with_output().unwrap()
     }
 
-    fn is_killed(mut self) {
+    fn dies(mut self) {
         self.rewind.kill().unwrap();
         self.rewind.wait().unwrap();
     }
@@ -313,7 +313,7 @@ fn a_checkpoint_that_waited_for_a_rewind_that_was_killed_is_not_of_a_mix() {
     // A checkpoint is asked for, and waits.
     let waiting = scene.piton(&["checkpoint", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    rewind.is_killed();
+    rewind.dies();
     let done = waiting.wait_with_output().unwrap();
     assert!(done.status.success(), "{}", both(&done));
     let captured: Value = serde_json::from_slice(&done.stdout).unwrap();
@@ -331,7 +331,7 @@ fn whoever_waited_for_an_operation_that_was_killed_says_what_became_of_it() {
     scene.world.write("edited", "before, and mine");
     let waiting = start(&mut scene.piton(&["rewind", &id, "--path", "same", "--yes"]));
     std::thread::sleep(Duration::from_millis(600));
-    rewind.is_killed();
+    rewind.dies();
     let said = both(&waiting.wait_with_output().unwrap());
     assert!(said.contains("had been cut off") && said.contains("edited"), "{said}");
 }

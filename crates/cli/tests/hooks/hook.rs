@@ -804,12 +804,12 @@ mod answers {
     }
 
     fn one_turn(scene: &Scene, session: &str, file: &str) {
-        event(&scene, session, "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+        event(scene, session, "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
         let write = tool("c1", "Write", json!({ "file_path": scene.world.ws().join(file) }));
-        event(&scene, session, "PreToolUse", write.clone());
+        event(scene, session, "PreToolUse", write.clone());
         scene.world.write(file, "new\n");
-        event(&scene, session, "PostToolUse", write);
-        event(&scene, session, "Stop", json!({ "prompt_id": "p1" }));
+        event(scene, session, "PostToolUse", write);
+        event(scene, session, "Stop", json!({ "prompt_id": "p1" }));
     }
 
     #[test]
