@@ -1,4 +1,4 @@
-//! Which line the user is at, and what belongs to it: findings of a review, each as a test.
+//! Which session of a conversation the user is in after rewinds, redos and forks, and what belongs to it.
 
 use std::path::Path;
 
