@@ -3,70 +3,29 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-
-use piton_testkit::{ClaudeCode, Model, Say, Turn, snapshot};
+use piton_testkit::{ClaudeCode, Model, Say, Scene, Turn, snapshot};
 use serde_json::{Value, json};
 
-/// A home, a workspace and a store in a scratch folder, with a space in its name.
-struct Scene {
-    scratch: tempfile::TempDir,
+/// In a folder with a space in its name.
+fn scene() -> Scene {
+    let scratch = tempfile::Builder::new().prefix("a place ").tempdir().unwrap();
+    let mut scene = Scene::with_a_home_in(env!("CARGO_BIN_EXE_piton"), scratch);
+    scene.environment.push(("PATH", std::env::var_os("PATH").unwrap()));
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let scratch = tempfile::Builder::new().prefix("a place ").tempdir().unwrap();
-        for folder in ["home", "work"] {
-            std::fs::create_dir(scratch.path().join(folder)).unwrap();
-        }
-        Self { scratch }
-    }
+/// Claude Code, which knows where piton's store is.
+fn claude(scene: &Scene) -> Option<ClaudeCode> {
+    let mut claude = ClaudeCode::find_or_say_so()?;
+    claude.environment.push(("PITON_HOME".into(), scene.at("store").into()));
+    Some(claude)
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.scratch.path().canonicalize().unwrap().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.path("work").join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    #[track_caller]
-    fn piton(&self, args: &[&str]) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_piton"))
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.path("home"))
-            .env("PITON_HOME", self.path("store"))
-            .current_dir(self.path("work"))
-            .stdin(Stdio::null())
-            .args(args)
-            .output()
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(output.status.success(), "piton {args:?}: {}{}", text(&output.stdout), text(&output.stderr));
-        text(&output.stdout)
-    }
-
-    fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.piton(&[args, &["--json"]].concat())).unwrap()
-    }
-
-    /// Claude Code, which knows where piton's store is.
-    fn claude(&self) -> Option<ClaudeCode> {
-        let mut claude = ClaudeCode::find_or_say_so()?;
-        claude.environment.push(("PITON_HOME".into(), self.path("store").into()));
-        Some(claude)
-    }
-
-    /// The turns of the timeline, oldest first.
-    fn turns(&self) -> Vec<Value> {
-        let log = self.json(&["log", "--steps"]);
-        let entries = log["entries"].as_array().unwrap().clone();
-        entries.into_iter().rev().filter(|entry| entry["entry"] == "turn").collect()
-    }
+/// The turns of the timeline, oldest first.
+fn turns(scene: &Scene) -> Vec<Value> {
+    let log = scene.json(&["log", "--steps"]);
+    let entries = log["entries"].as_array().unwrap().clone();
+    entries.into_iter().rev().filter(|entry| entry["entry"] == "turn").collect()
 }
 
 /// `path who evidence` of a list of files.
@@ -88,14 +47,14 @@ fn words(values: &Value, field: &str) -> Vec<String> {
 #[test]
 fn two_turns_of_claude_code_and_the_users_own_edits_have_their_owners_and_every_moment_comes_back() {
     piton_testkit::needs_network!();
-    let scene = Scene::new();
-    let Some(claude) = scene.claude() else { return };
-    let (home, work) = (scene.path("home"), scene.path("work"));
-    scene.write("notes.md", "my notes\n");
-    scene.write("src/old.txt", "old\n");
-    scene.write("src/moved.txt", "moved\n");
-    scene.piton(&["setup", "claude-code", "--user"]);
-    scene.piton(&["doctor"]);
+    let scene = scene();
+    let Some(claude) = claude(&scene) else { return };
+    let (home, work) = (scene.at("home"), scene.world.ws());
+    scene.world.write("notes.md", "my notes\n");
+    scene.world.write("src/old.txt", "old\n");
+    scene.world.write("src/moved.txt", "moved\n");
+    scene.ok(&["setup", "claude-code", "--user"]);
+    scene.ok(&["doctor"]);
     let model = Model::start([
         Turn::new(
             "make a start",
@@ -127,12 +86,12 @@ fn two_turns_of_claude_code_and_the_users_own_edits_have_their_owners_and_every_
     let start = snapshot(&work);
     let first = claude.run(&home, &work, &model, "make a start", &[]);
     assert_eq!(first.answer(), "made a start");
-    scene.write("notes.md", "my notes, edited\n");
+    scene.world.write("notes.md", "my notes, edited\n");
     let before_second = snapshot(&work);
     claude.run(&home, &work, &model, "go on", &["--resume", first.session()]);
     assert!(!work.join("src").exists());
 
-    let turns = scene.turns();
+    let turns = turns(&scene);
     assert_eq!(turns.len(), 2, "{turns:#?}");
     assert_eq!(
         words(&turns[0]["steps"], "summary"),
@@ -158,30 +117,30 @@ fn two_turns_of_claude_code_and_the_users_own_edits_have_their_owners_and_every_
     );
     assert!(turns.iter().all(|turn| turn["gaps"].as_array().unwrap().is_empty()), "{turns:#?}");
 
-    scene.piton(&["rewind", "t2", "--yes"]);
+    scene.ok(&["rewind", "t2", "--yes"]);
     assert_eq!(snapshot(&work), before_second);
-    scene.piton(&["rewind", "t1", "--yes"]);
+    scene.ok(&["rewind", "t1", "--yes"]);
     assert_eq!(snapshot(&work), start);
     // The same turn by turn, without what the user did.
-    scene.piton(&["redo", "--yes"]);
-    scene.piton(&["redo", "--yes"]);
+    scene.ok(&["redo", "--yes"]);
+    scene.ok(&["redo", "--yes"]);
     assert!(!work.join("src").exists());
-    scene.piton(&["undo", "--yes"]);
+    scene.ok(&["undo", "--yes"]);
     assert_eq!(snapshot(&work), before_second);
-    scene.piton(&["undo", "--yes"]);
-    scene.write("notes.md", "my notes\n");
+    scene.ok(&["undo", "--yes"]);
+    scene.world.write("notes.md", "my notes\n");
     assert_eq!(snapshot(&work), start);
-    scene.piton(&["verify"]);
+    scene.ok(&["verify"]);
 }
 
 #[test]
 fn a_piton_command_inside_claude_code_is_answered_without_the_model_and_is_no_turn() {
     piton_testkit::needs_network!();
-    let scene = Scene::new();
-    let Some(claude) = scene.claude() else { return };
-    let (home, work) = (scene.path("home"), scene.path("work"));
-    scene.write("a.txt", "one\n");
-    scene.piton(&["setup"]);
+    let scene = scene();
+    let Some(claude) = claude(&scene) else { return };
+    let (home, work) = (scene.at("home"), scene.world.ws());
+    scene.world.write("a.txt", "one\n");
+    scene.ok(&["setup"]);
     let model = Model::start([Turn::new(
         "break it",
         [Say::tool("Bash", json!({ "command": "sleep 0.1; echo broken > a.txt" })), Say::text("broken")],
@@ -198,8 +157,8 @@ fn a_piton_command_inside_claude_code_is_answered_without_the_model_and_is_no_tu
         assert_eq!(content(), expected, "{typed}: {answer:?}");
     }
     assert_eq!(model.conversations().len(), asked);
-    assert_eq!(scene.turns().len(), 1);
-    scene.piton(&["setup", "--remove"]);
+    assert_eq!(turns(&scene).len(), 1);
+    scene.ok(&["setup", "--remove"]);
     assert!(!home.join(".claude/settings.json").exists());
 }
 
@@ -219,11 +178,11 @@ fn whole(model: &Model) -> String {
 #[test]
 fn the_real_claude_code_goes_on_in_a_branch_with_the_turns_before_and_nothing_after() {
     piton_testkit::needs_network!();
-    let scene = Scene::new();
-    let Some(claude) = scene.claude() else { return };
-    let (home, work) = (scene.path("home"), scene.path("work"));
-    scene.write("a.txt", "start\n");
-    scene.piton(&["setup"]);
+    let scene = scene();
+    let Some(claude) = claude(&scene) else { return };
+    let (home, work) = (scene.at("home"), scene.world.ws());
+    scene.world.write("a.txt", "start\n");
+    scene.ok(&["setup"]);
     let write = |name: &str, text: &str| ("Write", json!({ "file_path": work.join(name), "content": text }));
     let subagent = json!({
         "description": "a part", "prompt": "do the part", "subagent_type": "general-purpose", "run_in_background": false
@@ -299,16 +258,16 @@ fn the_real_claude_code_goes_on_in_a_branch_with_the_turns_before_and_nothing_af
     let back = format!("{branch}:t3.end");
     scene.json(&["rewind", &back, "--scope", "code", "--yes"]);
     assert_eq!(snapshot(&work), end_of_branch);
-    scene.piton(&["verify"]);
+    scene.ok(&["verify"]);
 }
 
 #[test]
 fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_piton() {
     piton_testkit::needs_network!();
-    let scene = Scene::new();
-    let Some(claude) = scene.claude() else { return };
-    let (home, work) = (scene.path("home"), scene.path("work"));
-    scene.write("a.txt", "start\n");
+    let scene = scene();
+    let Some(claude) = claude(&scene) else { return };
+    let (home, work) = (scene.at("home"), scene.world.ws());
+    scene.world.write("a.txt", "start\n");
     let talk = |prompt: &str, answer: &str| Turn::new(prompt, [Say::text(answer)]);
     let model = Model::start([
         talk("say one", "one is said"),
@@ -327,10 +286,10 @@ fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_p
     let first = claude.run(&home, &work, &model, "say one", &[]);
     let original = first.session().to_owned();
     claude.run(&home, &work, &model, "say two", &["--resume", &original]);
-    scene.piton(&["setup"]);
+    scene.ok(&["setup"]);
     claude.run(&home, &work, &model, "write three", &["--resume", &original]);
     claude.try_run(&home, &work, &model, "/compact", &["--resume", &original]).unwrap();
-    assert_eq!(scene.turns().last().unwrap()["number"], 3, "turns from before piton count");
+    assert_eq!(turns(&scene).last().unwrap()["number"], 3, "turns from before piton count");
 
     // The second turn has no checkpoint, and is in the transcript all the same.
     let done = scene.json(&["rewind", "t2", "--scope", "conversation", "--yes"]);
@@ -338,7 +297,7 @@ fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_p
     let branch = done["conversation"]["agent_id"].as_str().unwrap().to_owned();
     claude.run(&home, &work, &model, "go on after one", &["--resume", &branch]);
     assert_eq!(asked(&model), ["say one", "go on after one"]);
-    scene.piton(&["redo", "--yes"]);
+    scene.ok(&["redo", "--yes"]);
 
     // Files and conversation before the compaction.
     let done = scene.json(&["rewind", &format!("{original}:t3"), "--scope", "both", "--yes"]);
@@ -346,17 +305,17 @@ fn the_real_claude_code_goes_back_before_a_compaction_and_to_turns_from_before_p
     let branch = done["conversation"]["agent_id"].as_str().unwrap().to_owned();
     claude.run(&home, &work, &model, "go on after two", &["--resume", &branch]);
     assert_eq!(asked(&model), ["say one", "say two", "go on after two"]);
-    scene.piton(&["verify"]);
+    scene.ok(&["verify"]);
 }
 
 #[test]
 fn claude_code_is_told_what_an_undo_changed_and_its_user_that_a_session_was_rewound() {
     piton_testkit::needs_network!();
-    let scene = Scene::new();
-    let Some(claude) = scene.claude() else { return };
-    let (home, work) = (scene.path("home"), scene.path("work"));
-    scene.write("a.txt", "one\n");
-    scene.piton(&["setup", "claude-code", "--user"]);
+    let scene = scene();
+    let Some(claude) = claude(&scene) else { return };
+    let (home, work) = (scene.at("home"), scene.world.ws());
+    scene.world.write("a.txt", "one\n");
+    scene.ok(&["setup", "claude-code", "--user"]);
     let model = Model::start([
         Turn::new(
             "break it",
@@ -370,12 +329,12 @@ fn claude_code_is_told_what_an_undo_changed_and_its_user_that_a_session_was_rewo
     ]);
     let first = claude.run(&home, &work, &model, "break it", &[]);
     let asked = |model: &Model| model.conversations().last().unwrap().body["messages"].to_string();
-    scene.piton(&["undo", "--yes"]);
+    scene.ok(&["undo", "--yes"]);
     claude.run(&home, &work, &model, "go on", &["--resume", first.session()]);
     let messages = asked(&model);
     assert!(messages.contains("undid turn 1 “break it”") && messages.contains("- modified: a.txt"), "{messages}");
     // Rewound, and gone on in the old session all the same: both at once.
-    scene.piton(&["rewind", "t2", "--yes"]);
+    scene.ok(&["rewind", "t2", "--yes"]);
     assert_eq!(std::fs::read_to_string(work.join("a.txt")).unwrap(), "one\n");
     let arguments = ["--resume", first.session(), "--output-format", "stream-json", "--verbose"];
     let run = claude.try_run(&home, &work, &model, "and on", &arguments).unwrap();

@@ -160,16 +160,43 @@ fn imports(text: &str, depth: usize) -> Vec<(usize, String)> {
     found
 }
 
+/// Rust says nothing of a file that no program names: its tests would never run.
+#[test]
+fn every_test_file_is_part_of_a_program_which_alone_says_what_tests_may_do() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = Vec::new();
+    for (room, _) in ROOMS.iter().filter(|(room, _)| crates.join(room).join("tests").exists()) {
+        let tests = files(room, "tests");
+        for (path, text) in &tests {
+            let main = path.with_file_name("main.rs");
+            let Some((_, program)) = tests.iter().find(|(path, _)| *path == main) else { continue };
+            let module = format!("mod {};", path.file_stem().unwrap().to_str().unwrap());
+            if *path != main && !program.lines().any(|line| line == module) {
+                found.push(format!("{}: {module} is missing", main.display()));
+            }
+            if *path != main && text.contains("#![allow(clippy::") {
+                found.push(format!("{}: that is said in {}", path.display(), main.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 /// Every source file of a room, with its text.
 fn sources(room: &str) -> Vec<(PathBuf, String)> {
+    files(room, "src")
+}
+
+/// Every Rust file in a folder of a room, with its text.
+fn files(room: &str, folder: &str) -> Vec<(PathBuf, String)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let (mut folders, mut files) = (vec![crates.join(room).join("src")], Vec::new());
+    let (mut folders, mut files) = (vec![crates.join(room).join(folder)], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 files.push((path, text));
             }

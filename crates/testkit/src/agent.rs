@@ -3,10 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
+use piton_engine::ObserveOptions;
 use piton_engine::model::SessionId;
 use piton_engine::model::event::{Event, Report, Subagent, ToolCall};
-use piton_engine::view::{LogEntry, Observed, TurnView};
-use piton_engine::{ObserveOptions, TimelineOptions};
+use piton_engine::view::{Observed, TurnView};
 
 use crate::World;
 
@@ -89,14 +89,7 @@ impl<'w> Agent<'w> {
 
     /// Its turns, oldest first.
     pub fn turns(&self) -> Vec<TurnView> {
-        let options = TimelineOptions { session: Some(self.id()), ..TimelineOptions::default() };
-        let entries = self.world.open().timeline(&options).expect("a report is taken").entries;
-        let mut turns: Vec<TurnView> = entries
-            .into_iter()
-            .filter_map(|entry| if let LogEntry::Turn(turn) = entry { Some(*turn) } else { None })
-            .collect();
-        turns.reverse();
-        turns
+        self.world.turns(Some(self.id()))
     }
 
     /// A whole turn of one step: a tool that names what it writes, and writes it.

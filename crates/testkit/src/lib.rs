@@ -6,6 +6,8 @@
 //! `PITON_TEST_AGENTS=required` is set, as `./check` does.
 
 mod agent;
+#[macro_use]
+mod alone;
 mod claude;
 mod deep;
 mod dice;
@@ -21,16 +23,22 @@ mod mounts;
 #[macro_use]
 pub mod namespace;
 mod network;
+mod noise;
 mod not_run;
 mod played;
 pub mod power;
+mod program;
 mod scene;
+mod sessions;
 mod snapshot;
 mod tiny;
 mod user;
+mod wait;
 mod world;
 
 pub use agent::Agent;
+#[doc(hidden)]
+pub use alone::is_alone;
 pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
 pub use deep::{make_deep, read_deep, remove_deep};
 pub use dice::Dice;
@@ -42,10 +50,14 @@ pub use kept::{Kept, kept};
 pub use model::{Model, Request, Say, Turn};
 pub use mounts::Mounted;
 pub use network::Network;
+pub use noise::noise;
 pub use not_run::not_run;
 pub use played::Claude;
-pub use scene::{Scene, both};
+pub use program::make_program;
+pub use scene::{Scene, at_a_terminal, both, give, reply, start};
+pub use sessions::{three_turns, undo_of};
 pub use snapshot::{Snapshot, snapshot};
 pub use tiny::{TINY, Tiny};
-pub use user::{as_ordinary_user, is_root};
+pub use user::{as_ordinary_user, is_root, without_privileges};
+pub use wait::until;
 pub use world::World;

@@ -85,7 +85,7 @@ pub(crate) fn past_permissions<T>(act: impl FnOnce() -> T) -> T {
 }
 
 /// The path of a test without its crate's name, as the test runner wants it, from the type of a closure in it.
-fn name_of(closure: &str) -> &str {
+pub(crate) fn name_of(closure: &str) -> &str {
     let path = closure.strip_suffix("::{{closure}}").expect("a closure's type ends so");
     path.split_once("::").expect("a test is in a crate").1
 }

@@ -39,3 +39,12 @@ fn become_nobody() {
     std::fs::set_permissions(&file, closed).expect("nobody may close a file of its own");
     assert!(std::fs::read(&file).is_err(), "the rights of root are still there");
 }
+
+/// What runs its arguments as somebody to whom permissions apply.
+pub fn without_privileges() -> std::process::Command {
+    let mut command = std::process::Command::new(if is_root() { "setpriv" } else { "env" });
+    if is_root() {
+        command.args(["--bounding-set", "-dac_override,-dac_read_search", "--"]);
+    }
+    command
+}

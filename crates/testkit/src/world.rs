@@ -4,8 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use piton_agents::{Agent, Agents};
-use piton_engine::view::{Captured, OperationOutcome};
-use piton_engine::{CaptureOptions, Engine, Environment, RedoOptions, RewindOptions, Workspace};
+use piton_engine::model::SessionId;
+use piton_engine::view::{Captured, LogEntry, OperationOutcome, TurnView};
+use piton_engine::{CaptureOptions, Engine, Environment, RedoOptions, RewindOptions, TimelineOptions, Workspace};
 
 use crate::snapshot::{Snapshot, snapshot};
 use crate::tiny::TINY;
@@ -41,13 +42,18 @@ impl World {
     /// The same in a folder that the caller keeps.
     pub fn at(base: &Path, change: impl FnOnce(&mut Environment)) -> Self {
         let base = base.canonicalize().expect("a scratch folder has a path");
+        Self::laid_out(&base, &base, &base.join("home"), change)
+    }
+
+    /// With a home of the user's and a store elsewhere.
+    pub(crate) fn laid_out(base: &Path, home: &Path, store: &Path, change: impl FnOnce(&mut Environment)) -> Self {
         std::fs::create_dir_all(base.join("ws")).expect("a workspace can be made");
         let agents = Agents::default().with(TINY);
-        let root = |agent: Agent| agent.transcripts?.root(Some(&base), &|_| None);
+        let root = |agent: Agent| agent.transcripts?.root(Some(home), &|_| None);
         let transcripts = agents.iter().filter_map(|agent| Some((agent.name.to_owned(), root(agent)?))).collect();
         let mut environment = Environment { agents, transcripts, ..Environment::default() };
         change(&mut environment);
-        Self { scratch: None, engine: Engine::new(base.join("home"), environment), base }
+        Self { scratch: None, engine: Engine::new(store.to_owned(), environment), base: base.to_owned() }
     }
 
     /// Keeps a scratch folder for as long as the world is there.
@@ -76,6 +82,18 @@ impl World {
         std::fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
         std::fs::write(&path, content).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         self
+    }
+
+    /// What a file says.
+    #[track_caller]
+    pub fn read(&self, path: impl AsRef<Path>) -> String {
+        let path = self.path(path);
+        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    }
+
+    /// Whether something stands at a path, be it a symlink that leads nowhere.
+    pub fn has(&self, path: impl AsRef<Path>) -> bool {
+        self.path(path).symlink_metadata().is_ok()
     }
 
     /// Removes a path, whatever it is.
@@ -119,6 +137,14 @@ impl World {
     /// Opens the workspace, making it known.
     pub fn open(&self) -> Workspace {
         self.engine.open_or_init(&self.ws()).unwrap_or_else(|e| panic!("the workspace opens: {e}"))
+    }
+
+    /// The turns of the timeline, or of one session's, oldest first.
+    pub fn turns(&self, session: Option<SessionId>) -> Vec<TurnView> {
+        let options = TimelineOptions { session, ..TimelineOptions::default() };
+        let entries = self.open().timeline(&options).expect("there is a timeline").entries;
+        let turn = |entry| if let LogEntry::Turn(turn) = entry { Some(*turn) } else { None };
+        entries.into_iter().rev().filter_map(turn).collect()
     }
 
     /// Captures, and returns the checkpoint's id.

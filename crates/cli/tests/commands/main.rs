@@ -1,0 +1,27 @@
+//! The commands as people and scripts see them.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod archive;
+mod blame;
+mod branches;
+mod config;
+mod conversation;
+mod doctor;
+mod every_command;
+mod export;
+mod not_done;
+mod rewind_scope;
+mod rules;
+mod run;
+mod running;
+mod setup;
+mod summarize;
+mod surroundings;
+mod timeline;
+mod undo;
+mod ways_back;
+
+/// The binary under test.
+const PITON: &str = env!("CARGO_BIN_EXE_piton");

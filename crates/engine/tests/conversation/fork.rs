@@ -1,0 +1,190 @@
+//! Forking: a branch on purpose, beside what goes on; with a worktree, in a folder of its own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use piton_agents::claude_code::places::project_folder;
+use piton_engine::model::conversation::Began;
+use piton_engine::view::ForkOutcome;
+use piton_engine::{ForkError, ForkOptions, OpenError};
+use piton_host::fail;
+use piton_testkit::{Claude, World, git, snapshot, three_turns};
+
+fn into(folder: &Path) -> ForkOptions {
+    ForkOptions { name: None, worktree: Some(folder.to_owned()) }
+}
+
+/// Where the agent keeps the transcripts of a folder.
+fn project(world: &World, folder: &Path) -> PathBuf {
+    world.base().join(".claude/projects").join(project_folder(folder.to_str().unwrap()).unwrap())
+}
+
+fn agent_id(forked: &ForkOutcome) -> String {
+    forked.outcome.conversation.as_ref().unwrap().agent_id.clone().unwrap()
+}
+
+#[test]
+fn a_fork_is_a_branch_and_everybody_stays_where_they_are() {
+    let world = World::new();
+    let claude = three_turns(&world);
+    let (before, original) = (world.snapshot(), std::fs::read(claude.path()).unwrap());
+    let options = ForkOptions { name: Some("try two".into()), worktree: None };
+    let forked = world.open().fork("t3", &options).unwrap();
+    world.assert_is(&before);
+    assert_eq!(std::fs::read(claude.path()).unwrap(), original);
+    let conversation = forked.outcome.conversation.clone().unwrap();
+    assert_eq!(conversation.prompt.as_deref(), Some("third"));
+    let branch = Claude::resumed(&world, &agent_id(&forked));
+    assert_eq!(conversation.resume.unwrap(), ["claude", "--resume", &branch.id]);
+    assert_eq!(branch.prompts(), ["first", "second"]);
+    let sessions = world.open().sessions().unwrap().sessions;
+    let of_branch = sessions.iter().find(|session| session.id == branch.session()).unwrap();
+    assert_eq!((of_branch.name.as_deref(), of_branch.current), (Some("try two"), false));
+    let origin = of_branch.origin.as_ref().unwrap();
+    assert_eq!((&origin.parent, origin.turn, origin.how), (&claude.session(), 3, Began::Fork));
+    assert!(sessions.iter().find(|session| session.id == claude.session()).unwrap().current);
+    // There is nothing to take back, and both go on with numbers of their own.
+    assert!(world.open().redo_now(&Default::default()).is_err());
+    claude.talks("fourth");
+    branch.talks("third, otherwise");
+    let turn = |claude: &Claude<'_>| world.open().resolve(&format!("{}:t3", claude.id)).unwrap().checkpoint.place;
+    assert_eq!(turn(&branch).unwrap().session, branch.session());
+    assert_eq!(turn(&claude).unwrap().session, claude.session());
+    world.assert_sound();
+}
+
+#[test]
+fn a_fork_that_cannot_be_is_refused_with_its_reason_and_makes_nothing() {
+    let world = World::new();
+    let claude = three_turns(&world);
+    world.open().fork("t2", &ForkOptions { name: Some("taken".into()), worktree: None }).unwrap();
+    let files = std::fs::read_dir(claude.folder()).unwrap().count();
+    let refused = |target: &str, name: Option<&str>| {
+        let options = ForkOptions { name: name.map(str::to_owned), worktree: None };
+        world.open().fork(target, &options).unwrap_err()
+    };
+    assert!(matches!(refused("t1", None), ForkError::NothingSaid(1)));
+    assert!(matches!(refused("t2", Some("taken")), ForkError::Name(_)));
+    assert!(matches!(refused("t2", Some("t5")), ForkError::Name(_)));
+    assert!(matches!(refused("t2", Some("a\u{7}b")), ForkError::Name(_)));
+    assert!(matches!(refused("t2.1", None), ForkError::Operation(_)));
+    assert!(matches!(refused("t9", None), ForkError::Operation(_)));
+    assert_eq!(std::fs::read_dir(claude.folder()).unwrap().count(), files);
+}
+
+#[test]
+fn a_worktree_has_the_code_of_that_moment_and_the_agent_goes_on_there() {
+    let world = World::new();
+    world.write("dir/x.sh", "#!").mode("dir/x.sh", 0o755).link("link", "a.txt").folder("empty").write(".env", "secret");
+    world.write(".gitignore", "node_modules\n").write("node_modules/m/index.js", "skipped");
+    let claude = Claude::new(&world, 1);
+    claude.talks("first");
+    let then = world.snapshot().without("node_modules");
+    claude.edits("second", &["a.txt"], |world| {
+        world.write("a.txt", "changed\n").remove("dir");
+    });
+    let now = world.snapshot();
+    let folder = world.base().join("two approaches");
+    let forked = world.open().fork("t2", &into(&folder)).unwrap();
+    world.assert_is(&now);
+    let made = forked.worktree.clone().unwrap();
+    assert_eq!((&made.path, made.verified, made.problem), (&folder, true, None));
+    assert_eq!(made.skipped.iter().map(|skipped| &skipped.path.path[..]).collect::<Vec<_>>(), ["node_modules"]);
+    let there = snapshot(&folder);
+    assert!(there == then, "{}", there.differences(&then).join("\n"));
+    // The transcript is where an agent that works there looks for it.
+    let id = agent_id(&forked);
+    let transcript = project(&world, &folder).join(format!("{id}.jsonl"));
+    assert!(transcript.exists(), "{}", transcript.display());
+    assert_eq!(forked.outcome.conversation.as_ref().unwrap().cwd.as_deref(), folder.to_str());
+    // It is a workspace of its own that knows the branch.
+    let workspace = world.engine.open(&folder).unwrap();
+    assert_eq!(workspace.log(Default::default()).unwrap().checkpoints[0].id, made.checkpoint.unwrap());
+    let sessions = workspace.sessions().unwrap().sessions;
+    assert_eq!((sessions.len(), &sessions[0].agent_id), (1, &id));
+    assert_eq!(sessions[0].origin.as_ref().unwrap().parent, claude.session());
+    drop(workspace);
+    // And what becomes of the branch is known in both.
+    world.open().rename_session(&id, "beside").unwrap();
+    let name = world.engine.open(&folder).unwrap().sessions().unwrap().sessions[0].name.clone();
+    assert_eq!(name.as_deref(), Some("beside"));
+    world.assert_sound();
+    // A later rewind here has nothing to do with that folder.
+    let options = piton_engine::RewindOptions { outside: true, ..Default::default() };
+    let rewound = world.open().rewind_now("start", &options).unwrap();
+    assert!(rewound.outside.is_empty(), "{:?}", rewound.outside);
+    assert!(snapshot(&folder) == then);
+}
+
+#[test]
+fn an_empty_folder_is_taken_and_one_that_holds_something_or_is_in_the_way_is_not() {
+    let world = World::new();
+    let claude = three_turns(&world);
+    let at = |name: &str| world.base().join(name);
+    std::fs::create_dir(at("empty")).unwrap();
+    let forked = world.open().fork("t3", &into(&at("empty"))).unwrap();
+    assert!(forked.worktree.unwrap().verified);
+    assert_eq!(std::fs::read_to_string(at("empty/a.txt")).unwrap(), "line\nline\n");
+    // A private one stays private.
+    std::fs::create_dir(at("private")).unwrap();
+    std::fs::set_permissions(at("private"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(world.open().fork("t3", &into(&at("private"))).unwrap().worktree.unwrap().verified);
+    assert_eq!(std::fs::metadata(at("private")).unwrap().permissions().mode() & 0o777, 0o700);
+    let files = std::fs::read_dir(claude.folder()).unwrap().count();
+    std::fs::create_dir(at("full")).unwrap();
+    std::fs::write(at("full/mine"), "mine").unwrap();
+    std::fs::write(at("file"), "a file").unwrap();
+    std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+    std::os::unix::fs::symlink(at("full"), at("link")).unwrap();
+    for bad in ["full", "file", "dangling", "link", "ws", "ws/inside", ".", "none/inside", "home/inside", "x/.git/y"] {
+        let error = world.open().fork("t3", &into(&at(bad))).unwrap_err();
+        assert!(matches!(error, ForkError::Worktree { .. }), "{bad}: {error}");
+    }
+    git(world.base(), &["init", "-q", "--bare", "bare.git"]);
+    let inside_git = world.open().fork("t3", &into(&at("bare.git/refs/fork"))).unwrap_err();
+    assert!(matches!(inside_git, ForkError::Open(OpenError::Git { .. })), "{inside_git}");
+    assert_eq!(std::fs::read_to_string(at("full/mine")).unwrap(), "mine");
+    assert!(at("dangling").symlink_metadata().unwrap().is_symlink() && !at("nowhere").exists());
+    assert_eq!(std::fs::read_dir(claude.folder()).unwrap().count(), files, "no branch was made");
+    // Before the first turn there is nothing to branch, and the code is there all the same.
+    let anew = world.open().fork("t1", &into(&at("anew"))).unwrap();
+    assert_eq!(anew.outcome.conversation.unwrap().session, None);
+    assert!(anew.worktree.unwrap().verified && !at("anew/a.txt").exists());
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_the_folder_whole_with_its_branch_or_nothing_of_either() {
+    let (mut made, mut none) = (0, 0);
+    for step in 1.. {
+        let world = World::new();
+        world.write("dir/x", "x");
+        three_turns(&world);
+        let (folder, before) = (world.base().join("two approaches"), world.snapshot());
+        if fail::with(step, || world.open().fork("t3", &into(&folder)).unwrap()).is_some() {
+            assert!(step > 20, "only {step} steps: are the failpoints there?");
+            break;
+        }
+        drop(world.open());
+        world.assert_is(&before);
+        let branches = world.open().sessions().unwrap().sessions.len() - 1;
+        let transcripts = std::fs::read_dir(project(&world, &folder)).map_or(0, Iterator::count);
+        let leftovers = std::fs::read_dir(world.base())
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".piton-"));
+        assert_eq!(leftovers.count(), 0, "step {step}");
+        if folder.exists() {
+            made += 1;
+            assert_eq!((branches, transcripts), (1, 1), "step {step}");
+            assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "line\nline\n");
+            assert_eq!(std::fs::read_to_string(folder.join("dir/x")).unwrap(), "x");
+        } else {
+            none += 1;
+            assert_eq!((branches, transcripts), (0, 0), "step {step}");
+            // And the way is free.
+            let forked = world.open().fork("t3", &into(&folder)).unwrap();
+            assert!(forked.worktree.unwrap().verified);
+        }
+        world.assert_sound();
+    }
+    assert!(made > 0 && none > 5, "{made} made, {none} not");
+}

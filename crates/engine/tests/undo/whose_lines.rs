@@ -1,0 +1,475 @@
+//! Random sessions of two agents and a user, against a model that knows only who wrote each line.
+//!
+//! Every line is written once and says by whom, so whatever is done to files, moved, copied or deleted, the folder itself tells
+//! what is left of whom. The model knows nothing of merging, of moves or of piton:
+//!
+//! - no line of the user's leaves the folder by an operation that takes back others' work, unless a decided conflict named its file;
+//! - what is taken back without a conflict leaves no line of it behind;
+//! - a preview tells what the act does, path by path, and an act that is refused changes nothing;
+//! - every success redoes byte for byte.
+//!
+//! `PITON_LINES_SECONDS=3600` runs it for an hour, `PITON_LINES_SEED=17` one session alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use piton_engine::model::content::Decision;
+use piton_engine::model::{Owner, WorkspacePath};
+use piton_engine::view::{ChangedFile, OperationOutcome, PathView, PlanView};
+use piton_engine::{Choice, ChosenError, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, What};
+
+use piton_testkit::{Agent, Dice, Snapshot, World};
+
+const SESSIONS: [&str; 2] = ["one", "two"];
+/// Names that get in each other's way.
+const PATHS: [&str; 9] = ["a", "b", "c", "d/a", "d/b", "e/a", "e/b/c", "d/e", "e/b"];
+
+/// Who writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Agent(usize),
+    User,
+}
+
+struct Play<'w> {
+    world: &'w World,
+    dice: Dice,
+    serial: u32,
+    /// The turns of each agent.
+    turns: [u32; 2],
+    /// Whose turns were taken back, in part or as a whole.
+    undone: [bool; 2],
+    /// Lines that an agent copied: the copy goes with its turn, and the user may have deleted the other one.
+    copied: BTreeSet<String>,
+    /// Whether a file has both sides of a conflict: then it has lines of what was taken back.
+    is_marked: bool,
+    told: Vec<String>,
+}
+
+impl Play<'_> {
+    /// A line that nobody wrote yet: `user 12`, `one/t3 13`.
+    fn line(&mut self, who: Who) -> String {
+        self.serial += 1;
+        match who {
+            Who::User => format!("user {}\n", self.serial),
+            Who::Agent(n) => format!("{}/t{} {}\n", SESSIONS[n], self.turns[n], self.serial),
+        }
+    }
+
+    fn lines(&mut self, who: Who, count: u64) -> String {
+        (0..count).map(|_| self.line(who)).collect()
+    }
+
+    fn files(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut folders = vec![String::new()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(self.world.path(&folder)).unwrap() {
+                let entry = entry.unwrap();
+                let name = entry.file_name().into_string().unwrap();
+                let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                match entry.file_type().unwrap() {
+                    kind if kind.is_dir() => folders.push(path),
+                    kind if kind.is_file() => found.push(path),
+                    _ => {}
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// A path where a file can be made.
+    fn free(&mut self) -> Option<String> {
+        let path = *self.dice.one_of(&PATHS);
+        let file = self.world.path(path);
+        let in_way = |at: &std::path::Path| at.symlink_metadata().is_ok_and(|found| !found.is_dir());
+        let is_free = file.symlink_metadata().is_err()
+            && !file.ancestors().skip(1).take_while(|at| *at != self.world.ws()).any(in_way);
+        is_free.then(|| path.to_owned())
+    }
+
+    fn make_way(&self, path: &str) {
+        std::fs::create_dir_all(self.world.path(path).parent().unwrap()).unwrap();
+    }
+
+    /// Somebody does something to some file.
+    fn act(&mut self, who: Who) {
+        let files = self.files();
+        let file = if files.is_empty() { None } else { Some(self.dice.one_of(&files).clone()) };
+        let kind = self.dice.below(20);
+        let told = match (kind, file) {
+            (0..=7, Some(path)) => {
+                let text = std::fs::read_to_string(self.world.path(&path)).unwrap();
+                let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+                let at = self.dice.below(lines.len() as u64 + 1) as usize;
+                let end = (at + self.dice.below(3) as usize).min(lines.len());
+                // Others' lines are the user's business, and what an agent deletes of the user's comes back.
+                let count = self.dice.below(3);
+                let new: Vec<String> = (0..count).map(|_| self.line(who)).collect();
+                lines.splice(at..end, new);
+                self.world.write(&path, lines.concat());
+                format!("edits {path} {at}..{end} +{count}")
+            }
+            (8..=11, Some(path)) => {
+                let Some(to) = self.free() else { return };
+                self.make_way(&to);
+                if std::fs::rename(self.world.path(&path), self.world.path(&to)).is_err() {
+                    return;
+                }
+                let mut edited = "";
+                if self.dice.below(4) == 0 {
+                    let text = std::fs::read_to_string(self.world.path(&to)).unwrap();
+                    let line = self.line(who);
+                    self.world.write(&to, text + &line);
+                    edited = " and edits it";
+                }
+                format!("moves {path} to {to}{edited}")
+            }
+            (12, Some(path)) => {
+                self.world.remove(&path);
+                format!("deletes {path}")
+            }
+            (13, Some(path)) => {
+                let mode = *self.dice.one_of(&[0o644, 0o755, 0o600]);
+                std::fs::set_permissions(self.world.path(&path), PermissionsExt::from_mode(mode)).unwrap();
+                format!("makes {path} {mode:o}")
+            }
+            (14, Some(path)) => {
+                let Some(to) = self.free() else { return };
+                self.make_way(&to);
+                std::fs::copy(self.world.path(&path), self.world.path(&to)).unwrap();
+                let text = std::fs::read_to_string(self.world.path(&path)).unwrap();
+                self.copied.extend(text.lines().filter(|_| who != Who::User).map(str::to_owned));
+                format!("copies {path} to {to}")
+            }
+            (15, _) => {
+                let Some(path) = self.free() else { return };
+                self.make_way(&path);
+                self.world.write(&path, "");
+                format!("makes {path} empty")
+            }
+            (16, _) => {
+                let Some(path) = self.free() else { return };
+                self.make_way(&path);
+                self.world.link(&path, "nowhere");
+                format!("links {path}")
+            }
+            (17, _) => {
+                let (from, to) = (*self.dice.one_of(&["d", "e"]), *self.dice.one_of(&["d", "e", "x"]));
+                if self.world.path(to).symlink_metadata().is_ok()
+                    || std::fs::rename(self.world.path(from), self.world.path(to)).is_err()
+                {
+                    return;
+                }
+                format!("moves {from}/ to {to}/")
+            }
+            _ => {
+                let Some(path) = self.free() else { return };
+                self.make_way(&path);
+                let count = 3 + self.dice.below(6);
+                let text = self.lines(who, count);
+                self.world.write(&path, text);
+                format!("writes {path}")
+            }
+        };
+        let name = match who {
+            Who::User => "user".to_owned(),
+            Who::Agent(n) => format!("{}/t{}", SESSIONS[n], self.turns[n]),
+        };
+        self.told.push(format!("{name} {told}"));
+    }
+}
+
+/// The lines of a folder, with the paths that they are at.
+fn lines_of(snapshot: &Snapshot, play: &Play<'_>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut lines: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in play.files() {
+        let Some(bytes) = snapshot.bytes(&path) else { continue };
+        for line in String::from_utf8_lossy(bytes).lines() {
+            lines.entry(line.to_owned()).or_default().insert(path.clone());
+        }
+    }
+    lines
+}
+
+fn session(seed: u64) {
+    let world = World::new();
+    let agents = SESSIONS.map(|session| Agent::new(&world, session));
+    let mut play = Play {
+        world: &world,
+        dice: Dice::of(&[seed]),
+        serial: 0,
+        turns: [0, 0],
+        undone: [false, false],
+        copied: BTreeSet::new(),
+        is_marked: false,
+        told: Vec::new(),
+    };
+    for path in &PATHS[..4] {
+        let text: String = (0..10).map(|n| format!("{path} {n}\n")).collect();
+        world.write(path, text);
+    }
+    if play.dice.below(3) == 0 {
+        // Twins.
+        world.write("e/a", std::fs::read(world.path("d/a")).unwrap());
+    }
+    let first = 1 + play.dice.below(6);
+    for _ in 0..first {
+        part(&mut play, &agents);
+    }
+    let rounds = 1 + play.dice.below(4);
+    let mut done: Vec<(Snapshot, Snapshot)> = Vec::new();
+    for _ in 0..rounds {
+        let before = world.snapshot();
+        if operation(&mut play, &agents) {
+            done.push((before, world.snapshot()));
+        }
+        if play.dice.below(4) == 0 {
+            part(&mut play, &agents);
+            done.clear();
+        }
+    }
+    for (before, after) in done.iter().rev() {
+        assert!(world.snapshot() == *after, "{}", play.story());
+        let outcome = world.open().redo_now(&RedoOptions::default());
+        let outcome = outcome.unwrap_or_else(|e| panic!("redo: {e}\n{}", play.story()));
+        assert!(outcome.verified, "redo: {outcome:?}\n{}", play.story());
+        let now = world.snapshot();
+        assert!(
+            now == *before,
+            "is | should be after a redo:\n{}\n{}",
+            now.differences(before).join("\n"),
+            play.story()
+        );
+        play.told.push("redo".to_owned());
+    }
+    world.assert_sound();
+}
+
+impl Play<'_> {
+    fn story(&self) -> String {
+        self.told.join("\n")
+    }
+}
+
+/// A turn of an agent, or some work of the user's.
+fn part(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) {
+    let who = match play.dice.below(5) {
+        0 | 1 => Who::User,
+        2 | 3 => Who::Agent(0),
+        _ => Who::Agent(1),
+    };
+    let acts = 1 + play.dice.below(3);
+    let Who::Agent(n) = who else {
+        (0..acts).for_each(|_| play.act(Who::User));
+        return;
+    };
+    let agent = &agents[n];
+    agent.prompt("go");
+    play.turns[n] += 1;
+    let steps = 1 + play.dice.below(2);
+    for _ in 0..steps {
+        // It names all that there is, so that all it does is surely its own.
+        let names = ["a", "b", "c", "d", "e", "x"];
+        let named: &[&str] = if play.dice.below(4) == 0 { &[] } else { &names };
+        agent.step(if named.is_empty() { "Bash" } else { "Edit" }, named, |_| {
+            (0..acts).for_each(|_| play.act(who));
+        });
+    }
+    agent.end_turn();
+}
+
+/// What is asked for.
+enum Asked {
+    Undo(UndoOptions),
+    Rewind(String, RewindOptions),
+}
+
+impl Asked {
+    fn settle(&mut self, settle: Settle) {
+        match self {
+            Self::Undo(options) => options.settle = settle,
+            Self::Rewind(_, options) => options.settle = settle,
+        }
+    }
+
+    fn plan(&self, world: &World) -> Result<Plan, OperationError> {
+        match self {
+            Self::Undo(options) => world.open().plan_undo(options),
+            Self::Rewind(target, options) => world.open().plan_rewind(target, options),
+        }
+    }
+
+    fn act(&self, world: &World) -> Result<OperationOutcome, OperationError> {
+        match self {
+            Self::Undo(options) => world.open().undo_now(options),
+            Self::Rewind(target, options) => world.open().rewind_now(target, options),
+        }
+    }
+}
+
+/// Turns of an agent: whose, from which to which.
+type Turns = (usize, u32, u32);
+
+/// Something to ask for, and which turns are taken back by that.
+fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String, Option<Turns>)> {
+    let n = play.dice.below(2) as usize;
+    let turns = play.turns[n];
+    if turns == 0 {
+        return None;
+    }
+    let session = Some(agents[n].id().to_string());
+    let turn = 1 + play.dice.below(u64::from(turns)) as u32;
+    let of = |what: Option<What>| {
+        let choice = Choice { what, session: session.clone(), ..Choice::default() };
+        UndoOptions { choice, ..UndoOptions::default() }
+    };
+    let name = SESSIONS[n];
+    // A rewind makes good again what was taken back of its own session since the target, and with that goes what of the user's
+    // had come back; without `--only-session` it does so of others, too.
+    let of_rewind = if play.undone[n] { 0 } else { 1 };
+    let is_undone = play.undone[1 - n];
+    let kind = play.dice.below(6 + of_rewind);
+    play.undone[n] = true;
+    Some(match kind {
+        0 | 1 => (Asked::Undo(of(Some(What::All))), format!("undo all of {name}"), Some((n, 1, turns))),
+        2 | 3 => {
+            let what = What::Places(vec![(turn, None)]);
+            (Asked::Undo(of(Some(what))), format!("undo {name}:t{turn}"), Some((n, turn, turn)))
+        }
+        4 => {
+            let path = *play.dice.one_of(&["d", "e", "a", "b", "e/b"]);
+            let mut options = of(Some(What::All));
+            options.choice.paths = vec![WorkspacePath::new(path).unwrap()];
+            (Asked::Undo(options), format!("undo all of {name} --path {path}"), None)
+        }
+        5 => {
+            let count = 1 + play.dice.below(3) as usize;
+            (Asked::Undo(of(Some(What::Last(count)))), format!("undo last {count} of {name}"), None)
+        }
+        _ => {
+            let only_session = is_undone || play.dice.below(2) == 0;
+            let options = RewindOptions { keep_mine: true, only_session, ..RewindOptions::default() };
+            let target = format!("{}:t{turn}", agents[n].id());
+            let told =
+                format!("rewind {name}:t{turn} --keep-mine{}", if only_session { " --only-session" } else { "" });
+            let taken = only_session.then_some((n, turn, turns));
+            (Asked::Rewind(target, options), told, taken)
+        }
+    })
+}
+
+/// Asks for something and checks what comes of it; whether anything was done.
+fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
+    let Some((mut asked, told, taken)) = asked(play, agents) else { return false };
+    let settles = [
+        Settle::default(),
+        Settle { conflicts: None, partial: true },
+        Settle { conflicts: Some(Decision::Ours), partial: false },
+        Settle { conflicts: Some(Decision::Theirs), partial: false },
+        Settle { conflicts: Some(Decision::Markers), partial: true },
+    ];
+    let settle = *play.dice.one_of(&settles);
+    asked.settle(settle);
+    play.told.push(format!("{told} {settle:?}"));
+    let world = play.world;
+    let before = world.snapshot();
+    let had = lines_of(&before, play);
+    let plan = match asked.plan(world) {
+        Ok(plan) => plan.view().clone(),
+        Err(OperationError::Chosen(ChosenError::Nothing { .. }) | OperationError::Target(_)) => return false,
+        Err(error) => panic!("plan: {error}\n{}", play.story()),
+    };
+    assert!(world.snapshot() == before, "a plan changed something\n{}", play.story());
+    let outcome = match asked.act(world) {
+        Ok(outcome) => outcome,
+        Err(OperationError::Conflict(_)) => {
+            let is_open = plan.conflicts.iter().any(|conflict| !conflict.decided);
+            assert!(is_open && !settle.partial, "refused, and not so in the preview: {plan:?}\n{}", play.story());
+            assert!(world.snapshot() == before, "refused, and changed something\n{}", play.story());
+            return false;
+        }
+        Err(error) => panic!("{error}\n{}", play.story()),
+    };
+    assert!(outcome.verified, "{outcome:?}\n{}", play.story());
+    let after = world.snapshot();
+    check_preview(&plan, &outcome, &before, &after, play);
+    let has = lines_of(&after, play);
+    let named: BTreeSet<WorkspacePath> = plan
+        .conflicts
+        .iter()
+        .filter(|conflict| conflict.decided && settle.conflicts != Some(Decision::Markers))
+        .flat_map(|conflict| conflict.others.iter().chain([&conflict.path]))
+        .filter_map(PathView::exact)
+        .collect();
+    let is_named = |path: &String| {
+        let path = WorkspacePath::new(path.as_bytes()).unwrap();
+        named.iter().any(|one| path.is_within(one))
+    };
+    let lost: Vec<_> = had
+        .iter()
+        .filter(|(line, _)| line.starts_with("user ") && !has.contains_key(*line) && !play.copied.contains(*line))
+        .filter(|(_, paths)| !paths.iter().all(is_named))
+        .collect();
+    assert!(lost.is_empty(), "lines of the user's that are gone: {lost:?}\n{outcome:?}\n{}", play.story());
+    play.is_marked |= settle.conflicts == Some(Decision::Markers) && !plan.conflicts.is_empty();
+    // What may be the user's is carried over by a rewind, and left alone by an undo.
+    let is_unsure = |file: &ChangedFile| matches!(file.owner, Owner::Unsure { .. });
+    let is_sure = plan.unsure.is_empty() && !plan.carried.iter().any(is_unsure);
+    let is_whole = !play.is_marked && plan.conflicts.is_empty() && is_sure && plan.not_done.is_empty();
+    if let (Some((n, from, to)), true) = (taken, is_whole) {
+        let is_of = |line: &&String| {
+            let turn = line
+                .strip_prefix(SESSIONS[n])
+                .and_then(|rest| rest.strip_prefix("/t"))
+                .and_then(|rest| rest.split_once(' ').and_then(|(turn, _)| turn.parse::<u32>().ok()));
+            turn.is_some_and(|turn| (from..=to).contains(&turn))
+        };
+        let left: Vec<_> = has.keys().filter(is_of).filter(|line| had.contains_key(*line)).collect();
+        // What the user copied is the user's.
+        let copied = play.told.iter().any(|told| told.starts_with("user copies") || told.contains("copies"));
+        assert!(left.is_empty() || copied, "lines that were to go: {left:?}\n{outcome:?}\n{}", play.story());
+    }
+    outcome.operation.is_some()
+}
+
+/// A preview names just the paths that change.
+fn check_preview(plan: &PlanView, outcome: &OperationOutcome, before: &Snapshot, after: &Snapshot, play: &Play<'_>) {
+    let story = || play.story();
+    let lists =
+        |lists: [&Vec<PathView>; 3]| lists.map(|list| list.iter().map(|p| p.path.clone()).collect::<BTreeSet<_>>());
+    let planned = lists([&plan.created, &plan.restored, &plan.deleted]);
+    let acted = lists([&outcome.created, &outcome.restored, &outcome.deleted]);
+    assert_eq!(planned, acted, "a preview and its act\n{}", story());
+    // A folder comes and goes with what it holds.
+    let is_of = |known: &String, path: &str| known == path || known.starts_with(&format!("{path}/"));
+    let is_known = |path: &str| planned.iter().flatten().any(|known| is_of(known, path));
+    for path in PATHS {
+        let same = before.bytes(path) == after.bytes(path) && before.has(path) == after.has(path);
+        assert!(same || is_known(path), "{path} changed and is not in the preview: {planned:?}\n{}", story());
+    }
+}
+
+#[test]
+fn no_line_of_the_user_is_lost_and_none_of_what_is_taken_back_stays() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    if let Some(seed) = number("PITON_LINES_SEED") {
+        session(seed);
+        return;
+    }
+    // Without being asked for more, a minute of always the same ones.
+    let asked = number("PITON_LINES_SECONDS");
+    let share = Duration::from_secs(asked.unwrap_or(60));
+    let most = if asked.is_some() { u64::MAX } else { 900 };
+    let first = number("PITON_LINES_FIRST").unwrap_or(1);
+    let began = Instant::now();
+    let mut seed = first;
+    while began.elapsed() < share && seed - first < most {
+        let ended = std::panic::catch_unwind(|| session(seed));
+        assert!(ended.is_ok(), "PITON_LINES_SEED={seed} runs it alone");
+        seed += 1;
+    }
+    println!("whose lines: {} sessions", seed - first);
+}
