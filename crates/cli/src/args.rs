@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::error::ErrorKind;
 use clap::{Parser, ValueEnum, ValueHint};
+use piton_wording::escape::escape_line;
+use piton_wording::{Code, Failure, Style, Terminal, Text, call, text};
 
 use crate::commands::Command;
 use crate::console::Console;
-use crate::error::Failure;
-use crate::escape::escape_line;
+use crate::report;
 
 /// Checkpoints and rewinds the folder that an AI coding agent works in.
 ///
@@ -37,8 +39,9 @@ pub struct Global {
     pub workspace: Option<PathBuf>,
     /// Print one JSON document
     ///
-    /// Exactly one document goes to stdout, whatever happens. An error is `{"error":{"message":"…","hints":["…"]}}`
-    /// there, and in words on stderr as always.
+    /// Exactly one document goes to stdout, whatever happens. An error is
+    /// `{"error":{"code":"conflict","message":"…","fault":"user","hints":["…"],"ways":[…]}}` there, and in words on stderr as
+    /// always. A code never changes its meaning.
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
     /// When to use colour; NO_COLOR and CLICOLOR_FORCE are honoured
@@ -129,13 +132,12 @@ impl Refused {
         let rendered = self.0.render().to_string();
         let mut lines = rendered.lines().map(|line| escape_line(line).into_owned());
         let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let mut console = Console::new(is_json, Color::Auto);
-        let prefix = console.talk.paint.alarm("error:");
-        console.say(format!("{prefix} {message}"));
+        let mut console = Console::new(is_json, Color::Auto, Rc::new(Terminal::default()));
+        console.say(Text::new(Style::Alarm, "error:").and(Style::Plain, format!(" {message}")));
         lines.for_each(|line| console.say(line));
         if is_json {
-            let failure = Failure::user(message).hint("`piton --help` lists what there is");
-            return failure.report_json(&mut console);
+            let failure = Failure::user(Code::Arguments, message).hint(text![call("help"), " lists what there is"]);
+            return report::print_document(&failure, &mut console);
         }
         ExitCode::from(1)
     }

@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 
 use piton_engine::model::path::encode_base64;
 use piton_engine::view::{ConversationOutcome, ConversationPlanView};
+use piton_wording::escape::escape;
+use piton_wording::owners::Names;
+use piton_wording::words::plural;
+use piton_wording::{Code, Failure, Text, call, text, warning};
 
 use crate::console::{Console, Look};
-use crate::error::Failure;
-use crate::escape::escape;
 use crate::files::{ON_A_TERMINAL, write_rest};
-use crate::owners::Names;
 use crate::plan::write_owned;
-use crate::words::plural;
 
 /// Lines of a prompt that are shown where it is only to be recognised.
 const FEW: usize = 3;
@@ -32,10 +32,13 @@ pub fn write_plan(
         return writeln!(out, "{title} back to session {}", names.session(to));
     }
     let leaves = match plan.leaves {
-        0 => String::new(),
-        1 => "; 1 turn stays readable with `piton log --future`".to_owned(),
-        count => format!("; {} stay readable with `piton log --future`", plural(u64::from(count), "turn")),
+        0 => Text::default(),
+        1 => text!["; 1 turn stays readable with ", call("log").arg("--future")],
+        count => {
+            text!["; ", plural(u64::from(count), "turn"), " stay readable with ", call("log").arg("--future")]
+        }
     };
+    let leaves = look.text(leaves);
     if plan.anew {
         writeln!(out, "{title} begins anew, since nothing was said before turn {}{leaves}", plan.turn)?;
     } else {
@@ -123,16 +126,16 @@ pub fn go_on(
         match copy(prompt) {
             Ok(()) => console.say("the prompt is on the clipboard"),
             Err(why) => {
-                let warning = console.talk.paint.warn("warning:");
-                console.say(format!("{warning} the prompt is not on the clipboard: {why}"));
+                console.say(warning(format!("the prompt is not on the clipboard: {why}")));
             }
         }
     }
     match done.filter(|done| done.resume.is_some()) {
         Some(done) if resumes => Err(resume(console, done)),
-        None if resumes => {
-            Err(Failure::user(format!("there is no conversation to go on with; the {made} itself is done")))
-        }
+        None if resumes => Err(Failure::user(
+            Code::CannotResume,
+            format!("there is no conversation to go on with; the {made} itself is done"),
+        )),
         _ => Ok(()),
     }
 }
@@ -174,7 +177,7 @@ fn give_to(words: &[&str], text: &str) -> io::Result<()> {
 /// Becomes the agent that goes on with a conversation. Returns only where that fails.
 pub fn resume(console: &mut Console, done: &ConversationOutcome) -> Failure {
     let Some((program, rest)) = done.resume.as_deref().and_then(|words| words.split_first()) else {
-        return Failure::user("there is no command to go on with this conversation");
+        return Failure::user(Code::CannotResume, "there is no command to go on with this conversation");
     };
     console.say(format!("{} {}", program, rest.join(" ")));
     let mut command = Command::new(program);
@@ -183,6 +186,6 @@ pub fn resume(console: &mut Console, done: &ConversationOutcome) -> Failure {
         command.current_dir(cwd);
     }
     let error = command.exec();
-    Failure::user(format!("cannot start {program}: {error}"))
+    Failure::user(Code::CannotResume, format!("cannot start {program}: {error}"))
         .hint(format!("everything else is done; `{}` goes on with it", resume_line(done).unwrap_or_default()))
 }

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use piton_engine::model::ChangeKind;
 use piton_engine::view::{EntryView, FileChange, FileDiff};
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::words::grouped;
 
 use crate::console::Look;
-use crate::escape::{escape, escape_view};
-use crate::words::grouped;
 
 /// How many lines of a list a terminal gets.
 pub const ON_A_TERMINAL: usize = 40;

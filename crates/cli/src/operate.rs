@@ -6,20 +6,20 @@ use piton_engine::model::inverse::Conflict;
 use piton_engine::model::ownership::Owner;
 use piton_engine::view::{Activity, Diff, OperationOutcome, OutsideAct, OutsideView, PathView, PlanView, RunningView};
 use piton_engine::{OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::words::plural;
+use piton_wording::{Call, Carries, Code, Failure, call, text};
 
 use serde::Serialize;
 
 use crate::console::Console;
 use crate::environment::say_recovered;
-use crate::error::Failure;
-use crate::escape::{escape, escape_view};
-use crate::owners::Names;
 use crate::plan::{self, Around};
 use crate::progress::with_progress;
 use crate::signals::Signals;
-use crate::titles::Titles;
+use crate::titles;
 use crate::waiting;
-use crate::words::plural;
 
 /// Equal lines around each difference.
 const CONTEXT: u32 = 3;
@@ -54,7 +54,7 @@ pub struct GoArgs {
 
 impl GoArgs {
     /// What they mean, for a command that was typed.
-    pub fn way(&self, command: String) -> Way {
+    pub fn way(&self, command: Call) -> Way {
         let how = match (self.preview, self.yes) {
             (true, _) => How::Preview,
             (false, true) => How::Yes,
@@ -77,7 +77,7 @@ pub struct Way {
     /// The session's other workspaces go back too.
     pub all_workspaces: bool,
     /// What was typed, for hints.
-    pub command: String,
+    pub command: Call,
 }
 
 /// Whether somebody is asked.
@@ -148,23 +148,25 @@ impl Act {
     }
 
     /// Whether the user's own edits are carried over, and those of other sessions.
-    fn carries(&self) -> (bool, bool) {
+    fn carries(&self) -> Carries {
         match self {
-            Self::Rewind { options, .. } => (options.keep_mine, options.only_session),
-            Self::Undo(_) | Self::Redo(_) => (false, false),
+            Self::Rewind { options, .. } => Carries { mine: options.keep_mine, others: options.only_session },
+            Self::Undo(_) | Self::Redo(_) => Carries { mine: false, others: false },
         }
     }
 
     /// The failure of it. An undo or a redo cannot insist on another folder; a rewind to a state of it can.
-    pub fn failed(&self, error: OperationError, command: &str) -> Failure {
+    pub fn failed(&self, error: OperationError, command: &Call) -> Failure {
         match (self, error) {
             (Self::Undo(_) | Self::Redo(_), OperationError::OtherFolder { path, state }) => {
                 let what = if matches!(self, Self::Redo(_)) { "what this would" } else { "what was there last" };
-                let hint =
-                    state.as_ref().map(|id| format!("`piton rewind {} --across` brings back {what}", id.short()));
-                let failure = Failure::from(OperationError::OtherFolder { path, state });
-                let failure = hint.into_iter().fold(failure, Failure::hint);
-                failure.hint("`piton log` lists the checkpoints of the folder that was here")
+                let hint = state.as_ref().map(|id| {
+                    let back = call("rewind").arg(id.short()).arg("--across");
+                    text![back, " brings back ", what]
+                });
+                Failure::from(OperationError::OtherFolder { path, state })
+                    .hints(hint)
+                    .hint(text![call("log"), " lists the checkpoints of the folder that was here"])
             }
             (_, error) => Failure::of_operation(error, command),
         }
@@ -331,24 +333,14 @@ fn may_go_on(
     if let (Some(file), true) = (plan.outside.iter().find(is_open), plan.touches_outside && !around.partial) {
         let why = file.why.as_deref().unwrap_or("in conflict");
         let text = format!("outside the workspace: {}: {why}; nothing was changed", file.path);
-        return Err(Failure::user(text)
-            .hint("without `--outside` everything in the workspace is done")
-            .hint("`--conflict` decides, and `--partial` leaves it as it is"));
+        return Err(Failure::conflict_outside(text));
     }
     if how == How::Careful {
         if plan.others.is_empty() {
             return Ok(());
         }
-        let redo = if outside(plan).is_empty() { "piton redo" } else { "piton redo --outside" };
-        let mut failure = Failure::user(format!("this would overwrite {}; nothing was changed", taken(plan)));
-        let (keeps_mine, keeps_others) = act.carries();
-        if !keeps_mine {
-            failure = failure.hint(format!("`{command} --keep-mine` carries your own edits over"));
-        }
-        if !keeps_others {
-            failure = failure.hint(format!("`{command} --only-session` carries those of other sessions over too"));
-        }
-        return Err(failure.hint(format!("`{command} --yes` overwrites them; `{redo}` takes that back")));
+        let redo = if outside(plan).is_empty() { call("redo") } else { call("redo").arg("--outside") };
+        return Err(Failure::overwrites(&taken(plan), command, &redo, act.carries()));
     }
     // With every file in conflict there is nothing to agree to.
     if plan.conversation.is_none()
@@ -359,7 +351,7 @@ fn may_go_on(
     {
         return Ok(());
     }
-    if console.ask(&question(plan)) { Ok(()) } else { Err(Failure::Declined) }
+    if console.ask(&question(plan)) { Ok(()) } else { Err(Failure::declined()) }
 }
 
 /// What a plan's text needs beside the plan.
@@ -374,7 +366,7 @@ fn around(
         return Ok(Around { diff, ..Around::default() });
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    Ok(Around { titles: Titles::of_all(workspace, &names)?, names, whole, partial, diff, all_workspaces: false })
+    Ok(Around { titles: titles::of_all(workspace, &names)?, names, whole, partial, diff, all_workspaces: false })
 }
 
 /// Refuses to guess where nobody can be asked.
@@ -382,7 +374,7 @@ pub fn someone_to_ask(console: &Console) -> Result<(), Failure> {
     if console.can_ask() {
         return Ok(());
     }
-    Err(Failure::user("there is no terminal to ask at; nothing was changed")
+    Err(Failure::user(Code::NobodyToAsk, "there is no terminal to ask at; nothing was changed")
         .hint("`--preview` shows what would change; `--yes` goes on without asking"))
 }
 

@@ -6,19 +6,19 @@ use std::process::ExitCode;
 
 use piton_engine::model::SkipReason;
 use piton_engine::view::{LeftoverView, OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView};
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::words::{grouped, plural};
+use piton_wording::{Call, Text, call, skipped, text};
 use unicode_width::UnicodeWidthStr;
 
 use crate::console::{Console, Look};
 use crate::conversation;
-use crate::escape::{escape, escape_view};
 use crate::files::{ON_A_TERMINAL, write_rest};
-use crate::owners::Names;
 use crate::paint::Paint;
 use crate::plan::{
     whose, write_git, write_interrupted, write_other_workspaces, write_outside, write_owned, write_unknown,
 };
-use crate::skipped;
-use crate::words::{grouped, plural};
 
 /// What an operation did, in one line: `2 restored, 1 recreated, 3 deleted, 1 merged; verified`.
 pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
@@ -55,7 +55,7 @@ pub fn summary(outcome: &OperationOutcome, look: &Look) -> String {
 /// The whole line, `undid turn 3 “make it blue”: 2 restored; verified`; two of them where the screen is too narrow.
 pub fn headline(look: &Look, verb: &str, about: &str, outcome: &OperationOutcome) -> String {
     let about = format!("{verb} {}", escape(about));
-    let plain = Look { paint: Paint::none(), ..*look };
+    let plain = Look { paint: Paint::none(), ..look.clone() };
     let is_long = about.width() + 2 + summary(outcome, &plain).width() > look.width;
     let space = if look.terminal && is_long { "\n  " } else { " " };
     format!("{about}:{space}{}", summary(outcome, look))
@@ -103,7 +103,7 @@ fn write_remarks(
     outcome: &OperationOutcome,
     names: &Names,
     verb: &str,
-    way_outside: &str,
+    way_outside: &Text,
 ) -> io::Result<()> {
     let paint = look.paint;
     if let Some(conversation) = &outcome.conversation {
@@ -142,7 +142,7 @@ fn write_remarks(
     list(out, "left as they are, because in conflict", &left)?;
     let (refused, unknown): (Vec<_>, Vec<_>) =
         outcome.not_done.iter().partition(|one| one.reason == SkipReason::Refused);
-    list(out, "not restored", &unknown.into_iter().map(not_done).collect::<Vec<_>>())?;
+    list(out, "not restored", &unknown.into_iter().map(|one| look.text(not_done(one))).collect::<Vec<_>>())?;
     let refused: Vec<_> = refused.into_iter().map(|one| escape_view(&one.path)).collect();
     list(out, "not restored, or with other permission bits, because the system refused it", &refused)?;
     write_unknown(out, look, &outcome.unknown)?;
@@ -179,14 +179,17 @@ pub fn leftover(left: &LeftoverView) -> String {
 }
 
 /// `src/a.rs (unreadable)`.
-pub fn not_done(one: &SkippedView) -> String {
+pub fn not_done(one: &SkippedView) -> Text {
     let way_out = match one.reason {
-        SkipReason::Worktree => "; run piton in it",
-        SkipReason::GitFolder => "; not captured, so only git brings it back",
-        _ if one.was_captured => "; `piton rewind TURN --path` brings back what was there before that turn",
-        _ => "",
+        SkipReason::Worktree => text!["; run piton in it"],
+        SkipReason::GitFolder => text!["; not captured, so only git brings it back"],
+        _ if one.was_captured => {
+            let rewind = call("rewind").asking("TURN").arg("--path").asking("PATH");
+            text!["; ", rewind, " brings back what was there before that turn"]
+        }
+        _ => Text::default(),
     };
-    format!("{} ({}{way_out})", escape_view(&one.path), skipped::word(one.reason))
+    text![escape_view(&one.path), " (", skipped::word(one.reason), way_out, ")"]
 }
 
 /// 1 where not all of it was done, here or in another workspace.
@@ -220,19 +223,19 @@ pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Na
     // It is done, so that the same again would be another act.
     let way = match &outcome.operation {
         Some(done) if done.kind == "redo" => {
-            format!("`piton undo --op {}`, then `piton redo --outside`,", done.id.short())
+            let undo = call("undo").with("--op", done.id.short());
+            text![undo, ", then ", call("redo").arg("--outside"), ","]
         }
-        _ => "`piton redo`, then the same with `--outside`,".to_owned(),
+        _ => text![call("redo"), ", then the same with `--outside`,"],
     };
-    let way = console.meant(&way);
     console.say_with(|out, look| write_remarks(out, look, outcome, names, verb, &way));
 }
 
 /// The command that takes back what was done, files outside the workspace too where it touched any.
-pub fn way_back(outcome: &OperationOutcome) -> String {
+pub fn way_back(outcome: &OperationOutcome) -> Call {
     let redo = match &outcome.operation {
-        Some(done) if done.kind == "redo" => format!("piton undo --op {}", done.id.short()),
-        _ => "piton redo".to_owned(),
+        Some(done) if done.kind == "redo" => call("undo").with("--op", done.id.short()),
+        _ => call("redo"),
     };
-    if outcome.touched_outside { format!("{redo} --outside") } else { redo }
+    if outcome.touched_outside { redo.arg("--outside") } else { redo }
 }

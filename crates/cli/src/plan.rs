@@ -12,18 +12,17 @@ use std::path::PathBuf;
 use piton_engine::model::Cause;
 use piton_engine::model::ownership::Owner;
 use piton_engine::view::{ChangedFile, CheckpointView, CommandView, Diff, PathView, PlanView, UnknownTurn};
+use piton_wording::escape::{escape, escape_path, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::words::{age, grouped, is_imported, label};
+use piton_wording::{Titles, call, note, skipped, text, warning, words};
 
 use crate::columns::fit;
 use crate::console::Look;
 use crate::conversation;
-use crate::escape::{escape, escape_path, escape_view};
 use crate::files::{ON_A_TERMINAL, sign, write_rest};
 use crate::outcome;
-use crate::owners::Names;
 use crate::patch;
-use crate::skipped;
-use crate::titles::Titles;
-use crate::words::{self, age, grouped, is_imported, label};
 
 pub use conflicts::write as write_conflicts;
 pub use git::write as write_git;
@@ -113,12 +112,12 @@ pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Around)
         writeln!(out, "{}", paint.dim(ways))?;
     }
     write_owned(out, look, "Carried over:", &plan.carried, shown, |file| whose(file, &around.names))?;
-    write_outside(out, look, &plan.outside, plan.touches_outside, "`--outside`")?;
+    write_outside(out, look, &plan.outside, plan.touches_outside, &"`--outside`".into())?;
     write_commands(out, look, &plan.commands, around)?;
     if !plan.not_done.is_empty() {
         writeln!(out, "{} not restored:", paint.warn("warning:"))?;
         let shown = shown.min(plan.not_done.len());
-        plan.not_done[..shown].iter().try_for_each(|one| writeln!(out, "  {}", outcome::not_done(one)))?;
+        plan.not_done[..shown].iter().try_for_each(|one| writeln!(out, "  {}", look.text(outcome::not_done(one))))?;
         write_rest(out, look, "  ", plan.not_done.len() - shown)?;
     }
     write_unknown(out, look, &plan.unknown)?;
@@ -151,7 +150,7 @@ fn write_title(out: &mut dyn Write, look: &Look, plan: &PlanView, around: &Aroun
             writeln!(out, "{}: takes back {}", paint.bold("Redo"), escape(&of))
         }
         (_, Some(target)) => {
-            let (id, age) = (label(target, paint), age(target.created_at, look.now));
+            let (id, age) = (look.text(label(target)), age(target.created_at, &look.now));
             match place(target, &around.names) {
                 Some(place) => writeln!(out, "{} to just before {place} ({id}, {age})", paint.bold("Rewind")),
                 None => writeln!(out, "{} to {id} ({age})", paint.bold("Rewind")),
@@ -281,7 +280,8 @@ fn write_commands(out: &mut dyn Write, look: &Look, commands: &[CommandView], ar
 pub fn write_unknown(out: &mut dyn Write, look: &Look, turns: &[UnknownTurn]) -> io::Result<()> {
     for UnknownTurn { turn, why } in turns {
         let why = words::unknown(why, &format!("t{turn}"));
-        writeln!(out, "{} not all that turn {turn} changed is known: {why}", look.paint.warn("warning:"))?;
+        let text = text!["not all that turn ", turn.to_string(), " changed is known: ", why];
+        writeln!(out, "{}", look.text(warning(text)))?;
     }
     Ok(())
 }
@@ -292,10 +292,11 @@ pub fn write_other_workspaces(out: &mut dyn Write, look: &Look, kind: &str, othe
         return Ok(());
     }
     let places: Vec<_> = others.iter().map(|path| escape_path(path)).collect();
-    let note = look.paint.warn("note:");
     let way = match kind {
-        "rewind" => "`--all-workspaces` rewinds those too".to_owned(),
-        other => format!("`piton {other} --workspace DIR` is for one of those"),
+        "rewind" => text!["`--all-workspaces` rewinds those too"],
+        "undo" => text![call("undo").in_asked("DIR"), " is for one of those"],
+        _ => text![call("redo").in_asked("DIR"), " is for one of those"],
     };
-    writeln!(out, "{note} this session also worked in {}; {way}", places.join(", "))
+    let text = text!["this session also worked in ", places.join(", "), "; ", way];
+    writeln!(out, "{}", look.text(note(text)))
 }

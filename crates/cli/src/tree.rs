@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use piton_engine::model::conversation::Began;
 use piton_engine::model::{Rank, SessionId};
 use piton_engine::view::{OriginView, SessionView};
+use piton_wording::{Style, Text, words};
 use unicode_width::UnicodeWidthStr;
 
 use crate::console::Look;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::words;
+use crate::table::{Cell, ShownText, line, widest};
 
 /// Narrower than this, ages are short.
 const TIGHT: usize = 100;
@@ -30,8 +30,8 @@ pub fn write(out: &mut dyn Write, look: &Look, sessions: &[SessionView]) -> io::
         let at = session.origin.as_ref().map_or(session.started_at, |origin| origin.at);
         match (narrow, tight) {
             (true, _) => String::new(),
-            (_, true) => words::short_age(at, look.now),
-            _ => words::age(at, look.now),
+            (_, true) => words::short_age(at, &look.now),
+            _ => words::age(at, &look.now),
         }
     };
     let turns = |session: &SessionView| {
@@ -150,7 +150,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::paint::Paint;
 
     const NOW: i64 = 1_794_772_991_042;
 
@@ -189,7 +188,7 @@ mod tests {
     }
 
     fn shown(sessions: &[SessionView], width: usize) -> String {
-        let look = Look { paint: Paint::none(), terminal: true, width, now: Timestamp(NOW) };
+        let look = Look { now: piton_wording::words::Now::utc(Timestamp(NOW)), ..Look::plain(width) };
         let mut out = Vec::new();
         write(&mut out, &look, sessions).unwrap();
         format!("\n{}", String::from_utf8(out).unwrap())

@@ -6,13 +6,14 @@
 use std::path::{Path, PathBuf};
 
 /// Every room with the rooms that it may use, tests apart.
-const ROOMS: [(&str, &[&str]); 7] = [
+const ROOMS: [(&str, &[&str]); 8] = [
     ("model", &[]),
     ("agents", &["model"]),
     ("host", &["model"]),
     ("store", &["model", "host"]),
     ("engine", &["model", "agents", "host", "store"]),
-    ("cli", &["engine", "agents"]),
+    ("wording", &["engine"]),
+    ("cli", &["engine", "agents", "wording"]),
     ("testkit", &["engine", "agents", "host", "store"]),
 ];
 
@@ -76,7 +77,7 @@ const AGENTS: [&str; 7] = ["claude", "codex", "gemini", "opencode", "copilot", "
 #[test]
 fn agents_are_known_by_name_to_their_adapters_alone() {
     let mut found = Vec::new();
-    for room in ["model", "host", "store", "engine", "cli"] {
+    for room in ["model", "host", "store", "engine", "wording", "cli"] {
         for (path, text) in sources(room) {
             // Tests play sessions of real agents.
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();

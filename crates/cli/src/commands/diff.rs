@@ -8,17 +8,18 @@ use std::process::ExitCode;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{Diff, FileDiff};
 use piton_engine::{DiffError, DiffOptions, TargetError, Workspace};
+use piton_wording::escape::{bytes_of, escape_path, escape_view};
+use piton_wording::words::{changes, grouped, label, plural};
+use piton_wording::{Code, Failure, call, note, skipped, text};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{bytes_of, escape_path, escape_view};
 use crate::paths::{PathArgs, resolve};
 use crate::progress::with_progress;
-use crate::words::{changes, grouped, label, plural};
-use crate::{columns, files, patch, skipped};
+use crate::unread;
+use crate::{columns, files, patch};
 
 /// Show what differs between two checkpoints, or a checkpoint and now
 ///
@@ -93,13 +94,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     })?;
     if !diff.not_compared.is_empty() {
         let what = skipped::lines(&diff.not_compared, console.talk.lines(5)).join("; ");
-        console.say(format!("{} not compared, because not captured: {what}", console.talk.paint.warn("note:")));
+        console.say(note(format!("not compared, because not captured: {what}")));
     } else if diff.files.is_empty() && diff.unreadable.is_empty() {
-        let paint = console.talk.paint;
-        let side = |side: &Option<_>| side.as_ref().map_or("now".to_owned(), |checkpoint| label(checkpoint, paint));
-        console.advise(format!("no differences between {} and {}", side(&diff.from), side(&diff.to)));
+        let side = |side: &Option<_>| side.as_ref().map_or_else(|| "now".into(), label);
+        console.advise(text!["no differences between ", side(&diff.from), " and ", side(&diff.to)]);
     }
-    Ok(skipped::say_unreadable(console, &diff.unreadable))
+    Ok(unread::say_unreadable(console, &diff.unreadable))
 }
 
 /// The words, sorted into targets and paths.
@@ -162,10 +162,16 @@ fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)]) -> Failure {
         _ => None,
     };
     match word {
-        Some((_, word)) => {
-            Failure::user(format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))))
-                .hint("`piton log` lists the checkpoints; `piton diff --name-only` lists the paths that differ")
-        }
+        Some((_, word)) => Failure::user(
+            Code::UnknownTarget,
+            format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))),
+        )
+        .hint(text![
+            call("log"),
+            " lists the checkpoints; ",
+            call("diff").arg("--name-only"),
+            " lists the paths that differ"
+        ]),
         None => error.into(),
     }
 }

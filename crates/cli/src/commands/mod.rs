@@ -34,9 +34,10 @@ mod verify;
 
 use std::process::ExitCode;
 
+use piton_wording::Failure;
+
 use crate::args::Cli;
 use crate::console::Console;
-use crate::error::Failure;
 
 /// What piton can do.
 #[derive(Debug, clap::Subcommand)]

@@ -7,21 +7,21 @@ use std::process::ExitCode;
 use piton_engine::model::Scope;
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Plan, RewindOptions, Workspace};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::owners::Names;
+use piton_wording::words::label;
+use piton_wording::{Call, Code, Failure, call, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
 use crate::environment::{self, Surroundings};
-use crate::error::Failure;
-use crate::escape::{escape, escape_path, quoted};
 use crate::operate::{self, Act, GoArgs, How};
 use crate::outcome;
-use crate::owners::Names;
 use crate::paths::PathArgs;
 use crate::plan::{self, Around};
 use crate::settle::SettleArgs;
 use crate::signals::Signals;
-use crate::words::label;
 
 /// Go back to a checkpoint: the files, and the conversation with the agent
 ///
@@ -118,9 +118,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         (args.go.outside, "--outside"),
     ];
     if let (Some(ScopeArg::Conversation), Some((_, flag))) = (args.scope, of_files.iter().find(|(given, _)| *given)) {
-        return Err(Failure::user(format!(
-            "`{flag}` is about files, and `--scope conversation` leaves them as they are"
-        ))
+        return Err(Failure::user(
+            Code::ArgumentsClash,
+            format!("`{flag}` is about files, and `--scope conversation` leaves them as they are"),
+        )
         .hint("`--scope both` takes files and conversation back"));
     }
     args.paths.refuse_outside(args.go.outside)?;
@@ -173,11 +174,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     if !console.is_json() {
         outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions), "rewind");
         if outcome.operation.is_some() {
-            console.say(format!("`{}` takes it back", outcome::way_back(&outcome)));
+            console.say(text![outcome::way_back(&outcome), " takes it back"]);
         }
         let done = |also: &&Also| also.outcome.as_ref().is_some_and(|outcome| outcome.operation.is_some());
         for also in outcome.also.iter().filter(done) {
-            console.say(format!("`{}` takes it back there", redo_there(&also.workspace)));
+            console.say(text![call("redo").there(&also.workspace), " takes it back there"]);
         }
     }
     signals.tell(console, &outcome::way_back(&outcome));
@@ -201,16 +202,10 @@ impl Args {
     }
 
     /// The command as it was typed, but for what says how it goes: a hint adds to it, and must not mean more than it did.
-    fn typed(&self) -> String {
-        let mut typed: Vec<String> = ["piton".to_owned(), "rewind".to_owned(), self.target.clone()].into();
-        for path in &self.paths.paths {
-            typed.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
-        }
-        for path in &self.paths.paths_b64 {
-            typed.extend(["--path-b64".to_owned(), path.clone()]);
-        }
+    fn typed(&self) -> Call {
+        let mut typed = self.paths.said(call("rewind").arg(&self.target));
         if let Some(scope) = self.scope {
-            typed.extend(["--scope".to_owned(), Scope::from(scope).as_str().to_owned()]);
+            typed = typed.with("--scope", Scope::from(scope).as_str());
         }
         let flags = [
             (self.keep_mine, "--keep-mine"),
@@ -220,9 +215,7 @@ impl Args {
             (self.go.outside, "--outside"),
             (self.all_workspaces, "--all-workspaces"),
         ];
-        typed.extend(flags.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| (*flag).to_owned()));
-        // A word with a NUL in it is none that anybody typed.
-        shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "))
+        flags.iter().filter(|(is_given, _)| *is_given).fold(typed, |typed, (_, flag)| typed.arg(flag))
     }
 }
 
@@ -260,8 +253,8 @@ fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &
         // Moved, or removed on purpose, unless a tool did it since: to make it anew is an act of its own.
         let is_taken = || other.was_taken_since(&target.id).map_err(|error| error.to_string());
         if other.is_missing() && !options.across && !is_taken()? {
-            let there = quoted(path);
-            return Err(format!("its folder is gone; `piton rewind TARGET --workspace {there}` makes it anew"));
+            let anew = call("rewind").asking("TARGET").there(path);
+            return Err(text!["its folder is gone; ", anew, " makes it anew"].plain());
         }
         other.rewind_now(target.id.as_str(), options).map_err(|error| error.to_string())
     };
@@ -274,20 +267,15 @@ fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &
         .collect()
 }
 
-/// The command that takes back the last operation in another workspace.
-fn redo_there(workspace: &Path) -> String {
-    format!("piton redo --workspace {}", quoted(workspace))
-}
-
 /// Another workspace of the session, by its own settings.
 fn open_other(path: &Path) -> Result<Workspace, String> {
-    let engine = environment::engine_for(path).map_err(|failure| failure.message())?;
+    let engine = environment::engine_for(path).map_err(|failure| failure.message)?;
     engine.open(path).map_err(|error| error.to_string())
 }
 
 /// The rewind in one line.
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, target: &CheckpointView) -> io::Result<()> {
-    let target = label(target, look.paint);
+    let target = look.text(label(target));
     match outcome.operation {
         Some(_) => writeln!(out, "rewound to {target}: {}", outcome::summary(outcome, look))?,
         None => {
@@ -305,7 +293,7 @@ pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, targe
             (Some(outcome), _) if outcome.operation.is_some() => {
                 writeln!(out, "rewound {place} too: {}", outcome::summary(outcome, look))?;
                 let mut left = outcome.not_done.iter();
-                left.try_for_each(|one| writeln!(out, "  not restored: {}", outcome::not_done(one)))?;
+                left.try_for_each(|one| writeln!(out, "  not restored: {}", look.text(outcome::not_done(one))))?;
             }
             (Some(outcome), _) => {
                 writeln!(out, "{place}: {}", outcome::nothing(outcome, "the files are as they were"))?

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use piton_agents::{Reply, Report};
 use piton_engine::Engine;
 use piton_engine::model::SessionId;
+use piton_wording::escape::{escape, quoted};
 
 use super::{INSIDE, Outcome, VARIABLE};
 use crate::environment;
-use crate::escape::{escape, quoted};
 
 /// How long an answer may take: less than any agent gives a hook of piton's.
 pub const AT_MOST: Duration = Duration::from_secs(25);

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use piton_engine::model::content::Clash;
 use piton_engine::view::ConflictView;
+use piton_wording::escape::escape_view;
 
 use crate::columns::fit;
 use crate::console::Look;
-use crate::escape::escape_view;
 use crate::files::write_rest;
 
 /// How to go on where no decision settles any of them.

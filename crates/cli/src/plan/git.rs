@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use piton_engine::view::{GitPlanView, HeadMoved};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::words::plural;
 
 use crate::console::Look;
-use crate::escape::{escape, escape_path};
-use crate::words::plural;
 
 /// Writes what becomes of a repository: what was asked for, else what stays as it is.
 pub fn write(

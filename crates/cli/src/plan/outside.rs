@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use piton_engine::view::{OutsideAct, OutsideView};
+use piton_wording::escape::escape;
+use piton_wording::{Style, Text, text};
 
 use crate::console::Look;
-use crate::escape::escape;
 
 /// Writes each with what becomes of it. `way` says how to have them put back where they are left alone.
-pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched: bool, way: &str) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched: bool, way: &Text) -> io::Result<()> {
     if files.is_empty() {
         return Ok(());
     }
@@ -40,7 +41,8 @@ pub fn write(out: &mut dyn Write, look: &Look, files: &[OutsideView], is_touched
     }
     let any = files.iter().any(|file| !matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict));
     if any && !is_touched {
-        writeln!(out, "{}", paint.dim(format!("{way} puts those back too")))?;
+        let text = text![way.clone(), " puts those back too"];
+        writeln!(out, "{}", look.text(text.in_style(Style::Dim)))?;
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use piton_engine::view::{Activity, Interrupted, PlanView, RunningView};
+use piton_wording::escape::escape;
+use piton_wording::owners::Names;
 
 use crate::console::Look;
-use crate::escape::escape;
-use crate::owners::Names;
 
 /// Writes what agents are at, and what that means for a plan.
 pub fn write(out: &mut dyn Write, look: &Look, plan: &PlanView, names: &Names) -> io::Result<()> {

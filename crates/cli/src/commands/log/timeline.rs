@@ -12,14 +12,13 @@ use piton_engine::view::{
     ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
     Unknown,
 };
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::{Style, Text, Titles, owners, words};
 
 use crate::console::Look;
-use crate::escape::{escape, escape_view};
-use crate::owners::{self, Names};
-use crate::paint::Paint;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::titles::Titles;
-use crate::{files, words};
+use crate::files;
+use crate::table::{Cell, ShownText, line, widest};
 
 /// What is shown beneath each turn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +89,7 @@ struct Below {
 }
 
 fn rows(look: &Look, timeline: &Timeline, around: &Around, detail: Detail, narrow: bool) -> Vec<Row> {
-    let age = |at: Timestamp| if narrow { words::short_age(at, look.now) } else { words::age(at, look.now) };
+    let age = |at: Timestamp| if narrow { words::short_age(at, &look.now) } else { words::age(at, &look.now) };
     let line = around.line;
     let several = timeline.sessions.len() > 1;
     let mut told: Option<SessionId> = None;
@@ -220,7 +219,7 @@ fn beneath_turn(look: &Look, turn: &TurnView, is_running: bool, around: &Around,
     let unknown = turn.unknown.iter().filter(|why| !matches!(why, Unknown::Gap { .. }));
     below.extend(unknown.map(|why| Below {
         label: Text::new(Style::Warn, "not known"),
-        text: Text::new(Style::Plain, words::unknown(why, &names.target(&turn.session, turn.number, None))),
+        text: words::unknown(why, &names.target(&turn.session, turn.number, None)),
         ..Below::default()
     }));
     below.extend(turn.gaps.iter().map(|gap| Below {
@@ -381,7 +380,7 @@ impl<'a> Columns<'a> {
         let age = widest(rows.iter().map(|row| row.age.len()));
         let all_counts = rows.iter().map(|row| (row.counts, row.is_unknown));
         let all_counts = all_counts.chain(below().map(|below| (below.counts, false)));
-        let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown, Paint::none()).len()));
+        let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown).width()));
         let session = if narrow { 0 } else { widest(rows.iter().map(|row| escape(&row.session).len())) };
         let remark = widest(rows.iter().map(|row| row.remark.width()));
         let gap = |width: usize| if width == 0 { 0 } else { width + 2 };
@@ -429,17 +428,16 @@ impl<'a> Columns<'a> {
     }
 
     fn counts(&self, counts: Option<Counts>, is_unknown: bool) -> Cell {
-        let painted = |paint| signs(counts, is_unknown, paint);
-        Cell { width: painted(Paint::none()).len(), painted: painted(self.look.paint) }
+        signs(counts, is_unknown).cut(self.look, usize::MAX)
     }
 }
 
 /// `+1 ~2`, `=` where nothing changed, `?` where nobody knows.
-fn signs(counts: Option<Counts>, is_unknown: bool, paint: Paint) -> String {
+fn signs(counts: Option<Counts>, is_unknown: bool) -> Text {
     if is_unknown && counts.is_some_and(|counts| counts.is_empty()) {
-        return paint.warn("?").to_string();
+        return Text::new(Style::Warn, "?");
     }
-    counts.map(|counts| words::signs(&counts, paint)).unwrap_or_default()
+    counts.map(|counts| words::signs(&counts)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -544,7 +542,7 @@ mod tests {
                 HashMap::from([("qqqqrrrrsssstttt".to_owned(), "t2".to_owned())]),
             ),
         };
-        let look = Look { paint: Paint::none(), terminal: true, width, now: Timestamp(NOW) };
+        let look = Look { now: piton_wording::words::Now::utc(Timestamp(NOW)), ..Look::plain(width) };
         let mut out = Vec::new();
         write(&mut out, &look, &timeline, &around, detail).unwrap();
         format!("\n{}", String::from_utf8(out).unwrap())
