@@ -18,7 +18,7 @@ use crate::args::Global;
 use crate::console::Console;
 use crate::gitconfig::{user_config, usual_excludes};
 use crate::outcome::leftover;
-use crate::{hook, settings};
+use crate::{hook, inside, settings};
 
 /// Variables that agents set for what they run.
 fn set_by_agents() -> impl Iterator<Item = &'static str> {
@@ -301,7 +301,7 @@ pub fn environment(settings: Option<&Settings>) -> Environment {
         home_folder,
         agent_state,
         // Where nobody can be asked, a guess that is wrong would be found out too late.
-        session: std::env::var(hook::INSIDE).ok().and_then(|id| id.parse().ok()),
+        session: std::env::var(inside::SESSION).ok().and_then(|id| id.parse().ok()),
         guesses_session: io::stdin().is_terminal() && io::stderr().is_terminal(),
         users_settings: settings.map(|settings| settings.users.clone()).unwrap_or_default(),
         largest_file: settings.map(|settings| settings.size_limit.value),

@@ -47,8 +47,6 @@ pub use self::weakened::weakened;
 pub const NAME: &str = "hook";
 /// Set to `off`, it makes every hook do nothing.
 pub const VARIABLE: &str = "PITON_HOOK";
-/// The session in which a command is typed, for the process that runs it.
-pub const INSIDE: &str = "PITON_INSIDE_SESSION";
 
 /// Until the settings are read, which takes the report to know whose.
 const USUAL_BUDGET: Duration = Duration::from_secs(10);

@@ -13,6 +13,7 @@ mod environment;
 mod files;
 mod gitconfig;
 mod hook;
+mod inside;
 mod operate;
 mod outcome;
 mod paint;
@@ -38,7 +39,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use console::Console;
-use piton_wording::{Failure, Terminal};
+use inside::Inside;
+use piton_wording::{Failure, Surface, Terminal};
 
 fn main() -> ExitCode {
     // With a handler, a write beyond the limit on a file's size is an error like any other instead of the end.
@@ -47,14 +49,23 @@ fn main() -> ExitCode {
     if let Some(arguments) = hook::arguments() {
         return hook::run(arguments, || args::print_help(hook::NAME));
     }
-    let cli = match args::read() {
+    let mut cli = match args::read() {
         Ok(cli) => cli,
         Err(refused) => return refused.show(),
     };
-    let workspace = cli.global.workspace.clone().map(Into::into);
-    let surface = Rc::new(Terminal { workspace, zone: zone::local() });
+    let (surface, settled): (Rc<dyn Surface>, _) = match Inside::of_process() {
+        Some(mut inside) => {
+            let settled = inside.settle(&mut cli);
+            (Rc::new(inside), settled)
+        }
+        None => {
+            let workspace = cli.global.workspace.clone().map(Into::into);
+            (Rc::new(Terminal { workspace, zone: zone::local() }), Ok(()))
+        }
+    };
     let mut console = Console::new(cli.global.json, cli.global.color, surface);
-    let ran = catch_unwind(AssertUnwindSafe(|| commands::run(cli, &mut console)));
+    let run = || settled.and_then(|()| commands::run(cli, &mut console));
+    let ran = catch_unwind(AssertUnwindSafe(run));
     ran.unwrap_or_else(|_| Err(Failure::bug("piton stopped in the middle of its work")))
         .and_then(|code| console.flush().map(|()| code))
         .unwrap_or_else(|failure| report::report(&failure, &mut console))

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::console::Console;
 use crate::environment::say_recovered;
+use crate::inside::only_in_terminal;
 use crate::plan::{self, Around};
 use crate::progress::with_progress;
 use crate::signals::Signals;
@@ -53,6 +54,16 @@ pub struct GoArgs {
 }
 
 impl GoArgs {
+    /// Lets nobody be asked, for a command that was typed to an agent: it is done, unless only the plan is wanted.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        if self.diff && !self.preview {
+            let because = "which shows the contents and asks";
+            return Err(only_in_terminal("--diff", because).hint("`--preview --diff` shows them and changes nothing"));
+        }
+        self.yes |= !self.preview;
+        Ok(())
+    }
+
     /// What they mean, for a command that was typed.
     pub fn way(&self, command: Call) -> Way {
         let how = match (self.preview, self.yes) {

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use piton_wording::{Code, Failure, Fault, Style, Text};
+use piton_wording::escape::escape;
+use piton_wording::{Code, Failure, Fault, Style, Surface, Text};
 
 use crate::console::Console;
 
@@ -19,6 +20,12 @@ pub fn report(failure: &Failure, console: &mut Console) -> ExitCode {
         }
     }
     if console.is_json() { print_document(failure, console) } else { exit_code(failure) }
+}
+
+/// The same in words, for somebody who is not at the console.
+pub fn in_lines(failure: &Failure, surface: &dyn Surface) -> String {
+    let hints = failure.hints.iter().map(|hint| format!("hint: {}", escape(&hint.said(surface))));
+    [format!("error: {}", escape(&failure.message))].into_iter().chain(hints).collect::<Vec<_>>().join("\n")
 }
 
 /// Only the document of `--json`.

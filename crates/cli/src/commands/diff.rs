@@ -31,7 +31,7 @@ use crate::{columns, files, patch};
 /// On a terminal, or with colour, control characters in them are escaped. Text that is not UTF-8 is shown with
 /// replacement characters, so a patch of such a file does not apply; and git's patches have no empty folders.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "piton diff [OPTIONS] [FROM [TO]] [PATH]... [-- PATH...]", after_help = EXAMPLES)]
+#[command(override_usage = usage("piton"), after_help = EXAMPLES)]
 pub struct Args {
     /// FROM and TO, where they are given; then the paths to compare
     #[arg(value_name = "TARGET|PATH", value_hint = clap::ValueHint::AnyPath)]
@@ -56,6 +56,19 @@ pub struct Args {
     /// Equal lines around each difference
     #[arg(short = 'U', long = "context", value_name = "N", default_value_t = 3)]
     context: u32,
+}
+
+/// How the command is typed: which of the words are targets is not told by their places.
+pub fn usage(program: &str) -> String {
+    format!("{program} diff [OPTIONS] [FROM [TO]] [PATH]... [-- PATH...]")
+}
+
+impl Args {
+    /// Sets what goes without saying where it is typed to an agent: whole contents are too much to read there.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.stat |= !self.name_only && !self.side_by_side;
+        Ok(())
+    }
 }
 
 const EXAMPLES: &str = "\

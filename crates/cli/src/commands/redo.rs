@@ -56,6 +56,13 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     take_back(console, &mut workspace, options, &args.go.way(command))
 }
 
+impl Args {
+    /// Sets what goes without saying where it is typed to an agent.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.go.settle_inside()
+    }
+}
+
 /// Takes an operation back, and tells.
 pub fn take_back(
     console: &mut Console,

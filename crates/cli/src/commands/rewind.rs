@@ -16,6 +16,7 @@ use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
 use crate::environment::{self, Surroundings};
+use crate::inside::only_in_terminal;
 use crate::operate::{self, Act, GoArgs, How};
 use crate::outcome;
 use crate::paths::PathArgs;
@@ -50,6 +51,9 @@ pub struct Args {
     /// What goes back [default: both where the session's agent can go back in its conversation, else code]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
+    /// What goes back where that was not said.
+    #[arg(skip)]
+    usual_scope: Option<ScopeArg>,
     /// Put the prompt of that turn on the clipboard
     #[arg(long)]
     copy: bool,
@@ -117,7 +121,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         (args.git, "--git"),
         (args.go.outside, "--outside"),
     ];
-    if let (Some(ScopeArg::Conversation), Some((_, flag))) = (args.scope, of_files.iter().find(|(given, _)| *given)) {
+    let scope = args.scope.or(args.usual_scope);
+    if let (Some(ScopeArg::Conversation), Some((_, flag))) = (scope, of_files.iter().find(|(given, _)| *given)) {
         return Err(Failure::user(
             Code::ArgumentsClash,
             format!("`{flag}` is about files, and `--scope conversation` leaves them as they are"),
@@ -136,7 +141,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         settle: args.settle.settle(),
         outside: args.go.outside,
         git: args.git,
-        scope: args.scope.map(Into::into),
+        scope: scope.map(Into::into),
         interrupted: args.go.interrupted,
     };
     let mut way = args.go.way(args.typed());
@@ -156,7 +161,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         Err(_) => surroundings.hint_earlier_turns(failure, &workspace),
     })?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
-    let target = match args.scope {
+    let target = match scope {
         Some(ScopeArg::Conversation) => None,
         _ => Some(target_of(&workspace, &outcome, &args.target)?),
     };
@@ -187,6 +192,25 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
 }
 
 impl Args {
+    /// Sets what goes without saying where it is typed to an agent. Who types it there has seen no plan, so what others did is
+    /// taken from them only on demand; and goes on right there, so the conversation goes back only on demand.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        if self.all_workspaces {
+            return Err(only_in_terminal("--all-workspaces", "which shows the plan first"));
+        }
+        if self.resume {
+            return Err(only_in_terminal("--resume", "in which the agent can be started"));
+        }
+        let is_sure = self.go.yes || self.careful;
+        self.go.settle_inside()?;
+        if !is_sure && !self.go.preview {
+            self.go.yes = false;
+            self.careful = true;
+        }
+        self.usual_scope = Some(ScopeArg::Code);
+        Ok(())
+    }
+
     /// What holds in the other workspaces of the session too: whose edits stay, there as here.
     fn elsewhere(&self) -> RewindOptions {
         RewindOptions {

@@ -60,6 +60,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     }
 }
 
+impl Args {
+    /// Sets what goes without saying where it is typed to an agent: `accept` asks nobody there, since the user typed it.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.yes = true;
+        Ok(())
+    }
+}
+
 fn list(workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
     let waiting = workspace.waiting_now()?;
     let names = Names::of(&workspace.sessions()?.sessions);
@@ -89,11 +97,7 @@ fn accept(workspace: &mut Workspace, is_sure: bool, console: &mut Console) -> Re
             Code::OnlyTheUser,
             "an agent runs this command, and only you can agree; nothing was agreed to",
         )
-        .hint(text![
-            "run ",
-            call("rules").arg("accept"),
-            " in a terminal of your own, while no tool of the agent runs it"
-        ]));
+        .hint("run it in a terminal of your own, while no tool of the agent runs it"));
     }
     // A command that went to the background is no child of the agent's any more, and any program can make a terminal.
     if workspace.has_running_tool()? {

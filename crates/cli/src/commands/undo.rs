@@ -132,6 +132,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
 }
 
 impl Args {
+    /// Sets what goes without saying where it is typed to an agent.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.go.settle_inside()
+    }
+
     /// The command as it was typed, but for what says how it goes: a hint adds to it.
     fn typed(&self) -> Call {
         let mut typed = self.words.iter().fold(call("undo"), Call::arg);
