@@ -5,12 +5,14 @@ use std::rc::Rc;
 
 use piton_engine::{Clock, SystemClock};
 use piton_wording::escape::{escape, escape_json};
+use piton_wording::lines::{LineKind, Lines, Room};
 use piton_wording::words::Now;
 use piton_wording::{Failure, Span, Surface, Text, note};
 use serde::Serialize;
 
 use crate::args::Color;
 use crate::paint::Paint;
+use crate::table::ShownText;
 use crate::zone;
 
 /// How a stream wants its text.
@@ -42,6 +44,23 @@ impl Look {
         text.into().spans().iter().map(show).collect()
     }
 
+    /// What there is room for.
+    pub fn room(&self) -> Room {
+        Room { is_short: self.terminal, now: self.now.clone() }
+    }
+
+    /// Writes several lines.
+    pub fn write(&self, out: &mut dyn Write, lines: &Lines) -> io::Result<()> {
+        lines.iter().try_for_each(|line| match line.kind {
+            LineKind::Said => writeln!(out, "{}", self.text(line.text.clone())),
+            LineKind::Content => writeln!(out, "{}", line.text.cut(self, usize::MAX).painted),
+            LineKind::CutContent => {
+                let width = self.width.saturating_sub(MARGIN).max(NARROWEST);
+                writeln!(out, "{}", line.text.cut(self, width).painted)
+            }
+        })
+    }
+
     /// How many lines of a list are shown: a terminal is not flooded, a file gets all.
     pub fn lines(&self, on_terminal: usize) -> usize {
         if self.terminal { on_terminal } else { usize::MAX }
@@ -65,6 +84,10 @@ pub struct Console {
     is_given_up: bool,
 }
 
+/// Contents end before the last columns do.
+const MARGIN: usize = 2;
+/// Contents narrower than this say nothing.
+const NARROWEST: usize = 36;
 /// The width of what is no terminal.
 const WIDTH: usize = 120;
 

@@ -12,12 +12,12 @@ use piton_engine::model::{SessionId, WorkspaceId};
 use piton_engine::view::{Initialized, Recovered, UnreadStore};
 use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
 use piton_wording::escape::{escape, escape_path, escape_view, quoted};
+use piton_wording::outcome::leftover;
 use piton_wording::{Code, Failure, Text, agreement, call, note, text, warning};
 
 use crate::args::Global;
 use crate::console::Console;
 use crate::gitconfig::{user_config, usual_excludes};
-use crate::outcome::leftover;
 use crate::{hook, inside, settings};
 
 /// Variables that agents set for what they run.

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use piton_engine::model::ChangeKind;
 use piton_engine::view::{EntryView, FileChange, FileDiff};
 use piton_wording::escape::{escape, escape_view};
-use piton_wording::words::grouped;
+use piton_wording::words::{grouped, sign};
 
 use crate::console::Look;
 
 /// How many lines of a list a terminal gets.
-pub const ON_A_TERMINAL: usize = 40;
+pub const ON_A_TERMINAL: usize = piton_wording::lines::LONG_LIST;
 
 /// Writes a list, and on a terminal only its beginning.
 pub fn write(out: &mut dyn Write, look: &Look, indent: &str, files: &[FileChange]) -> io::Result<()> {
@@ -43,15 +43,6 @@ pub fn write_line(out: &mut dyn Write, look: &Look, indent: &str, file: &FileCha
         return writeln!(out, "{indent}{painted}");
     }
     writeln!(out, "{indent}{painted} {}", look.paint.dim(format!("({})", remarks.join(", "))))
-}
-
-/// The sign of a change.
-pub fn sign(kind: ChangeKind) -> char {
-    match kind {
-        ChangeKind::Created => '+',
-        ChangeKind::Modified => '~',
-        ChangeKind::Deleted => '-',
-    }
 }
 
 /// Why no lines are shown for a file's content.

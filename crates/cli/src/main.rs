@@ -19,7 +19,6 @@ mod outcome;
 mod paint;
 mod patch;
 mod paths;
-mod plan;
 mod progress;
 mod report;
 mod settings;

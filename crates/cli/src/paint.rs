@@ -27,6 +27,7 @@ impl Paint {
     }
 
     /// No colour.
+    #[cfg(test)]
     pub fn none() -> Self {
         Self { on: false }
     }

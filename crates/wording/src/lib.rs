@@ -7,9 +7,13 @@
 pub mod agreement;
 mod call;
 mod code;
+pub mod conversation;
 pub mod escape;
 mod failure;
+pub mod lines;
+pub mod outcome;
 pub mod owners;
+pub mod plan;
 pub mod skipped;
 mod surface;
 mod text;

@@ -1,6 +1,6 @@
 //! Small texts that several commands share: counts, sizes, ages, and what a checkpoint is called.
 
-use piton_engine::model::{Cause, Counts, Timestamp};
+use piton_engine::model::{Cause, ChangeKind, Counts, Timestamp};
 use piton_engine::view::{CheckpointView, Unknown};
 
 use jiff::tz::TimeZone;
@@ -78,6 +78,15 @@ pub fn signs(counts: &Counts) -> Text {
     let said = parts.into_iter().filter(|(n, ..)| *n > 0);
     let text = Text::join(said.map(|(n, sign, style)| Text::new(style, format!("{sign}{n}"))), " ");
     if text.is_empty() { Text::new(Style::Dim, "=") } else { text }
+}
+
+/// The sign of a change.
+pub fn sign(kind: ChangeKind) -> char {
+    match kind {
+        ChangeKind::Created => '+',
+        ChangeKind::Modified => '~',
+        ChangeKind::Deleted => '-',
+    }
 }
 
 /// `2 min ago`; a date for what is older than a day or, by a wrong clock, in the future.

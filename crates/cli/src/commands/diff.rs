@@ -9,7 +9,7 @@ use piton_engine::model::WorkspacePath;
 use piton_engine::view::{Diff, FileDiff};
 use piton_engine::{DiffError, DiffOptions, TargetError, Workspace};
 use piton_wording::escape::{bytes_of, escape_path, escape_view};
-use piton_wording::words::{changes, grouped, label, plural};
+use piton_wording::words::{changes, grouped, label, plural, sign};
 use piton_wording::{Code, Failure, call, note, skipped, text};
 use unicode_width::UnicodeWidthStr;
 
@@ -207,7 +207,7 @@ pub fn write_stat(out: &mut dyn Write, look: &Look, diff: &Diff) -> io::Result<(
         .files
         .iter()
         .map(|file| {
-            let name = format!("{} {}", files::sign(file.change.kind), escape_view(&file.change.path));
+            let name = format!("{} {}", sign(file.change.kind), escape_view(&file.change.path));
             let remarks = [files::content_remark(file), files::remark(&file.change)];
             let count = match file.added + file.removed {
                 0 => remarks.into_iter().find(|remark| !remark.is_empty()).unwrap_or("0".to_owned()),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use piton_engine::ForkOptions;
 use piton_engine::view::{ForkOutcome, WorktreeView};
+use piton_wording::conversation::say_prompt;
 use piton_wording::escape::{escape, escape_path};
+use piton_wording::lines::Lines;
 use piton_wording::owners::Names;
 use piton_wording::{Call, Failure, Place, call, skipped};
 
@@ -117,7 +119,9 @@ fn write_rest(out: &mut dyn Write, look: &Look, forked: &ForkOutcome) -> io::Res
     }
     if let Some(prompt) = &done.prompt {
         writeln!(out, "the prompt of turn {}, to change and send:", done.turn)?;
-        conversation::write_prompt(out, look, prompt, usize::MAX)?;
+        let mut lines = Lines::default();
+        say_prompt(&mut lines, prompt, usize::MAX);
+        look.write(out, &lines)?;
     }
     Ok(())
 }

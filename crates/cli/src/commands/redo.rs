@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use piton_engine::view::OperationOutcome;
 use piton_engine::{RedoOptions, Workspace};
+use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
 use piton_wording::words::plural;
 use piton_wording::{Failure, call, text};
@@ -94,12 +95,12 @@ pub fn take_back(
         if is_open || outcome.not_done.iter().any(|one| !one.reason.is_for_good()) {
             console.say(text![call("redo"), " goes on with what was left"]);
         }
-        console.say(text![outcome::way_back(&outcome), " takes this redo back"]);
+        console.say(text![way_back(&outcome), " takes this redo back"]);
         if let more @ 1.. = workspace.operations_standing()? {
             console.say(text![call("redo"), " can take back ", plural(more as u64, "operation"), " more"]);
         }
     }
-    signals.tell(console, &outcome::way_back(&outcome));
+    signals.tell(console, &way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 
@@ -115,13 +116,9 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, of: &str) -> io::Result<()> {
     match outcome.operation {
         Some(_) if outcome.already => {
-            writeln!(
-                out,
-                "{}; {of} counts as taken back",
-                outcome::nothing(outcome, "the files are as before it already")
-            )
+            writeln!(out, "{}; {of} counts as taken back", nothing(outcome, "the files are as before it already"))
         }
         Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, outcome)),
-        None => writeln!(out, "{}", outcome::nothing(outcome, "the files are as before it already")),
+        None => writeln!(out, "{}", nothing(outcome, "the files are as before it already")),
     }
 }

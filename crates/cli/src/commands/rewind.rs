@@ -8,7 +8,9 @@ use piton_engine::model::Scope;
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Plan, RewindOptions, Workspace};
 use piton_wording::escape::{escape, escape_path};
+use piton_wording::outcome::{not_done, nothing, summary, way_back};
 use piton_wording::owners::Names;
+use piton_wording::plan::Around;
 use piton_wording::words::label;
 use piton_wording::{Call, Code, Failure, call, text};
 
@@ -20,7 +22,6 @@ use crate::inside::only_in_terminal;
 use crate::operate::{self, Act, GoArgs, How};
 use crate::outcome;
 use crate::paths::PathArgs;
-use crate::plan::{self, Around};
 use crate::settle::SettleArgs;
 use crate::signals::Signals;
 
@@ -174,19 +175,19 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let outcome = outcome;
     console.print_done(&outcome, |out, look| match &target {
         Some(target) => write(out, look, &outcome, target),
-        None => writeln!(out, "rewound to before {}: {}", escape(&args.target), outcome::summary(&outcome, look)),
+        None => writeln!(out, "rewound to before {}: {}", escape(&args.target), look.text(summary(&outcome))),
     })?;
     if !console.is_json() {
         outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions), "rewind");
         if outcome.operation.is_some() {
-            console.say(text![outcome::way_back(&outcome), " takes it back"]);
+            console.say(text![way_back(&outcome), " takes it back"]);
         }
         let done = |also: &&Also| also.outcome.as_ref().is_some_and(|outcome| outcome.operation.is_some());
         for also in outcome.also.iter().filter(done) {
             console.say(text![call("redo").there(&also.workspace), " takes it back there"]);
         }
     }
-    signals.tell(console, &outcome::way_back(&outcome));
+    signals.tell(console, &way_back(&outcome));
     conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")?;
     Ok(outcome::exit_code(&outcome))
 }
@@ -259,7 +260,7 @@ fn show_others(plan: &PlanView, options: &RewindOptions, console: &mut Console) 
             match &there {
                 Ok(there) => {
                     let around = Around { all_workspaces: true, ..Around::default() };
-                    plan::write(out, look, there.view(), &around)?
+                    operate::write_plan(out, look, there.view(), &around, None)?
                 }
                 Err(error) => writeln!(out, "  nothing is done there: {}", escape(error))?,
             }
@@ -301,27 +302,25 @@ fn open_other(path: &Path) -> Result<Workspace, String> {
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, target: &CheckpointView) -> io::Result<()> {
     let target = look.text(label(target));
     match outcome.operation {
-        Some(_) => writeln!(out, "rewound to {target}: {}", outcome::summary(outcome, look))?,
+        Some(_) => writeln!(out, "rewound to {target}: {}", look.text(summary(outcome)))?,
         None => {
             // What the target did not capture may be otherwise, or gone: nobody knows.
             let otherwise = match outcome.skipped.is_empty() {
                 true => format!("the files are as in {target} already"),
                 false => format!("what {target} captured is as it was then"),
             };
-            writeln!(out, "{}", outcome::nothing(outcome, &otherwise))?;
+            writeln!(out, "{}", nothing(outcome, &otherwise))?;
         }
     }
     for also in &outcome.also {
         let place = escape_path(&also.workspace);
         match (&also.outcome, &also.error) {
             (Some(outcome), _) if outcome.operation.is_some() => {
-                writeln!(out, "rewound {place} too: {}", outcome::summary(outcome, look))?;
+                writeln!(out, "rewound {place} too: {}", look.text(summary(outcome)))?;
                 let mut left = outcome.not_done.iter();
-                left.try_for_each(|one| writeln!(out, "  not restored: {}", look.text(outcome::not_done(one))))?;
+                left.try_for_each(|one| writeln!(out, "  not restored: {}", look.text(not_done(one))))?;
             }
-            (Some(outcome), _) => {
-                writeln!(out, "{place}: {}", outcome::nothing(outcome, "the files are as they were"))?
-            }
+            (Some(outcome), _) => writeln!(out, "{place}: {}", nothing(outcome, "the files are as they were"))?,
             (None, error) => {
                 let error = escape(error.as_deref().unwrap_or_default());
                 writeln!(out, "{} {place}: {error}", look.paint.bad("not rewound:"))?;

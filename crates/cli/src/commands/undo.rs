@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, What, Whose, Workspace};
+use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
 use piton_wording::{Call, Code, Failure, call, text};
 
@@ -127,7 +128,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
     console.print_done(&outcome, |out, look| write(out, look, &outcome))?;
     tell(console, &workspace, &outcome)?;
-    signals.tell(console, &outcome::way_back(&outcome));
+    signals.tell(console, &way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 
@@ -166,7 +167,7 @@ impl Args {
 /// The undo in one line.
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io::Result<()> {
     let Some(operation) = &outcome.operation else {
-        return writeln!(out, "{}", outcome::nothing(outcome, "nothing of it is left in the files"));
+        return writeln!(out, "{}", nothing(outcome, "nothing of it is left in the files"));
     };
     let about = operation.about.as_deref().unwrap_or("the changes");
     writeln!(out, "{}", outcome::headline(look, "undid", about, outcome))
@@ -180,7 +181,7 @@ fn tell(console: &mut Console, workspace: &Workspace, outcome: &OperationOutcome
     let names = Names::of(&workspace.sessions()?.sessions);
     outcome::say_remarks(console, outcome, &names, "undo");
     if outcome.operation.is_some() {
-        console.say(text![outcome::way_back(outcome), " takes it back"]);
+        console.say(text![way_back(outcome), " takes it back"]);
     }
     Ok(())
 }

@@ -10,9 +10,9 @@ use piton_wording::{Failure, Style, Text, words};
 
 use crate::commands::diff::write_stat;
 use crate::console::{Console, Look};
+use crate::patch;
 use crate::table::{Cell, ShownText, line};
 use crate::tree::title;
-use crate::{files, patch};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -117,7 +117,7 @@ fn column(look: &Look, session: &SessionView, turns: &[TurnView], names: &Names)
         ];
         lines.push(Cell { width: 2 + number.len() + 2 + room + 2 + counts.width, painted: line(&cells) });
         if !turn.files.is_empty() {
-            let paths = turn.files.iter().map(|file| format!("{} {}", files::sign(file.kind), escape_view(&file.path)));
+            let paths = turn.files.iter().map(|file| format!("{} {}", words::sign(file.kind), escape_view(&file.path)));
             let indent = " ".repeat(2 + number.len() + 2);
             let text = Text::new(Style::Dim, format!("{indent}{}", paths.collect::<Vec<_>>().join("  ")));
             lines.push(text.cut(look, width));

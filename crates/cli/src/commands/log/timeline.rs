@@ -17,7 +17,6 @@ use piton_wording::owners::Names;
 use piton_wording::{Style, Text, Titles, owners, words};
 
 use crate::console::Look;
-use crate::files;
 use crate::table::{Cell, ShownText, line, widest};
 
 /// What is shown beneath each turn.
@@ -336,7 +335,7 @@ fn file_text(file: &ChangedFile) -> Text {
         ChangeKind::Modified => Style::Warn,
         ChangeKind::Deleted => Style::Bad,
     };
-    Text::new(style, format!("{} {}", files::sign(file.kind), escape_view(&file.path)))
+    Text::new(style, format!("{} {}", words::sign(file.kind), escape_view(&file.path)))
 }
 
 /// As many paths as fit, and how many more there are.
