@@ -16,7 +16,7 @@ const TAB: usize = 4;
 
 /// Writes one path's difference.
 pub fn write(out: &mut dyn Write, look: &Look, file: &FileDiff) -> io::Result<()> {
-    files::write_line(out, look, "", &file.change, &files::content_remark(file))?;
+    files::write_line(out, look, "", &file.change, &piton_wording::files::content_remark(file))?;
     let numbers = file.hunks.iter().map(last_number).max().unwrap_or(0).to_string().len();
     let width = (look.width.saturating_sub(3) / 2).max(NARROWEST);
     let columns = Columns { look, width, numbers };

@@ -91,6 +91,33 @@ fn agents_are_known_by_name_to_their_adapters_alone() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// What a room does that prints, or looks at the machine it runs on.
+const IMPURE: [&str; 7] = ["std::env", "std::fs", "println!", "std::process", "stdout()", "stderr()", "stdin()"];
+
+#[test]
+fn what_people_read_is_made_of_values_alone() {
+    for (path, text) in sources("wording") {
+        for (number, line) in text.lines().enumerate() {
+            let found = IMPURE.iter().find(|name| line.split("//").next().unwrap_or_default().contains(**name));
+            assert!(found.is_none(), "{}:{}: {found:?}", path.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn every_command_that_a_text_names_is_one() {
+    let mut names = std::collections::BTreeSet::new();
+    for (_, text) in ["wording", "cli"].into_iter().flat_map(sources) {
+        let calls = text.split("call(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+        names.extend(calls);
+    }
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let help = std::process::Command::new(env!("CARGO_BIN_EXE_piton")).args(["help", &name]).output().unwrap();
+        assert!(help.status.success(), "{name}");
+    }
+}
+
 /// The folders of `engine/src`, each of which may use those before it and none after it: so no two of them need each other.
 const FOLDERS: [&str; 8] =
     ["view", "workspace", "capture", "history", "observe", "conversation", "operation", "archive"];

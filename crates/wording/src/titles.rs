@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use piton_engine::model::{Cause, OperationId};
-use piton_engine::view::{CheckpointView, OperationView};
+use piton_engine::view::{CheckpointView, OperationStatus, OperationView};
 
 use crate::owners::Names;
 use crate::text::{Style, Text};
+use crate::words;
 
 /// The titles of a workspace's operations.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +72,23 @@ impl Titles {
         self.title(operation).plain()
     }
 
+    /// Why a checkpoint exists, with the operation or the tool that it belongs to.
+    pub fn why(&self, checkpoint: &CheckpointView) -> String {
+        let what = checkpoint.description.as_deref();
+        match (checkpoint.cause, what) {
+            (Cause::Prompt, Some(prompt)) => return format!("at the prompt: {prompt}"),
+            (Cause::BeforeTool, Some(tool)) => return format!("before {tool}"),
+            (Cause::AfterTool, Some(tool)) => return format!("after {tool}"),
+            _ => {}
+        }
+        let operation = checkpoint.operation.as_ref().and_then(|id| self.get(id));
+        match (operation, checkpoint.cause) {
+            (None, cause) => words::cause(cause).to_owned(),
+            (Some(operation), Cause::BeforeOperation) => format!("before the {}", self.plain(operation)),
+            (Some(operation), _) => self.plain(operation),
+        }
+    }
+
     /// The operation that another one takes back. Only an older one: whatever a damaged store says, titles end.
     fn older(&self, id: &str, than: &OperationView) -> Option<&OperationView> {
         let mut older = self.operations.iter().skip_while(|operation| operation.id != than.id).skip(1);
@@ -91,4 +109,21 @@ fn called(checkpoint: &CheckpointView, names: &Names) -> String {
 
 fn short(id: &str) -> String {
     id.chars().take(8).collect()
+}
+
+/// How an operation stands: `done`, `taken back`, `rolled back: why`.
+pub fn state(operation: &OperationView) -> Text {
+    match operation.state {
+        OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
+        OperationStatus::Done => Text::new(Style::Good, "done"),
+        OperationStatus::Pending => Text::new(Style::Warn, "not ended"),
+        OperationStatus::RolledBack => {
+            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            Text::new(Style::Warn, "rolled back").and(Style::Plain, why)
+        }
+        OperationStatus::GivenUp => {
+            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            Text::new(Style::Warn, "given up").and(Style::Plain, why)
+        }
+    }
 }

@@ -9,6 +9,7 @@ use piton_engine::view::{BranchDeletion, SessionView, Sessions};
 use piton_engine::{DeleteOptions, Workspace};
 use piton_wording::escape::escape;
 use piton_wording::owners::Names;
+use piton_wording::sessions::{left_at, title};
 use piton_wording::words::plural;
 use piton_wording::{Code, Failure, call, text, warning, words};
 
@@ -17,7 +18,7 @@ use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::operate::someone_to_ask;
 use crate::table::ShownText;
-use crate::tree::{self, title};
+use crate::tree;
 
 /// List, rename, delete, promote and compare branches of a conversation
 ///
@@ -213,7 +214,7 @@ fn line(look: &Look, session: &SessionView, names: &Names) -> String {
     let id = look.paint.id(names.session(&session.id));
     let title = title(session).cut(look, look.width.saturating_sub(48).clamp(16, 60)).painted;
     let from = session.origin.as_ref().map(|origin| {
-        let left = tree::left_at(origin, false);
+        let left = left_at(origin, false);
         look.paint.dim(format!("  {left}, {}", words::age(origin.at, &look.now)))
     });
     format!("{id}  {title}{}", from.unwrap_or_default())

@@ -19,7 +19,7 @@ use crate::environment::Surroundings;
 use crate::paths::{PathArgs, resolve};
 use crate::progress::with_progress;
 use crate::unread;
-use crate::{columns, files, patch};
+use crate::{columns, patch};
 
 /// Show what differs between two checkpoints, or a checkpoint and now
 ///
@@ -208,7 +208,7 @@ pub fn write_stat(out: &mut dyn Write, look: &Look, diff: &Diff) -> io::Result<(
         .iter()
         .map(|file| {
             let name = format!("{} {}", sign(file.change.kind), escape_view(&file.change.path));
-            let remarks = [files::content_remark(file), files::remark(&file.change)];
+            let remarks = [piton_wording::files::content_remark(file), piton_wording::files::remark(&file.change)];
             let count = match file.added + file.removed {
                 0 => remarks.into_iter().find(|remark| !remark.is_empty()).unwrap_or("0".to_owned()),
                 lines => grouped(lines),

@@ -15,7 +15,6 @@ use crate::environment::Surroundings;
 use crate::paths::PathArgs;
 use crate::titles;
 
-pub use checkpoints::why;
 pub use timeline::{Around, Detail, write};
 
 /// Show what happened, turn by turn, newest first

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use piton_engine::model::Counts;
-use piton_engine::view::{KeptGit, OperationStatus, OperationView, Operations};
+use piton_engine::view::{KeptGit, OperationView, Operations};
 use piton_engine::{DiffOptions, Workspace};
 use piton_wording::owners::Names;
-use piton_wording::{Failure, Style, Text, words};
+use piton_wording::{Failure, Style, Text, operation_state, words};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -89,7 +89,8 @@ fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
     let signs = |counts: &Option<Counts>| counts.map(|counts| words::signs(&counts)).unwrap_or_default();
     let ages = widest(rows.iter().map(|(operation, ..)| age(operation).len()));
     let numbers = widest(rows.iter().map(|(.., counts)| signs(counts).width()));
-    let states = widest(rows.iter().map(|(operation, ..)| state(operation).width()).filter(|width| *width <= 16));
+    let states =
+        widest(rows.iter().map(|(operation, ..)| operation_state(operation).width()).filter(|width| *width <= 16));
     let taken = 10 + ages + 2 + 2 + numbers + 2 + states;
     let room = look.width.saturating_sub(taken).clamp(16, 72);
     let titles = widest(rows.iter().map(|(_, title, _)| title.width())).min(room);
@@ -102,28 +103,11 @@ fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
             (Text::new(Style::Dim, age(operation)).cut(look, ages), ages + 2),
             (title, column),
             (signs(counts).cut(look, usize::MAX), numbers + 2),
-            (state(operation).cut(look, usize::MAX), 0),
+            (operation_state(operation).cut(look, usize::MAX), 0),
         ];
         writeln!(out, "{}", line(&cells))?;
     }
     Ok(())
-}
-
-/// How one stands.
-pub fn state(operation: &OperationView) -> Text {
-    match operation.state {
-        OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
-        OperationStatus::Done => Text::new(Style::Good, "done"),
-        OperationStatus::Pending => Text::new(Style::Warn, "not ended"),
-        OperationStatus::RolledBack => {
-            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-            Text::new(Style::Warn, "rolled back").and(Style::Plain, why)
-        }
-        OperationStatus::GivenUp => {
-            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-            Text::new(Style::Warn, "given up").and(Style::Plain, why)
-        }
-    }
 }
 
 /// What it changed; none where that cannot be told any more.

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use piton_engine::model::Rank;
 use piton_engine::view::{SessionView, Sessions};
 use piton_wording::owners::Names;
+use piton_wording::sessions::{self, title};
 use piton_wording::{Failure, Style, Text, call, text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::table::{Cell, ShownText, line, widest};
-use crate::tree::{self, title};
+use crate::tree;
 
 /// List the sessions of agents in this workspace
 ///
@@ -93,25 +94,12 @@ fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions, names: &Names) -
 
 /// How it stands, and what is missing of it.
 fn state(session: &SessionView, look: &Look, names: &Names) -> Text {
-    let last = words::age(session.last_at, &look.now);
-    let text = match session.ended_at {
-        Some(at) => Text::new(Style::Dim, format!("ended {}", words::age(at, &look.now))),
-        None if session.live => Text::new(Style::Good, "at work").and(Style::Plain, format!(", heard {last}")),
-        None => Text::new(Style::Dim, format!("last heard {last}")),
-    };
-    let text = match session.gaps {
-        0 => text,
-        gaps => text.and(Style::Plain, ", ").and(Style::Warn, words::plural(gaps, "gap")),
-    };
-    let text = match tree::rank(session.rank) {
-        rank if rank.is_empty() => text,
-        rank => text.and(Style::Plain, ", ").and_all(rank),
-    };
+    let text = sessions::state(session, &look.now);
     match &session.origin {
         // On a narrow terminal the tree says the rest.
-        Some(origin) if look.width < WIDE => text.and(Style::Dim, format!(", {}", tree::left_at(origin, true))),
+        Some(origin) if look.width < WIDE => text.and(Style::Dim, format!(", {}", sessions::left_at(origin, true))),
         Some(origin) => {
-            let left = tree::left_at(origin, false);
+            let left = sessions::left_at(origin, false);
             text.and(Style::Dim, format!(", {left} of {}", names.session(&origin.parent)))
         }
         None => text,

@@ -10,7 +10,6 @@ use piton_wording::escape::{escape, escape_view};
 use piton_wording::owners::Names;
 use piton_wording::{Failure, Titles, owners, skipped, words};
 
-use super::log::why;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
@@ -63,7 +62,7 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessi
     let age = words::age(checkpoint.created_at, &look.now);
     // An old one's age is its date already.
     let age = if when.starts_with(&age) { String::new() } else { format!(" ({age})") };
-    line("captured", format!("{when}{age}, {}", escape(&why(checkpoint, titles))))?;
+    line("captured", format!("{when}{age}, {}", escape(&titles.why(checkpoint))))?;
     if let Some(place) = place(checkpoint, sessions, &names) {
         line("place", place)?;
     }

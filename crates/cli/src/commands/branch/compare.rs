@@ -6,13 +6,13 @@ use piton_engine::view::{Comparison, SessionView, TurnView};
 use piton_engine::{CompareOptions, Workspace};
 use piton_wording::escape::escape_view;
 use piton_wording::owners::Names;
+use piton_wording::sessions::title;
 use piton_wording::{Failure, Style, Text, words};
 
 use crate::commands::diff::write_stat;
 use crate::console::{Console, Look};
 use crate::patch;
 use crate::table::{Cell, ShownText, line};
-use crate::tree::title;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

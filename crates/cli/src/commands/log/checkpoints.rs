@@ -51,23 +51,6 @@ fn description(checkpoint: &CheckpointView, titles: &Titles, names: &Names) -> T
     if let Some(place) = checkpoint.place.as_ref().filter(|place| place.turn > 0) {
         text = text.and(Style::Id, names.target(&place.session, place.turn, place.step)).and(Style::Plain, "  ");
     }
-    let text = text.and(Style::Plain, why(checkpoint, titles));
+    let text = text.and(Style::Plain, titles.why(checkpoint));
     if note.is_empty() { text } else { text.and(Style::Dim, format!("  {note}")) }
-}
-
-/// Why a checkpoint exists, with the operation or the tool that it belongs to.
-pub fn why(checkpoint: &CheckpointView, titles: &Titles) -> String {
-    let what = checkpoint.description.as_deref();
-    match (checkpoint.cause, what) {
-        (Cause::Prompt, Some(prompt)) => return format!("at the prompt: {prompt}"),
-        (Cause::BeforeTool, Some(tool)) => return format!("before {tool}"),
-        (Cause::AfterTool, Some(tool)) => return format!("after {tool}"),
-        _ => {}
-    }
-    let operation = checkpoint.operation.as_ref().and_then(|id| titles.get(id));
-    match (operation, checkpoint.cause) {
-        (None, cause) => words::cause(cause).to_owned(),
-        (Some(operation), Cause::BeforeOperation) => format!("before the {}", titles.plain(operation)),
-        (Some(operation), _) => titles.plain(operation),
-    }
 }

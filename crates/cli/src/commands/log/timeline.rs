@@ -7,14 +7,14 @@ use std::io::{self, Write};
 
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::short::one_line;
-use piton_engine::model::{ChangeKind, Counts, Ending, SessionId, Timestamp};
+use piton_engine::model::{ChangeKind, Counts, SessionId, Timestamp};
 use piton_engine::view::{
     ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
     Unknown,
 };
 use piton_wording::escape::{escape, escape_view};
 use piton_wording::owners::Names;
-use piton_wording::{Style, Text, Titles, owners, words};
+use piton_wording::{Style, Text, Titles, owners, turns, words};
 
 use crate::console::Look;
 use crate::table::{Cell, ShownText, line, widest};
@@ -151,17 +151,10 @@ fn session_label(id: &SessionId, around: &Around) -> String {
 fn of_turn(look: &Look, turn: &TurnView, around: &Around, detail: Detail) -> Row {
     let session = around.sessions.iter().find(|session| session.id == turn.session);
     let is_running = turn.ending.is_none() && session.is_some_and(|s| s.live && s.turns == turn.number);
-    let remark = match turn.ending {
-        _ if is_running => Text::new(Style::Good, "running"),
-        Some(Ending::Failed) => Text::new(Style::Bad, "failed"),
-        Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
-        _ => Text::default(),
-    };
-    let comma = if turn.future && !remark.is_empty() { ", " } else { "" };
-    let remark = remark.and(Style::Dim, if turn.future { format!("{comma}future") } else { String::new() });
+    let remark = turns::remark(turn, is_running);
     Row {
         target: around.names.target(&turn.session, turn.number, None),
-        text: prompt(turn.prompt.as_deref()),
+        text: turns::prompt(turn.prompt.as_deref()),
         counts: Some(turn.changes),
         is_unknown: turn.unknown.is_some(),
         remark,
@@ -230,18 +223,7 @@ fn beneath_turn(look: &Look, turn: &TurnView, is_running: bool, around: &Around,
 }
 
 fn of_step(turn: &TurnView, step: &StepView, is_running: bool, names: &Names) -> Below {
-    let mut remark = match step.ending {
-        None if step.background => Text::new(Style::Good, "in the background"),
-        None if is_running => Text::new(Style::Good, "running"),
-        None | Some(Ending::Lost) => Text::new(Style::Dim, "no word of its end"),
-        Some(Ending::Failed) => Text::new(Style::Bad, "failed"),
-        Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
-        Some(Ending::Done) => Text::default(),
-    };
-    if step.subagent.is_some() {
-        let comma = if remark.is_empty() { "" } else { ", " };
-        remark = remark.and(Style::Dim, format!("{comma}by a subagent"));
-    }
+    let remark = turns::step_remark(step, is_running);
     Below {
         label: Text::new(Style::Id, names.target(&turn.session, turn.number, Some(step.number))),
         text: Text::new(Style::Plain, one_line(&step.summary, usize::MAX)),
@@ -310,17 +292,6 @@ fn style_of(owner: &Owner) -> Style {
         Owner::Step { .. } | Owner::Operation { .. } => Style::Id,
         Owner::You => Style::Bold,
         Owner::Unsure { .. } => Style::Warn,
-    }
-}
-
-/// The first line of a prompt that says something.
-fn prompt(text: Option<&str>) -> Text {
-    let Some(text) = text else { return Text::new(Style::Dim, "(piton came in the middle of this turn)") };
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    match (lines.next(), lines.next()) {
-        (None, _) => Text::new(Style::Dim, "(an empty prompt)"),
-        (Some(only), None) => Text::new(Style::Plain, only),
-        (Some(first), Some(_)) => Text::new(Style::Plain, format!("{first} …")),
     }
 }
 
