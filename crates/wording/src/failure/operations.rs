@@ -162,6 +162,7 @@ impl From<ChosenError> for Failure {
                     call("changes")
                 ]),
             ChosenError::Elsewhere { places, here, turn: changed, session } => {
+                // The one look at the machine in this room: which way out is right depends on whether the folder is there now.
                 let there = places.iter().map(|place| match (place.is_dir(), session) {
                     (true, Some(_)) => {
                         text![undo().arg(turn(session, *changed)).there(place), " takes it back there"]
@@ -285,8 +286,15 @@ impl From<GitRefusal> for Failure {
             GitRefusal::OtherWorktree { .. } => of(Code::CheckedOut).hint("check out another branch there first"),
             GitRefusal::ChangedSince(_) => of(Code::Stale).hint("run the command again to see the new plan"),
             GitRefusal::NoRepository(_) => of(Code::NoRepository).hint(without),
-            GitRefusal::Write(_) => of(Code::GitFailed).hint(without),
-            _ => of(Code::GitStateLost).hint(without),
+            GitRefusal::Write(WriteError::Io { .. } | WriteError::Index(_)) | GitRefusal::Unreadable(_) => {
+                of(Code::GitFailed).hint(without)
+            }
+            GitRefusal::NoState
+            | GitRefusal::Incomplete(_)
+            | GitRefusal::WasInProgress(_)
+            | GitRefusal::NotABranch(_)
+            | GitRefusal::CommitGone { .. }
+            | GitRefusal::BlobGone(_) => of(Code::GitStateLost).hint(without),
         }
     }
 }
@@ -301,7 +309,7 @@ impl From<GitError> for Failure {
                 failure.hint("git waits for something that does not answer: `git status` there may show what it is")
             }
             GitError::Obstacle { .. } => failure.hint("put a file in its place, or remove it; nothing was changed"),
-            _ => failure,
+            GitError::Io(_) | GitError::Failed { .. } | GitError::TooMuch { .. } => failure,
         }
     }
 }
