@@ -1,15 +1,18 @@
 //! What every command understands, and what is done with arguments that none does.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::error::ErrorKind;
-use clap::{Parser, ValueEnum, ValueHint};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum, ValueHint};
+use piton_wording::escape::escape_line;
+use piton_wording::{Code, Failure, Style, Terminal, Text, call, text};
 
-use crate::commands::Command;
+use crate::commands::{Command, diff};
 use crate::console::Console;
-use crate::error::Failure;
-use crate::escape::escape_line;
+use crate::{inside, report};
 
 /// Checkpoints and rewinds the folder that an AI coding agent works in.
 ///
@@ -37,8 +40,9 @@ pub struct Global {
     pub workspace: Option<PathBuf>,
     /// Print one JSON document
     ///
-    /// Exactly one document goes to stdout, whatever happens. An error is `{"error":{"message":"…","hints":["…"]}}`
-    /// there, and in words on stderr as always.
+    /// Exactly one document goes to stdout, whatever happens. An error is
+    /// `{"error":{"code":"conflict","message":"…","fault":"user","hints":["…"],"ways":[…]}}` there, and in words on stderr as
+    /// always. A code never changes its meaning.
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
     /// When to use colour; NO_COLOR and CLICOLOR_FORCE are honoured
@@ -102,9 +106,29 @@ pub fn read() -> Result<Cli, Refused> {
     Cli::try_parse().map_err(Refused)
 }
 
+/// What was typed to an agent.
+pub struct Typed {
+    pub cli: Cli,
+    /// The name of the command.
+    pub verb: String,
+}
+
+/// Reads words that were typed to an agent after `/piton`.
+pub fn parse_inside(words: &[OsString]) -> Result<Typed, Refused> {
+    let command = Cli::command().bin_name(inside::PROGRAM).term_width(INSIDE_WIDTH);
+    let command = command.mut_subcommand("diff", |diff| diff.override_usage(diff::usage(inside::PROGRAM)));
+    let words = [OsString::from(inside::PROGRAM)].into_iter().chain(words.iter().cloned());
+    let matches = command.try_get_matches_from(words).map_err(Refused)?;
+    let verb = matches.subcommand_name().unwrap_or_default().to_owned();
+    Ok(Typed { cli: Cli::from_arg_matches(&matches).map_err(Refused)?, verb })
+}
+
+/// As wide is what an agent shows, as far as anybody knows.
+const INSIDE_WIDTH: usize = 100;
+
 /// Prints a command's help.
 pub fn print_help(command: &str) {
-    let mut cli = <Cli as clap::CommandFactory>::command();
+    let mut cli = Cli::command();
     cli.build();
     if let Some(command) = cli.find_subcommand_mut(command) {
         let _ = command.print_long_help();
@@ -112,6 +136,13 @@ pub fn print_help(command: &str) {
 }
 
 impl Refused {
+    /// Them, or the help, for somebody who is not at a terminal.
+    pub fn text(&self) -> String {
+        // Clap repeats what was typed as it was typed, so its words pass through the same sieve as all others.
+        let rendered = self.0.render().to_string();
+        rendered.trim_end().lines().map(escape_line).collect::<Vec<_>>().join("\n")
+    }
+
     /// Shows them. Help is what was asked for; everything else is the user's to fix, which is exit code 1 here and 2 in
     /// clap.
     pub fn show(self) -> ExitCode {
@@ -125,17 +156,15 @@ impl Refused {
             return ExitCode::from(1);
         }
         let is_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
-        // Clap repeats what was typed as it was typed, so its words pass through the same sieve as all others.
-        let rendered = self.0.render().to_string();
-        let mut lines = rendered.lines().map(|line| escape_line(line).into_owned());
+        let text = self.text();
+        let mut lines = text.lines();
         let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let mut console = Console::new(is_json, Color::Auto);
-        let prefix = console.talk.paint.alarm("error:");
-        console.say(format!("{prefix} {message}"));
+        let mut console = Console::new(is_json, Color::Auto, Rc::new(Terminal::default()));
+        console.say(Text::new(Style::Alarm, "error:").and(Style::Plain, format!(" {message}")));
         lines.for_each(|line| console.say(line));
         if is_json {
-            let failure = Failure::user(message).hint("`piton --help` lists what there is");
-            return failure.report_json(&mut console);
+            let failure = Failure::user(Code::Arguments, message).hint(text![call("help"), " lists what there is"]);
+            return report::print_document(&failure, &mut console);
         }
         ExitCode::from(1)
     }

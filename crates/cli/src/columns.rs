@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use piton_engine::model::text::{Hunk, Line, Side};
 use piton_engine::view::FileDiff;
+use piton_wording::escape::escape_line;
 use unicode_width::UnicodeWidthChar;
 
 use crate::console::Look;
-use crate::escape::escape_line;
 use crate::files;
 
 /// Two columns narrower than this show nothing.
@@ -16,7 +16,7 @@ const TAB: usize = 4;
 
 /// Writes one path's difference.
 pub fn write(out: &mut dyn Write, look: &Look, file: &FileDiff) -> io::Result<()> {
-    files::write_line(out, look, "", &file.change, &files::content_remark(file))?;
+    files::write_line(out, look, "", &file.change, &piton_wording::files::content_remark(file))?;
     let numbers = file.hunks.iter().map(last_number).max().unwrap_or(0).to_string().len();
     let width = (look.width.saturating_sub(3) / 2).max(NARROWEST);
     let columns = Columns { look, width, numbers };
@@ -118,19 +118,18 @@ pub fn fit(text: &str, width: usize) -> (String, usize) {
 
 #[cfg(test)]
 mod tests {
+    use piton_engine::model::ChangeKind;
     use piton_engine::model::text::{self, TextDiff};
-    use piton_engine::model::{ChangeKind, Timestamp};
     use piton_engine::view::{FileChange, PathView};
 
     use super::*;
-    use crate::paint::Paint;
 
     fn check(old: &str, new: &str, width: usize, expected: &str) {
         let TextDiff::Text { hunks } = text::diff(old.as_bytes(), new.as_bytes(), 3) else { panic!("binary") };
         let path = PathView { path: "x".into(), path_b64: None };
         let change = FileChange { path, kind: ChangeKind::Modified, before: None, after: None };
         let file = FileDiff { change, binary: false, unavailable: false, added: 0, removed: 0, hunks };
-        let look = Look { paint: Paint::none(), terminal: true, width, now: Timestamp(0) };
+        let look = Look::plain(width);
         let mut out = Vec::new();
         write(&mut out, &look, &file).unwrap();
         let text = String::from_utf8(out).unwrap();

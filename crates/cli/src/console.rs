@@ -1,19 +1,22 @@
 //! The two streams: data goes to stdout, talk to stderr.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::rc::Rc;
 
-use piton_engine::model::Timestamp;
 use piton_engine::{Clock, SystemClock};
+use piton_wording::escape::{escape, escape_json};
+use piton_wording::lines::{LineKind, Lines, Room};
+use piton_wording::words::Now;
+use piton_wording::{Failure, Span, Surface, Text, note};
 use serde::Serialize;
 
 use crate::args::Color;
-use crate::error::Failure;
-use crate::escape::escape_json;
-use crate::hints;
 use crate::paint::Paint;
+use crate::table::ShownText;
+use crate::zone;
 
 /// How a stream wants its text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Look {
     /// Its colours.
     pub paint: Paint,
@@ -22,10 +25,42 @@ pub struct Look {
     /// How many columns it has.
     pub width: usize,
     /// What ages count from.
-    pub now: Timestamp,
+    pub now: Now,
+    /// How commands are named in what is said.
+    pub surface: Rc<dyn Surface>,
 }
 
 impl Look {
+    /// A terminal without colour, for tests.
+    #[cfg(test)]
+    pub fn plain(width: usize) -> Self {
+        let now = Now::utc(piton_engine::model::Timestamp(0));
+        Self { paint: Paint::none(), terminal: true, width, now, surface: Rc::new(piton_wording::Terminal::default()) }
+    }
+
+    /// A text as it is shown here: escaped, with its colours, and with commands as they are typed here.
+    pub fn text(&self, text: impl Into<Text>) -> String {
+        let show = |span: &Span| self.paint.styled(span.style, escape(&span.part.said(self.surface.as_ref())));
+        text.into().spans().iter().map(show).collect()
+    }
+
+    /// What there is room for.
+    pub fn room(&self) -> Room {
+        Room { is_short: self.terminal, now: self.now.clone() }
+    }
+
+    /// Writes several lines.
+    pub fn write(&self, out: &mut dyn Write, lines: &Lines) -> io::Result<()> {
+        lines.iter().try_for_each(|line| match line.kind {
+            LineKind::Said => writeln!(out, "{}", self.text(line.text.clone())),
+            LineKind::Content => writeln!(out, "{}", line.text.cut(self, usize::MAX).painted),
+            LineKind::CutContent => {
+                let width = self.width.saturating_sub(MARGIN).max(NARROWEST);
+                writeln!(out, "{}", line.text.cut(self, width).painted)
+            }
+        })
+    }
+
     /// How many lines of a list are shown: a terminal is not flooded, a file gets all.
     pub fn lines(&self, on_terminal: usize) -> usize {
         if self.terminal { on_terminal } else { usize::MAX }
@@ -45,33 +80,37 @@ pub struct Console {
     pub look: Look,
     /// How stderr wants its text.
     pub talk: Look,
-    /// The workspace that was chosen by `--workspace`, as a word of a shell: commands that are named name it too.
-    pub workspace: Option<String>,
     /// Whether what stdout should have got is given up.
     is_given_up: bool,
 }
 
+/// Contents end before the last columns do.
+const MARGIN: usize = 2;
+/// Contents narrower than this say nothing.
+const NARROWEST: usize = 36;
 /// The width of what is no terminal.
 const WIDTH: usize = 120;
 
 impl Console {
     /// The process's own streams.
-    pub fn new(json: bool, color: Color) -> Self {
+    pub fn new(json: bool, color: Color, surface: Rc<dyn Surface>) -> Self {
         let (stdout, stderr) = (io::stdout(), io::stderr());
-        let now = SystemClock.now();
+        let now = Now { at: SystemClock.now(), zone: zone::local() };
         let look = Look {
             paint: Paint::for_stream(color, &stdout),
             terminal: stdout.is_terminal(),
             width: width(rustix::termios::tcgetwinsize(&stdout)),
-            now,
+            now: now.clone(),
+            surface: Rc::clone(&surface),
         };
         let talk = Look {
             paint: Paint::for_stream(color, &stderr),
             terminal: stderr.is_terminal(),
             width: width(rustix::termios::tcgetwinsize(&stderr)),
             now,
+            surface,
         };
-        Self { json, stdout: BufWriter::new(stdout), look, talk, workspace: None, is_given_up: false }
+        Self { json, stdout: BufWriter::new(stdout), look, talk, is_given_up: false }
     }
 
     /// Whether one JSON document is wanted.
@@ -85,7 +124,7 @@ impl Console {
         value: &T,
         text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        self.write(value, text)?.map_err(Failure::stdout)
+        self.write(value, text)?.map_err(Failure::output)
     }
 
     /// Prints the result of something that is done already. It stays done where nobody can be told: that is said to stderr
@@ -99,8 +138,7 @@ impl Console {
             self.is_given_up = true;
             // Who closes a pipe has seen enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
-                let note = self.talk.paint.warn("note:");
-                self.say(format!("{note} it is done, but the output cannot be written: {error}"));
+                self.say(note(format!("it is done, but the output cannot be written: {error}")));
             }
         }
         Ok(())
@@ -121,19 +159,14 @@ impl Console {
     }
 
     /// Says something about the work, such as what to do next. Nobody may be listening, which is no failure.
-    pub fn say(&mut self, text: impl AsRef<str>) {
+    pub fn say(&mut self, text: impl Into<Text>) {
         // What is printed already comes first where both streams are one terminal.
         let _ = self.stdout.flush();
-        let _ = writeln!(io::stderr(), "{}", self.meant(text.as_ref()));
-    }
-
-    /// A text of piton's own, with the workspace in each command that it names.
-    pub fn meant(&self, text: &str) -> String {
-        hints::about(text, self.workspace.as_deref())
+        let _ = writeln!(io::stderr(), "{}", self.talk.text(text));
     }
 
     /// Says something that only a person at this command would want to read, not a program that reads JSON.
-    pub fn advise(&mut self, text: impl AsRef<str>) {
+    pub fn advise(&mut self, text: impl Into<Text>) {
         if !self.json {
             self.say(text);
         }
@@ -172,7 +205,7 @@ impl Console {
         if self.is_given_up {
             return Ok(());
         }
-        self.stdout.flush().map_err(Failure::stdout)
+        self.stdout.flush().map_err(Failure::output)
     }
 }
 

@@ -1,109 +1,18 @@
-//! What becomes of the conversation, for people: in a plan, and after it; and going on with it.
+//! Going on with a conversation: the prompt on the clipboard, and the agent started.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use piton_engine::model::path::encode_base64;
-use piton_engine::view::{ConversationOutcome, ConversationPlanView};
+use piton_engine::view::ConversationOutcome;
+use piton_wording::{Code, Failure, warning};
 
-use crate::console::{Console, Look};
-use crate::error::Failure;
-use crate::escape::escape;
-use crate::files::{ON_A_TERMINAL, write_rest};
-use crate::owners::Names;
-use crate::plan::write_owned;
-use crate::words::plural;
+use crate::console::Console;
 
-/// Lines of a prompt that are shown where it is only to be recognised.
-const FEW: usize = 3;
-
-/// Writes where a conversation would go.
-pub fn write_plan(
-    out: &mut dyn Write,
-    look: &Look,
-    plan: &ConversationPlanView,
-    names: &Names,
-    is_whole: bool,
-) -> io::Result<()> {
-    let paint = look.paint;
-    let title = paint.bold("Conversation:");
-    if let Some(to) = &plan.to {
-        return writeln!(out, "{title} back to session {}", names.session(to));
-    }
-    let leaves = match plan.leaves {
-        0 => String::new(),
-        1 => "; 1 turn stays readable with `piton log --future`".to_owned(),
-        count => format!("; {} stay readable with `piton log --future`", plural(u64::from(count), "turn")),
-    };
-    if plan.anew {
-        writeln!(out, "{title} begins anew, since nothing was said before turn {}{leaves}", plan.turn)?;
-    } else {
-        writeln!(out, "{title} a new branch that ends before turn {}{leaves}", plan.turn)?;
-    }
-    if let Some(prompt) = &plan.prompt {
-        writeln!(out, "The prompt of turn {} comes back, to be changed and sent again:", plan.turn)?;
-        write_prompt(out, look, prompt, if is_whole { usize::MAX } else { FEW })?;
-    }
-    if plan.cut_off {
-        let text = "the agent is writing: the transcript's last line is not whole, and is left out";
-        writeln!(out, "{} {text}", paint.warn("note:"))?;
-    }
-    let heading = format!("{} newer than that conversation, and stay as they are:", paint.warn("note:"));
-    let shown = if is_whole { usize::MAX } else { look.lines(ON_A_TERMINAL / 4) };
-    write_owned(out, look, &heading, &plan.newer, shown, |file| names.evidence(&file.owner, &[]))?;
-    if !plan.newer.is_empty() {
-        writeln!(out, "{}", paint.dim("`--scope both` takes the files back with it"))?;
-    }
-    Ok(())
-}
-
-/// Writes why a conversation stays where it is.
-pub fn write_stays(out: &mut dyn Write, look: &Look, why: &str) -> io::Result<()> {
-    writeln!(out, "{}", look.paint.dim(format!("the conversation stays as it is: {}", escape(why))))
-}
-
-/// Writes where a conversation went, and how to go on with it.
-pub fn write_outcome(out: &mut dyn Write, look: &Look, done: &ConversationOutcome, names: &Names) -> io::Result<()> {
-    let paint = look.paint;
-    match &done.session {
-        Some(session) if done.prompt.is_none() && done.resume.is_none() => {
-            writeln!(out, "the conversation goes on in session {}", names.session(session))?;
-        }
-        Some(session) => writeln!(out, "the conversation goes on in session {}:", names.session(session))?,
-        None => writeln!(out, "the conversation begins anew: start a new session of the agent")?,
-    }
-    if let Some(command) = resume_line(done) {
-        writeln!(out, "  {}", paint.bold(escape(&command)))?;
-    }
-    if let Some(prompt) = &done.prompt {
-        writeln!(out, "the prompt of turn {}, to change and send again:", done.turn)?;
-        write_prompt(out, look, prompt, usize::MAX)?;
-    }
-    Ok(())
-}
-
-/// What to type to go on: `cd /work/app && claude --resume 1f…`.
+/// What to type here to go on: `cd /work/app && claude --resume 1f…`.
 pub fn resume_line(done: &ConversationOutcome) -> Option<String> {
-    let words = |words: &[String]| shlex::try_join(words.iter().map(String::as_str)).ok();
-    let resume = words(done.resume.as_ref()?)?;
-    let here = std::env::current_dir().ok();
-    match &done.cwd {
-        Some(cwd) if here.as_deref() != Some(std::path::Path::new(cwd)) => {
-            Some(format!("{} && {resume}", words(&["cd".to_owned(), cwd.clone()])?))
-        }
-        _ => Some(resume),
-    }
-}
-
-/// Writes what the user said.
-pub fn write_prompt(out: &mut dyn Write, look: &Look, prompt: &str, most: usize) -> io::Result<()> {
-    let lines: Vec<&str> = prompt.lines().collect();
-    let shown = lines.len().min(most);
-    for line in &lines[..shown] {
-        writeln!(out, "  {} {}", look.paint.dim("│"), escape(line))?;
-    }
-    write_rest(out, look, "  ", lines.len() - shown)
+    piton_wording::conversation::resume_line(done, std::env::current_dir().ok().as_deref())
 }
 
 /// What follows what was made, on request: the prompt on the clipboard, and the agent started. `made` is what stays done
@@ -123,16 +32,16 @@ pub fn go_on(
         match copy(prompt) {
             Ok(()) => console.say("the prompt is on the clipboard"),
             Err(why) => {
-                let warning = console.talk.paint.warn("warning:");
-                console.say(format!("{warning} the prompt is not on the clipboard: {why}"));
+                console.say(warning(format!("the prompt is not on the clipboard: {why}")));
             }
         }
     }
     match done.filter(|done| done.resume.is_some()) {
         Some(done) if resumes => Err(resume(console, done)),
-        None if resumes => {
-            Err(Failure::user(format!("there is no conversation to go on with; the {made} itself is done")))
-        }
+        None if resumes => Err(Failure::user(
+            Code::CannotResume,
+            format!("there is no conversation to go on with; the {made} itself is done"),
+        )),
         _ => Ok(()),
     }
 }
@@ -174,7 +83,7 @@ fn give_to(words: &[&str], text: &str) -> io::Result<()> {
 /// Becomes the agent that goes on with a conversation. Returns only where that fails.
 pub fn resume(console: &mut Console, done: &ConversationOutcome) -> Failure {
     let Some((program, rest)) = done.resume.as_deref().and_then(|words| words.split_first()) else {
-        return Failure::user("there is no command to go on with this conversation");
+        return Failure::user(Code::CannotResume, "there is no command to go on with this conversation");
     };
     console.say(format!("{} {}", program, rest.join(" ")));
     let mut command = Command::new(program);
@@ -183,6 +92,6 @@ pub fn resume(console: &mut Console, done: &ConversationOutcome) -> Failure {
         command.current_dir(cwd);
     }
     let error = command.exec();
-    Failure::user(format!("cannot start {program}: {error}"))
+    Failure::user(Code::CannotResume, format!("cannot start {program}: {error}"))
         .hint(format!("everything else is done; `{}` goes on with it", resume_line(done).unwrap_or_default()))
 }

@@ -11,14 +11,14 @@ use piton_engine::model::settings::Settings;
 use piton_engine::model::{SessionId, WorkspaceId};
 use piton_engine::view::{Initialized, Recovered, UnreadStore};
 use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
+use piton_wording::escape::{escape, escape_path, escape_view, quoted};
+use piton_wording::outcome::leftover;
+use piton_wording::{Code, Failure, Text, agreement, call, note, text, warning};
 
 use crate::args::Global;
 use crate::console::Console;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path, escape_view, quoted};
 use crate::gitconfig::{user_config, usual_excludes};
-use crate::outcome::leftover;
-use crate::{agreement, hook, settings};
+use crate::{hook, inside, settings};
 
 /// Variables that agents set for what they run.
 fn set_by_agents() -> impl Iterator<Item = &'static str> {
@@ -95,10 +95,9 @@ impl Surroundings {
         announce(console, &workspace);
         self.say_left_out(console);
         if workspace.is_cut_off_from_git() {
-            let (note, path) = (console.talk.paint.warn("note:"), quoted(workspace.path()));
+            let path = quoted(workspace.path());
             let repair = format!("`git worktree repair {path}`, run in its repository, mends it");
-            console
-                .advise(format!("{note} {path} has a `.git` file that leads nowhere; if it is a worktree, {repair}"));
+            console.advise(note(format!("{path} has a `.git` file that leads nowhere; if it is a worktree, {repair}")));
         }
         Ok(workspace)
     }
@@ -111,8 +110,7 @@ impl Surroundings {
         for said in agreement::sentences(&waiting) {
             let key = format!("{}: {said}", escape_path(workspace.path()));
             if self.engine.is_news(&session, &key).unwrap_or(false) {
-                let note = console.talk.paint.warn("note:");
-                console.advise(format!("{note} {said}; {}", agreement::HOW));
+                console.advise(note(text![said, "; ", agreement::how(None)]));
             }
         }
     }
@@ -120,8 +118,7 @@ impl Surroundings {
     /// Says that the current folder is not captured, where it is not.
     fn say_left_out(&self, console: &mut Console) {
         if let Some((left_out, root)) = self.left_out() {
-            let note = console.talk.paint.warn("note:");
-            console.advise(format!("{note} {}", hook::unprotected_note(&left_out, &root)));
+            console.advise(note(hook::unprotected_note(&left_out, &root)));
         }
     }
 
@@ -132,17 +129,17 @@ impl Surroundings {
     }
 
     /// The way out for somebody whose repository shares a workspace with others, and who means that repository alone.
-    pub fn own_workspace_hint(&self, workspace: &Workspace) -> Option<String> {
+    pub fn own_workspace_hint(&self, workspace: &Workspace) -> Option<Text> {
         let repository = self.engine.repository_inside(workspace.path(), &self.here)?;
         let (own, root) = (quoted(&repository), escape_path(workspace.path()));
-        Some(format!("{own} belongs to the workspace {root}; `piton init {own}` makes it a workspace of its own"))
+        let init = call("init").there(repository);
+        Some(text![own, " belongs to the workspace ", root, "; ", init, " makes it a workspace of its own"])
     }
 
     /// Says that a folder's store has not always been there, and which one has what was before.
     pub fn say_earlier_turns(&self, console: &mut Console, workspace: &Workspace) {
         if let Some(earlier) = self.earlier_turns(workspace.path(), Some(workspace.id())) {
-            let note = console.talk.paint.warn("note:");
-            console.advise(format!("{note} {earlier}"));
+            console.advise(note(earlier));
         }
     }
 
@@ -155,7 +152,7 @@ impl Surroundings {
     }
 
     /// Which store has the turns from before a folder had its own, which is given where it has one.
-    fn earlier_turns(&self, folder: &Path, own: Option<&WorkspaceId>) -> Option<String> {
+    fn earlier_turns(&self, folder: &Path, own: Option<&WorkspaceId>) -> Option<Text> {
         let mut hidden = self.engine.hidden_at(folder);
         hidden.retain(|id| Some(id) != own);
         if !hidden.is_empty() {
@@ -196,8 +193,7 @@ impl Surroundings {
 
     fn say_problems(&self, console: &mut Console) {
         for problem in &self.problems {
-            let warning = console.talk.paint.warn("warning:");
-            console.say(format!("{warning} {problem}"));
+            console.say(warning(problem));
         }
     }
 
@@ -205,8 +201,11 @@ impl Surroundings {
     fn explain(&self, error: OpenError, folder: &Path) -> Failure {
         let OpenError::NotKnown(path) = &error else { return error.into() };
         if !path.is_dir() {
-            return Failure::user(format!("{} is no folder, and no workspace that was there", escape_path(path)))
-                .hint("`--workspace DIR` means another folder");
+            return Failure::user(
+                Code::NoFolder,
+                format!("{} is no folder, and no workspace that was there", escape_path(path)),
+            )
+            .hint("`--workspace DIR` means another folder");
         }
         if let Some(refusal) = self.engine.refusal(path) {
             return refusal.into();
@@ -222,46 +221,51 @@ impl Surroundings {
     }
 }
 
-fn earlier_turns(around: &Path) -> String {
-    let around = quoted(around);
-    format!(
-        "this worktree's own store is younger than the worktree; earlier turns are in that of {around}: \
-         `piton log --workspace {around}`"
-    )
+fn earlier_turns(around: &Path) -> Text {
+    text![
+        "this worktree's own store is younger than the worktree; earlier turns are in that of ",
+        quoted(around),
+        ": ",
+        call("log").there(around)
+    ]
 }
 
-fn turns_of_hidden(hidden: &[WorkspaceId]) -> String {
-    let logs: Vec<_> = hidden.iter().map(|id| format!("`piton log --workspace {}`", id.short())).collect();
-    format!(
-        "another folder was captured at this path before, and is gone; its checkpoints are in its own store: {}",
-        logs.join(", ")
-    )
+fn turns_of_hidden(hidden: &[WorkspaceId]) -> Text {
+    let logs = hidden.iter().map(|id| call("log").there(id.short()).into());
+    text![
+        "another folder was captured at this path before, and is gone; its checkpoints are in its own store: ",
+        Text::join(logs, ", ")
+    ]
 }
 
-fn turns_at_former_place(place: &Path) -> String {
-    let place = quoted(place);
-    format!(
-        "this folder was captured at {place} before another folder took that place; its turns of that time are in the \
-         store of {place}: `piton log --workspace {place}`"
-    )
+fn turns_at_former_place(place: &Path) -> Text {
+    let name = quoted(place);
+    let text = format!(
+        "this folder was captured at {name} before another folder took that place; its turns of that time are in the \
+         store of {name}: "
+    );
+    text![text, call("log").there(place)]
 }
 
-fn turns_at_possible_place(place: &Path) -> String {
-    let place = quoted(place);
-    format!(
-        "a folder that was captured at {place} is gone, and may be this one: its file system does not tell; \
-         `piton log --workspace {place}` shows its turns"
-    )
+fn turns_at_possible_place(place: &Path) -> Text {
+    text![
+        "a folder that was captured at ",
+        quoted(place),
+        " is gone, and may be this one: its file system does not tell; ",
+        call("log").there(place),
+        " shows its turns"
+    ]
 }
 
 /// Piton's home: where stores are, and the hook's log.
 pub fn home() -> Result<PathBuf, Failure> {
     match variable("PITON_HOME") {
         // It would be another place in every folder, and a hook's is not the user's.
-        Some(place) if place.is_relative() => {
-            Err(Failure::user(format!("PITON_HOME is `{}`, which is no absolute path", escape_path(&place)))
-                .hint("set it to one that begins with `/`, or unset it"))
-        }
+        Some(place) if place.is_relative() => Err(Failure::user(
+            Code::NoHome,
+            format!("PITON_HOME is `{}`, which is no absolute path", escape_path(&place)),
+        )
+        .hint("set it to one that begins with `/`, or unset it")),
         Some(place) => Ok(place),
         None => Ok(data_folder()?.join("piton")),
     }
@@ -297,7 +301,7 @@ pub fn environment(settings: Option<&Settings>) -> Environment {
         home_folder,
         agent_state,
         // Where nobody can be asked, a guess that is wrong would be found out too late.
-        session: std::env::var(hook::INSIDE).ok().and_then(|id| id.parse().ok()),
+        session: std::env::var(inside::SESSION).ok().and_then(|id| id.parse().ok()),
         guesses_session: io::stdin().is_terminal() && io::stderr().is_terminal(),
         users_settings: settings.map(|settings| settings.users.clone()).unwrap_or_default(),
         largest_file: settings.map(|settings| settings.size_limit.value),
@@ -309,7 +313,8 @@ pub fn environment(settings: Option<&Settings>) -> Environment {
 fn data_folder() -> Result<PathBuf, Failure> {
     let strategy = etcetera::base_strategy::choose_native_strategy();
     strategy.map(|strategy| strategy.data_dir()).map_err(|error| {
-        Failure::user(format!("there is no place for piton's store: {error}")).hint("set HOME or PITON_HOME")
+        Failure::user(Code::NoHome, format!("there is no place for piton's store: {error}"))
+            .hint("set HOME or PITON_HOME")
     })
 }
 
@@ -317,7 +322,7 @@ fn data_folder() -> Result<PathBuf, Failure> {
 fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().or_else(|error| {
         variable("PWD").filter(|folder| folder.is_absolute()).ok_or_else(|| {
-            Failure::user(format!("the current folder is gone: {error}"))
+            Failure::user(Code::NoCurrentFolder, format!("the current folder is gone: {error}"))
                 .hint("`--workspace DIR` says which one is meant")
         })
     })
@@ -331,8 +336,7 @@ pub fn variable(name: &str) -> Option<PathBuf> {
 /// Says which stores could not be asked whether they are of a folder that has become a workspace.
 pub fn say_unread(console: &mut Console, made: &Initialized) {
     for UnreadStore { store, reason } in made.unread.iter().filter(|_| !made.already_known) {
-        let warning = console.talk.paint.warn("warning:");
-        console.advise(format!("{warning} {} cannot be read: {}", escape_path(store), escape(reason)));
+        console.advise(warning(format!("{} cannot be read: {}", escape_path(store), escape(reason))));
         console.advise("         if it is of this folder, under an earlier path, its checkpoints are not found here");
     }
 }
@@ -350,11 +354,13 @@ pub fn say_recovered(console: &mut Console, recovered: &[Recovered]) {
         console.say_with(|out, look| {
             let id = look.paint.id(one.operation.short());
             let note = look.paint.warn("note:");
-            let back = format!("      `piton rewind {}` brings back the state before it", one.before.short());
+            let rewind = call("rewind").arg(one.before.short());
+            let back = look.text(text!["      ", &rewind, " brings back the state before it"]);
             if one.replaced {
                 writeln!(out, "{note} operation {id} had been cut off, and another folder has taken the place of its own")?;
                 writeln!(out, "      nothing was done here; in a copy of that folder files may be half changed, and `.piton-` files")?;
-                writeln!(out, "      are the operation's; `piton rewind {} --across` brings back the state before it", one.before.short())?;
+                let text = text!["      are the operation's; ", rewind.arg("--across"), " brings back the state before it"];
+                writeln!(out, "{}", look.text(text))?;
             } else if one.mixed {
                 writeln!(
                     out,

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use piton_engine::model::ChangeKind;
-use piton_engine::view::{EntryView, FileChange, FileDiff};
+use piton_engine::view::FileChange;
+use piton_wording::escape::escape_view;
+use piton_wording::words::{grouped, sign};
 
 use crate::console::Look;
-use crate::escape::{escape, escape_view};
-use crate::words::grouped;
 
 /// How many lines of a list a terminal gets.
-pub const ON_A_TERMINAL: usize = 40;
+pub const ON_A_TERMINAL: usize = piton_wording::lines::LONG_LIST;
 
 /// Writes a list, and on a terminal only its beginning.
 pub fn write(out: &mut dyn Write, look: &Look, indent: &str, files: &[FileChange]) -> io::Result<()> {
@@ -37,53 +37,10 @@ pub fn write_line(out: &mut dyn Write, look: &Look, indent: &str, file: &FileCha
         ChangeKind::Modified => look.paint.warn(text),
         ChangeKind::Deleted => look.paint.bad(text),
     };
-    let remarks = [remark(file), more.to_owned()];
+    let remarks = [piton_wording::files::remark(file), more.to_owned()];
     let remarks: Vec<_> = remarks.into_iter().filter(|r| !r.is_empty()).collect();
     if remarks.is_empty() {
         return writeln!(out, "{indent}{painted}");
     }
     writeln!(out, "{indent}{painted} {}", look.paint.dim(format!("({})", remarks.join(", "))))
-}
-
-/// The sign of a change.
-pub fn sign(kind: ChangeKind) -> char {
-    match kind {
-        ChangeKind::Created => '+',
-        ChangeKind::Modified => '~',
-        ChangeKind::Deleted => '-',
-    }
-}
-
-/// Why no lines are shown for a file's content.
-pub fn content_remark(file: &FileDiff) -> String {
-    if file.unavailable {
-        "content not available".to_owned()
-    } else if file.binary {
-        "binary".to_owned()
-    } else {
-        String::new()
-    }
-}
-
-/// What else than the content of a plain file changed.
-pub fn remark(file: &FileChange) -> String {
-    let kind = |entry: &EntryView| match entry {
-        EntryView::File { .. } => "file",
-        EntryView::Symlink { .. } => "link",
-        EntryView::Folder { .. } => "folder",
-        EntryView::Skipped { .. } => "skipped",
-    };
-    let mode = |entry: &EntryView| match entry {
-        EntryView::File { mode, .. } | EntryView::Folder { mode } => Some(mode.clone()),
-        _ => None,
-    };
-    match (&file.before, &file.after) {
-        (Some(old), Some(new)) if kind(old) != kind(new) => format!("{} became {}", kind(old), kind(new)),
-        (Some(old), Some(new)) if mode(old) != mode(new) => {
-            format!("mode {} became {}", mode(old).unwrap_or_default(), mode(new).unwrap_or_default())
-        }
-        (_, Some(EntryView::Symlink { target })) => format!("link to {}", escape(target)),
-        (None, Some(one @ EntryView::Folder { .. })) | (Some(one), None) if kind(one) != "file" => kind(one).to_owned(),
-        _ => String::new(),
-    }
 }

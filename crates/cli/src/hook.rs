@@ -31,12 +31,12 @@ use piton_engine::model::SessionId;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Observed;
 use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, OwnSettings};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::{agreement, call, text};
 
 use self::log::Line;
 use self::watchdog::Watchdog;
-use crate::agreement;
 use crate::environment;
-use crate::escape::{escape, escape_path, quoted};
 use crate::settings;
 
 pub use self::log::path as log_path;
@@ -47,8 +47,6 @@ pub use self::weakened::weakened;
 pub const NAME: &str = "hook";
 /// Set to `off`, it makes every hook do nothing.
 pub const VARIABLE: &str = "PITON_HOOK";
-/// The session in which a command is typed, for the process that runs it.
-pub const INSIDE: &str = "PITON_INSIDE_SESSION";
 
 /// Until the settings are read, which takes the report to know whose.
 const USUAL_BUDGET: Duration = Duration::from_secs(10);
@@ -144,7 +142,7 @@ fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog
     // An agent that does not say where it works runs its hooks there.
     let cwd = report.cwd.take().or_else(|| std::env::current_dir().ok());
     let cwd = cwd.ok_or("error: the report does not say where the agent works, and the current folder is gone")?;
-    let engine = environment::engine(None).map_err(|failure| format!("error: {}", failure.message()))?;
+    let engine = environment::engine(None).map_err(|failure| format!("error: {}", failure.message))?;
     if is_own(&cwd) {
         return Err(format!("error: {} is piton's own folder, which is no workspace", escape_path(&cwd)));
     }
@@ -179,7 +177,7 @@ fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog
     }
     let engine = match environment::engine(Some(&settings)) {
         Ok(engine) => engine,
-        Err(failure) => return Err(format!("gap: {}", failure.message())),
+        Err(failure) => return Err(format!("gap: {}", failure.message)),
     };
     watchdog.observing(root.clone(), report.clone());
     if !settings.automatic.value {
@@ -251,8 +249,8 @@ fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog
     }
     warnings.extend(asked.into_iter().filter(|warning| is_news(warning)));
     if observed.history_lost {
-        let warning = "piton: warning: some of what was captured here is gone or incomplete; `piton verify` names it";
-        warnings.extend(once(Some(warning.to_owned())));
+        let gone = "piton: warning: some of what was captured here is gone or incomplete; ";
+        warnings.extend(once(Some(text![gone, call("verify"), " names it"].plain())));
     }
     if let Event::Prompt { .. } | Event::SessionStarted { .. } = &report.event {
         // Where not even a gap could be recorded in another workspace, the user hears of it in the same way.
@@ -276,16 +274,8 @@ fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog
 
 /// The changed rules and settings that wait for the user's word, here or in another workspace of the session.
 fn asked_for(observed: &Observed, workspace: Option<&Path>) -> Vec<String> {
-    let (place, how) = match workspace {
-        Some(path) => {
-            let flag = format!("--workspace {}", quoted(path));
-            (
-                format!("in {}, ", escape_path(path)),
-                format!("`piton rules accept {flag}` agrees, `piton rules {flag}` tells more"),
-            )
-        }
-        None => (String::new(), agreement::HOW.to_owned()),
-    };
+    let place = workspace.map(|path| format!("in {}, ", escape_path(path))).unwrap_or_default();
+    let how = agreement::how(workspace).plain();
     let all = agreement::sentences(&observed.waiting).into_iter();
     all.map(|said| format!("piton: warning: {place}{said}; {how}")).collect()
 }
@@ -305,14 +295,13 @@ fn first_gap(observed: &Observed, others: &[(PathBuf, Result<Observed, ObserveEr
 
 /// What the user reads where something was not captured. Said once in a session, so it says how to hear more.
 fn not_captured(reason: &str) -> String {
-    format!("piton: warning: not captured: {}; `piton status` tells more", escape(reason))
+    text!["piton: warning: not captured: ", escape(reason), "; ", call("status"), " tells more"].plain()
 }
 
 /// The same of another workspace of the session.
 fn not_captured_in(workspace: &Path, reason: &str) -> String {
-    let (folder, reason) = (escape_path(workspace), escape(reason));
-    let status = format!("piton status --workspace {}", quoted(workspace));
-    format!("piton: warning: not captured in {folder}: {reason}; `{status}` tells more")
+    let said = format!("piton: warning: not captured in {}: {}; ", escape_path(workspace), escape(reason));
+    text![said, call("status").there(workspace), " tells more"].plain()
 }
 
 /// A reply with a line more for the user, which comes first.

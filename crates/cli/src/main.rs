@@ -4,46 +4,42 @@
 //! rewinding: what may be changed, and how, is the engine's alone.
 
 mod agent_files;
-mod agreement;
 mod args;
 mod columns;
 mod commands;
 mod console;
 mod conversation;
 mod environment;
-mod error;
-mod escape;
 mod files;
 mod gitconfig;
-mod hints;
 mod hook;
+mod inside;
 mod operate;
 mod outcome;
-mod owners;
 mod paint;
 mod patch;
 mod paths;
-mod plan;
 mod progress;
+mod report;
 mod settings;
 mod settle;
 mod signals;
-mod skipped;
 mod summarizer;
 mod table;
 mod titles;
 mod tree;
+mod unread;
 mod waiting;
-mod words;
 mod zone;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use console::Console;
-use error::Failure;
-use escape::quoted;
+use inside::Inside;
+use piton_wording::{Failure, Surface, Terminal};
 
 fn main() -> ExitCode {
     // With a handler, a write beyond the limit on a file's size is an error like any other instead of the end.
@@ -52,14 +48,24 @@ fn main() -> ExitCode {
     if let Some(arguments) = hook::arguments() {
         return hook::run(arguments, || args::print_help(hook::NAME));
     }
-    let cli = match args::read() {
+    let mut cli = match args::read() {
         Ok(cli) => cli,
         Err(refused) => return refused.show(),
     };
-    let mut console = Console::new(cli.global.json, cli.global.color);
-    console.workspace = cli.global.workspace.as_deref().map(quoted);
-    let ran = catch_unwind(AssertUnwindSafe(|| commands::run(cli, &mut console)));
+    let (surface, settled): (Rc<dyn Surface>, _) = match Inside::of_process() {
+        Some(mut inside) => {
+            let settled = inside.settle(&mut cli);
+            (Rc::new(inside), settled)
+        }
+        None => {
+            let workspace = cli.global.workspace.clone().map(Into::into);
+            (Rc::new(Terminal { workspace, zone: zone::local() }), Ok(()))
+        }
+    };
+    let mut console = Console::new(cli.global.json, cli.global.color, surface);
+    let run = || settled.and_then(|()| commands::run(cli, &mut console));
+    let ran = catch_unwind(AssertUnwindSafe(run));
     ran.unwrap_or_else(|_| Err(Failure::bug("piton stopped in the middle of its work")))
         .and_then(|code| console.flush().map(|()| code))
-        .unwrap_or_else(|failure| failure.report(&mut console))
+        .unwrap_or_else(|failure| report::report(&failure, &mut console))
 }

@@ -1,30 +1,29 @@
 //! How the commands that change files go: plan, show, ask, do. Rewind, undo and redo differ only in what they plan.
 
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use piton_engine::model::inverse::Conflict;
-use piton_engine::model::ownership::Owner;
 use piton_engine::view::{Activity, Diff, OperationOutcome, OutsideAct, OutsideView, PathView, PlanView, RunningView};
 use piton_engine::{OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
+use piton_wording::lines::Lines;
+use piton_wording::owners::Names;
+use piton_wording::plan::{self, Around};
+use piton_wording::{Call, Carries, Code, Failure, call, text};
 
 use serde::Serialize;
 
-use crate::console::Console;
+use crate::console::{Console, Look};
 use crate::environment::say_recovered;
-use crate::error::Failure;
-use crate::escape::{escape, escape_view};
-use crate::owners::Names;
-use crate::plan::{self, Around};
+use crate::inside::only_in_terminal;
+use crate::patch;
 use crate::progress::with_progress;
 use crate::signals::Signals;
-use crate::titles::Titles;
+use crate::titles;
 use crate::waiting;
-use crate::words::plural;
 
 /// Equal lines around each difference.
 const CONTEXT: u32 = 3;
-/// As many files are named in a question.
-const NAMED: usize = 5;
 
 /// The flags of each.
 #[derive(Debug, Default, clap::Args)]
@@ -53,8 +52,18 @@ pub struct GoArgs {
 }
 
 impl GoArgs {
+    /// Lets nobody be asked, for a command that was typed to an agent: it is done, unless only the plan is wanted.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        if self.diff && !self.preview {
+            let because = "which shows the contents and asks";
+            return Err(only_in_terminal("--diff", because).hint("`--preview --diff` shows them and changes nothing"));
+        }
+        self.yes |= !self.preview;
+        Ok(())
+    }
+
     /// What they mean, for a command that was typed.
-    pub fn way(&self, command: String) -> Way {
+    pub fn way(&self, command: Call) -> Way {
         let how = match (self.preview, self.yes) {
             (true, _) => How::Preview,
             (false, true) => How::Yes,
@@ -77,7 +86,7 @@ pub struct Way {
     /// The session's other workspaces go back too.
     pub all_workspaces: bool,
     /// What was typed, for hints.
-    pub command: String,
+    pub command: Call,
 }
 
 /// Whether somebody is asked.
@@ -148,23 +157,25 @@ impl Act {
     }
 
     /// Whether the user's own edits are carried over, and those of other sessions.
-    fn carries(&self) -> (bool, bool) {
+    fn carries(&self) -> Carries {
         match self {
-            Self::Rewind { options, .. } => (options.keep_mine, options.only_session),
-            Self::Undo(_) | Self::Redo(_) => (false, false),
+            Self::Rewind { options, .. } => Carries { mine: options.keep_mine, others: options.only_session },
+            Self::Undo(_) | Self::Redo(_) => Carries { mine: false, others: false },
         }
     }
 
     /// The failure of it. An undo or a redo cannot insist on another folder; a rewind to a state of it can.
-    pub fn failed(&self, error: OperationError, command: &str) -> Failure {
+    pub fn failed(&self, error: OperationError, command: &Call) -> Failure {
         match (self, error) {
             (Self::Undo(_) | Self::Redo(_), OperationError::OtherFolder { path, state }) => {
                 let what = if matches!(self, Self::Redo(_)) { "what this would" } else { "what was there last" };
-                let hint =
-                    state.as_ref().map(|id| format!("`piton rewind {} --across` brings back {what}", id.short()));
-                let failure = Failure::from(OperationError::OtherFolder { path, state });
-                let failure = hint.into_iter().fold(failure, Failure::hint);
-                failure.hint("`piton log` lists the checkpoints of the folder that was here")
+                let hint = state.as_ref().map(|id| {
+                    let back = call("rewind").arg(id.short()).arg("--across");
+                    text![back, " brings back ", what]
+                });
+                Failure::from(OperationError::OtherFolder { path, state })
+                    .hints(hint)
+                    .hint(text![call("log"), " lists the checkpoints of the folder that was here"])
             }
             (_, error) => Failure::of_operation(error, command),
         }
@@ -244,7 +255,11 @@ fn go(
         return done.map(Some).map_err(|error| {
             if let OperationError::Conflict(conflicts) = &error {
                 let conflicts: Vec<_> = conflicts.iter().map(Into::into).collect();
-                console.say_with(|out, look| plan::write_conflicts(out, look, &conflicts, false));
+                console.say_with(|out, look| {
+                    let mut lines = Lines::default();
+                    plan::say_conflicts(&mut lines, &look.room(), &conflicts, false);
+                    look.write(out, &lines)
+                });
             }
             stopped(error)
         });
@@ -260,16 +275,16 @@ fn go(
     let view = plan.view();
     beside(console, view);
     let diff = if way.diff { Some(workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from)?) } else { None };
-    let mut around = around(workspace, console, how == How::Preview, act.settle().partial, diff)?;
+    let mut around = around(workspace, console, how == How::Preview, act.settle().partial)?;
     around.all_workspaces = way.all_workspaces;
     if how == How::Preview {
-        let shown = Shown { plan: view, diff: around.diff.as_ref() };
-        console.print(&shown, |out, look| plan::write(out, look, view, &around))?;
+        let shown = Shown { plan: view, diff: diff.as_ref() };
+        console.print(&shown, |out, look| write_plan(out, look, view, &around, diff.as_ref()))?;
         return Ok(None);
     }
     if !view.is_empty() {
         let other_folder = || workspace.other_folder_of(&plan);
-        may_go_on(console, other_folder, view, act, way, &around)?;
+        may_go_on(console, other_folder, (view, diff.as_ref()), act, way, &around)?;
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(stopped)
@@ -304,7 +319,7 @@ fn has_been_interrupted(
 fn may_go_on(
     console: &mut Console,
     other_folder: impl FnOnce() -> OperationError,
-    plan: &PlanView,
+    (plan, diff): (&PlanView, Option<&Diff>),
     act: &Act,
     way: &Way,
     around: &Around,
@@ -313,7 +328,7 @@ fn may_go_on(
     let how = *how;
     let is_refused = !around.partial && plan.open_conflicts().next().is_some();
     if how == How::Ask || is_refused || !plan.others.is_empty() {
-        console.say_with(|out, look| plan::write(out, look, plan, around));
+        console.say_with(|out, look| write_plan(out, look, plan, around, diff));
     }
     // Whatever is decided about conflicts, it would be refused.
     if plan.other_folder && !act.goes_across() {
@@ -331,50 +346,46 @@ fn may_go_on(
     if let (Some(file), true) = (plan.outside.iter().find(is_open), plan.touches_outside && !around.partial) {
         let why = file.why.as_deref().unwrap_or("in conflict");
         let text = format!("outside the workspace: {}: {why}; nothing was changed", file.path);
-        return Err(Failure::user(text)
-            .hint("without `--outside` everything in the workspace is done")
-            .hint("`--conflict` decides, and `--partial` leaves it as it is"));
+        return Err(Failure::conflict_outside(text));
     }
     if how == How::Careful {
         if plan.others.is_empty() {
             return Ok(());
         }
-        let redo = if outside(plan).is_empty() { "piton redo" } else { "piton redo --outside" };
-        let mut failure = Failure::user(format!("this would overwrite {}; nothing was changed", taken(plan)));
-        let (keeps_mine, keeps_others) = act.carries();
-        if !keeps_mine {
-            failure = failure.hint(format!("`{command} --keep-mine` carries your own edits over"));
-        }
-        if !keeps_others {
-            failure = failure.hint(format!("`{command} --only-session` carries those of other sessions over too"));
-        }
-        return Err(failure.hint(format!("`{command} --yes` overwrites them; `{redo}` takes that back")));
+        let redo = if plan::touched_outside(plan).is_empty() { call("redo") } else { call("redo").arg("--outside") };
+        return Err(Failure::overwrites(&plan::taken(plan), command, &redo, act.carries()));
     }
     // With every file in conflict there is nothing to agree to.
     if plan.conversation.is_none()
-        && outside(plan).is_empty()
+        && plan::touched_outside(plan).is_empty()
         && plan.created.is_empty()
         && plan.restored.is_empty()
         && plan.deleted.is_empty()
     {
         return Ok(());
     }
-    if console.ask(&question(plan)) { Ok(()) } else { Err(Failure::Declined) }
+    if console.ask(&plan::question(plan)) { Ok(()) } else { Err(Failure::declined()) }
+}
+
+/// A plan, and the contents of what would change where they are asked for.
+pub fn write_plan(
+    out: &mut dyn Write,
+    look: &Look,
+    plan: &PlanView,
+    around: &Around,
+    diff: Option<&Diff>,
+) -> io::Result<()> {
+    look.write(out, &plan::lines(&look.room(), plan, around))?;
+    diff.iter().flat_map(|diff| &diff.files).try_for_each(|file| patch::write(out, look, file))
 }
 
 /// What a plan's text needs beside the plan.
-fn around(
-    workspace: &Workspace,
-    console: &Console,
-    whole: bool,
-    partial: bool,
-    diff: Option<Diff>,
-) -> Result<Around, Failure> {
+fn around(workspace: &Workspace, console: &Console, whole: bool, partial: bool) -> Result<Around, Failure> {
     if console.is_json() && whole {
-        return Ok(Around { diff, ..Around::default() });
+        return Ok(Around::default());
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    Ok(Around { titles: Titles::of_all(workspace, &names)?, names, whole, partial, diff, all_workspaces: false })
+    Ok(Around { titles: titles::of_all(workspace, &names)?, names, whole, partial, all_workspaces: false })
 }
 
 /// Refuses to guess where nobody can be asked.
@@ -382,56 +393,6 @@ pub fn someone_to_ask(console: &Console) -> Result<(), Failure> {
     if console.can_ask() {
         return Ok(());
     }
-    Err(Failure::user("there is no terminal to ask at; nothing was changed")
+    Err(Failure::user(Code::NobodyToAsk, "there is no terminal to ask at; nothing was changed")
         .hint("`--preview` shows what would change; `--yes` goes on without asking"))
-}
-
-/// `Undo 2 files (a, b)?`, `Rewind 9 files, and overwrite your edits in notes.md?`.
-fn question(plan: &PlanView) -> String {
-    let paths: Vec<&PathView> = plan.restored.iter().chain(&plan.created).chain(&plan.deleted).collect();
-    let files = plural(paths.len() as u64, "file");
-    let files = match few(&paths) {
-        Some(names) => format!("{files} ({names})"),
-        None => files,
-    };
-    let files = match &outside(plan)[..] {
-        [] => files,
-        elsewhere => format!("{files}, and outside the workspace {}", elsewhere.join(", ")),
-    };
-    let files = match (&plan.conversation, paths.is_empty()) {
-        (Some(_), true) => "the conversation".to_owned(),
-        (Some(_), false) => format!("{files} and the conversation"),
-        (None, _) => files,
-    };
-    let others = if plan.others.is_empty() { String::new() } else { format!(", and overwrite {}", taken(plan)) };
-    match plan.kind.as_str() {
-        "redo" => format!("Take it back in {files}?"),
-        "undo" => format!("Undo {files}?"),
-        _ => format!("Rewind {files}{others}?"),
-    }
-}
-
-/// What a plan changes outside the workspace: each is named, however many they are.
-fn outside(plan: &PlanView) -> Vec<String> {
-    let is_changed = |file: &&OutsideView| !matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict);
-    let files = plan.outside.iter().filter(|_| plan.touches_outside);
-    files.filter(is_changed).map(|file| escape(&file.path).into_owned()).collect()
-}
-
-/// What a plan takes from others: `your edits in notes.md`.
-fn taken(plan: &PlanView) -> String {
-    let whose = match &plan.others {
-        all if all.iter().all(|file| file.owner == Owner::You) => "your edits",
-        all if all.iter().all(|file| matches!(file.owner, Owner::Step { .. })) => "another session's edits",
-        _ => "edits that are not this session's",
-    };
-    let paths: Vec<&PathView> = plan.others.iter().map(|file| &file.path).collect();
-    let place = few(&paths).unwrap_or_else(|| plural(paths.len() as u64, "file"));
-    format!("{whose} in {place}")
-}
-
-/// The names of some files, where they are few.
-fn few(paths: &[&PathView]) -> Option<String> {
-    let names = || paths.iter().map(|path| escape_view(path)).collect::<Vec<_>>().join(", ");
-    (paths.len() <= NAMED).then(names)
 }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use owo_colors::{OwoColorize, Style};
+use piton_wording as wording;
 
 use crate::args::Color;
 
@@ -26,6 +27,7 @@ impl Paint {
     }
 
     /// No colour.
+    #[cfg(test)]
     pub fn none() -> Self {
         Self { on: false }
     }
@@ -33,6 +35,20 @@ impl Paint {
     /// Whether it paints at all.
     pub fn is_on(self) -> bool {
         self.on
+    }
+
+    /// A part of a text.
+    pub fn styled(self, style: wording::Style, text: impl Display) -> String {
+        match style {
+            wording::Style::Plain => text.to_string(),
+            wording::Style::Bold => self.bold(text),
+            wording::Style::Dim => self.dim(text),
+            wording::Style::Id => self.id(text),
+            wording::Style::Good => self.good(text),
+            wording::Style::Warn => self.warn(text),
+            wording::Style::Bad => self.bad(text),
+            wording::Style::Alarm => self.alarm(text),
+        }
     }
 
     /// What comes, what is well.

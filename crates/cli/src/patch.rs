@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 use piton_engine::model::text::{Hunk, Line, Side};
 use piton_engine::view::{EntryView, FileDiff};
+use piton_wording::escape::{bytes_of, escape_line, is_unsafe};
 
 use crate::console::Look;
-use crate::escape::{bytes_of, escape_line, is_unsafe};
 
 /// Writes one path's difference.
 pub fn write(out: &mut dyn Write, look: &Look, file: &FileDiff) -> io::Result<()> {
@@ -211,12 +211,11 @@ fn octal(out: &mut String, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use piton_engine::model::ChangeKind;
     use piton_engine::model::text::{self, TextDiff};
-    use piton_engine::model::{ChangeKind, Timestamp};
     use piton_engine::view::{FileChange, PathView};
 
     use super::*;
-    use crate::paint::Paint;
 
     fn file(mode: &str) -> Option<EntryView> {
         Some(EntryView::File { mode: mode.into(), size: 0 })
@@ -244,7 +243,7 @@ mod tests {
         let path = PathView { path: path.into(), path_b64: None };
         let change = FileChange { path, kind: ChangeKind::Modified, before, after };
         let file = FileDiff { change, binary, unavailable: false, added: 0, removed: 0, hunks };
-        let look = Look { paint: Paint::none(), terminal, width: 80, now: Timestamp(0) };
+        let look = Look { terminal, ..Look::plain(80) };
         let mut out = Vec::new();
         write(&mut out, &look, &file).unwrap();
         String::from_utf8(out).unwrap()

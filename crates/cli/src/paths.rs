@@ -6,9 +6,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use piton_engine::model::WorkspacePath;
-
-use crate::error::Failure;
-use crate::escape::escape_path;
+use piton_wording::escape::escape_path;
+use piton_wording::{Call, Code, Failure};
 
 /// What `--path` and `--path-b64` are.
 #[derive(Debug, Default, clap::Args)]
@@ -29,43 +28,57 @@ impl PathArgs {
         plain.chain(encoded).collect()
     }
 
+    /// A command with them as they were typed.
+    pub fn said(&self, command: Call) -> Call {
+        let command = self.paths.iter().fold(command, |command, path| command.with("--path", path));
+        self.paths_b64.iter().fold(command, |command, path| command.with("--path-b64", path))
+    }
+
     /// Refuses `--outside` with some paths: they are in the workspace, and the rest is not meant.
     pub fn refuse_outside(&self, is_outside: bool) -> Result<(), Failure> {
         if !is_outside || (self.paths.is_empty() && self.paths_b64.is_empty()) {
             return Ok(());
         }
-        Err(Failure::user("`--path` means files of the workspace, and `--outside` those that are not in it")
-            .hint("without `--path` everything goes back, and with `--outside` the files outside too"))
+        Err(Failure::user(
+            Code::ArgumentsClash,
+            "`--path` means files of the workspace, and `--outside` those that are not in it",
+        )
+        .hint("without `--path` everything goes back, and with `--outside` the files outside too"))
     }
 }
 
 /// The path in the workspace at `root` that is meant by a path typed in the folder `here`.
 pub fn resolve(root: &Path, here: &Path, typed: &OsStr) -> Result<WorkspacePath, Failure> {
     if typed.is_empty() {
-        return Err(Failure::user("an empty path means nothing").hint("`.` is the current folder"));
+        return Err(Failure::user(Code::BadPath, "an empty path means nothing").hint("`.` is the current folder"));
     }
     let base = if here.starts_with(root) { here } else { root };
     let whole = normal(&base.join(typed));
     let inside = match whole.strip_prefix(root) {
         Ok(inside) => inside.to_owned(),
         Err(_) => through_link(root, &whole).ok_or_else(|| {
-            Failure::user(format!("`{}` is outside the workspace {}", escape_path(Path::new(typed)), escape_path(root)))
-                .hint("`--workspace DIR` means another workspace")
+            Failure::user(
+                Code::PathOutside,
+                format!("`{}` is outside the workspace {}", escape_path(Path::new(typed)), escape_path(root)),
+            )
+            .hint("`--workspace DIR` means another workspace")
         })?,
     };
     WorkspacePath::new(inside.into_os_string().into_vec())
-        .map_err(|error| Failure::user(format!("`{}`: {error}", escape_path(Path::new(typed)))))
+        .map_err(|error| Failure::user(Code::BadPath, format!("`{}`: {error}", escape_path(Path::new(typed)))))
 }
 
 /// A path of the workspace in base64, as JSON has it: from the workspace's root.
 pub fn from_base64(text: &str) -> Result<WorkspacePath, Failure> {
     let failed = |error| {
-        Failure::user(format!("`{text}`: {error}"))
+        Failure::user(Code::BadPath, format!("`{text}`: {error}"))
             .hint("it takes the `path_b64` of a JSON document: a path from the workspace's root, in base64")
     };
     let path = WorkspacePath::from_base64(text).map_err(failed)?;
     if path.is_root() {
-        return Err(Failure::user("an empty path means nothing").hint("`--path .` is the current folder"));
+        return Err(
+            Failure::user(Code::BadPath, "an empty path means nothing").hint("`--path .` is the current folder")
+        );
     }
     Ok(path)
 }

@@ -11,12 +11,12 @@ use etcetera::BaseStrategy;
 use piton_engine::model::Protection;
 use piton_engine::model::settings::{self, Key, Layer, Partial, Settings, Wrong};
 use piton_engine::{Engine, Environment};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::{Code, Failure, call, text};
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::environment;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path};
 
 /// A file that may hold settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,10 +85,7 @@ impl Found {
     }
 
     fn leniently(self) -> (Settings, Vec<String>) {
-        let told = self.problems.into_iter().filter_map(|problem| match problem {
-            Failure::Error { message, .. } => Some(escape(&message).into_owned()),
-            Failure::Declined | Failure::ClosedPipe => None,
-        });
+        let told = self.problems.into_iter().map(|problem| escape(&problem.message).into_owned());
         (self.settings, told.collect())
     }
 }
@@ -118,10 +115,10 @@ fn gather(
         let partial = text.and_then(|text| {
             let text = text.as_deref().unwrap_or_default();
             settings::read(text, file.layer).map_err(|bad| {
-                let failure = Failure::user(format!("{}:{bad}", shown(&file.path)));
+                let failure = Failure::user(Code::BadSettings, format!("{}:{bad}", shown(&file.path)));
                 match bad.wrong {
                     Wrong::Syntax(_) => failure,
-                    _ => failure.hint("`piton help config` lists the keys and what they take"),
+                    _ => failure.hint(text![call("help").arg("config"), " lists the keys and what they take"]),
                 }
             })
         });
@@ -140,7 +137,7 @@ fn gather(
         if let Some(text) = variable(&name).filter(|text| !text.is_empty())
             && let Err(wrong) = variables.set_text(key, &text)
         {
-            problems.push(Failure::user(format!("{name}: {wrong}")));
+            problems.push(Failure::user(Code::BadSettings, format!("{name}: {wrong}")));
         }
     }
     partials.push(variables);
@@ -150,7 +147,8 @@ fn gather(
 /// The text of a file that is there.
 #[expect(clippy::disallowed_types, reason = "settings are piton's own file; a workspace's is opened without symlinks")]
 fn read(file: &SettingsFile) -> Result<Option<String>, Failure> {
-    let failed = |why: &dyn std::fmt::Display| Failure::user(format!("{}: {why}", shown(&file.path)));
+    let failed =
+        |why: &dyn std::fmt::Display| Failure::user(Code::BadSettings, format!("{}: {why}", shown(&file.path)));
     let refused = |error: std::io::Error| {
         failed(&format!("the settings cannot be read: {error}")).hint("let your user read the file, or move it away")
     };

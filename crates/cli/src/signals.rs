@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use piton_engine::Workspace;
+use piton_wording::{Call, note, text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
@@ -54,11 +55,10 @@ impl Signals {
     }
 
     /// Says that a signal came when it was too late, with the command that takes back what was done.
-    pub fn tell(self, console: &mut Console, back: &str) {
+    pub fn tell(self, console: &mut Console, back: &Call) {
         if let Some(signal) = self.came() {
-            let note = console.talk.paint.warn("note:");
             let name = low_level::signal_name(signal).unwrap_or("a signal");
-            console.say(format!("{note} {name} came too late to stop it; it is done, and `{back}` takes it back"));
+            console.say(note(text![name, " came too late to stop it; it is done, and ", back, " takes it back"]));
         }
     }
 

@@ -12,8 +12,7 @@ use std::time::Duration;
 use piton_engine::ToSummarize;
 use piton_engine::model::settings::{Layer, Settings};
 use piton_engine::model::summary::{MOST_SUMMARY, tidy};
-
-use crate::error::Failure;
+use piton_wording::{Code, Failure};
 
 /// Who summarizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +91,7 @@ impl Summarizer {
             }
             Self::Endpoint(endpoint) => endpoint.ask(text, instructions, limit),
         };
-        let answer = answer.and_then(|answer| tidy(&answer).map_err(Failure::user));
+        let answer = answer.and_then(|answer| tidy(&answer).map_err(|bad| Failure::user(Code::SummarizerFailed, bad)));
         answer.map_err(|failure| {
             let who = match self {
                 Self::Command(_) => "`summary.command` in your settings is what was run",

@@ -1,99 +1,16 @@
-//! What operations are called, for people: `rewind to t5`, `undo of turn 3 “make it blue”`, `redo of the rewind to t5`.
+//! The titles of a workspace's operations, with what the store knows of their targets.
 
-use std::collections::HashMap;
+use piton_engine::view::OperationView;
+use piton_engine::{StoreError, Workspace};
+use piton_wording::Titles;
+use piton_wording::owners::Names;
 
-use piton_engine::Workspace;
-use piton_engine::model::{Cause, OperationId};
-use piton_engine::view::{CheckpointView, OperationView};
-
-use crate::error::Failure;
-use crate::owners::Names;
-use crate::table::{Style, Text};
-
-/// The titles of a workspace's operations.
-#[derive(Clone, Debug, Default)]
-pub struct Titles {
-    /// Newest first.
-    operations: Vec<OperationView>,
-    /// What the checkpoints that were rewound to are called.
-    targets: HashMap<String, String>,
+/// Of some operations, newest first.
+pub fn of(workspace: &Workspace, operations: &[OperationView], names: &Names) -> Titles {
+    Titles::of(operations.to_vec(), names, |id| workspace.resolve(id).ok().map(|row| (&row).into()))
 }
 
-impl Titles {
-    /// Of some operations, newest first. Those that they take back must be among them to be called by more than their ids.
-    pub fn of(workspace: &Workspace, operations: &[OperationView], names: &Names) -> Self {
-        let mut targets = HashMap::new();
-        for operation in operations {
-            if let (Some(id), "rewind") = (&operation.target, &operation.kind[..]) {
-                // A checkpoint may be gone one day: its id is the last resort.
-                let called = match workspace.resolve(id) {
-                    Ok(row) => called(&(&row).into(), names),
-                    Err(_) => short(id),
-                };
-                targets.insert(id.clone(), called);
-            }
-        }
-        Self::new(operations.to_vec(), targets)
-    }
-
-    /// Of operations, newest first, and what the checkpoints that were rewound to are called.
-    pub fn new(operations: Vec<OperationView>, targets: HashMap<String, String>) -> Self {
-        Self { operations, targets }
-    }
-
-    /// Of all operations.
-    pub fn of_all(workspace: &Workspace, names: &Names) -> Result<Self, Failure> {
-        Ok(Self::of(workspace, &workspace.operations()?.operations, names))
-    }
-
-    /// An operation as it is known here: whether it was taken back since is.
-    pub fn get(&self, id: &OperationId) -> Option<&OperationView> {
-        self.operations.iter().find(|operation| operation.id == *id)
-    }
-
-    /// What one is called; what it is about stands out.
-    pub fn title(&self, operation: &OperationView) -> Text {
-        let target = operation.target.as_deref();
-        match (operation.kind.as_str(), target, &operation.about) {
-            ("rewind", Some(id), _) => {
-                let target = self.targets.get(id).cloned().unwrap_or_else(|| short(id));
-                Text::new(Style::Plain, "rewind to ").and(Style::Bold, target)
-            }
-            ("redo", Some(id), about) => match (self.older(id, operation), about) {
-                (Some(of), _) => Text::new(Style::Plain, "redo of the ").and_all(self.title(of)),
-                (None, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
-                (None, None) => Text::new(Style::Plain, "redo"),
-            },
-            ("branch", _, Some(about)) => Text::new(Style::Bold, about),
-            ("recover", ..) => Text::new(Style::Plain, "recovery"),
-            (kind, _, Some(about)) => Text::new(Style::Plain, format!("{kind} of ")).and(Style::Bold, about),
-            (kind, _, None) => Text::new(Style::Plain, kind),
-        }
-    }
-
-    /// The same in one piece, without colour.
-    pub fn plain(&self, operation: &OperationView) -> String {
-        self.title(operation).plain()
-    }
-
-    /// The operation that another one takes back. Only an older one: whatever a damaged store says, titles end.
-    fn older(&self, id: &str, than: &OperationView) -> Option<&OperationView> {
-        let mut older = self.operations.iter().skip_while(|operation| operation.id != than.id).skip(1);
-        older.find(|operation| operation.id.as_str() == id)
-    }
-}
-
-/// What a person calls a checkpoint: its name, its place in a session, or its id.
-fn called(checkpoint: &CheckpointView, names: &Names) -> String {
-    match (&checkpoint.name, &checkpoint.place, checkpoint.cause) {
-        (Some(name), _, _) => name.clone(),
-        (_, Some(place), Cause::Prompt | Cause::BeforeTool) if place.turn > 0 => {
-            names.target(&place.session, place.turn, place.step)
-        }
-        _ => checkpoint.id.short().to_owned(),
-    }
-}
-
-fn short(id: &str) -> String {
-    id.chars().take(8).collect()
+/// Of all operations.
+pub fn of_all(workspace: &Workspace, names: &Names) -> Result<Titles, StoreError> {
+    Ok(of(workspace, &workspace.operations()?.operations, names))
 }

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use piton_engine::model::conversation::Began;
-use piton_engine::model::{Rank, SessionId};
-use piton_engine::view::{OriginView, SessionView};
+use piton_engine::model::SessionId;
+use piton_engine::view::SessionView;
+use piton_wording::sessions::{left_at, marks, title};
+use piton_wording::{Style, Text, words};
 use unicode_width::UnicodeWidthStr;
 
 use crate::console::Look;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::words;
+use crate::table::{Cell, ShownText, line, widest};
 
 /// Narrower than this, ages are short.
 const TIGHT: usize = 100;
@@ -30,8 +30,8 @@ pub fn write(out: &mut dyn Write, look: &Look, sessions: &[SessionView]) -> io::
         let at = session.origin.as_ref().map_or(session.started_at, |origin| origin.at);
         match (narrow, tight) {
             (true, _) => String::new(),
-            (_, true) => words::short_age(at, look.now),
-            _ => words::age(at, look.now),
+            (_, true) => words::short_age(at, &look.now),
+            _ => words::age(at, &look.now),
         }
     };
     let turns = |session: &SessionView| {
@@ -66,47 +66,6 @@ pub fn write(out: &mut dyn Write, look: &Look, sessions: &[SessionView]) -> io::
         writeln!(out, "{}", line(&cells))?;
     }
     Ok(())
-}
-
-/// What a session is called: its name, else the first thing that was asked of it.
-pub fn title(session: &SessionView) -> Text {
-    match (&session.name, &session.title) {
-        (Some(name), _) => Text::new(Style::Bold, name),
-        (None, Some(title)) => Text::new(Style::Plain, title.trim()),
-        (None, None) => Text::new(Style::Dim, "(nothing asked yet)"),
-    }
-}
-
-/// How a branch left its parent, and where: `rewind at t3`.
-pub fn left_at(origin: &OriginView, is_short: bool) -> String {
-    let how = match origin.how {
-        Began::Rewind => "rewind",
-        Began::Fork => "fork",
-        Began::SummaryFrom | Began::SummaryUpTo => "summary",
-    };
-    let at = if is_short { "" } else { "at " };
-    format!("{how} {at}t{}", origin.turn)
-}
-
-/// What a person made of a session; nothing where that is nothing particular.
-pub fn rank(rank: Rank) -> Text {
-    match rank {
-        Rank::Plain => Text::default(),
-        Rank::Main => Text::new(Style::Good, "main line"),
-        Rank::Archived => Text::new(Style::Dim, "archived"),
-        Rank::Deleted => Text::new(Style::Warn, "deleted"),
-    }
-}
-
-fn marks(session: &SessionView, is_short: bool) -> Text {
-    let here = match (session.current, is_short) {
-        (false, _) => Text::default(),
-        (true, true) => Text::new(Style::Bold, "here"),
-        (true, false) => Text::new(Style::Bold, "you are here"),
-    };
-    let rank = rank(session.rank);
-    let comma = if here.is_empty() || rank.is_empty() { "" } else { ", " };
-    here.and(Style::Plain, comma).and_all(rank)
 }
 
 /// A session and what stands before it.
@@ -150,7 +109,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::paint::Paint;
 
     const NOW: i64 = 1_794_772_991_042;
 
@@ -189,7 +147,7 @@ mod tests {
     }
 
     fn shown(sessions: &[SessionView], width: usize) -> String {
-        let look = Look { paint: Paint::none(), terminal: true, width, now: Timestamp(NOW) };
+        let look = Look { now: piton_wording::words::Now::utc(Timestamp(NOW)), ..Look::plain(width) };
         let mut out = Vec::new();
         write(&mut out, &look, sessions).unwrap();
         format!("\n{}", String::from_utf8(out).unwrap())

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use piton_engine::view::RunningView;
 use piton_engine::{OperationError, Workspace};
+use piton_wording::escape::escape;
+use piton_wording::{Code, Failure};
 
 use crate::console::Console;
-use crate::error::Failure;
-use crate::escape::escape;
 use crate::operate::{Act, Way};
 use crate::signals::Signals;
 
@@ -63,7 +63,7 @@ pub fn until_idle(
         // Also when there is nothing more to wait for: whoever typed it meant the waiting.
         if held.is_interrupted() {
             bar.inspect(|bar| bar.finish_and_clear());
-            return Err(Failure::user("the waiting was stopped; nothing was changed"));
+            return Err(Failure::user(Code::WaitStopped, "the waiting was stopped; nothing was changed"));
         }
         if running.is_empty() {
             break;

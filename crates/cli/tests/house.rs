@@ -6,13 +6,14 @@
 use std::path::{Path, PathBuf};
 
 /// Every room with the rooms that it may use, tests apart.
-const ROOMS: [(&str, &[&str]); 7] = [
+const ROOMS: [(&str, &[&str]); 8] = [
     ("model", &[]),
     ("agents", &["model"]),
     ("host", &["model"]),
     ("store", &["model", "host"]),
     ("engine", &["model", "agents", "host", "store"]),
-    ("cli", &["engine", "agents"]),
+    ("wording", &["engine"]),
+    ("cli", &["engine", "agents", "wording"]),
     ("testkit", &["engine", "agents", "host", "store"]),
 ];
 
@@ -76,7 +77,7 @@ const AGENTS: [&str; 7] = ["claude", "codex", "gemini", "opencode", "copilot", "
 #[test]
 fn agents_are_known_by_name_to_their_adapters_alone() {
     let mut found = Vec::new();
-    for room in ["model", "host", "store", "engine", "cli"] {
+    for room in ["model", "host", "store", "engine", "wording", "cli"] {
         for (path, text) in sources(room) {
             // Tests play sessions of real agents.
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -88,6 +89,33 @@ fn agents_are_known_by_name_to_their_adapters_alone() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// What a room does that prints, or looks at the machine it runs on.
+const IMPURE: [&str; 7] = ["std::env", "std::fs", "println!", "std::process", "stdout()", "stderr()", "stdin()"];
+
+#[test]
+fn what_people_read_is_made_of_values_alone() {
+    for (path, text) in sources("wording") {
+        for (number, line) in text.lines().enumerate() {
+            let found = IMPURE.iter().find(|name| line.split("//").next().unwrap_or_default().contains(**name));
+            assert!(found.is_none(), "{}:{}: {found:?}", path.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn every_command_that_a_text_names_is_one() {
+    let mut names = std::collections::BTreeSet::new();
+    for (_, text) in ["wording", "cli"].into_iter().flat_map(sources) {
+        let calls = text.split("call(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+        names.extend(calls);
+    }
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let help = std::process::Command::new(env!("CARGO_BIN_EXE_piton")).args(["help", &name]).output().unwrap();
+        assert!(help.status.success(), "{name}");
+    }
 }
 
 /// The folders of `engine/src`, each of which may use those before it and none after it: so no two of them need each other.

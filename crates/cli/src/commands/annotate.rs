@@ -3,13 +3,12 @@
 use std::io::{self, Read, Write};
 
 use piton_engine::view::Annotated;
+use piton_wording::escape::escape;
+use piton_wording::{Code, Failure, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::escape;
-use crate::words;
 
 /// Note something on a checkpoint
 ///
@@ -42,7 +41,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 
 /// The checkpoint in one line, with its note.
 fn write(out: &mut dyn Write, look: &Look, annotated: &Annotated) -> io::Result<()> {
-    let checkpoint = words::label(&annotated.checkpoint, look.paint);
+    let checkpoint = look.text(words::label(&annotated.checkpoint));
     match &annotated.checkpoint.annotation {
         Some(text) => writeln!(out, "checkpoint {checkpoint}: {}", escape(text)),
         None => writeln!(out, "checkpoint {checkpoint} has no note now"),
@@ -54,6 +53,6 @@ fn read_stdin() -> Result<String, Failure> {
     io::stdin()
         .take(MOST_READ)
         .read_to_string(&mut text)
-        .map_err(|error| Failure::user(format!("the note cannot be read from stdin: {error}")))?;
+        .map_err(|error| Failure::user(Code::CannotRead, format!("the note cannot be read from stdin: {error}")))?;
     Ok(text)
 }

@@ -6,17 +6,16 @@ use std::io::{self, Write};
 use piton_engine::BlameOptions;
 use piton_engine::model::ownership::{Candidate, Owner};
 use piton_engine::view::{Blame, LineOrigin, OriginKind};
+use piton_wording::escape::{escape_line, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::{Failure, Style, Text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape_line, escape_view};
-use crate::owners::Names;
 use crate::paths::{from_base64, resolve};
 use crate::progress::with_progress;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::words;
+use crate::table::{Cell, ShownText, line, widest};
 
 /// Show who wrote each line of a file: the turn and step of an agent, its prompt, or you
 ///
@@ -163,7 +162,7 @@ fn margin(look: &Look, origin: &LineOrigin, names: &Names, with_prompts: bool) -
     let about = about.and(Style::Plain, gap).and(Style::Dim, prompt);
     // Its first checkpoint says nothing of when a line was written.
     let at = origin.at.filter(|_| origin.kind != OriginKind::BeforePiton);
-    let age = at.map(|at| words::short_age(at, look.now)).unwrap_or_default();
+    let age = at.map(|at| words::short_age(at, &look.now)).unwrap_or_default();
     Margin { who, age, about }
 }
 
@@ -178,7 +177,6 @@ mod tests {
     use piton_engine::view::{BlameLine, PathView};
 
     use super::*;
-    use crate::paint::Paint;
 
     fn origin(kind: OriginKind, owner: Option<Owner>) -> LineOrigin {
         let (session, turn) = match owner.as_ref().and_then(Owner::turn) {
@@ -227,7 +225,7 @@ mod tests {
         let lines = (9..).zip([0, 0, 1, 2, 3, 4, 5, 6]).map(line).collect();
         let path = PathView { path: "x".into(), path_b64: None };
         let blame = Blame { path, at: None, lines, origins };
-        let look = Look { paint: Paint::none(), terminal: true, width, now: Timestamp(120_000) };
+        let look = Look { now: piton_wording::words::Now::utc(Timestamp(120_000)), ..Look::plain(width) };
         let mut out = Vec::new();
         write(&mut out, &look, &blame, &Names::default()).unwrap();
         let session = id.short();

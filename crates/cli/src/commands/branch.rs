@@ -7,16 +7,18 @@ use std::io::{self, Write};
 use piton_engine::model::{Rank, Target};
 use piton_engine::view::{BranchDeletion, SessionView, Sessions};
 use piton_engine::{DeleteOptions, Workspace};
+use piton_wording::escape::escape;
+use piton_wording::owners::Names;
+use piton_wording::sessions::{left_at, title};
+use piton_wording::words::plural;
+use piton_wording::{Code, Failure, call, text, warning, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::escape;
 use crate::operate::someone_to_ask;
-use crate::owners::Names;
-use crate::tree::{self, title};
-use crate::words::{self, plural};
+use crate::table::ShownText;
+use crate::tree;
 
 /// List, rename, delete, promote and compare branches of a conversation
 ///
@@ -122,7 +124,13 @@ fn list(workspace: &Workspace, all: bool, console: &mut Console) -> Result<(), F
     sessions.retain(|session| session.origin.is_some() || is_left(session));
     console.print(&branches, |out, look| tree::write(out, look, &sessions))?;
     if branches.sessions.is_empty() {
-        console.advise("there is no branch here; `piton fork t5` and `piton rewind t5` make one");
+        console.advise(text![
+            "there is no branch here; ",
+            call("fork").arg("t5"),
+            " and ",
+            call("rewind").arg("t5"),
+            " make one"
+        ]);
     }
     Ok(())
 }
@@ -165,7 +173,7 @@ fn delete(workspace: &mut Workspace, args: &Delete, console: &mut Console) -> Re
         someone_to_ask(console)?;
         console.say_with(|out, look| write_deletion(out, look, &plan, &names));
         if !console.ask(&format!("Delete {}?", branches(plan.branches.len()))) {
-            return Err(Failure::Declined);
+            return Err(Failure::declined());
         }
     }
     // Exactly those that were shown: time has gone on since.
@@ -174,7 +182,7 @@ fn delete(workspace: &mut Workspace, args: &Delete, console: &mut Console) -> Re
     let done = BranchDeletion { stay: plan.stay, ..done };
     console.print_done(&done, |out, look| write_deletion(out, look, &done, &names))?;
     say_untold(console, &done.untold);
-    console.advise("`piton branch restore SESSION` brings one back; the checkpoints stay");
+    console.advise(text![call("branch").arg("restore").asking("SESSION"), " brings one back; the checkpoints stay"]);
     Ok(())
 }
 
@@ -206,8 +214,8 @@ fn line(look: &Look, session: &SessionView, names: &Names) -> String {
     let id = look.paint.id(names.session(&session.id));
     let title = title(session).cut(look, look.width.saturating_sub(48).clamp(16, 60)).painted;
     let from = session.origin.as_ref().map(|origin| {
-        let left = tree::left_at(origin, false);
-        look.paint.dim(format!("  {left}, {}", words::age(origin.at, look.now)))
+        let left = left_at(origin, false);
+        look.paint.dim(format!("  {left}, {}", words::age(origin.at, &look.now)))
     });
     format!("{id}  {title}{}", from.unwrap_or_default())
 }
@@ -219,7 +227,7 @@ fn branches(count: usize) -> String {
 fn age(typed: &str) -> Result<i64, Failure> {
     match typed.parse() {
         Ok(Target::Age(ms)) => Ok(ms),
-        _ => Err(Failure::user(format!("`{typed}` is no age"))
+        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
             .hint("an age is a number and s, m, h or d: `--older-than 30d`, `--older-than 12h`")),
     }
 }
@@ -229,8 +237,7 @@ fn say_untold(console: &mut Console, untold: &[String]) {
         return;
     }
     let places: Vec<_> = untold.iter().map(|path| escape(path)).collect();
-    let warning = console.talk.paint.warn("warning:");
     let count = plural(untold.len() as u64, "other workspace");
-    console
-        .say(format!("{warning} {count} could not be told, where it may be listed as before: {}", places.join(", ")));
+    let places = places.join(", ");
+    console.say(warning(format!("{count} could not be told, where it may be listed as before: {places}")));
 }

@@ -7,15 +7,15 @@ use piton_engine::model::ownership::Owner;
 use piton_engine::model::{ChangeKind, Counts};
 use piton_engine::view::{NumberedChange, SessionChanges, Unknown, UnknownTurn};
 use piton_engine::{ChangesOptions, TargetError};
+use piton_wording::escape::escape_view;
+use piton_wording::owners::Names;
+use piton_wording::{Failure, Style, Text, call, note, text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::escape_view;
-use crate::owners::Names;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::{settings, words};
+use crate::settings;
+use crate::table::{Cell, ShownText, line, widest};
 
 /// List what a session changed, numbered, with ages
 ///
@@ -43,9 +43,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = Surroundings::read(global)?.open(console)?;
     let options = ChangesOptions { session: args.session.clone(), all: args.all };
     let changes = workspace.changes(&options).map_err(|error| match error {
-        TargetError::NoSession(_) => Failure::user("no session is recorded here, so there is nothing that one changed")
-            .hint("`piton diff` shows what changed since the last checkpoint")
-            .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"),
+        TargetError::NoSession(_) => {
+            Failure::no_session(text![call("diff"), " shows what changed since the last checkpoint"])
+        }
         other => other.into(),
     })?;
     let names = if console.is_json() { Names::default() } else { Names::of(&workspace.sessions()?.sessions) };
@@ -65,7 +65,7 @@ fn write(out: &mut dyn Write, look: &Look, all: &SessionChanges, names: &Names) 
         .map(|change| {
             let number = change.number.map(|number| format!("[{number}]")).unwrap_or_default();
             let age = match change.checkpoint {
-                Some(_) => words::age(change.at, look.now),
+                Some(_) => words::age(change.at, &look.now),
                 None => "not captured yet".to_owned(),
             };
             (number, what(change), age, who(change, names))
@@ -96,7 +96,7 @@ fn write(out: &mut dyn Write, look: &Look, all: &SessionChanges, names: &Names) 
         }
         let target = names.target(&all.session.id, *turn, None);
         let why = words::unknown(why, &target);
-        writeln!(out, "{} what {target} changed is not known: {why}", look.paint.warn("note:"))?;
+        writeln!(out, "{}", look.text(note(text!["what ", target, " changed is not known: ", why])))?;
     }
     Ok(())
 }

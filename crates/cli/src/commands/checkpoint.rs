@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use piton_engine::CaptureOptions;
 use piton_engine::view::{Captured, CheckpointDetail};
+use piton_wording::escape::escape_view;
+use piton_wording::words::{changes, label, plural};
+use piton_wording::{Failure, Style, call, skipped, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{Surroundings, say_recovered};
-use crate::error::Failure;
-use crate::escape::escape_view;
 use crate::progress::with_progress;
-use crate::skipped;
-use crate::words::{changes, label, plural};
+use crate::unread;
 
 /// Capture the workspace as a checkpoint
 ///
@@ -48,7 +48,7 @@ pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Fai
     console.print_done(&captured, |out, look| write(out, look, &captured))?;
     if !console.is_json() {
         console.say_with(|out, look| {
-            skipped::write_unread_rules(out, look, &captured.unread_rules)?;
+            unread::write_unread_rules(out, look, &captured.unread_rules)?;
             write_remarks(out, look, &captured.checkpoint)
         });
     }
@@ -69,7 +69,7 @@ pub fn write(out: &mut dyn Write, look: &Look, captured: &Captured) -> io::Resul
         what.push("nothing changed since the last one".to_owned());
     }
     let what = what.join(", ");
-    writeln!(out, "checkpoint {}: {what}", label(checkpoint, look.paint))
+    writeln!(out, "checkpoint {}: {what}", look.text(label(checkpoint)))
 }
 
 fn write_remarks(out: &mut dyn Write, look: &Look, detail: &CheckpointDetail) -> io::Result<()> {
@@ -79,8 +79,9 @@ fn write_remarks(out: &mut dyn Write, look: &Look, detail: &CheckpointDetail) ->
     }
     if !detail.skipped.is_empty() {
         let id = detail.checkpoint.id.short();
-        let text = format!("not captured: {}; `piton show {id}` lists them", skipped::summary(&detail.skipped));
-        writeln!(out, "{}", look.paint.dim(text))?;
+        let what = skipped::summary(&detail.skipped);
+        let text = text!["not captured: ", what, "; ", call("show").arg(id), " lists them"];
+        writeln!(out, "{}", look.text(text.in_style(Style::Dim)))?;
     }
     Ok(())
 }

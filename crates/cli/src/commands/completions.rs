@@ -2,11 +2,11 @@
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use piton_wording::Failure;
 use serde::Serialize;
 
 use crate::args::Cli;
 use crate::console::Console;
-use crate::error::Failure;
 
 /// Print what a shell needs to complete piton's words
 #[derive(Debug, clap::Args)]

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
 use piton_engine::model::settings::{Key, Layer, Value};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::{Failure, agreement, note, text};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path};
 use crate::settings::{self, Found, SettingsFile};
 
 /// Show the settings and where each comes from
@@ -123,9 +123,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let wanted = Key::ALL.into_iter().filter(|key| args.key.as_ref().is_none_or(|name| name == key.name()));
     let document = Document { settings: wanted.map(|key| shown(key, &found)).collect(), files, waiting };
     if !document.waiting.is_empty() {
-        let (note, keys) = (console.talk.paint.warn("note:"), document.waiting.join(", "));
+        let keys = document.waiting.join(", ");
         let text = format!("what .piton/config.toml says of {keys} waits for your word");
-        console.advise(format!("{note} {text}; {}", crate::agreement::HOW));
+        console.advise(note(text![text, "; ", agreement::how(None)]));
     }
     console.print(&document, |out, look| match &document.settings[..] {
         [one] => write_plainly(out, &one.value),

@@ -6,14 +6,14 @@ use piton_engine::ConversationOptions;
 use piton_engine::model::Target;
 use piton_engine::model::target::TurnPlace;
 use piton_engine::view::{Conversation, SaidView};
+use piton_wording::escape::{escape, escape_line};
+use piton_wording::owners::Names;
+use piton_wording::words::{age, plural};
+use piton_wording::{Failure, call, note, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_line};
-use crate::owners::Names;
-use crate::words::{age, plural};
 
 /// Read what was said in a session, turn by turn
 ///
@@ -60,12 +60,18 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         return Ok(());
     }
     if let Some(why) = &conversation.no_transcript {
-        console.say(format!("{} only what was reported is shown: {}", console.talk.paint.warn("note:"), escape(why)));
+        console.say(note(format!("only what was reported is shown: {why}")));
     }
     if let (Some(origin), true) = (&conversation.origin, conversation.missing > 0) {
         let names = Names::of(&workspace.sessions()?.sessions);
         let (turns, parent) = (plural(u64::from(conversation.missing), "turn"), names.session(&origin.parent));
-        console.say(format!("a summary stands for the first {turns}; `piton conversation {parent}` has them"));
+        console.say(text![
+            "a summary stands for the first ",
+            turns,
+            "; ",
+            call("conversation").arg(parent),
+            " has them"
+        ]);
     }
     match (conversation.next, conversation.said.is_empty()) {
         (Some(next), _) => console.say(format!("there is more: `--from t{next}` goes on")),
@@ -86,7 +92,7 @@ fn write(out: &mut dyn Write, look: &Look, conversation: &Conversation) -> io::R
             if last.is_some() {
                 writeln!(out)?;
             }
-            let when = said.at.map(|at| look.paint.dim(format!("  {}", age(at, look.now)))).unwrap_or_default();
+            let when = said.at.map(|at| look.paint.dim(format!("  {}", age(at, &look.now)))).unwrap_or_default();
             match of {
                 Some(0) | None => {}
                 Some(turn) => writeln!(out, "{}{when}", look.paint.bold(format!("t{turn}")))?,

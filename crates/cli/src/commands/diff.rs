@@ -8,17 +8,18 @@ use std::process::ExitCode;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{Diff, FileDiff};
 use piton_engine::{DiffError, DiffOptions, TargetError, Workspace};
+use piton_wording::escape::{bytes_of, escape_path, escape_view};
+use piton_wording::words::{changes, grouped, label, plural, sign};
+use piton_wording::{Code, Failure, call, note, skipped, text};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{bytes_of, escape_path, escape_view};
 use crate::paths::{PathArgs, resolve};
 use crate::progress::with_progress;
-use crate::words::{changes, grouped, label, plural};
-use crate::{columns, files, patch, skipped};
+use crate::unread;
+use crate::{columns, patch};
 
 /// Show what differs between two checkpoints, or a checkpoint and now
 ///
@@ -30,7 +31,7 @@ use crate::{columns, files, patch, skipped};
 /// On a terminal, or with colour, control characters in them are escaped. Text that is not UTF-8 is shown with
 /// replacement characters, so a patch of such a file does not apply; and git's patches have no empty folders.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "piton diff [OPTIONS] [FROM [TO]] [PATH]... [-- PATH...]", after_help = EXAMPLES)]
+#[command(override_usage = usage("piton"), after_help = EXAMPLES)]
 pub struct Args {
     /// FROM and TO, where they are given; then the paths to compare
     #[arg(value_name = "TARGET|PATH", value_hint = clap::ValueHint::AnyPath)]
@@ -55,6 +56,19 @@ pub struct Args {
     /// Equal lines around each difference
     #[arg(short = 'U', long = "context", value_name = "N", default_value_t = 3)]
     context: u32,
+}
+
+/// How the command is typed: which of the words are targets is not told by their places.
+pub fn usage(program: &str) -> String {
+    format!("{program} diff [OPTIONS] [FROM [TO]] [PATH]... [-- PATH...]")
+}
+
+impl Args {
+    /// Sets what goes without saying where it is typed to an agent: whole contents are too much to read there.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.stat |= !self.name_only && !self.side_by_side;
+        Ok(())
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -93,13 +107,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     })?;
     if !diff.not_compared.is_empty() {
         let what = skipped::lines(&diff.not_compared, console.talk.lines(5)).join("; ");
-        console.say(format!("{} not compared, because not captured: {what}", console.talk.paint.warn("note:")));
+        console.say(note(format!("not compared, because not captured: {what}")));
     } else if diff.files.is_empty() && diff.unreadable.is_empty() {
-        let paint = console.talk.paint;
-        let side = |side: &Option<_>| side.as_ref().map_or("now".to_owned(), |checkpoint| label(checkpoint, paint));
-        console.advise(format!("no differences between {} and {}", side(&diff.from), side(&diff.to)));
+        let side = |side: &Option<_>| side.as_ref().map_or_else(|| "now".into(), label);
+        console.advise(text!["no differences between ", side(&diff.from), " and ", side(&diff.to)]);
     }
-    Ok(skipped::say_unreadable(console, &diff.unreadable))
+    Ok(unread::say_unreadable(console, &diff.unreadable))
 }
 
 /// The words, sorted into targets and paths.
@@ -162,10 +175,16 @@ fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)]) -> Failure {
         _ => None,
     };
     match word {
-        Some((_, word)) => {
-            Failure::user(format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))))
-                .hint("`piton log` lists the checkpoints; `piton diff --name-only` lists the paths that differ")
-        }
+        Some((_, word)) => Failure::user(
+            Code::UnknownTarget,
+            format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))),
+        )
+        .hint(text![
+            call("log"),
+            " lists the checkpoints; ",
+            call("diff").arg("--name-only"),
+            " lists the paths that differ"
+        ]),
         None => error.into(),
     }
 }
@@ -188,8 +207,8 @@ pub fn write_stat(out: &mut dyn Write, look: &Look, diff: &Diff) -> io::Result<(
         .files
         .iter()
         .map(|file| {
-            let name = format!("{} {}", files::sign(file.change.kind), escape_view(&file.change.path));
-            let remarks = [files::content_remark(file), files::remark(&file.change)];
+            let name = format!("{} {}", sign(file.change.kind), escape_view(&file.change.path));
+            let remarks = [piton_wording::files::content_remark(file), piton_wording::files::remark(&file.change)];
             let count = match file.added + file.removed {
                 0 => remarks.into_iter().find(|remark| !remark.is_empty()).unwrap_or("0".to_owned()),
                 lines => grouped(lines),

@@ -10,18 +10,18 @@ use piton_agents::setup::InstalledHook;
 use piton_agents::{Agent, Setup};
 use piton_engine::view::{FolderState, KeptGit, KeptGitState};
 use piton_engine::{Abilities, CaptureError, GitError, GitRefusal, OpenError, StoreError, Workspace, WriteError};
-use serde::Serialize;
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::words::{age, plural, size};
+use piton_wording::{Failure, Style, Text, agreement, call, owners, text};
+use serde::{Serialize, Serializer};
 
 use super::setup;
 use super::status::{more_room, waiting};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
-use crate::error::Failure;
-use crate::escape::{escape, escape_path, quoted};
 use crate::settings::shown;
-use crate::words::{age, plural, size};
-use crate::{agent_files, agreement, hook, owners, settings};
+use crate::{agent_files, hook, settings};
 
 /// Say whether capture works now, and what to do if not
 ///
@@ -59,7 +59,12 @@ struct Check {
     /// What was found.
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
+    #[serde(serialize_with = "as_plain")]
+    hint: Option<Text>,
+}
+
+fn as_plain<S: Serializer>(hint: &Option<Text>, serializer: S) -> Result<S::Ok, S::Error> {
+    hint.as_ref().map(Text::plain).serialize(serializer)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -98,19 +103,17 @@ impl Checks {
         self.0.push(Check { what, state: State::Ok, found: found.into(), hint: None });
     }
 
-    fn note(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<String>) {
+    fn note(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<Text>) {
         self.0.push(Check { what, state: State::Note, found: found.into(), hint: Some(hint.into()) });
     }
 
-    fn problem(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<String>) {
+    fn problem(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<Text>) {
         self.0.push(Check { what, state: State::Problem, found: found.into(), hint: Some(hint.into()) });
     }
 
     fn failed(&mut self, what: &'static str, failure: Failure) {
-        if let Failure::Error { message, hints, .. } = failure {
-            let hint = hints.into_iter().next();
-            self.0.push(Check { what, state: State::Problem, found: message, hint });
-        }
+        let hint = failure.hints.into_iter().next();
+        self.0.push(Check { what, state: State::Problem, found: failure.message, hint });
     }
 }
 
@@ -166,7 +169,7 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
             if let Some(tools) = &hook.narrowed_to {
                 let tools = escape(tools);
                 let what = format!("{file} reports {} only for tools that match `{tools}`", hook.event);
-                checks.problem(WHAT, what, "`piton setup` makes it report all that may change files");
+                checks.problem(WHAT, what, text![call("setup"), " makes it report all that may change files"]);
             }
             if hook.is_rushed() {
                 let seconds = hook.timeout.unwrap_or_default();
@@ -178,9 +181,11 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
         places_with += 1;
         match &found.missing[..] {
             [] => checks.ok(WHAT, format!("all {} events report to piton, by {file}", setup.events().len())),
-            missing => {
-                checks.problem(WHAT, format!("{file} has none for {}", missing.join(", ")), "`piton setup` adds them")
-            }
+            missing => checks.problem(
+                WHAT,
+                format!("{file} has none for {}", missing.join(", ")),
+                text![call("setup"), " adds them"],
+            ),
         }
         let mut programs: Vec<&Path> = found.hooks.iter().map(|hook| hook.program.as_path()).collect();
         programs.dedup();
@@ -190,12 +195,14 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
         first = first.or_else(|| found.hooks.into_iter().next());
     }
     match places_with {
-        0 => checks.problem(WHAT, format!("{} does not report to piton", agent.title), "`piton setup` makes it"),
+        0 => {
+            checks.problem(WHAT, format!("{} does not report to piton", agent.title), text![call("setup"), " makes it"])
+        }
         1 => {}
         _ => checks.note(
             WHAT,
             "hooks are in several settings files, so each event is reported more than once",
-            "take one out: `piton setup --remove`, or with `--project`",
+            text!["take one out: ", call("setup").arg("--remove"), ", or with `--project`"],
         ),
     }
     first
@@ -205,13 +212,21 @@ fn check_program(checks: &mut Checks, program: &Path) {
     const WHAT: &str = "program";
     let file = shown(program);
     if !agent_files::is_program(program) {
-        checks.problem(WHAT, format!("hooks run {file}, which is not there or no program"), "`piton setup` mends it");
+        checks.problem(
+            WHAT,
+            format!("hooks run {file}, which is not there or no program"),
+            text![call("setup"), " mends it"],
+        );
         return;
     }
     let is_this = std::env::current_exe().and_then(|this| this.canonicalize()).ok() == program.canonicalize().ok();
     match is_this {
         true => checks.ok(WHAT, format!("hooks run this piton, {file}")),
-        false => checks.note(WHAT, format!("hooks run another piton, {file}"), "`piton setup` makes them run this one"),
+        false => checks.note(
+            WHAT,
+            format!("hooks run another piton, {file}"),
+            text![call("setup"), " makes them run this one"],
+        ),
     }
 }
 
@@ -223,13 +238,16 @@ fn check_switches(checks: &mut Checks, agent: Agent, folder: &Path) {
     }
     let found = settings::find(Some(folder));
     for problem in &found.problems {
-        if let Failure::Error { message, .. } = problem {
-            checks.note(WHAT, format!("{message}; it has no say"), "`piton help config` lists what can be set");
-        }
+        let hint = text![call("help").arg("config"), " lists what can be set"];
+        checks.note(WHAT, format!("{}; it has no say", problem.message), hint);
     }
     let weakened = hook::weakened(&found.settings);
     for what in &weakened {
-        checks.note(WHAT, what.clone(), "the file may be somebody else's; `piton config` shows what holds");
+        checks.note(
+            WHAT,
+            what.clone(),
+            text!["the file may be somebody else's; ", call("config"), " shows what holds"],
+        );
     }
     let (budget, longest) = (found.settings.time_budget.value, agent.events.time_limit());
     if budget > longest {
@@ -296,14 +314,14 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
     }
     if let Some(last) = status.waiting.last() {
         let hint = "the next capture that works records them";
-        checks.problem("gap", waiting(&status.waiting, age(last.at, console.look.now)), hint);
+        checks.problem("gap", waiting(&status.waiting, age(last.at, &console.look.now)), hint);
     }
     if let Some((left_out, root)) = surroundings.left_out() {
-        let hint = format!("`piton init {}` makes it a workspace of its own", quoted(&left_out.folder));
+        let hint = text![call("init").there(&left_out.folder), " makes it a workspace of its own"];
         checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);
     }
     if status.history_lost {
-        let hint = "`piton verify` names it, and the file to delete when you have seen it";
+        let hint = text![call("verify"), " names it, and the file to delete when you have seen it"];
         checks.note(WHAT, "some of what was captured is gone or incomplete", hint);
     }
     for worktree in &status.unprotected {
@@ -313,13 +331,13 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
     let used = format!("{} of {}", size(status.size), size(status.budget));
     match status.folder {
         FolderState::Missing => {
-            checks.problem(WHAT, format!("{path} is gone"), "`piton rewind TARGET` brings it back");
+            checks.problem(WHAT, format!("{path} is gone"), text![call("rewind").asking("TARGET"), " brings it back"]);
         }
         _ if status.room == 0 => {
             checks.problem(WHAT, format!("{path}: {used} used, no room for captures"), more_room(status.budget));
         }
         _ if status.size.saturating_mul(10) > status.budget.saturating_mul(9) => {
-            let more = format!("allow more: `piton init --budget SIZE {}`", quoted(folder));
+            let more = text!["allow more: ", call("init").arg("--budget").asking("SIZE").there(folder)];
             checks.note(WHAT, format!("{path}: {used} used"), more);
         }
         _ => checks.ok(WHAT, format!("{path}: {}, {used}", plural(status.checkpoints, "checkpoint"))),
@@ -330,7 +348,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
     }
     check_filesystem(checks, &workspace);
     for said in agreement::sentences(&status.rules_waiting) {
-        checks.note("rules", said, "`piton rules accept` agrees, `piton rules` tells more");
+        checks.note("rules", said, agreement::how(None));
     }
     for unread in &status.unread_rules {
         let found = format!("{} cannot be read: {}", escape_path(&unread.path), unread.reason);
@@ -338,22 +356,22 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
     }
     if let Some(gap) = &status.not_captured {
         let found =
-            format!("the last event was not captured, {}, {}", age(gap.at, console.look.now), owners::gap(gap, &[]));
-        let hint = if status.room == 0 { more_room(status.budget) } else { "`piton log` shows every gap".to_owned() };
+            format!("the last event was not captured, {}, {}", age(gap.at, &console.look.now), owners::gap(gap, &[]));
+        let hint = if status.room == 0 { more_room(status.budget) } else { text![call("log"), " shows every gap"] };
         checks.problem("gap", found, hint);
     }
     check_kept_git(checks, &workspace, console);
     let Ok(sessions) = workspace.sessions() else { return };
     let live = sessions.sessions.iter().filter(|session| session.live).count() as u64;
     if let Some(last) = sessions.sessions.first() {
-        let heard = age(last.last_at, console.look.now);
+        let heard = age(last.last_at, &console.look.now);
         let found =
             format!("{} at work; the last word was {heard}, from {}", plural(live, "session"), escape(&last.agent));
         match last.gaps {
             0 => checks.ok("sessions", found),
             gaps => {
                 let found = format!("{found}; {} in it", plural(gaps, "gap"));
-                checks.note("sessions", found, "`piton log` shows where and why");
+                checks.note("sessions", found, text![call("log"), " shows where and why"]);
             }
         }
     }
@@ -385,7 +403,7 @@ fn check_filesystem(checks: &mut Checks, workspace: &Workspace) {
         Err(CaptureError::Store(StoreError::Busy)) => checks.note(
             WHAT,
             "not tried out: another piton is at work in this workspace",
-            "run `piton doctor` again when it is done",
+            text!["run ", call("doctor"), " again when it is done"],
         ),
         Err(error) => checks.note(WHAT, error.to_string(), "captures work; a rewind may be refused"),
     }
@@ -408,13 +426,13 @@ fn check_kept_git(checks: &mut Checks, workspace: &Workspace, console: &Console)
         .iter()
         .filter(is_old)
         .map(|one| {
-            let age = one.began_at.map(|at| age(at, console.look.now)).unwrap_or_default();
+            let age = one.began_at.map(|at| age(at, &console.look.now)).unwrap_or_default();
             format!("{} ({age})", one.operation.short())
         })
         .collect();
     if !old.is_empty() {
         let found = format!("refs/piton/ keeps what can no longer be taken back, of operations {}", old.join(", "));
-        checks.note(WHAT, found, "`piton ops --forget-git` removes it");
+        checks.note(WHAT, found, text![call("ops").arg("--forget-git"), " removes it"]);
     }
     let unknown: Vec<String> = kept
         .iter()
@@ -482,7 +500,7 @@ fn write(out: &mut dyn Write, look: &Look, report: &Report) -> io::Result<()> {
         };
         writeln!(out, "{state} {:<10} {}", check.what, escape(&check.found))?;
         if let Some(hint) = &check.hint {
-            writeln!(out, "{:19}{}", "", paint.dim(escape(hint)))?;
+            writeln!(out, "{:19}{}", "", look.text(hint.clone().in_style(Style::Dim)))?;
         }
     }
     writeln!(out)?;

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 use piton_engine::view::Exported;
 use piton_engine::{ExportOptions, ExportWhat};
+use piton_wording::escape::{escape, escape_path, escape_view};
+use piton_wording::{Code, Failure, Style, call, text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path, escape_view};
+use crate::files;
 use crate::paths::resolve;
-use crate::{files, words};
 
 /// Write a session to one file, or checkpoints to git as commits
 ///
@@ -73,7 +73,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let what = match (&args.target, &args.session) {
         (_, Some(session)) => ExportWhat::Session(session.clone()),
         (Some(target), None) => ExportWhat::Checkpoint(target.clone()),
-        (None, None) => return Err(Failure::user("an export needs a checkpoint or a session")),
+        (None, None) => return Err(Failure::user(Code::Arguments, "an export needs a checkpoint or a session")),
     };
     let include = args.include.iter().map(|path| resolve(workspace.path(), &surroundings.here, path));
     let include = include.collect::<Result<_, _>>()?;
@@ -136,7 +136,8 @@ fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::R
     }
     if exported.skipped_count > 0 {
         let count = words::plural(exported.skipped_count, "path");
-        writeln!(out, "{}", look.paint.dim(format!("not captured, so not in it: {count}; `piton show` lists them")))?;
+        let text = text!["not captured, so not in it: ", count, "; ", call("show").asking("TARGET"), " lists them"];
+        writeln!(out, "{}", look.text(text.in_style(Style::Dim)))?;
     }
     Ok(())
 }

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use piton_engine::ForkOptions;
 use piton_engine::view::{ForkOutcome, WorktreeView};
+use piton_wording::conversation::say_prompt;
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::lines::Lines;
+use piton_wording::owners::Names;
+use piton_wording::{Call, Failure, Place, call, skipped};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
 use crate::environment::{Surroundings, say_recovered};
-use crate::error::Failure;
-use crate::escape::{escape, escape_path};
-use crate::owners::Names;
 use crate::progress::with_progress;
-use crate::skipped;
 
 /// Make a branch of the conversation, beside what goes on
 ///
@@ -101,8 +102,9 @@ fn write_rest(out: &mut dyn Write, look: &Look, forked: &ForkOutcome) -> io::Res
             writeln!(out, "{} it is no workspace yet: {}", paint.warn("warning:"), escape(problem))?;
             writeln!(
                 out,
-                "{} the folder and the branch are whole; `piton checkpoint` there tries again",
-                paint.id("hint:")
+                "{} the folder and the branch are whole; {} there tries again",
+                paint.id("hint:"),
+                look.text(Call { place: Place::Anywhere, ..call("checkpoint") })
             )?;
         }
     }
@@ -117,7 +119,9 @@ fn write_rest(out: &mut dyn Write, look: &Look, forked: &ForkOutcome) -> io::Res
     }
     if let Some(prompt) = &done.prompt {
         writeln!(out, "the prompt of turn {}, to change and send:", done.turn)?;
-        conversation::write_prompt(out, look, prompt, usize::MAX)?;
+        let mut lines = Lines::default();
+        say_prompt(&mut lines, prompt, usize::MAX);
+        look.write(out, &lines)?;
     }
     Ok(())
 }

@@ -4,13 +4,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use piton_engine::view::SessionImported;
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::{Code, Failure, Style, call, text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path};
-use crate::words;
 
 /// Read a session from an archive into this workspace's store
 ///
@@ -41,7 +40,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let file = surroundings.here.join(&args.file);
     if file.is_dir() || !file.exists() {
         let what = if file.is_dir() { "is a folder" } else { "is not there" };
-        return Err(Failure::user(format!("{} {what}", escape_path(&file))).hint("name the archive to read"));
+        return Err(
+            Failure::user(Code::CannotRead, format!("{} {what}", escape_path(&file))).hint("name the archive to read")
+        );
     }
     let imported = workspace.import_session(&file)?;
     console.print_done(&imported, |out, look| write(out, look, &imported))?;
@@ -81,9 +82,9 @@ fn write_remarks(out: &mut dyn Write, look: &Look, imported: &SessionImported) -
         writeln!(out, "{note} the archive has no transcript")?;
     }
     if !imported.already_here {
-        let short = imported.session.short();
-        let hint = format!("`piton log --session {short}` shows it; your files are as they were");
-        writeln!(out, "{}", look.paint.dim(hint))?;
+        let log = call("log").of_session(&imported.session);
+        let hint = text![log, " shows it; your files are as they were"];
+        writeln!(out, "{}", look.text(hint.in_style(Style::Dim)))?;
     }
     Ok(())
 }

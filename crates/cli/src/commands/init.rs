@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use piton_engine::InitOptions;
+use piton_wording::escape::escape_path;
+use piton_wording::words::size;
+use piton_wording::{Code, Failure, call, text};
 
 use crate::args::Global;
 use crate::console::Console;
 use crate::environment::{Surroundings, say_unread};
-use crate::error::Failure;
-use crate::escape::escape_path;
-use crate::words::size;
 
 /// Make a folder a workspace, or change its settings
 ///
@@ -40,7 +40,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let surroundings = Surroundings::read(global)?;
     let folder = match (&args.folder, &global.workspace) {
         (Some(_), Some(_)) => {
-            return Err(Failure::user("both DIR and --workspace name the folder").hint("leave one out"));
+            return Err(
+                Failure::user(Code::ArgumentsClash, "both DIR and --workspace name the folder").hint("leave one out")
+            );
         }
         (Some(folder), None) => surroundings.here.join(folder),
         (None, _) => surroundings.folder()?,
@@ -54,10 +56,17 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     })?;
     say_unread(console, &made);
     if !made.already_known {
-        console.advise("`piton checkpoint` captures it");
+        console.advise(text![call("checkpoint"), " captures it"]);
     } else if args.folder.is_none() && global.workspace.is_none() && !is_same_folder(&surroundings.here, &made.path) {
         let here = escape_path(&surroundings.here);
-        console.advise(format!("{here} belongs to it; `piton init .` makes {here} a workspace of its own"));
+        console.advise(text![
+            &here,
+            " belongs to it; ",
+            call("init").there("."),
+            " makes ",
+            &here,
+            " a workspace of its own"
+        ]);
     }
     Ok(())
 }

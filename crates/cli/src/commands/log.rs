@@ -6,17 +6,15 @@ mod timeline;
 use piton_engine::model::{Target, Timestamp};
 use piton_engine::view::{LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
+use piton_wording::owners::Names;
+use piton_wording::{Code, Failure, Style, Text, Titles, call, text, words};
 
 use crate::args::Global;
 use crate::console::Console;
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::owners::Names;
 use crate::paths::PathArgs;
-use crate::titles::Titles;
-use crate::words;
+use crate::titles;
 
-pub use checkpoints::why;
 pub use timeline::{Around, Detail, write};
 
 /// Show what happened, turn by turn, newest first
@@ -79,7 +77,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         limit: args.limit,
         session,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
-        since: args.since.as_deref().map(|typed| since(typed, console.look.now)).transpose()?,
+        since: args.since.as_deref().map(|typed| since(typed, console.look.now.at)).transpose()?,
         future: args.future,
     };
     let shown = workspace.timeline(&options)?;
@@ -88,16 +86,15 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     console.print(&shown, |out, look| write(out, look, &shown, &around, detail))?;
     let is_whole = options.session.is_none() && options.paths.is_empty() && options.since.is_none();
     if shown.total == 0 && is_whole && workspace.log(LogOptions { limit: Some(1) })?.total == 0 {
-        console.advise("nothing has been captured here yet; `piton checkpoint` captures the workspace");
+        console.advise(text!["nothing has been captured here yet; ", call("checkpoint"), " captures the workspace"]);
     } else if shown.total == 0 {
-        console.advise("nothing to show; `piton log --checkpoints` lists every checkpoint");
+        console.advise(text!["nothing to show; ", call("log").arg("--checkpoints"), " lists every checkpoint"]);
     }
     tell_rest(console, shown.total - shown.entries.len() as u64);
     surroundings.say_earlier_turns(console, &workspace);
     if shown.future > 0 && !args.future {
-        let text = format!("{}: `piton log --future`", words::plural(shown.future, "future turn"));
-        let text = console.talk.paint.dim(text);
-        console.advise(text);
+        let text = text![words::plural(shown.future, "future turn"), ": ", call("log").arg("--future")];
+        console.advise(text.in_style(Style::Dim));
     }
     Ok(())
 }
@@ -108,11 +105,11 @@ fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result
         (Titles::default(), Names::default())
     } else {
         let names = Names::of(&workspace.sessions()?.sessions);
-        (Titles::of_all(workspace, &names)?, names)
+        (titles::of_all(workspace, &names)?, names)
     };
     console.print(&log, |out, look| checkpoints::write(out, look, &log, workspace.line(), &titles, &names))?;
     if log.total == 0 {
-        console.advise("nothing has been captured here yet; `piton checkpoint` captures the workspace");
+        console.advise(text!["nothing has been captured here yet; ", call("checkpoint"), " captures the workspace"]);
     }
     tell_rest(console, log.total - log.checkpoints.len() as u64);
     Ok(())
@@ -120,8 +117,8 @@ fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result
 
 fn tell_rest(console: &mut Console, rest: u64) {
     if rest > 0 {
-        let text = console.talk.paint.dim(format!("{} older; without -n all are listed", words::grouped(rest)));
-        console.advise(text);
+        let text = format!("{} older; without -n all are listed", words::grouped(rest));
+        console.advise(Text::new(Style::Dim, text));
     }
 }
 
@@ -130,7 +127,7 @@ pub fn around(workspace: &Workspace, shown: &Timeline) -> Result<Around, Failure
     let sessions = workspace.sessions()?.sessions;
     let names = Names::of(&sessions);
     let any = shown.entries.iter().any(|entry| matches!(entry, LogEntry::Operation(_)));
-    let titles = if any { Titles::of_all(workspace, &names)? } else { Titles::default() };
+    let titles = if any { titles::of_all(workspace, &names)? } else { Titles::default() };
     Ok(Around { names, sessions, titles, line: workspace.line() })
 }
 
@@ -138,7 +135,7 @@ pub fn around(workspace: &Workspace, shown: &Timeline) -> Result<Around, Failure
 pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     match typed.parse() {
         Ok(Target::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
-        _ => Err(Failure::user(format!("`{typed}` is no age"))
+        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
             .hint("an age is a number and s, m, h or d: `--since 10m`, `--since 2h`, `--since 3d`")),
     }
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use clap_mangen::Man;
+use piton_wording::escape::escape_path;
+use piton_wording::{Code, Failure};
 use serde::Serialize;
 
 use crate::args::Cli;
 use crate::console::Console;
-use crate::error::Failure;
-use crate::escape::escape_path;
 
 /// Write the manual pages
 ///
@@ -62,7 +62,7 @@ pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
         made.pages
             .iter()
             .flat_map(|page| &page.file)
-            .try_for_each(|file| writeln!(out, "{}", crate::escape::escape(file)))
+            .try_for_each(|file| writeln!(out, "{}", piton_wording::escape::escape(file)))
     })
 }
 
@@ -72,5 +72,5 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
 }
 
 fn refused(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::user(format!("the pages cannot be written to {}: {error}", escape_path(folder)))
+    Failure::user(Code::CannotWrite, format!("the pages cannot be written to {}: {error}", escape_path(folder)))
 }

@@ -9,7 +9,7 @@ mod completions;
 mod config;
 mod conversation;
 mod demo;
-mod diff;
+pub mod diff;
 mod doctor;
 mod export;
 mod fork;
@@ -29,14 +29,16 @@ mod setup;
 mod show;
 mod status;
 mod summarize;
-pub mod undo;
+mod undo;
 mod verify;
 
 use std::process::ExitCode;
 
+use piton_wording::Failure;
+
 use crate::args::Cli;
 use crate::console::Console;
-use crate::error::Failure;
+use crate::inside::only_in_terminal;
 
 /// What piton can do.
 #[derive(Debug, clap::Subcommand)]
@@ -72,6 +74,49 @@ pub enum Command {
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
+}
+
+impl Command {
+    /// Sets what goes without saying where a command is typed to an agent: nobody is asked there, since who typed it is there
+    /// to see what it did.
+    ///
+    /// # Errors
+    /// Where the command, or one of its flags, is for a terminal.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Rewind(args) => args.settle_inside(),
+            Self::Undo(args) => args.settle_inside(),
+            Self::Redo(args) => args.settle_inside(),
+            Self::Rules(args) => args.settle_inside(),
+            Self::Diff(args) => args.settle_inside(),
+            Self::Checkpoint(_)
+            | Self::Ops(_)
+            | Self::Log(_)
+            | Self::Sessions(_)
+            | Self::Changes(_)
+            | Self::Search(_)
+            | Self::Show(_)
+            | Self::Annotate(_)
+            | Self::Blame(_)
+            | Self::Status(_) => Ok(()),
+            Self::Fork(_)
+            | Self::Branch(_)
+            | Self::Conversation(_)
+            | Self::Summarize(_)
+            | Self::Export(_)
+            | Self::Import(_)
+            | Self::Init(_)
+            | Self::Setup(_)
+            | Self::Doctor(_)
+            | Self::Run(_)
+            | Self::Hook(_)
+            | Self::Config(_)
+            | Self::Verify(_)
+            | Self::Demo(_)
+            | Self::Completions(_)
+            | Self::Man(_) => Err(only_in_terminal("this command", "and cannot be used in here")),
+        }
+    }
 }
 
 /// Runs a command.

@@ -3,19 +3,17 @@
 use std::io::{self, Write};
 
 use piton_engine::model::Counts;
-use piton_engine::view::{KeptGit, OperationStatus, OperationView, Operations};
+use piton_engine::view::{KeptGit, OperationView, Operations};
 use piton_engine::{DiffOptions, Workspace};
+use piton_wording::owners::Names;
+use piton_wording::{Failure, Style, Text, operation_state, words};
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::owners::Names;
-use crate::paint::Paint;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::titles::Titles;
-use crate::words;
+use crate::table::{ShownText, line, widest};
+use crate::titles;
 
 /// List rewinds, undos and redos, newest first
 ///
@@ -59,15 +57,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         return console.print(&shown, |_, _| Ok(()));
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    let titles = Titles::of(&workspace, &all, &names);
+    let titles = titles::of(&workspace, &all, &names);
     let rows: Vec<_> = shown.operations.iter().map(|one| (one, titles.title(one), counts(&workspace, one))).collect();
     console.print(&shown, |out, look| write(out, look, &rows))?;
     if all.is_empty() {
         console.advise("nothing was rewound or undone here yet");
     } else if all.len() > limit {
         let rest = words::grouped((all.len() - limit) as u64);
-        let text = console.talk.paint.dim(format!("{rest} older; without -n all are listed"));
-        console.advise(text);
+        console.advise(Text::new(Style::Dim, format!("{rest} older; without -n all are listed")));
     }
     Ok(())
 }
@@ -77,7 +74,7 @@ fn write_forgotten(out: &mut dyn Write, look: &Look, forgotten: &[KeptGit]) -> i
         return writeln!(out, "nothing to remove: whatever is kept in the repository can still be taken back");
     }
     for one in forgotten {
-        let age = one.began_at.map(|at| words::age(at, look.now)).unwrap_or_default();
+        let age = one.began_at.map(|at| words::age(at, &look.now)).unwrap_or_default();
         let count = words::plural(one.references, "reference");
         writeln!(out, "removed {count} of operation {}, {age}", look.paint.id(one.operation.short()))?;
     }
@@ -88,11 +85,12 @@ type Row<'a> = (&'a OperationView, Text, Option<Counts>);
 
 /// A line for each.
 fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
-    let age = |operation: &OperationView| words::age(operation.began_at, look.now);
-    let signs = |counts: &Option<Counts>, paint| counts.map(|c| words::signs(&c, paint)).unwrap_or_default();
+    let age = |operation: &OperationView| words::age(operation.began_at, &look.now);
+    let signs = |counts: &Option<Counts>| counts.map(|counts| words::signs(&counts)).unwrap_or_default();
     let ages = widest(rows.iter().map(|(operation, ..)| age(operation).len()));
-    let numbers = widest(rows.iter().map(|(.., counts)| signs(counts, Paint::none()).len()));
-    let states = widest(rows.iter().map(|(operation, ..)| state(operation).width()).filter(|width| *width <= 16));
+    let numbers = widest(rows.iter().map(|(.., counts)| signs(counts).width()));
+    let states =
+        widest(rows.iter().map(|(operation, ..)| operation_state(operation).width()).filter(|width| *width <= 16));
     let taken = 10 + ages + 2 + 2 + numbers + 2 + states;
     let room = look.width.saturating_sub(taken).clamp(16, 72);
     let titles = widest(rows.iter().map(|(_, title, _)| title.width())).min(room);
@@ -104,29 +102,12 @@ fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
             (Text::new(Style::Id, operation.id.short()).cut(look, 8), 10),
             (Text::new(Style::Dim, age(operation)).cut(look, ages), ages + 2),
             (title, column),
-            (Cell { width: signs(counts, Paint::none()).len(), painted: signs(counts, look.paint) }, numbers + 2),
-            (state(operation).cut(look, usize::MAX), 0),
+            (signs(counts).cut(look, usize::MAX), numbers + 2),
+            (operation_state(operation).cut(look, usize::MAX), 0),
         ];
         writeln!(out, "{}", line(&cells))?;
     }
     Ok(())
-}
-
-/// How one stands.
-pub fn state(operation: &OperationView) -> Text {
-    match operation.state {
-        OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
-        OperationStatus::Done => Text::new(Style::Good, "done"),
-        OperationStatus::Pending => Text::new(Style::Warn, "not ended"),
-        OperationStatus::RolledBack => {
-            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-            Text::new(Style::Warn, "rolled back").and(Style::Plain, why)
-        }
-        OperationStatus::GivenUp => {
-            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-            Text::new(Style::Warn, "given up").and(Style::Plain, why)
-        }
-    }
 }
 
 /// What it changed; none where that cannot be told any more.

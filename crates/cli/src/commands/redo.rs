@@ -5,18 +5,19 @@ use std::process::ExitCode;
 
 use piton_engine::view::OperationOutcome;
 use piton_engine::{RedoOptions, Workspace};
+use piton_wording::outcome::{nothing, way_back};
+use piton_wording::owners::Names;
+use piton_wording::words::plural;
+use piton_wording::{Failure, call, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
 use crate::operate::{self, Act, GoArgs, Way};
 use crate::outcome;
-use crate::owners::Names;
 use crate::settle::SettleArgs;
 use crate::signals::Signals;
-use crate::titles::Titles;
-use crate::words::plural;
+use crate::titles;
 
 /// Take back the last rewind or undo
 ///
@@ -47,13 +48,20 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let settle = args.settle.settle();
     let options = RedoOptions { operation: args.operation.clone(), settle, outside, interrupted };
     let mut command = match &args.operation {
-        Some(id) => format!("piton redo --op {id}"),
-        None => "piton redo".to_owned(),
+        Some(id) => call("redo").with("--op", id),
+        None => call("redo"),
     };
     if outside {
-        command.push_str(" --outside");
+        command = command.arg("--outside");
     }
     take_back(console, &mut workspace, options, &args.go.way(command))
+}
+
+impl Args {
+    /// Sets what goes without saying where it is typed to an agent.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.go.settle_inside()
+    }
 }
 
 /// Takes an operation back, and tells.
@@ -76,24 +84,29 @@ pub fn take_back(
     outcome::say_remarks(console, &outcome, &names, "redo");
     let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
     if outcome.operation.is_none() && (outcome.git_stays.is_some() || is_open || !outcome.not_done.is_empty()) {
-        console.advise("`piton ops` lists what stands; `piton redo --op ID` takes another one back");
+        console.advise(text![
+            call("ops"),
+            " lists what stands; ",
+            call("redo").arg("--op").asking("ID"),
+            " takes another one back"
+        ]);
     }
     if outcome.operation.is_some() && !console.is_json() {
         if is_open || outcome.not_done.iter().any(|one| !one.reason.is_for_good()) {
-            console.say("`piton redo` goes on with what was left");
+            console.say(text![call("redo"), " goes on with what was left"]);
         }
-        console.say(format!("`{}` takes this redo back", outcome::way_back(&outcome)));
+        console.say(text![way_back(&outcome), " takes this redo back"]);
         if let more @ 1.. = workspace.operations_standing()? {
-            console.say(format!("`piton redo` can take back {} more", plural(more as u64, "operation")));
+            console.say(text![call("redo"), " can take back ", plural(more as u64, "operation"), " more"]);
         }
     }
-    signals.tell(console, &outcome::way_back(&outcome));
+    signals.tell(console, &way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 
 /// What a redo took back: `the rewind to t5`.
 pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Names) -> Result<String, Failure> {
-    let titles = Titles::of_all(workspace, names)?;
+    let titles = titles::of_all(workspace, names)?;
     let id = outcome.operation.as_ref().and_then(|operation| operation.target.as_deref());
     let of = id.and_then(|id| id.parse().ok()).and_then(|id| titles.get(&id));
     Ok(of.map_or_else(|| "the operation".to_owned(), |of| format!("the {}", titles.plain(of))))
@@ -103,13 +116,9 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, of: &str) -> io::Result<()> {
     match outcome.operation {
         Some(_) if outcome.already => {
-            writeln!(
-                out,
-                "{}; {of} counts as taken back",
-                outcome::nothing(outcome, "the files are as before it already")
-            )
+            writeln!(out, "{}; {of} counts as taken back", nothing(outcome, "the files are as before it already"))
         }
         Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, outcome)),
-        None => writeln!(out, "{}", outcome::nothing(outcome, "the files are as before it already")),
+        None => writeln!(out, "{}", nothing(outcome, "the files are as before it already")),
     }
 }

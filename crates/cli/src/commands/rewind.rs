@@ -7,21 +7,23 @@ use std::process::ExitCode;
 use piton_engine::model::Scope;
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Plan, RewindOptions, Workspace};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::outcome::{not_done, nothing, summary, way_back};
+use piton_wording::owners::Names;
+use piton_wording::plan::Around;
+use piton_wording::words::label;
+use piton_wording::{Call, Code, Failure, call, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
 use crate::environment::{self, Surroundings};
-use crate::error::Failure;
-use crate::escape::{escape, escape_path, quoted};
+use crate::inside::only_in_terminal;
 use crate::operate::{self, Act, GoArgs, How};
 use crate::outcome;
-use crate::owners::Names;
 use crate::paths::PathArgs;
-use crate::plan::{self, Around};
 use crate::settle::SettleArgs;
 use crate::signals::Signals;
-use crate::words::label;
 
 /// Go back to a checkpoint: the files, and the conversation with the agent
 ///
@@ -50,6 +52,9 @@ pub struct Args {
     /// What goes back [default: both where the session's agent can go back in its conversation, else code]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
+    /// What goes back where that was not said.
+    #[arg(skip)]
+    usual_scope: Option<ScopeArg>,
     /// Put the prompt of that turn on the clipboard
     #[arg(long)]
     copy: bool,
@@ -117,10 +122,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         (args.git, "--git"),
         (args.go.outside, "--outside"),
     ];
-    if let (Some(ScopeArg::Conversation), Some((_, flag))) = (args.scope, of_files.iter().find(|(given, _)| *given)) {
-        return Err(Failure::user(format!(
-            "`{flag}` is about files, and `--scope conversation` leaves them as they are"
-        ))
+    let scope = args.scope.or(args.usual_scope);
+    if let (Some(ScopeArg::Conversation), Some((_, flag))) = (scope, of_files.iter().find(|(given, _)| *given)) {
+        return Err(Failure::user(
+            Code::ArgumentsClash,
+            format!("`{flag}` is about files, and `--scope conversation` leaves them as they are"),
+        )
         .hint("`--scope both` takes files and conversation back"));
     }
     args.paths.refuse_outside(args.go.outside)?;
@@ -135,7 +142,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         settle: args.settle.settle(),
         outside: args.go.outside,
         git: args.git,
-        scope: args.scope.map(Into::into),
+        scope: scope.map(Into::into),
         interrupted: args.go.interrupted,
     };
     let mut way = args.go.way(args.typed());
@@ -155,7 +162,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         Err(_) => surroundings.hint_earlier_turns(failure, &workspace),
     })?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
-    let target = match args.scope {
+    let target = match scope {
         Some(ScopeArg::Conversation) => None,
         _ => Some(target_of(&workspace, &outcome, &args.target)?),
     };
@@ -168,24 +175,43 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let outcome = outcome;
     console.print_done(&outcome, |out, look| match &target {
         Some(target) => write(out, look, &outcome, target),
-        None => writeln!(out, "rewound to before {}: {}", escape(&args.target), outcome::summary(&outcome, look)),
+        None => writeln!(out, "rewound to before {}: {}", escape(&args.target), look.text(summary(&outcome))),
     })?;
     if !console.is_json() {
         outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions), "rewind");
         if outcome.operation.is_some() {
-            console.say(format!("`{}` takes it back", outcome::way_back(&outcome)));
+            console.say(text![way_back(&outcome), " takes it back"]);
         }
         let done = |also: &&Also| also.outcome.as_ref().is_some_and(|outcome| outcome.operation.is_some());
         for also in outcome.also.iter().filter(done) {
-            console.say(format!("`{}` takes it back there", redo_there(&also.workspace)));
+            console.say(text![call("redo").there(&also.workspace), " takes it back there"]);
         }
     }
-    signals.tell(console, &outcome::way_back(&outcome));
+    signals.tell(console, &way_back(&outcome));
     conversation::go_on(console, outcome.conversation.as_ref(), args.copy, args.resume, "rewind")?;
     Ok(outcome::exit_code(&outcome))
 }
 
 impl Args {
+    /// Sets what goes without saying where it is typed to an agent. Who types it there has seen no plan, so what others did is
+    /// taken from them only on demand; and goes on right there, so the conversation goes back only on demand.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        if self.all_workspaces {
+            return Err(only_in_terminal("--all-workspaces", "which shows the plan first"));
+        }
+        if self.resume {
+            return Err(only_in_terminal("--resume", "in which the agent can be started"));
+        }
+        let is_sure = self.go.yes || self.careful;
+        self.go.settle_inside()?;
+        if !is_sure && !self.go.preview {
+            self.go.yes = false;
+            self.careful = true;
+        }
+        self.usual_scope = Some(ScopeArg::Code);
+        Ok(())
+    }
+
     /// What holds in the other workspaces of the session too: whose edits stay, there as here.
     fn elsewhere(&self) -> RewindOptions {
         RewindOptions {
@@ -201,16 +227,10 @@ impl Args {
     }
 
     /// The command as it was typed, but for what says how it goes: a hint adds to it, and must not mean more than it did.
-    fn typed(&self) -> String {
-        let mut typed: Vec<String> = ["piton".to_owned(), "rewind".to_owned(), self.target.clone()].into();
-        for path in &self.paths.paths {
-            typed.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
-        }
-        for path in &self.paths.paths_b64 {
-            typed.extend(["--path-b64".to_owned(), path.clone()]);
-        }
+    fn typed(&self) -> Call {
+        let mut typed = self.paths.said(call("rewind").arg(&self.target));
         if let Some(scope) = self.scope {
-            typed.extend(["--scope".to_owned(), Scope::from(scope).as_str().to_owned()]);
+            typed = typed.with("--scope", Scope::from(scope).as_str());
         }
         let flags = [
             (self.keep_mine, "--keep-mine"),
@@ -220,9 +240,7 @@ impl Args {
             (self.go.outside, "--outside"),
             (self.all_workspaces, "--all-workspaces"),
         ];
-        typed.extend(flags.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| (*flag).to_owned()));
-        // A word with a NUL in it is none that anybody typed.
-        shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "))
+        flags.iter().filter(|(is_given, _)| *is_given).fold(typed, |typed, (_, flag)| typed.arg(flag))
     }
 }
 
@@ -242,7 +260,7 @@ fn show_others(plan: &PlanView, options: &RewindOptions, console: &mut Console) 
             match &there {
                 Ok(there) => {
                     let around = Around { all_workspaces: true, ..Around::default() };
-                    plan::write(out, look, there.view(), &around)?
+                    operate::write_plan(out, look, there.view(), &around, None)?
                 }
                 Err(error) => writeln!(out, "  nothing is done there: {}", escape(error))?,
             }
@@ -260,8 +278,8 @@ fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &
         // Moved, or removed on purpose, unless a tool did it since: to make it anew is an act of its own.
         let is_taken = || other.was_taken_since(&target.id).map_err(|error| error.to_string());
         if other.is_missing() && !options.across && !is_taken()? {
-            let there = quoted(path);
-            return Err(format!("its folder is gone; `piton rewind TARGET --workspace {there}` makes it anew"));
+            let anew = call("rewind").asking("TARGET").there(path);
+            return Err(text!["its folder is gone; ", anew, " makes it anew"].plain());
         }
         other.rewind_now(target.id.as_str(), options).map_err(|error| error.to_string())
     };
@@ -274,42 +292,35 @@ fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &
         .collect()
 }
 
-/// The command that takes back the last operation in another workspace.
-fn redo_there(workspace: &Path) -> String {
-    format!("piton redo --workspace {}", quoted(workspace))
-}
-
 /// Another workspace of the session, by its own settings.
 fn open_other(path: &Path) -> Result<Workspace, String> {
-    let engine = environment::engine_for(path).map_err(|failure| failure.message())?;
+    let engine = environment::engine_for(path).map_err(|failure| failure.message)?;
     engine.open(path).map_err(|error| error.to_string())
 }
 
 /// The rewind in one line.
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, target: &CheckpointView) -> io::Result<()> {
-    let target = label(target, look.paint);
+    let target = look.text(label(target));
     match outcome.operation {
-        Some(_) => writeln!(out, "rewound to {target}: {}", outcome::summary(outcome, look))?,
+        Some(_) => writeln!(out, "rewound to {target}: {}", look.text(summary(outcome)))?,
         None => {
             // What the target did not capture may be otherwise, or gone: nobody knows.
             let otherwise = match outcome.skipped.is_empty() {
                 true => format!("the files are as in {target} already"),
                 false => format!("what {target} captured is as it was then"),
             };
-            writeln!(out, "{}", outcome::nothing(outcome, &otherwise))?;
+            writeln!(out, "{}", nothing(outcome, &otherwise))?;
         }
     }
     for also in &outcome.also {
         let place = escape_path(&also.workspace);
         match (&also.outcome, &also.error) {
             (Some(outcome), _) if outcome.operation.is_some() => {
-                writeln!(out, "rewound {place} too: {}", outcome::summary(outcome, look))?;
+                writeln!(out, "rewound {place} too: {}", look.text(summary(outcome)))?;
                 let mut left = outcome.not_done.iter();
-                left.try_for_each(|one| writeln!(out, "  not restored: {}", outcome::not_done(one)))?;
+                left.try_for_each(|one| writeln!(out, "  not restored: {}", look.text(not_done(one))))?;
             }
-            (Some(outcome), _) => {
-                writeln!(out, "{place}: {}", outcome::nothing(outcome, "the files are as they were"))?
-            }
+            (Some(outcome), _) => writeln!(out, "{place}: {}", nothing(outcome, "the files are as they were"))?,
             (None, error) => {
                 let error = escape(error.as_deref().unwrap_or_default());
                 writeln!(out, "{} {place}: {error}", look.paint.bad("not rewound:"))?;

@@ -4,15 +4,14 @@ use std::io::{self, Write};
 
 use piton_engine::Workspace;
 use piton_engine::view::{Accepted, Waiting};
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::{Code, Failure, Text, call, text, words};
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
-use crate::error::Failure;
-use crate::escape::{escape, escape_view};
-use crate::owners::Names;
-use crate::words;
 
 /// Show changed rules that wait for your word, or agree to them
 ///
@@ -61,6 +60,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     }
 }
 
+impl Args {
+    /// Sets what goes without saying where it is typed to an agent: `accept` asks nobody there, since the user typed it.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.yes = true;
+        Ok(())
+    }
+}
+
 fn list(workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
     let waiting = workspace.waiting_now()?;
     let names = Names::of(&workspace.sessions()?.sessions);
@@ -68,13 +75,13 @@ fn list(workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
     if !waiting.is_empty() {
         let turn = waiting.paths.iter().filter(|held| held.undoable).find_map(|held| held.owner.turn());
         let undo = turn.map(|(session, turn)| {
-            format!("; `piton undo {}` takes the change back", names.target(session, turn, None))
+            text!["; ", call("undo").arg(names.target(session, turn, None)), " takes the change back"]
         });
         // What piton does not capture it cannot take back.
         let by_hand = waiting.paths.iter().find(|held| !held.undoable).and_then(|held| held.rules.first());
-        let by_hand = by_hand.map(|rule| format!("; no undo reaches {}: change that by hand", escape(rule)));
-        let ways = [undo, by_hand].into_iter().flatten().collect::<String>();
-        console.advise(format!("`piton rules accept` agrees{ways}"));
+        let by_hand = by_hand.map(|rule| text!["; no undo reaches ", rule, ": change that by hand"]);
+        let ways = Text::join([undo, by_hand].into_iter().flatten(), "");
+        console.advise(text![call("rules").arg("accept"), " agrees", ways]);
     }
     Ok(())
 }
@@ -86,30 +93,35 @@ fn accept(workspace: &mut Workspace, is_sure: bool, console: &mut Console) -> Re
         return console.print(&nothing, |out, _| writeln!(out, "{NOTHING}"));
     }
     if workspace.is_run_by_agent()? {
-        return Err(Failure::user("an agent runs this command, and only you can agree; nothing was agreed to")
-            .hint("run `piton rules accept` in a terminal of your own, while no tool of the agent runs it"));
+        return Err(Failure::user(
+            Code::OnlyTheUser,
+            "an agent runs this command, and only you can agree; nothing was agreed to",
+        )
+        .hint("run it in a terminal of your own, while no tool of the agent runs it"));
     }
     // A command that went to the background is no child of the agent's any more, and any program can make a terminal.
     if workspace.has_running_tool()? {
         let text = "a tool of an agent runs, and nothing shows that this is you; nothing was agreed to";
-        return Err(Failure::user(text).hint("wait for the tool's end"));
+        return Err(Failure::user(Code::Running, text).hint("wait for the tool's end"));
     }
     if let Some(variable) = environment::agents_shell() {
         let text =
             format!("this was started by an agent ({variable} is set), and only you can agree; nothing was agreed to");
-        return Err(
-            Failure::user(text).hint("run it in a terminal of your own, or type `/piton rules accept` to the agent")
-        );
+        return Err(Failure::user(Code::OnlyTheUser, text)
+            .hint("run it in a terminal of your own, or type `/piton rules accept` to the agent"));
     }
     if !console.can_ask() {
         if !is_sure {
-            return Err(Failure::user("nobody can be asked here, so this needs `--yes`; nothing was agreed to"));
+            return Err(Failure::user(
+                Code::NobodyToAsk,
+                "nobody can be asked here, so this needs `--yes`; nothing was agreed to",
+            ));
         }
     } else if !is_sure {
         let names = Names::of(&workspace.sessions()?.sessions);
         console.say_with(|out, look| write(out, look, &waiting, &names));
         if !console.ask("Agree to all of this?") {
-            return Err(Failure::Declined);
+            return Err(Failure::declined());
         }
     }
     let accepted = workspace.accept_rules()?;
@@ -149,7 +161,7 @@ fn write_accepted(out: &mut dyn Write, look: &Look, accepted: &Accepted) -> io::
     let mut what = Vec::new();
     what.extend((paths > 0).then(|| format!("{} left out from now on", words::plural(paths, "path"))));
     what.extend((settings > 0).then(|| format!("{} in force", words::plural(settings, "setting"))));
-    writeln!(out, "agreed: {}; checkpoint {}", what.join(", "), words::label(checkpoint, look.paint))?;
+    writeln!(out, "agreed: {}; checkpoint {}", what.join(", "), look.text(words::label(checkpoint)))?;
     if paths > 0 {
         writeln!(out, "{}", look.paint.dim("what was captured of it stays in the checkpoints before"))?;
     }
@@ -162,7 +174,7 @@ mod tests {
     use piton_engine::view::{HeldView, PathView};
 
     use super::*;
-    use crate::agreement;
+    use piton_wording::agreement;
 
     #[test]
     fn a_rule_is_one_sentence_however_much_it_leaves_out() {

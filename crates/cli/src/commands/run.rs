@@ -11,6 +11,9 @@ use piton_engine::model::SessionId;
 use piton_engine::model::diff::Counts;
 use piton_engine::view::{CheckpointView, Observed};
 use piton_engine::{DiffOptions, Engine, EventPlace, ObserveOptions, ObservedElsewhere, OwnSettings};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::words::changes;
+use piton_wording::{Code, Failure, call, note, text};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::{Handle, Signals};
@@ -18,9 +21,7 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::args::Global;
 use crate::console::Console;
 use crate::environment::{self, Surroundings};
-use crate::error::Failure;
-use crate::escape::{escape, escape_path, quoted};
-use crate::words::changes;
+use crate::report::report;
 use crate::{agent_files, hook, settings};
 
 /// Run a command as a session of one turn
@@ -62,8 +63,11 @@ const NOT_FOUND: u8 = 127;
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     if console.is_json() {
-        let failure = Failure::user("the output of `piton run` is the command's own, so there is no document");
-        return Ok(ended(failure.hint("`piton log --json` has the session"), OURS, console));
+        let failure = Failure::user(
+            Code::ArgumentsClash,
+            "the output of `piton run` is the command's own, so there is no document",
+        );
+        return Ok(ended(failure.hint(text![call("log").arg("--json"), " has the session"]), OURS, console));
     }
     let typed = args.command[0].as_os_str();
     let program = match find(typed) {
@@ -73,8 +77,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let mut session = match Session::begin(args, global, console) {
         Ok(session) => Some(session),
         Err(failure) if args.anyway => {
-            failure.report(console);
-            console.say(format!("{} going on without a checkpoint", console.talk.paint.warn("note:")));
+            report(&failure, console);
+            console.say(note("going on without a checkpoint"));
             None
         }
         Err(failure) => {
@@ -85,8 +89,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let (code, how) = match pass_through(&program, &args.command) {
         Ok(status) => (code_of(status), How::Ended(status)),
         Err(error) => {
-            let failure = Failure::user(format!("{} cannot be run: {error}", escape(&typed.to_string_lossy())));
-            failure.report(console);
+            let failure =
+                Failure::user(Code::CannotRun, format!("{} cannot be run: {error}", escape(&typed.to_string_lossy())));
+            report(&failure, console);
             (CANNOT_RUN, How::NotRun(error))
         }
     };
@@ -97,7 +102,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
 }
 
 fn ended(failure: Failure, code: u8, console: &mut Console) -> ExitCode {
-    failure.report(console);
+    report(&failure, console);
     ExitCode::from(code)
 }
 
@@ -131,11 +136,11 @@ impl Session {
             None => (surroundings.here.clone(), surroundings.engine.event_place(&surroundings.here, &[])?),
         };
         if let Some(left_out) = &place.left_out {
-            return Err(Failure::user(hook::unprotected_note(left_out, &place.root)));
+            return Err(Failure::user(Code::LeftOut, hook::unprotected_note(left_out, &place.root)));
         }
         let (settings, mistakes) = settings::load_leniently(Some(&place.root));
         for mistake in mistakes {
-            console.say(format!("{} {mistake}", console.talk.paint.warn("note:")));
+            console.say(note(mistake));
         }
         let line = command_line(&args.command);
         let call = ToolCall {
@@ -175,7 +180,6 @@ impl Session {
             // Said once, below.
             self.observe(event);
         }
-        let note = console.talk.paint.warn("note:");
         let mut has_changed = false;
         let mut is_missing = false;
         for (path, observed) in after {
@@ -183,11 +187,13 @@ impl Session {
             let place = if is_first { String::new() } else { format!(" in {}", escape_path(&path)) };
             // Nobody stands in a folder that is gone.
             let is_here = is_first && path.is_dir();
-            let there = if is_here { String::new() } else { format!(" --workspace {}", quoted(&path)) };
             // A worktree that the command made has no state before it.
             let before = self.before.iter().find(|(before, _)| *before == path);
-            let way_back =
-                before.map(|(_, before)| format!(" · piton rewind {}{there} takes it back", before.id.short()));
+            let way_back = before.map(|(_, before)| {
+                let rewind = piton_wording::call("rewind").arg(before.id.short());
+                let rewind = if is_here { rewind } else { rewind.there(&path) };
+                format!(" · {} takes it back", console.talk.surface.command(&rewind))
+            });
             let way_back = way_back.unwrap_or_default();
             let why = match observed {
                 Ok(Observed { checkpoint: Some(checkpoint), .. }) => {
@@ -197,7 +203,7 @@ impl Session {
                     if !counts.is_empty() {
                         has_changed = true;
                         let what = changes(&counts);
-                        console.say(format!("piton: {what}{place}{way_back}"));
+                        console.say(text!["piton: ", what, place, way_back]);
                     }
                     continue;
                 }
@@ -205,8 +211,7 @@ impl Session {
                 Err(error) => error.to_string(),
             };
             is_missing = true;
-            let why = escape(&why);
-            console.say(format!("{note} what the command changed{place} was not captured: {why}{way_back}"));
+            console.say(note(text!["what the command changed", place, " was not captured: ", why, way_back]));
         }
         if !has_changed && !is_missing {
             console.say("piton: no changes");
@@ -226,7 +231,7 @@ impl Session {
         for (path, observed) in self.observe(event) {
             let observed = observed?;
             match (observed.checkpoint, observed.gap) {
-                (_, Some(reason)) => return Err(Failure::user(reason)),
+                (_, Some(reason)) => return Err(Failure::user(Code::NotCaptured, reason)),
                 (Some(checkpoint), None) => captured.push((path, checkpoint)),
                 (None, None) => return Err(Failure::bug("a capture made no checkpoint")),
             }
@@ -270,14 +275,20 @@ fn command_line(command: &[OsString]) -> String {
 fn random_id() -> Result<String, Failure> {
     // The name of a scratch file is as random as any, and this room has no dice of its own.
     let name = tempfile::Builder::new().prefix("").rand_bytes(12).make(|path| Ok(path.to_owned()));
-    let name = name.map_err(|error| Failure::user(format!("no random number can be had: {error}")))?;
+    let name =
+        name.map_err(|error| Failure::user(Code::CannotRead, format!("no random number can be had: {error}")))?;
     Ok(name.as_file().file_name().unwrap_or_default().to_string_lossy().into_owned())
 }
 
 /// The program that a name means; else why not, and the exit code that shells have for it.
 fn find(name: &OsStr) -> Result<PathBuf, (Failure, u8)> {
     let shown = escape(&name.to_string_lossy()).into_owned();
-    let missing = || (Failure::user(format!("there is no command `{shown}`")).hint("nothing was captured"), NOT_FOUND);
+    let missing = || {
+        (
+            Failure::user(Code::CannotRun, format!("there is no command `{shown}`")).hint("nothing was captured"),
+            NOT_FOUND,
+        )
+    };
     if name.is_empty() {
         return Err(missing());
     }
@@ -288,7 +299,10 @@ fn find(name: &OsStr) -> Result<PathBuf, (Failure, u8)> {
     match (path.exists(), agent_files::is_program(path)) {
         (_, true) => Ok(path.to_owned()),
         (true, false) => {
-            let failure = Failure::user(format!("`{shown}` cannot be run: it is no program, or not one of yours"));
+            let failure = Failure::user(
+                Code::CannotRun,
+                format!("`{shown}` cannot be run: it is no program, or not one of yours"),
+            );
             Err((failure.hint("`chmod +x` makes a script a program; nothing was captured"), CANNOT_RUN))
         }
         (false, _) => Err(missing()),

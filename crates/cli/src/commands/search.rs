@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 
 use piton_engine::view::{Found, SearchResult};
+use piton_wording::{Failure, Style, Text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::table::{Style, Text, line, widest};
-use crate::words;
+use crate::table::{ShownText, line, widest};
 
 /// Find moments by words: in prompts, names, notes, tool calls and paths
 ///
@@ -45,15 +44,15 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if result.found.is_empty() {
         console.advise("nothing has all of these words; fewer, or their beginnings, find more");
     } else if is_more {
-        let text = console.talk.paint.dim(format!("there are more; `-n {}` shows them", args.limit.saturating_mul(4)));
-        console.advise(text);
+        let more = args.limit.saturating_mul(4);
+        console.advise(Text::new(Style::Dim, format!("there are more; `-n {more}` shows them")));
     }
     Ok(())
 }
 
 /// A line for each.
 fn write(out: &mut dyn Write, look: &Look, result: &SearchResult) -> io::Result<()> {
-    let age = |found: &Found| found.at.map(|at| words::age(at, look.now)).unwrap_or_default();
+    let age = |found: &Found| found.at.map(|at| words::age(at, &look.now)).unwrap_or_default();
     let target = |found: &Found| found.target.clone().unwrap_or_default();
     let kinds = widest(result.found.iter().map(|found| found.kind.len())) + 2;
     let targets = widest(result.found.iter().map(|found| target(found).len())) + 2;
@@ -88,14 +87,12 @@ fn highlighted(found: &Found) -> Text {
 
 #[cfg(test)]
 mod tests {
-    use piton_engine::model::Timestamp;
 
     use super::*;
-    use crate::paint::Paint;
 
     #[test]
     fn marks_that_are_no_places_lose_no_text() {
-        let look = Look { paint: Paint::none(), terminal: true, width: 80, now: Timestamp(0) };
+        let look = Look::plain(80);
         let found = |marks| Found {
             kind: "prompt".into(),
             target: None,

@@ -4,16 +4,15 @@ use std::io::{self, Write};
 
 use piton_engine::model::Rank;
 use piton_engine::view::{SessionView, Sessions};
+use piton_wording::owners::Names;
+use piton_wording::sessions::{self, title};
+use piton_wording::{Failure, Style, Text, call, text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::owners::Names;
-use crate::paint::Paint;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::tree::{self, title};
-use crate::words;
+use crate::table::{Cell, ShownText, line, widest};
+use crate::tree;
 
 /// List the sessions of agents in this workspace
 ///
@@ -53,7 +52,13 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         false => write(out, look, &sessions, &names),
     })?;
     if sessions.sessions.is_empty() {
-        console.advise("no agent has reported here yet; `piton setup` adds piton to one, `piton run` runs one");
+        console.advise(text![
+            "no agent has reported here yet; ",
+            call("setup"),
+            " adds piton to one, ",
+            call("run"),
+            " runs one"
+        ]);
     }
     Ok(())
 }
@@ -62,17 +67,16 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions, names: &Names) -> io::Result<()> {
     let all = &sessions.sessions;
     let agents = widest(all.iter().map(|s| Text::new(Style::Plain, &s.agent).width()));
-    let began = widest(all.iter().map(|s| words::age(s.started_at, look.now).len()));
+    let began = widest(all.iter().map(|s| words::age(s.started_at, &look.now).len()));
     let turns = widest(all.iter().map(|s| turns_of(s).len()));
-    let counts = widest(all.iter().map(|s| words::signs(&s.changes, Paint::none()).len()));
+    let counts = widest(all.iter().map(|s| words::signs(&s.changes).width()));
     let ends = widest(all.iter().map(|s| state(s, look, names).width()));
     let taken = 2 + 10 + agents + 2 + began + 2 + 2 + turns + 2 + counts + 2 + ends;
     let titles = widest(all.iter().map(|s| title(s).width())).min(look.width.saturating_sub(taken).clamp(12, 60));
     for session in all {
         let marker = if session.live { Text::new(Style::Bold, "*") } else { Text::default() };
-        let signs = words::signs(&session.changes, look.paint);
-        let signs = Cell { width: words::signs(&session.changes, Paint::none()).len(), painted: signs };
-        let began_at = words::age(session.started_at, look.now);
+        let signs = words::signs(&session.changes).cut(look, usize::MAX);
+        let began_at = words::age(session.started_at, &look.now);
         let cells = [
             (marker.cut(look, 1), 2),
             (Text::new(Style::Id, session.id.short()).cut(look, 8), 10),
@@ -90,25 +94,12 @@ fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions, names: &Names) -
 
 /// How it stands, and what is missing of it.
 fn state(session: &SessionView, look: &Look, names: &Names) -> Text {
-    let last = words::age(session.last_at, look.now);
-    let text = match session.ended_at {
-        Some(at) => Text::new(Style::Dim, format!("ended {}", words::age(at, look.now))),
-        None if session.live => Text::new(Style::Good, "at work").and(Style::Plain, format!(", heard {last}")),
-        None => Text::new(Style::Dim, format!("last heard {last}")),
-    };
-    let text = match session.gaps {
-        0 => text,
-        gaps => text.and(Style::Plain, ", ").and(Style::Warn, words::plural(gaps, "gap")),
-    };
-    let text = match tree::rank(session.rank) {
-        rank if rank.is_empty() => text,
-        rank => text.and(Style::Plain, ", ").and_all(rank),
-    };
+    let text = sessions::state(session, &look.now);
     match &session.origin {
         // On a narrow terminal the tree says the rest.
-        Some(origin) if look.width < WIDE => text.and(Style::Dim, format!(", {}", tree::left_at(origin, true))),
+        Some(origin) if look.width < WIDE => text.and(Style::Dim, format!(", {}", sessions::left_at(origin, true))),
         Some(origin) => {
-            let left = tree::left_at(origin, false);
+            let left = sessions::left_at(origin, false);
             text.and(Style::Dim, format!(", {left} of {}", names.session(&origin.parent)))
         }
         None => text,

@@ -8,17 +8,17 @@ use piton_agents::setup::{BadSettings, CommandFile};
 use piton_agents::{Agent, Agents, Setup};
 use piton_engine::view::Captured;
 use piton_engine::{CaptureOptions, Clock, SystemClock, TargetError};
+use piton_wording::escape::escape_path;
+use piton_wording::words::{changes, label};
+use piton_wording::{Code, Failure, call, text};
 use serde::Serialize;
 
 use crate::agent_files;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
-use crate::error::Failure;
-use crate::escape::{escape, escape_path};
 use crate::progress::with_progress;
 use crate::settings::shown;
-use crate::words::{changes, label};
 
 /// Make an agent report to piton, so that every step of it is captured
 ///
@@ -144,22 +144,22 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         match first_capture(&surroundings, console) {
             Ok(captured) => done.checkpoint = captured,
             // The hooks are in place, and the next event captures what this could not.
-            Err(Failure::Error { message, hints, .. }) => {
-                done.notes.push(format!("this folder was not captured: {message}"));
-                done.notes.extend(hints.into_iter().take(1));
+            Err(failure) => {
+                done.notes.push(format!("this folder was not captured: {}", failure.message));
+                done.notes.extend(failure.hints.iter().take(1).map(|hint| hint.said(console.talk.surface.as_ref())));
             }
-            Err(other) => return Err(other),
         }
     }
     console.print_done(&done, |out, look| write(out, look, agent, &done))?;
     for note in &done.notes {
-        let word = console.talk.paint.warn("note:");
-        console.advise(format!("{word} {}", escape(note)));
+        console.advise(piton_wording::note(note));
     }
     if matches!(done.hooks, Change::Added | Change::Updated) {
-        console.advise(
-            "Sessions that run already take it up when they are started again; `piton doctor` proves that it works",
-        );
+        console.advise(text![
+            "Sessions that run already take it up when they are started again; ",
+            call("doctor"),
+            " proves that it works"
+        ]);
     }
     Ok(())
 }
@@ -216,8 +216,11 @@ pub fn user_folder(agent: Agent, setup: &dyn Setup) -> Result<PathBuf, Failure> 
     let home = environment::variable("HOME").or_else(|| etcetera::home_dir().ok());
     let folder = setup.user_folder(home.as_deref(), &|name| environment::variable(name)).ok_or_else(|| {
         let (title, variable) = (agent.title, setup.files().variable);
-        Failure::user(format!("there is no home folder, so it is not known where {title}'s settings are"))
-            .hint(format!("set HOME or {variable}, or use `--project`"))
+        Failure::user(
+            Code::AgentSettings,
+            format!("there is no home folder, so it is not known where {title}'s settings are"),
+        )
+        .hint(format!("set HOME or {variable}, or use `--project`"))
     })?;
     std::path::absolute(&folder).map_err(|error| refused(&folder, &error))
 }
@@ -354,8 +357,11 @@ fn edit(path: &Path, mut change: impl FnMut(Option<&str>) -> Result<String, Fail
         let bytes = agent_files::read(path).map_err(|error| refused(path, &error))?;
         let text = bytes.as_deref().map(std::str::from_utf8).transpose();
         let text = text.map_err(|_| {
-            Failure::user(format!("{} is not UTF-8, which JSON is; nothing was changed", shown(path)))
-                .hint("save the file as UTF-8")
+            Failure::user(
+                Code::AgentSettings,
+                format!("{} is not UTF-8, which JSON is; nothing was changed", shown(path)),
+            )
+            .hint("save the file as UTF-8")
         })?;
         let new = change(text)?;
         if new == text.unwrap_or_default() {
@@ -366,17 +372,21 @@ fn edit(path: &Path, mut change: impl FnMut(Option<&str>) -> Result<String, Fail
             return Ok(new);
         }
     }
-    Err(Failure::user(format!("{} keeps being changed by somebody else; nothing was changed", shown(path)))
-        .hint("run the command again"))
+    Err(Failure::user(
+        Code::AgentSettings,
+        format!("{} keeps being changed by somebody else; nothing was changed", shown(path)),
+    )
+    .hint("run the command again"))
 }
 
 /// The program that hooks run: this one, by its real path.
 fn program() -> Result<(PathBuf, Vec<String>), Failure> {
     let program = std::env::current_exe().and_then(|program| program.canonicalize()).map_err(|error| {
-        Failure::user(format!("it is not known where this piton is: {error}")).hint("run it by its whole path")
+        Failure::user(Code::ProgramUnknown, format!("it is not known where this piton is: {error}"))
+            .hint("run it by its whole path")
     })?;
     if program.file_name().is_none_or(|name| name != "piton") {
-        return Err(Failure::user(format!("this program is called {}", escape_path(&program)))
+        return Err(Failure::user(Code::ProgramUnknown, format!("this program is called {}", escape_path(&program)))
             .hint("hooks are told from others by the name `piton`: rename it"));
     }
     let mut notes = Vec::new();
@@ -440,13 +450,13 @@ fn write(out: &mut dyn Write, look: &Look, agent: Agent, done: &Done) -> io::Res
     }
     if let Some(captured) = &done.checkpoint {
         let checkpoint = &captured.checkpoint.checkpoint;
-        writeln!(out, "  captured  {}: {}", label(checkpoint, look.paint), changes(&checkpoint.changes))?;
+        writeln!(out, "  captured  {}: {}", look.text(label(checkpoint)), changes(&checkpoint.changes))?;
     }
     Ok(())
 }
 
 fn unusable(path: &Path, bad: &BadSettings) -> Failure {
-    let failure = Failure::user(format!("{}: {bad}; nothing was changed", shown(path)));
+    let failure = Failure::user(Code::AgentSettings, format!("{}: {bad}; nothing was changed", shown(path)));
     match bad {
         BadSettings::Program { .. } => failure.hint("move piton to a folder whose path is plain text"),
         _ => failure.hint("repair the file, or move it away, and run the command again"),
@@ -454,7 +464,7 @@ fn unusable(path: &Path, bad: &BadSettings) -> Failure {
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::user(format!("{}: {error}; nothing was changed", shown(path)));
+    let failure = Failure::user(Code::AgentSettings, format!("{}: {error}; nothing was changed", shown(path)));
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             failure.hint("let your user write there, or use `--project`")

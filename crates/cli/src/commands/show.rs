@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use piton_engine::model::Cause;
 use piton_engine::model::git::GitState;
 use piton_engine::view::{CheckpointView, OwnedFile, SessionView, Shown};
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::{Failure, Titles, owners, skipped, words};
 
-use super::log::why;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_view};
-use crate::owners::{self, Names};
-use crate::titles::Titles;
-use crate::{files, skipped, words};
+use crate::files;
+use crate::titles;
+use crate::unread;
 
 /// Show a checkpoint: what changed in it and by whom, and what it left out
 ///
@@ -39,11 +39,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let shown = workspace.show(&args.target)?;
     let sessions = if console.is_json() { Vec::new() } else { workspace.sessions()?.sessions };
     let titles = match (&shown.checkpoint.checkpoint.operation, console.is_json()) {
-        (Some(_), false) => Titles::of_all(&workspace, &Names::of(&sessions))?,
+        (Some(_), false) => titles::of_all(&workspace, &Names::of(&sessions))?,
         _ => Titles::default(),
     };
     console.print(&shown, |out, look| write(out, look, &shown, &titles, &sessions))?;
-    Ok(skipped::say_unreadable(console, &shown.unreadable))
+    Ok(unread::say_unreadable(console, &shown.unreadable))
 }
 
 fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessions: &[SessionView]) -> io::Result<()> {
@@ -58,11 +58,11 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessi
     if let Some(annotation) = &checkpoint.annotation {
         line("annotation", escape(annotation).into_owned())?;
     }
-    let when = words::local_time(checkpoint.created_at);
-    let age = words::age(checkpoint.created_at, look.now);
+    let when = look.surface.time(checkpoint.created_at);
+    let age = words::age(checkpoint.created_at, &look.now);
     // An old one's age is its date already.
     let age = if when.starts_with(&age) { String::new() } else { format!(" ({age})") };
-    line("captured", format!("{when}{age}, {}", escape(&why(checkpoint, titles))))?;
+    line("captured", format!("{when}{age}, {}", escape(&titles.why(checkpoint))))?;
     if let Some(place) = place(checkpoint, sessions, &names) {
         line("place", place)?;
     }
@@ -76,7 +76,7 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessi
         line("follows", paint.id(parent.short()))?;
     }
     for gap in &shown.gaps {
-        line("gap", format!("{} ({})", owners::gap(gap, &[]), words::age(gap.at, look.now)))?;
+        line("gap", format!("{} ({})", owners::gap(gap, &[]), words::age(gap.at, &look.now)))?;
     }
     line("changed", words::changes(&checkpoint.changes))?;
     write_files(out, look, &shown.files, &names)?;

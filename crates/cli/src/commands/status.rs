@@ -5,15 +5,16 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use piton_engine::view::{FolderState, GapView, SessionView, Status};
+use piton_wording::escape::{escape, escape_path};
+use piton_wording::{Failure, Text, agreement, call, owners, skipped, text, warning, words};
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path};
 use crate::progress::with_progress;
-use crate::{agreement, files, hook, owners, settings, skipped, words};
+use crate::unread;
+use crate::{files, hook, settings};
 
 /// Show how the workspace stands
 ///
@@ -45,34 +46,33 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     let status = with_progress(console, &progress, "Looking", || workspace.status())?;
     let warnings = hook::weakened(&settings::find(Some(workspace.path())).settings);
     let shown = Shown { status: &status, warnings: &warnings };
-    let way_back = console.meant("`piton rewind TARGET` brings it back");
     console.print(&shown, |out, look| {
-        write(out, look, &status, &way_back)?;
+        write(out, look, &status)?;
         for said in agreement::sentences(&status.rules_waiting) {
-            writeln!(out, "{} {said}; {}", look.paint.warn("warning:"), agreement::HOW)?;
+            writeln!(out, "{}", look.text(warning(text![said, "; ", agreement::how(None)])))?;
         }
         warnings.iter().try_for_each(|warning| writeln!(out, "{} {warning}", look.paint.warn("warning:")))
     })?;
     if status.last.is_none() {
-        console.advise("`piton checkpoint` captures the workspace");
+        console.advise(text![call("checkpoint"), " captures the workspace"]);
     }
     if status.not_captured.is_none() && status.waiting.is_empty() && status.unwritable.is_none() {
         return Ok(ExitCode::SUCCESS);
     }
     match status.room {
         _ if status.unwritable.is_some() => {
-            console.advise("free some space, or let your user write there; `piton doctor` tells more");
+            console.advise(text!["free some space, or let your user write there; ", call("doctor"), " tells more"]);
         }
         0 => console.advise(more_room(status.budget)),
-        _ => console.advise("`piton doctor` looks for the reason; the next capture that works ends it"),
+        _ => console.advise(text![call("doctor"), " looks for the reason; the next capture that works ends it"]),
     }
     Ok(ExitCode::from(1))
 }
 
 /// What to do where captures have no room left.
-pub fn more_room(budget: u64) -> String {
-    let more = words::gibibytes(budget.saturating_mul(2));
-    format!("allow more: `piton init --budget {more}G`; or name what to leave out in `.pitonignore`")
+pub fn more_room(budget: u64) -> Text {
+    let more = call("init").with("--budget", format!("{}G", words::gibibytes(budget.saturating_mul(2))));
+    text!["allow more: ", more, "; or name what to leave out in `.pitonignore`"]
 }
 
 /// What to say of events that wait to be recorded, given how long ago the last of them was.
@@ -82,8 +82,7 @@ pub fn waiting(events: &[GapView], age: impl Display) -> String {
     format!("{count} could not be recorded yet; the last {age}, {last}")
 }
 
-/// The whole of it; `way_back` says how a folder that is gone comes back.
-fn write(out: &mut dyn Write, look: &Look, status: &Status, way_back: &str) -> io::Result<()> {
+fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
     let paint = look.paint;
     let word = |text: &str| paint.dim(format!("{text:<14}"));
     writeln!(out, "{}{}", word("workspace"), escape_path(&status.path))?;
@@ -94,7 +93,8 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, way_back: &str) -> i
             writeln!(out, "{} {text}", paint.warn("warning:"))?;
         }
         FolderState::Missing => {
-            writeln!(out, "{} the folder is gone; {way_back}", paint.warn("warning:"))?;
+            let back = call("rewind").asking("TARGET");
+            writeln!(out, "{}", look.text(warning(text!["the folder is gone; ", back, " brings it back"])))?;
         }
     }
     for operation in &status.pending {
@@ -106,28 +106,28 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, way_back: &str) -> i
             "{} {} of {} {waits}",
             operation.kind,
             operation.id.short(),
-            words::age(operation.began_at, look.now)
+            words::age(operation.began_at, &look.now)
         );
         writeln!(out, "{} {text}", paint.warn("warning:"))?;
     }
     if status.history_lost {
-        let text = "some of what was captured is gone or incomplete; `piton verify` names it";
-        writeln!(out, "{} {text}", paint.warn("warning:"))?;
+        let text = text!["some of what was captured is gone or incomplete; ", call("verify"), " names it"];
+        writeln!(out, "{}", look.text(warning(text)))?;
     }
     match &status.last {
         Some(last) => {
-            let age = words::age(last.created_at, look.now);
-            writeln!(out, "{}{}, {age}", word("last"), words::label(last, paint))?;
+            let age = words::age(last.created_at, &look.now);
+            writeln!(out, "{}{}, {age}", word("last"), look.text(words::label(last)))?;
         }
         None => writeln!(out, "{}nothing captured yet", word("last"))?,
     }
     if let Some(gap) = &status.not_captured {
         let text =
-            format!("the last event was not captured, {}, {}", words::age(gap.at, look.now), owners::gap(gap, &[]));
+            format!("the last event was not captured, {}, {}", words::age(gap.at, &look.now), owners::gap(gap, &[]));
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     if let Some(last) = status.waiting.last() {
-        let text = waiting(&status.waiting, words::age(last.at, look.now));
+        let text = waiting(&status.waiting, words::age(last.at, &look.now));
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     if let Some(reason) = &status.unwritable {
@@ -163,7 +163,7 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, way_back: &str) -> i
         for (at, line) in skipped::lines(&status.skipped, look.lines(5)).iter().enumerate() {
             writeln!(out, "{}{line}", word(if at == 0 { "not captured" } else { "" }))?;
         }
-        skipped::write_unread_rules(out, look, &status.unread_rules)?;
+        unread::write_unread_rules(out, look, &status.unread_rules)?;
         for worktree in &status.unprotected {
             let text = format!("{}: a worktree that only sessions in it capture", escape_path(worktree));
             writeln!(out, "{}{}", word("not protected"), paint.warn(text))?;
@@ -179,6 +179,6 @@ fn at_work(session: &SessionView, look: &Look) -> String {
     let id = look.paint.id(session.id.short());
     let turn = if session.turns == 0 { "before its first turn".to_owned() } else { format!("t{}", session.turns) };
     let name = session.name.as_deref().map(|name| format!(" \"{}\"", escape(name))).unwrap_or_default();
-    let heard = words::age(session.last_at, look.now);
+    let heard = words::age(session.last_at, &look.now);
     format!("{} {id}{name}, {turn}, heard {heard}", escape(&session.agent))
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 use piton_engine::model::settings::{Key, Layer, Partial, Settings};
 use piton_engine::model::summary::{Side, tidy};
 use piton_engine::view::{Summarized, SummaryView};
+use piton_wording::escape::escape_line;
+use piton_wording::owners::Names;
+use piton_wording::words::grouped;
+use piton_wording::{Code, Failure, call, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
 use crate::environment::{Surroundings, say_recovered};
-use crate::error::Failure;
-use crate::escape::{escape, escape_line};
 use crate::operate::someone_to_ask;
-use crate::owners::Names;
 use crate::progress::with_progress;
 use crate::settings;
 use crate::summarizer::Summarizer;
-use crate::words::grouped;
 
 /// Replace turns of a conversation by a summary, in a new branch
 ///
@@ -99,8 +99,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         }
     };
     if summarizer == Summarizer::Digest && args.instructions.is_some() {
-        return Err(Failure::user("a digest follows no instructions; nothing was made")
-            .hint("`summary.command` or `summary.url` in your settings says who summarizes: `piton help config`"));
+        return Err(Failure::user(Code::ArgumentsClash, "a digest follows no instructions; nothing was made").hint(
+            text![
+                "`summary.command` or `summary.url` in your settings says who summarizes: ",
+                call("help").arg("config")
+            ],
+        ));
     }
     let progress = workspace.progress();
     let text = with_progress(console, &progress, "Summarizing", || {
@@ -111,7 +115,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         first: turns.first,
         last: turns.last,
         by: summarizer.as_str().to_owned(),
-        text: tidy(&text).map_err(|bad| Failure::user(format!("{bad}; nothing was made")))?,
+        text: tidy(&text).map_err(|bad| Failure::user(Code::BadSummary, format!("{bad}; nothing was made")))?,
         left_out: turns.left_out,
     };
     if args.preview {
@@ -121,7 +125,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if !args.yes {
         console.say_with(|out, look| write_summary(out, look, &summary));
         if !console.ask("Make a branch with this summary?") {
-            return Err(Failure::Declined);
+            return Err(Failure::declined());
         }
     }
     let said = workspace.recovered().len();
@@ -140,12 +144,15 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         return Err(conversation::resume(console, conversation));
     }
     if let Some(line) = conversation::resume_line(conversation) {
-        console.say(format!("`{}` goes on there; you stay where you are", escape(&line)));
+        console.say(format!("`{line}` goes on there; you stay where you are"));
     } else if let Some(session) = &conversation.session {
-        console.say(format!("`piton conversation {}` has what was said", names.session(session)));
+        console.say(text![call("conversation").arg(names.session(session)), " has what was said"]);
     }
     if args.resume {
-        return Err(Failure::user("there is no command to go on with this conversation; the branch itself is made"));
+        return Err(Failure::user(
+            Code::CannotResume,
+            "there is no command to go on with this conversation; the branch itself is made",
+        ));
     }
     Ok(())
 }

@@ -6,15 +6,16 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, What, Whose, Workspace};
+use piton_wording::outcome::{nothing, way_back};
+use piton_wording::owners::Names;
+use piton_wording::{Call, Code, Failure, call, text};
 
 use super::{log, redo};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
 use crate::operate::{self, Act, GoArgs};
 use crate::outcome;
-use crate::owners::Names;
 use crate::paths::PathArgs;
 use crate::settle::SettleArgs;
 use crate::signals::Signals;
@@ -79,12 +80,6 @@ Examples:
   piton undo --wait                       as soon as the agent's turn has ended
   piton undo --op kmzq                    takes back an operation: `piton ops` lists them";
 
-/// The words that can be typed, for whoever typed others.
-pub const FORMS: [&str; 2] = [
-    "`piton undo` takes back the last turn, `last` the last change, `last 3` three of them, `all` everything",
-    "`t3` is a turn, `t3.2` a step, `SESSION:t3` one of another session, `7 9` are numbers of `piton changes`",
-];
-
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
@@ -98,7 +93,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     }
     let (what, of) = What::of_words(&args.words).map_err(OperationError::from)?;
     if let (Some(_), Some(session)) = (&of, &args.session) {
-        return Err(Failure::user("the session is said twice")
+        return Err(Failure::user(Code::ArgumentsClash, "the session is said twice")
             .hint(format!("`--session {session}` or the beginning of the words, one of them is enough")));
     }
     let between = args.between.as_deref().and_then(|two| match two {
@@ -108,7 +103,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let choice = Choice {
         what,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
-        since: args.since.as_deref().map(|typed| log::since(typed, console.look.now)).transpose()?,
+        since: args.since.as_deref().map(|typed| log::since(typed, console.look.now.at)).transpose()?,
         between,
         session: of.or_else(|| args.session.clone()),
         whose: args.owner.map(|whom| match whom {
@@ -120,9 +115,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let GoArgs { outside, interrupted, .. } = args.go;
     let act = Act::Undo(UndoOptions { choice, settle, outside, interrupted });
     if workspace.sessions()?.sessions.is_empty() && args.owner != Some(Whom::You) {
-        return Err(Failure::user("no session is recorded here, so there is nothing that one changed")
-            .hint("`piton rewind TARGET` goes back to a checkpoint; `piton log` lists them")
-            .hint("a session is recorded when an agent reports to piton: `piton setup`, or `piton run -- CMD`"));
+        let rewind = call("rewind").asking("TARGET");
+        return Err(Failure::no_session(text![rewind, " goes back to a checkpoint; ", call("log"), " lists them"]));
     }
     let way = args.go.way(args.typed());
     let signals = Signals::watch(&workspace);
@@ -134,51 +128,46 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let Some(outcome) = done else { return Ok(ExitCode::SUCCESS) };
     console.print_done(&outcome, |out, look| write(out, look, &outcome))?;
     tell(console, &workspace, &outcome)?;
-    signals.tell(console, &outcome::way_back(&outcome));
+    signals.tell(console, &way_back(&outcome));
     Ok(outcome::exit_code(&outcome))
 }
 
 impl Args {
+    /// Sets what goes without saying where it is typed to an agent.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.go.settle_inside()
+    }
+
     /// The command as it was typed, but for what says how it goes: a hint adds to it.
-    fn typed(&self) -> String {
-        let mut typed: Vec<String> = ["piton".to_owned(), "undo".to_owned()].into();
-        typed.extend(self.words.iter().cloned());
-        let mut flag = |name: &str, values: &[&str]| {
-            typed.push(name.to_owned());
-            typed.extend(values.iter().map(|value| (*value).to_owned()));
-        };
-        self.paths.paths.iter().for_each(|path| flag("--path", &[&path.to_string_lossy()]));
-        self.paths.paths_b64.iter().for_each(|path| flag("--path-b64", &[path]));
+    fn typed(&self) -> Call {
+        let mut typed = self.words.iter().fold(call("undo"), Call::arg);
+        typed = self.paths.said(typed);
         if let Some(since) = &self.since {
-            flag("--since", &[since]);
+            typed = typed.with("--since", since);
         }
         if let Some(two) = &self.between {
-            flag("--between", &two.iter().map(String::as_str).collect::<Vec<_>>());
+            typed = two.iter().fold(typed.arg("--between"), Call::arg);
         }
         if let Some(session) = &self.session {
-            flag("--session", &[session]);
+            typed = typed.with("--session", session);
         }
         if let Some(owner) = self.owner {
-            flag("--owner", &[if owner == Whom::You { "you" } else { "agent" }]);
+            typed = typed.with("--owner", if owner == Whom::You { "you" } else { "agent" });
         }
         if self.unsure {
-            flag("--unsure", &[]);
+            typed = typed.arg("--unsure");
         }
         if let Some(operation) = &self.operation {
-            flag("--op", &[operation]);
+            typed = typed.with("--op", operation);
         }
-        if self.go.outside {
-            flag("--outside", &[]);
-        }
-        // A word with a NUL in it is none that anybody typed.
-        shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "))
+        if self.go.outside { typed.arg("--outside") } else { typed }
     }
 }
 
 /// The undo in one line.
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome) -> io::Result<()> {
     let Some(operation) = &outcome.operation else {
-        return writeln!(out, "{}", outcome::nothing(outcome, "nothing of it is left in the files"));
+        return writeln!(out, "{}", nothing(outcome, "nothing of it is left in the files"));
     };
     let about = operation.about.as_deref().unwrap_or("the changes");
     writeln!(out, "{}", outcome::headline(look, "undid", about, outcome))
@@ -192,7 +181,7 @@ fn tell(console: &mut Console, workspace: &Workspace, outcome: &OperationOutcome
     let names = Names::of(&workspace.sessions()?.sessions);
     outcome::say_remarks(console, outcome, &names, "undo");
     if outcome.operation.is_some() {
-        console.say(format!("`{}` takes it back", outcome::way_back(outcome)));
+        console.say(text![way_back(outcome), " takes it back"]);
     }
     Ok(())
 }

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 
 use piton_engine::model::CheckpointId;
 use piton_engine::view::{DamageView, Verification};
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::words::{age, plural, size};
+use piton_wording::{Failure, Style, Text, call, text};
 
 use super::status::waiting;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_view};
 use crate::progress::with_progress;
-use crate::words::{age, plural, size};
 
 /// Check every byte of the workspace's store
 ///
@@ -52,16 +52,15 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     if found.sound {
-        console.advise("let your user write there; `piton status` tells more");
+        console.advise(text!["let your user write there; ", call("status"), " tells more"]);
         return Ok(ExitCode::from(1));
     }
-    let paint = console.talk.paint;
     let hint = if found.repaired {
-        "every other file of every checkpoint is whole; a capture stores again what the workspace still has"
+        "every other file of every checkpoint is whole; a capture stores again what the workspace still has".into()
     } else {
-        "`piton verify --repair` makes the database anew from the packs"
+        text![call("verify").arg("--repair"), " makes the database anew from the packs"]
     };
-    console.advise(format!("{} {hint}", paint.id("hint:")));
+    console.advise(text![Text::new(Style::Id, "hint:"), " ", hint]);
     Ok(ExitCode::from(1))
 }
 
@@ -144,7 +143,7 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
 fn write_unprotected(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<()> {
     let alarm = look.paint.alarm("not protected:");
     if let Some(last) = found.waiting.last() {
-        writeln!(out, "{alarm} {}", waiting(&found.waiting, age(last.at, look.now)))?;
+        writeln!(out, "{alarm} {}", waiting(&found.waiting, age(last.at, &look.now)))?;
     }
     match &found.unwritable {
         Some(reason) => writeln!(out, "{alarm} nothing can be captured: {}", escape(reason)),

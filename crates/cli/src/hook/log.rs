@@ -14,10 +14,10 @@ use std::time::Duration;
 use piton_agents::{Event, Report};
 use piton_engine::view::Observed;
 use piton_engine::{Clock, SystemClock, own};
+use piton_wording::escape::escape;
 use rustix::fs::{CWD, OFlags, fstat, statat};
 
 use crate::environment;
-use crate::escape::escape;
 
 /// A log that reached this is put aside, in place of the one that was put aside before.
 const ROTATED_AT: i64 = 1 << 20;

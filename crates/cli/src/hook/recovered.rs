@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use piton_engine::view::Recovered;
-
-use crate::escape::{escape, escape_path, escape_view};
+use piton_wording::escape::{escape, escape_path, escape_view};
+use piton_wording::{call, text};
 
 /// So many paths are named; `piton ops` and `piton log` tell the rest.
 const NAMED: usize = 5;
@@ -39,6 +39,7 @@ pub fn line(one: &Recovered, elsewhere: Option<&Path>) -> String {
     if let Some(why) = &one.git_stays {
         text += &format!("; git stays as it is: {}", escape(why));
     }
-    let across = if one.replaced { " --across" } else { "" };
-    text + &format!("; `piton rewind {}{across}` brings back the state before it", one.before.short())
+    let back = call("rewind").arg(one.before.short());
+    let back = if one.replaced { back.arg("--across") } else { back };
+    text![text, "; ", back, " brings back the state before it"].plain()
 }

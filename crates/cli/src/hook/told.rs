@@ -5,9 +5,8 @@ use std::path::Path;
 use piton_agents::Reply;
 use piton_engine::model::diff::ChangeKind;
 use piton_engine::view::{LeftBehind, Observed, Told};
-
-use crate::escape::{escape, escape_path, escape_view};
-use crate::words::grouped;
+use piton_wording::escape::{escape, escape_path, escape_view};
+use piton_wording::words::grouped;
 
 /// More files than this are counted: an agent that reads a long list reads less of the prompt.
 const MOST: usize = 40;

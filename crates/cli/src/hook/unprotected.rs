@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use piton_engine::{EventPlace, LeftOut, ObserveError, OpenError};
-
-use crate::escape::{escape_path, quoted};
-use crate::skipped;
+use piton_wording::escape::escape_path;
+use piton_wording::{Text, call, skipped, text};
 
 /// The part of the log's line that says what is not captured.
 pub fn remark(left_out: &LeftOut) -> String {
@@ -18,28 +17,31 @@ pub fn warning(place: &EventPlace, is_captured: bool) -> Option<String> {
     let left_out = place.left_out.as_ref()?;
     let folder = escape_path(&left_out.folder);
     let way_out = match left_out.reason.is_none_or(|reason| reason.is_by_rule()) {
-        true => format!("; `piton init {}` makes it a workspace of its own", quoted(&left_out.folder)),
-        false => String::new(),
+        true => text!["; ", call("init").there(&left_out.folder), " makes it a workspace of its own"],
+        false => Text::default(),
     };
     let (root, why) = (escape_path(&place.root), why(left_out));
     // Without the reason, which may be another each time, and this is told once.
     let rest = match is_captured {
-        true => format!("only {root} is"),
-        false => format!("and neither is {root}: `piton status --workspace {}` tells why", quoted(&place.root)),
+        true => text!["only ", root, " is"],
+        false => text!["and neither is ", root, ": ", call("status").there(&place.root), " tells why"],
     };
-    Some(format!("piton: warning: {folder} is not captured ({why}), {rest}{way_out}"))
+    let said = format!("piton: warning: {folder} is not captured ({why}), ");
+    Some(text![said, rest, way_out].plain())
 }
 
 /// What to tell the user of an event that was not captured at all because of where the agent works.
 pub fn refusal(error: &ObserveError) -> Option<String> {
     let ObserveError::Open(error) = error else { return None };
     let way_out = match error {
-        OpenError::Refused { .. } => "start the agent in a project's folder, or insist with `piton init --force`",
-        OpenError::Own { .. } => "start the agent in the folder that you work in",
-        OpenError::Git { .. } => "start the agent in a working tree of it",
+        OpenError::Refused { .. } => {
+            text!["start the agent in a project's folder, or insist with ", call("init").arg("--force")]
+        }
+        OpenError::Own { .. } => text!["start the agent in the folder that you work in"],
+        OpenError::Git { .. } => text!["start the agent in a working tree of it"],
         _ => return None,
     };
-    Some(format!("piton: warning: nothing is captured: {error}; {way_out}"))
+    Some(text![format!("piton: warning: nothing is captured: {error}; "), way_out].plain())
 }
 
 /// Why a folder is not captured, in a few words.

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use piton_wording::escape::escape_line;
+use piton_wording::{Code, Failure};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::MOST_ANSWERED;
-use crate::error::Failure;
-use crate::escape::escape_line;
 use crate::hook;
 
 /// As many lines of its complaints are shown.
@@ -45,7 +45,9 @@ enum End {
 
 /// Runs it, gives it a text to read, and returns what it wrote.
 pub fn ask(line: &str, given: &str, limit: Duration) -> Result<String, Failure> {
-    let cannot = |error: std::io::Error| Failure::user(format!("the summary command cannot be run: {error}"));
+    let cannot = |error: std::io::Error| {
+        Failure::user(Code::SummarizerFailed, format!("the summary command cannot be run: {error}"))
+    };
     let folder = tempfile::tempdir().map_err(cannot)?;
     // Files and not pipes: nobody waits for the other, and what it leaves running holds nothing open.
     let mut stdin = tempfile::tempfile().map_err(cannot)?;
@@ -75,8 +77,8 @@ pub fn ask(line: &str, given: &str, limit: Duration) -> Result<String, Failure> 
         let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
         let said: Vec<_> = shown.iter().map(|line| escape_line(line)).collect();
         match said.is_empty() {
-            true => Failure::user(failure),
-            false => Failure::user(format!("{failure}: {}", said.join(" | "))),
+            true => Failure::user(Code::SummarizerFailed, failure),
+            false => Failure::user(Code::SummarizerFailed, format!("{failure}: {}", said.join(" | "))),
         }
     };
     match end {
@@ -85,7 +87,7 @@ pub fn ask(line: &str, given: &str, limit: Duration) -> Result<String, Failure> 
             stdout.rewind().map_err(cannot)?;
             (&mut stdout).take(MOST_ANSWERED as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
             if bytes.len() > MOST_ANSWERED {
-                return Err(Failure::user("the summary command wrote far more than a summary"));
+                return Err(Failure::user(Code::SummarizerFailed, "the summary command wrote far more than a summary"));
             }
             if bytes.iter().all(u8::is_ascii_whitespace) {
                 return Err(said("the summary command wrote nothing".to_owned(), &mut stderr));
@@ -97,8 +99,11 @@ pub fn ask(line: &str, given: &str, limit: Duration) -> Result<String, Failure> 
             let text = format!("the summary command took longer than {} s and was ended", limit.as_secs_f32());
             Err(said(text, &mut stderr).hint("`summary.time-limit` or `--time-limit` gives it more time"))
         }
-        End::TooMuch => Err(Failure::user("the summary command wrote far more than a summary and was ended")),
-        End::Stopped => Err(Failure::user("the summary command was stopped")),
+        End::TooMuch => Err(Failure::user(
+            Code::SummarizerFailed,
+            "the summary command wrote far more than a summary and was ended",
+        )),
+        End::Stopped => Err(Failure::user(Code::SummarizerFailed, "the summary command was stopped")),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use piton_wording::{Code, Failure};
 use serde_json::{Value, json};
 use ureq::http::Uri;
 
 use super::{Endpoint, MOST_ANSWERED, TASK};
-use crate::error::Failure;
 
 /// As much of an error's text is shown.
 const SHOWN: usize = 300;
@@ -15,10 +15,12 @@ impl Endpoint {
     /// Asks for a summary of a text.
     pub fn ask(&self, text: &str, instructions: Option<&str>, limit: Duration) -> Result<String, Failure> {
         if self.model.is_empty() {
-            return Err(Failure::user("`summary.url` is set and `summary.model` is not")
+            return Err(Failure::user(Code::BadSettings, "`summary.url` is set and `summary.model` is not")
                 .hint("`summary.model` names the model to ask, such as \"gpt-5-mini\""));
         }
-        let cannot = |why: &dyn std::fmt::Display| Failure::user(format!("{} cannot be asked: {why}", self.url));
+        let cannot = |why: &dyn std::fmt::Display| {
+            Failure::user(Code::SummarizerFailed, format!("{} cannot be asked: {why}", self.url))
+        };
         let task = match instructions {
             Some(instructions) => format!("{TASK}\n\nThe user's own instructions for the summary: {instructions}"),
             None => TASK.to_owned(),
@@ -52,7 +54,8 @@ impl Endpoint {
         if !status.is_success() {
             let told = document.as_ref().and_then(|document| document["error"]["message"].as_str());
             let told: String = told.unwrap_or(&read).chars().take(SHOWN).collect();
-            let failure = Failure::user(format!("{} answered {}: {told}", self.url, status.as_u16()));
+            let failure =
+                Failure::user(Code::SummarizerFailed, format!("{} answered {}: {told}", self.url, status.as_u16()));
             return Err(match status.as_u16() {
                 401 | 403 => failure.hint(format!("the key is taken from the variable {}", self.key_env)),
                 _ => failure,
@@ -61,7 +64,10 @@ impl Endpoint {
         let said = document.as_ref().and_then(|document| document["choices"][0]["message"]["content"].as_str());
         said.map(str::to_owned).ok_or_else(|| {
             let begin: String = read.chars().take(SHOWN).collect();
-            Failure::user(format!("{} answered something else than a message: {begin}", self.url))
+            Failure::user(
+                Code::SummarizerFailed,
+                format!("{} answered something else than a message: {begin}", self.url),
+            )
         })
     }
 
@@ -81,7 +87,7 @@ impl Endpoint {
         match key.into_string() {
             // A header is one line.
             Ok(key) if key.trim().bytes().all(|b| b.is_ascii_graphic()) => Ok(Some(key.trim().to_owned())),
-            _ => Err(Failure::user(format!("the variable {} holds no key", self.key_env))),
+            _ => Err(Failure::user(Code::SummarizerFailed, format!("the variable {} holds no key", self.key_env))),
         }
     }
 }

@@ -217,7 +217,7 @@ fn what_grew_out_of_sight_is_not_called_lost_as_long_as_a_rewind_brings_it_back(
     });
     let said = both(&scene.run(&["undo", "t2", "--yes"]));
     assert!(!said.contains("cannot be restored"), "{said}");
-    assert!(said.contains("only a rewind brings back") && said.contains("`piton rewind TURN --path`"), "{said}");
+    assert!(said.contains("only a rewind brings back") && said.contains("`piton rewind TURN --path PATH`"), "{said}");
     scene.ok(&["rewind", "t2", "--path", "dev.db", "--yes"]);
     assert_eq!(std::fs::read(scene.world.path("dev.db")).unwrap(), noise(1, 900_000));
 }

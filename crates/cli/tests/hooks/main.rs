@@ -8,6 +8,7 @@ mod damage;
 mod displaced;
 mod first_contact;
 mod hook;
+mod inside;
 mod places;
 mod read_ahead;
 mod several_workspaces;

@@ -4,16 +4,15 @@ use std::io::{self, Write};
 
 use piton_engine::view::{Comparison, SessionView, TurnView};
 use piton_engine::{CompareOptions, Workspace};
+use piton_wording::escape::escape_view;
+use piton_wording::owners::Names;
+use piton_wording::sessions::title;
+use piton_wording::{Failure, Style, Text, words};
 
 use crate::commands::diff::write_stat;
 use crate::console::{Console, Look};
-use crate::error::Failure;
-use crate::escape::escape_view;
-use crate::owners::Names;
-use crate::paint::Paint;
-use crate::table::{Cell, Style, Text, line};
-use crate::tree::title;
-use crate::{files, patch, words};
+use crate::patch;
+use crate::table::{Cell, ShownText, line};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -102,10 +101,9 @@ fn column(look: &Look, session: &SessionView, turns: &[TurnView], names: &Names)
         lines.push(Text::new(Style::Dim, "  no turn since").cut(look, width));
     }
     for turn in turns {
-        let plain = words::signs(&turn.changes, Paint::none());
-        let counts = Cell { width: plain.len(), painted: words::signs(&turn.changes, look.paint) };
+        let counts = words::signs(&turn.changes).cut(look, usize::MAX);
         let number = format!("t{}", turn.number);
-        let room = width.saturating_sub(2 + number.len() + 2 + 2 + plain.len());
+        let room = width.saturating_sub(2 + number.len() + 2 + 2 + counts.width);
         let prompt = turn.prompt.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
         let prompt = prompt.map_or_else(
             || Text::new(Style::Dim, "(piton came in the middle of this turn)"),
@@ -119,7 +117,7 @@ fn column(look: &Look, session: &SessionView, turns: &[TurnView], names: &Names)
         ];
         lines.push(Cell { width: 2 + number.len() + 2 + room + 2 + counts.width, painted: line(&cells) });
         if !turn.files.is_empty() {
-            let paths = turn.files.iter().map(|file| format!("{} {}", files::sign(file.kind), escape_view(&file.path)));
+            let paths = turn.files.iter().map(|file| format!("{} {}", words::sign(file.kind), escape_view(&file.path)));
             let indent = " ".repeat(2 + number.len() + 2);
             let text = Text::new(Style::Dim, format!("{indent}{}", paths.collect::<Vec<_>>().join("  ")));
             lines.push(text.cut(look, width));

@@ -10,16 +10,16 @@ use piton_engine::{
     CaptureOptions, Choice, DiffOptions, Engine, Environment, RedoOptions, RewindOptions, TimelineOptions, Tool,
     UndoOptions, What,
 };
+use piton_wording::escape::escape_path;
+use piton_wording::owners::Names;
+use piton_wording::words::plural;
+use piton_wording::{Code, Failure};
 use serde::Serialize;
 
 use self::scratch::Snapshot;
 use super::{checkpoint, log, redo, rewind, undo};
 use crate::console::{Console, Look};
-use crate::error::Failure;
-use crate::escape::escape_path;
-use crate::owners::Names;
 use crate::patch;
-use crate::words::plural;
 
 /// See it work in a scratch folder
 ///
@@ -57,7 +57,7 @@ pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
     let kept = args.keep.then(|| scratch.keep());
     if told.is_err() {
         // How far it came helps to see why.
-        console.say(String::from_utf8_lossy(&story));
+        console.say_with(|out, _| out.write_all(&story));
     }
     let readable = kept.as_ref().map(|folder| folder.to_string_lossy().into_owned());
     let summary = Summary { kept: readable, ..told? };
@@ -180,7 +180,7 @@ struct Story<'a> {
 impl Story<'_> {
     fn heading(&mut self, text: &str) -> Result<(), Failure> {
         let gap = if self.out.is_empty() { "" } else { "\n" };
-        writeln!(self.out, "{gap}{}", self.look.paint.bold(text)).map_err(Failure::stdout)
+        writeln!(self.out, "{gap}{}", self.look.paint.bold(text)).map_err(Failure::output)
     }
 
     fn command(&mut self, text: &str) -> Result<(), Failure> {
@@ -188,13 +188,13 @@ impl Story<'_> {
     }
 
     fn line(&mut self, text: &str) -> Result<(), Failure> {
-        writeln!(self.out, "  {text}").map_err(Failure::stdout)
+        writeln!(self.out, "  {text}").map_err(Failure::output)
     }
 
     /// What a command prints, set in.
     fn show(&mut self, write: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>) -> Result<(), Failure> {
         let mut text = Vec::new();
-        write(&mut text, self.look).map_err(Failure::stdout)?;
+        write(&mut text, self.look).map_err(Failure::output)?;
         String::from_utf8_lossy(&text).lines().try_for_each(|line| self.line(line))
     }
 
@@ -221,5 +221,5 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 fn no_scratch(error: io::Error) -> Failure {
-    Failure::user(format!("the scratch folder: {error}")).hint("TMPDIR chooses where it is made")
+    Failure::user(Code::CannotWrite, format!("the scratch folder: {error}")).hint("TMPDIR chooses where it is made")
 }

@@ -6,38 +6,44 @@ use std::path::{Path, PathBuf};
 use piton_engine::model::Target;
 use piton_engine::view::{PathView, SessionExported};
 use piton_engine::{ArchiveError, ExportSessionError, TargetError, Workspace};
+use piton_wording::escape::{escape, escape_path, escape_view};
+use piton_wording::{Code, Failure, call, text, words};
 
 use super::Args;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
-use crate::error::Failure;
-use crate::escape::{escape, escape_path, escape_view};
-use crate::{files, words};
+use crate::files;
 
 /// Bytes that are gathered before they are written.
 const GATHERED: usize = 1 << 20;
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let Some(wanted) = args.session.as_deref().or(args.target.as_deref()) else {
-        return Err(Failure::user("an export needs a session").hint("`piton sessions` lists them"));
+        return Err(
+            Failure::user(Code::Arguments, "an export needs a session").hint(text![call("sessions"), " lists them"])
+        );
     };
     let is_stream = args.output.as_deref() == Some(Path::new("-"));
     if is_stream && console.is_json() {
-        return Err(Failure::user("the archive and the JSON document cannot both go to stdout")
+        return Err(Failure::user(Code::ArgumentsClash, "the archive and the JSON document cannot both go to stdout")
             .hint("without `--json`, or `-o FILE`"));
     }
     if is_stream && console.look.terminal {
-        return Err(Failure::user("an archive is nothing that a terminal can show").hint("`-o FILE`, or a pipe"));
+        return Err(Failure::user(Code::CannotWrite, "an archive is nothing that a terminal can show")
+            .hint("`-o FILE`, or a pipe"));
     }
     let surroundings = Surroundings::read(global)?;
     let workspace = surroundings.open(console)?;
     let session = match workspace.session_meant(Some(wanted), wanted) {
         Ok(row) => row.session,
         Err(TargetError::UnknownSession(_)) if matches!(wanted.parse(), Ok(Target::Turn { .. })) => {
-            return Err(Failure::user(format!("`{wanted}` is no session, and an archive is of a whole one"))
-                .hint("`piton sessions` lists them")
-                .hint("`--git BRANCH` makes commits of checkpoints under that name, such as `--git piton/export`"));
+            return Err(Failure::user(
+                Code::UnknownSession,
+                format!("`{wanted}` is no session, and an archive is of a whole one"),
+            )
+            .hint(text![call("sessions"), " lists them"])
+            .hint("`--git BRANCH` makes commits of checkpoints under that name, such as `--git piton/export`"));
         }
         Err(error) => return Err(error.into()),
     };
@@ -47,7 +53,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if is_stream {
         let mut out = BufWriter::with_capacity(GATHERED, io::stdout().lock());
         workspace.export_session(session.id.as_str(), &mut out)?;
-        return out.flush().map_err(Failure::stdout);
+        return out.flush().map_err(Failure::output);
     }
     let name = args.output.clone().unwrap_or_else(|| format!("session-{}.piton", session.id.short()).into());
     let place = exact(&surroundings.here.join(name))?;
@@ -77,25 +83,31 @@ fn say_private(console: &mut Console, paths: &[PathView], which: &str) {
 /// The same place without `..` and links on the way, so that it can be seen whether it lies in the workspace.
 fn exact(place: &Path) -> Result<PathBuf, Failure> {
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else {
-        return Err(Failure::user(format!("{} is a folder", escape_path(place))).hint("name the file to write"));
+        return Err(Failure::user(Code::PathTaken, format!("{} is a folder", escape_path(place)))
+            .hint("name the file to write"));
     };
     let folder = folder.canonicalize();
-    let folder = folder.map_err(|error| Failure::user(format!("{}: {error}", escape_path(place))))?;
+    let folder =
+        folder.map_err(|error| Failure::user(Code::CannotWrite, format!("{}: {error}", escape_path(place))))?;
     Ok(folder.join(name))
 }
 
 fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -> Result<SessionExported, Failure> {
-    let refused = |error: io::Error| Failure::user(format!("{}: {error}", escape_path(place)));
-    let taken = || Failure::user(format!("{} is there already", escape_path(place)));
+    let refused = |error: io::Error| Failure::user(Code::CannotWrite, format!("{}: {error}", escape_path(place)));
+    let taken = || Failure::user(Code::PathTaken, format!("{} is there already", escape_path(place)));
     let taken = || taken().hint("another name with `-o FILE`, or `--force` to replace it");
     if place.is_dir() {
-        return Err(Failure::user(format!("{} is a folder", escape_path(place))).hint("name the file to write"));
+        return Err(Failure::user(Code::PathTaken, format!("{} is a folder", escape_path(place)))
+            .hint("name the file to write"));
     }
     // What a link leads to, a device or a pipe is nothing that was meant to be replaced, and a link to nothing is
     // something too.
     if is_other_than_a_file(place).map_err(refused)? {
-        return Err(Failure::user(format!("{} is no plain file, so it is not replaced", escape_path(place)))
-            .hint("name another file, or `-o -` to write to stdout"));
+        return Err(Failure::user(
+            Code::PathTaken,
+            format!("{} is no plain file, so it is not replaced", escape_path(place)),
+        )
+        .hint("name another file, or `-o -` to write to stdout"));
     }
     if !force && place.exists() {
         return Err(taken());

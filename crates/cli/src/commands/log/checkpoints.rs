@@ -4,28 +4,25 @@ use std::io::{self, Write};
 
 use piton_engine::model::Cause;
 use piton_engine::view::{CheckpointView, Log};
+use piton_wording::owners::Names;
+use piton_wording::{Style, Text, Titles, words};
 
 use crate::console::Look;
-use crate::owners::Names;
-use crate::paint::Paint;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::titles::Titles;
-use crate::words;
+use crate::table::{Cell, ShownText, line, widest};
 
 /// One line for each checkpoint.
 pub fn write(out: &mut dyn Write, look: &Look, log: &Log, here: u32, titles: &Titles, names: &Names) -> io::Result<()> {
     // The newest one that was captured here, which an import does not change.
     let newest = log.checkpoints.iter().position(|c| c.line == here).unwrap_or(0);
     let rows: Vec<_> =
-        log.checkpoints.iter().map(|c| (words::age(c.created_at, look.now), description(c, titles, names))).collect();
+        log.checkpoints.iter().map(|c| (words::age(c.created_at, &look.now), description(c, titles, names))).collect();
     let ages = widest(rows.iter().map(|(age, _)| age.len())) + 2;
     // Names are aligned up to a width that leaves short ones near their counts.
     let texts = widest(rows.iter().map(|(_, text)| text.width())).min(56);
     for (at, (checkpoint, (age, text))) in log.checkpoints.iter().zip(&rows).enumerate() {
         let marker = if at == newest { Text::new(Style::Bold, "*") } else { Text::default() };
         let other = words::of_line(checkpoint.line, here);
-        let counts = words::signs(&checkpoint.changes, look.paint);
-        let counts = Cell { width: words::signs(&checkpoint.changes, Paint::none()).len(), painted: counts };
+        let counts = words::signs(&checkpoint.changes).cut(look, usize::MAX);
         // A file gets all of a long one.
         let text = text.cut(look, if look.terminal { texts } else { usize::MAX });
         let column = texts.max(text.width) + 2;
@@ -54,23 +51,6 @@ fn description(checkpoint: &CheckpointView, titles: &Titles, names: &Names) -> T
     if let Some(place) = checkpoint.place.as_ref().filter(|place| place.turn > 0) {
         text = text.and(Style::Id, names.target(&place.session, place.turn, place.step)).and(Style::Plain, "  ");
     }
-    let text = text.and(Style::Plain, why(checkpoint, titles));
+    let text = text.and(Style::Plain, titles.why(checkpoint));
     if note.is_empty() { text } else { text.and(Style::Dim, format!("  {note}")) }
-}
-
-/// Why a checkpoint exists, with the operation or the tool that it belongs to.
-pub fn why(checkpoint: &CheckpointView, titles: &Titles) -> String {
-    let what = checkpoint.description.as_deref();
-    match (checkpoint.cause, what) {
-        (Cause::Prompt, Some(prompt)) => return format!("at the prompt: {prompt}"),
-        (Cause::BeforeTool, Some(tool)) => return format!("before {tool}"),
-        (Cause::AfterTool, Some(tool)) => return format!("after {tool}"),
-        _ => {}
-    }
-    let operation = checkpoint.operation.as_ref().and_then(|id| titles.get(id));
-    match (operation, checkpoint.cause) {
-        (None, cause) => words::cause(cause).to_owned(),
-        (Some(operation), Cause::BeforeOperation) => format!("before the {}", titles.plain(operation)),
-        (Some(operation), _) => titles.plain(operation),
-    }
 }

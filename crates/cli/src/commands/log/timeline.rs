@@ -7,19 +7,17 @@ use std::io::{self, Write};
 
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::short::one_line;
-use piton_engine::model::{ChangeKind, Counts, Ending, SessionId, Timestamp};
+use piton_engine::model::{ChangeKind, Counts, SessionId, Timestamp};
 use piton_engine::view::{
     ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
     Unknown,
 };
+use piton_wording::escape::{escape, escape_view};
+use piton_wording::owners::Names;
+use piton_wording::{Style, Text, Titles, owners, turns, words};
 
 use crate::console::Look;
-use crate::escape::{escape, escape_view};
-use crate::owners::{self, Names};
-use crate::paint::Paint;
-use crate::table::{Cell, Style, Text, line, widest};
-use crate::titles::Titles;
-use crate::{files, words};
+use crate::table::{Cell, ShownText, line, widest};
 
 /// What is shown beneath each turn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +88,7 @@ struct Below {
 }
 
 fn rows(look: &Look, timeline: &Timeline, around: &Around, detail: Detail, narrow: bool) -> Vec<Row> {
-    let age = |at: Timestamp| if narrow { words::short_age(at, look.now) } else { words::age(at, look.now) };
+    let age = |at: Timestamp| if narrow { words::short_age(at, &look.now) } else { words::age(at, &look.now) };
     let line = around.line;
     let several = timeline.sessions.len() > 1;
     let mut told: Option<SessionId> = None;
@@ -153,17 +151,10 @@ fn session_label(id: &SessionId, around: &Around) -> String {
 fn of_turn(look: &Look, turn: &TurnView, around: &Around, detail: Detail) -> Row {
     let session = around.sessions.iter().find(|session| session.id == turn.session);
     let is_running = turn.ending.is_none() && session.is_some_and(|s| s.live && s.turns == turn.number);
-    let remark = match turn.ending {
-        _ if is_running => Text::new(Style::Good, "running"),
-        Some(Ending::Failed) => Text::new(Style::Bad, "failed"),
-        Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
-        _ => Text::default(),
-    };
-    let comma = if turn.future && !remark.is_empty() { ", " } else { "" };
-    let remark = remark.and(Style::Dim, if turn.future { format!("{comma}future") } else { String::new() });
+    let remark = turns::remark(turn, is_running);
     Row {
         target: around.names.target(&turn.session, turn.number, None),
-        text: prompt(turn.prompt.as_deref()),
+        text: turns::prompt(turn.prompt.as_deref()),
         counts: Some(turn.changes),
         is_unknown: turn.unknown.is_some(),
         remark,
@@ -220,7 +211,7 @@ fn beneath_turn(look: &Look, turn: &TurnView, is_running: bool, around: &Around,
     let unknown = turn.unknown.iter().filter(|why| !matches!(why, Unknown::Gap { .. }));
     below.extend(unknown.map(|why| Below {
         label: Text::new(Style::Warn, "not known"),
-        text: Text::new(Style::Plain, words::unknown(why, &names.target(&turn.session, turn.number, None))),
+        text: words::unknown(why, &names.target(&turn.session, turn.number, None)),
         ..Below::default()
     }));
     below.extend(turn.gaps.iter().map(|gap| Below {
@@ -232,18 +223,7 @@ fn beneath_turn(look: &Look, turn: &TurnView, is_running: bool, around: &Around,
 }
 
 fn of_step(turn: &TurnView, step: &StepView, is_running: bool, names: &Names) -> Below {
-    let mut remark = match step.ending {
-        None if step.background => Text::new(Style::Good, "in the background"),
-        None if is_running => Text::new(Style::Good, "running"),
-        None | Some(Ending::Lost) => Text::new(Style::Dim, "no word of its end"),
-        Some(Ending::Failed) => Text::new(Style::Bad, "failed"),
-        Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
-        Some(Ending::Done) => Text::default(),
-    };
-    if step.subagent.is_some() {
-        let comma = if remark.is_empty() { "" } else { ", " };
-        remark = remark.and(Style::Dim, format!("{comma}by a subagent"));
-    }
+    let remark = turns::step_remark(step, is_running);
     Below {
         label: Text::new(Style::Id, names.target(&turn.session, turn.number, Some(step.number))),
         text: Text::new(Style::Plain, one_line(&step.summary, usize::MAX)),
@@ -315,17 +295,6 @@ fn style_of(owner: &Owner) -> Style {
     }
 }
 
-/// The first line of a prompt that says something.
-fn prompt(text: Option<&str>) -> Text {
-    let Some(text) = text else { return Text::new(Style::Dim, "(piton came in the middle of this turn)") };
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    match (lines.next(), lines.next()) {
-        (None, _) => Text::new(Style::Dim, "(an empty prompt)"),
-        (Some(only), None) => Text::new(Style::Plain, only),
-        (Some(first), Some(_)) => Text::new(Style::Plain, format!("{first} …")),
-    }
-}
-
 fn file_line(who: &str, style: Style, file: &ChangedFile, evidence: String) -> Below {
     let remark = if evidence.is_empty() { evidence } else { format!("({evidence})") };
     Below { label: Text::new(style, who), text: file_text(file), counts: None, remark: Text::new(Style::Dim, remark) }
@@ -337,7 +306,7 @@ fn file_text(file: &ChangedFile) -> Text {
         ChangeKind::Modified => Style::Warn,
         ChangeKind::Deleted => Style::Bad,
     };
-    Text::new(style, format!("{} {}", files::sign(file.kind), escape_view(&file.path)))
+    Text::new(style, format!("{} {}", words::sign(file.kind), escape_view(&file.path)))
 }
 
 /// As many paths as fit, and how many more there are.
@@ -381,7 +350,7 @@ impl<'a> Columns<'a> {
         let age = widest(rows.iter().map(|row| row.age.len()));
         let all_counts = rows.iter().map(|row| (row.counts, row.is_unknown));
         let all_counts = all_counts.chain(below().map(|below| (below.counts, false)));
-        let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown, Paint::none()).len()));
+        let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown).width()));
         let session = if narrow { 0 } else { widest(rows.iter().map(|row| escape(&row.session).len())) };
         let remark = widest(rows.iter().map(|row| row.remark.width()));
         let gap = |width: usize| if width == 0 { 0 } else { width + 2 };
@@ -429,17 +398,16 @@ impl<'a> Columns<'a> {
     }
 
     fn counts(&self, counts: Option<Counts>, is_unknown: bool) -> Cell {
-        let painted = |paint| signs(counts, is_unknown, paint);
-        Cell { width: painted(Paint::none()).len(), painted: painted(self.look.paint) }
+        signs(counts, is_unknown).cut(self.look, usize::MAX)
     }
 }
 
 /// `+1 ~2`, `=` where nothing changed, `?` where nobody knows.
-fn signs(counts: Option<Counts>, is_unknown: bool, paint: Paint) -> String {
+fn signs(counts: Option<Counts>, is_unknown: bool) -> Text {
     if is_unknown && counts.is_some_and(|counts| counts.is_empty()) {
-        return paint.warn("?").to_string();
+        return Text::new(Style::Warn, "?");
     }
-    counts.map(|counts| words::signs(&counts, paint)).unwrap_or_default()
+    counts.map(|counts| words::signs(&counts)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -544,7 +512,7 @@ mod tests {
                 HashMap::from([("qqqqrrrrsssstttt".to_owned(), "t2".to_owned())]),
             ),
         };
-        let look = Look { paint: Paint::none(), terminal: true, width, now: Timestamp(NOW) };
+        let look = Look { now: piton_wording::words::Now::utc(Timestamp(NOW)), ..Look::plain(width) };
         let mut out = Vec::new();
         write(&mut out, &look, &timeline, &around, detail).unwrap();
         format!("\n{}", String::from_utf8(out).unwrap())

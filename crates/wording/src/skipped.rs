@@ -1,13 +1,9 @@
 //! What was left out, told by its reason: a list of ten thousand paths tells nobody anything.
 
-use std::io::{self, Write};
-use std::process::ExitCode;
-
 use piton_engine::model::SkipReason;
-use piton_engine::view::{PathView, SkippedView, UnreadRulesView};
+use piton_engine::view::SkippedView;
 
-use crate::console::{Console, Look};
-use crate::escape::{escape_path, escape_view};
+use crate::escape::escape_view;
 use crate::words::grouped;
 
 /// One line for each reason: `3 ignored: node_modules, target, .venv`, with at most `few` of its paths.
@@ -40,26 +36,6 @@ pub fn word(reason: SkipReason) -> &'static str {
         SkipReason::Special => "socket/pipe/device",
         other => other.describe(),
     }
-}
-
-/// Ignore files whose rules do not hold, a line each.
-pub fn write_unread_rules(out: &mut dyn Write, look: &Look, unread: &[UnreadRulesView]) -> io::Result<()> {
-    unread.iter().try_for_each(|one| {
-        let warning = look.paint.warn("warning:");
-        writeln!(out, "{warning} {} cannot be read, so its rules do not hold: {}", escape_path(&one.path), one.reason)
-    })
-}
-
-/// Names the folders whose listing is damaged in the store; 1 where there are any.
-pub fn say_unreadable(console: &mut Console, folders: &[PathView]) -> ExitCode {
-    if folders.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    let warning = console.talk.paint.warn("warning:");
-    let names: Vec<_> = folders.iter().map(escape_view).collect();
-    console.say(format!("{warning} damaged in piton's store, so what is in them cannot be told: {}", names.join(", ")));
-    console.advise("`piton verify` names what is damaged");
-    ExitCode::from(1)
 }
 
 /// By reason, the largest group first.

@@ -1,14 +1,22 @@
 //! Changed rules and settings that wait for the user's word, in plain words: for `piton rules`, `piton status`, the hook and a
 //! note at any other command.
 
+use std::path::Path;
+
 use piton_engine::model::ownership::Owner;
 use piton_engine::view::{HeldView, Waiting};
 
+use crate::call::call;
 use crate::escape::{escape, escape_view};
+use crate::text;
+use crate::text::Text;
 use crate::words::grouped;
 
-/// How to agree, and how to hear more.
-pub const HOW: &str = "`piton rules accept` agrees, `piton rules` tells more";
+/// How to agree, and how to hear more; in another workspace where one is given.
+pub fn how(workspace: Option<&Path>) -> Text {
+    let rules = || workspace.map_or_else(|| call("rules"), |path| call("rules").there(path));
+    text![rules().arg("accept"), " agrees, ", rules(), " tells more"]
+}
 
 /// More paths than this are counted.
 const MOST: usize = 4;

@@ -1,11 +1,29 @@
 //! Small texts that several commands share: counts, sizes, ages, and what a checkpoint is called.
 
-use piton_engine::model::{Cause, Counts, Timestamp};
+use piton_engine::model::{Cause, ChangeKind, Counts, Timestamp};
 use piton_engine::view::{CheckpointView, Unknown};
 
-use crate::escape::escape;
-use crate::paint::Paint;
-use crate::zone;
+use jiff::tz::TimeZone;
+
+use crate::call::call;
+use crate::text;
+use crate::text::{Style, Text};
+
+/// What ages count from, and the clock that whoever reads them has.
+#[derive(Clone, Debug)]
+pub struct Now {
+    /// The moment that "just now" means.
+    pub at: Timestamp,
+    /// Unknown where nothing tells; then times say that they are of UTC.
+    pub zone: TimeZone,
+}
+
+impl Now {
+    /// A moment on a clock of UTC.
+    pub fn utc(at: Timestamp) -> Self {
+        Self { at, zone: TimeZone::UTC }
+    }
+}
 
 /// `1 file`, `2 files`.
 pub fn plural(count: u64, noun: &str) -> String {
@@ -54,45 +72,52 @@ pub fn changes(counts: &Counts) -> String {
 }
 
 /// `+3 ~1 -2`, without the zeros.
-pub fn signs(counts: &Counts, paint: Paint) -> String {
-    let parts = [
-        (counts.created, paint.good(format!("+{}", counts.created))),
-        (counts.modified, paint.warn(format!("~{}", counts.modified))),
-        (counts.deleted, paint.bad(format!("-{}", counts.deleted))),
-    ];
-    let said: Vec<_> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text).collect();
-    if said.is_empty() { paint.dim("=") } else { said.join(" ") }
+pub fn signs(counts: &Counts) -> Text {
+    let parts =
+        [(counts.created, '+', Style::Good), (counts.modified, '~', Style::Warn), (counts.deleted, '-', Style::Bad)];
+    let said = parts.into_iter().filter(|(n, ..)| *n > 0);
+    let text = Text::join(said.map(|(n, sign, style)| Text::new(style, format!("{sign}{n}"))), " ");
+    if text.is_empty() { Text::new(Style::Dim, "=") } else { text }
+}
+
+/// The sign of a change.
+pub fn sign(kind: ChangeKind) -> char {
+    match kind {
+        ChangeKind::Created => '+',
+        ChangeKind::Modified => '~',
+        ChangeKind::Deleted => '-',
+    }
 }
 
 /// `2 min ago`; a date for what is older than a day or, by a wrong clock, in the future.
-pub fn age(then: Timestamp, now: Timestamp) -> String {
-    let seconds = (now.0 - then.0).div_euclid(1000);
+pub fn age(then: Timestamp, now: &Now) -> String {
+    let seconds = (now.at.0 - then.0).div_euclid(1000);
     match seconds {
         // Two clocks are seldom one.
         -2..5 => "just now".to_owned(),
         5..60 => format!("{seconds} s ago"),
         60..3600 => format!("{} min ago", seconds / 60),
         3600..86_400 => format!("{} h ago", seconds / 3600),
-        _ => moment(then, "%Y-%m-%d %H:%M"),
+        _ => moment(then, &now.zone, "%Y-%m-%d %H:%M"),
     }
 }
 
 /// `2m`, `3h`, `4d`: an age where there is little room.
-pub fn short_age(then: Timestamp, now: Timestamp) -> String {
-    let seconds = (now.0 - then.0).div_euclid(1000);
+pub fn short_age(then: Timestamp, now: &Now) -> String {
+    let seconds = (now.at.0 - then.0).div_euclid(1000);
     match seconds {
         -2..5 => "now".to_owned(),
         5..60 => format!("{seconds}s"),
         60..3600 => format!("{}m", seconds / 60),
         3600..86_400 => format!("{}h", seconds / 3600),
         86_400..=i64::MAX => format!("{}d", seconds / 86_400),
-        _ => moment(then, "%Y-%m-%d"),
+        _ => moment(then, &now.zone, "%Y-%m-%d"),
     }
 }
 
-/// The moment itself, on the user's own clock.
-pub fn local_time(then: Timestamp) -> String {
-    moment(then, "%Y-%m-%d %H:%M:%S")
+/// The moment itself, on a clock of this zone.
+pub fn time_in(then: Timestamp, zone: &TimeZone) -> String {
+    moment(then, zone, "%Y-%m-%d %H:%M:%S")
 }
 
 /// Why a checkpoint exists, for people.
@@ -128,32 +153,32 @@ pub fn of_line(line: u32, here: u32) -> &'static str {
 }
 
 /// Why it is not known what a turn changed; `target` means the moment before it.
-pub fn unknown(why: &Unknown, target: &str) -> String {
+pub fn unknown(why: &Unknown, target: &str) -> Text {
     match why {
         Unknown::OtherFolder => {
-            format!("it began in another folder that stood here; `piton rewind {target} --across` brings that back")
+            let back = call("rewind").arg(target).arg("--across");
+            text!["it began in another folder that stood here; ", back, " brings that back"]
         }
-        Unknown::BeforeFirstCapture => "it was under way when this folder was captured for the first time".to_owned(),
-        Unknown::Damaged => "a checkpoint of that time is damaged in piton's store".to_owned(),
-        Unknown::Gap { reason } => format!("not all of it was captured: {}", escape(reason)),
+        Unknown::BeforeFirstCapture => text!["it was under way when this folder was captured for the first time"],
+        Unknown::Damaged => text!["a checkpoint of that time is damaged in piton's store"],
+        Unknown::Gap { reason } => text!["not all of it was captured: ", reason],
     }
 }
 
 /// `kmzqwxyl "before refactor"`.
-pub fn label(checkpoint: &CheckpointView, paint: Paint) -> String {
-    let id = paint.id(checkpoint.id.short());
+pub fn label(checkpoint: &CheckpointView) -> Text {
+    let id = Text::new(Style::Id, checkpoint.id.short());
     match &checkpoint.name {
-        Some(name) => format!("{id} \"{}\"", escape(name)),
+        Some(name) => text![id, " \"", name, "\""],
         None => id,
     }
 }
 
-fn moment(then: Timestamp, format: &str) -> String {
+fn moment(then: Timestamp, zone: &TimeZone, format: &str) -> String {
     let time = jiff::Timestamp::from_millisecond(then.0).unwrap_or_default();
-    let zone = zone::local();
     // A zone that the system does not know is taken for UTC, and whoever reads that must not take it for their own.
     let mark = if zone.is_unknown() { " UTC" } else { "" };
-    format!("{}{mark}", time.to_zoned(zone).strftime(format))
+    format!("{}{mark}", time.to_zoned(zone.clone()).strftime(format))
 }
 
 #[cfg(test)]
@@ -162,7 +187,7 @@ mod tests {
 
     #[test]
     fn ages_are_in_words_for_a_day() {
-        let now = Timestamp(1_794_772_991_042);
+        let now = Now::utc(Timestamp(1_794_772_991_042));
         for (ms, words) in [
             (0, "just now"),
             (-1_000, "just now"),
@@ -170,10 +195,10 @@ mod tests {
             (120_000, "2 min ago"),
             (7_300_000, "2 h ago"),
         ] {
-            assert_eq!(age(Timestamp(now.0 - ms), now), words);
+            assert_eq!(age(Timestamp(now.at.0 - ms), &now), words);
         }
-        assert!(age(Timestamp(now.0 - 90_000_000), now).starts_with("2026-11-1"));
-        assert!(age(Timestamp(now.0 + 90_000_000), now).starts_with("2026-11-1"));
+        assert!(age(Timestamp(now.at.0 - 90_000_000), &now).starts_with("2026-11-1"));
+        assert!(age(Timestamp(now.at.0 + 90_000_000), &now).starts_with("2026-11-1"));
     }
 
     #[test]
@@ -189,7 +214,7 @@ mod tests {
     fn counts_say_only_what_is_true() {
         let counts = Counts { created: 3, modified: 0, deleted: 2 };
         assert_eq!(changes(&counts), "3 created, 2 deleted");
-        assert_eq!(signs(&counts, Paint::none()), "+3 -2");
+        assert_eq!(signs(&counts).plain(), "+3 -2");
         assert_eq!(changes(&Counts::default()), "no changes");
     }
 }

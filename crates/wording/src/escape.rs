@@ -4,6 +4,7 @@
 //! it raw.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt::Write;
 
 use piton_engine::model::path::decode_base64;
@@ -38,8 +39,30 @@ pub fn escape_path(path: &std::path::Path) -> String {
 
 /// A path as a word that a shell reads as one.
 pub fn quoted(path: &std::path::Path) -> String {
-    let path = escape_path(path);
-    shlex::try_quote(&path).map(|word| word.into_owned()).unwrap_or(path)
+    shell_word(path.as_os_str())
+}
+
+/// A word as a shell reads it, of nothing but characters that are safe to show. What has others is written as `$'…'`, which
+/// bash, zsh and ksh know.
+pub fn shell_word(word: &OsStr) -> String {
+    let bytes = word.as_encoded_bytes();
+    let plain = word.to_str().filter(|word| !word.contains(is_unsafe)).and_then(|word| shlex::try_quote(word).ok());
+    if let Some(plain) = plain {
+        return plain.into_owned();
+    }
+    let hex = |out: &mut String, bytes: &[u8]| bytes.iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
+    let mut out = "$'".to_owned();
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\'' | '\\' => out.extend(['\\', c]),
+                _ if is_unsafe(c) => hex(&mut out, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                _ => out.push(c),
+            }
+        }
+        hex(&mut out, chunk.invalid());
+    }
+    out + "'"
 }
 
 /// A path of the workspace.

@@ -1,0 +1,199 @@
+//! What is typed to an agent after `/piton`: which commands that may be, what goes without saying there, and how texts name
+//! commands there.
+//!
+//! The words are parsed by the same parser into the same arguments as in a terminal. The hook does so to know what was typed,
+//! and the process that it starts does so again to run it; what tells that process where it is are two variables.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use piton_engine::model::{SessionId, Timestamp};
+use piton_wording::words::time_in;
+use piton_wording::{Call, Code, Failure, Place, Surface, command_line};
+
+use crate::args::Cli;
+use crate::zone;
+
+/// The session in which a command is typed, for the process that runs it.
+pub const SESSION: &str = "PITON_INSIDE_SESSION";
+/// The workspace that the session's agent works in, for the same.
+pub const WORKSPACE: &str = "PITON_INSIDE_WORKSPACE";
+/// What stands before a command there.
+pub const PROGRAM: &str = "/piton";
+
+/// What can be typed. Everything else is for a terminal.
+const COMMANDS: [(&str, Effect); 15] = [
+    ("log", Effect::Shows),
+    ("status", Effect::Shows),
+    ("changes", Effect::Shows),
+    ("sessions", Effect::Shows),
+    ("show", Effect::Shows),
+    ("diff", Effect::Shows),
+    ("blame", Effect::Shows),
+    ("search", Effect::Shows),
+    ("checkpoint", Effect::Shows),
+    ("annotate", Effect::Shows),
+    ("ops", Effect::Shows),
+    ("undo", Effect::Writes),
+    ("rewind", Effect::Writes),
+    ("redo", Effect::Writes),
+    ("rules", Effect::Writes),
+];
+
+/// What a command does to what the user has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// No file of the workspace changes, and no rule.
+    Shows,
+    /// Files change or rules are agreed to, which is not done under an agent at work.
+    Writes,
+}
+
+/// What a command does that can be typed to an agent; none for all others.
+pub fn effect(verb: &str) -> Option<Effect> {
+    COMMANDS.iter().find(|(name, _)| *name == verb).map(|(_, effect)| *effect)
+}
+
+/// Refuses what is for a terminal.
+pub fn only_in_terminal(what: &str, because: &str) -> Failure {
+    Failure::user(Code::OnlyInTerminal, format!("`{what}` is for a terminal, {because}; nothing was done"))
+}
+
+/// Where a command was typed to an agent.
+#[derive(Clone, Debug)]
+pub struct Inside {
+    session: Option<SessionId>,
+    /// The workspace that is meant where none is named.
+    root: PathBuf,
+    /// The one that was named.
+    chosen: Option<OsString>,
+    zone: TimeZone,
+}
+
+impl Inside {
+    /// A place to type in.
+    pub fn new(session: SessionId, root: &Path) -> Self {
+        Self { session: Some(session), root: root.to_owned(), chosen: None, zone: TimeZone::UTC }
+    }
+
+    /// The place in which the command of this process was typed; none in a terminal.
+    pub fn of_process() -> Option<Self> {
+        let root = std::env::var_os(WORKSPACE).filter(|root| !root.is_empty())?;
+        let session = std::env::var(SESSION).ok().and_then(|id| id.parse().ok());
+        Some(Self { session, root: root.into(), chosen: None, zone: zone::local() })
+    }
+
+    /// Lets arguments mean what they mean here: this workspace unless another is named, and nobody is asked.
+    ///
+    /// # Errors
+    /// Where something is for a terminal.
+    pub fn settle(&mut self, cli: &mut Cli) -> Result<(), Failure> {
+        cli.command.settle_inside()?;
+        self.chosen = cli.global.workspace.as_ref().filter(|chosen| **chosen != self.root).map(Into::into);
+        cli.global.workspace.get_or_insert_with(|| self.root.clone());
+        Ok(())
+    }
+
+    /// The workspace that a call in this place is about, where a terminal has to be told.
+    fn here(&self) -> OsString {
+        self.chosen.clone().unwrap_or_else(|| self.root.clone().into())
+    }
+}
+
+impl Surface for Inside {
+    fn call(&self, call: &Call) -> String {
+        let command = self.command(call);
+        if effect(call.verb).is_some() { format!("`{command}`") } else { format!("`{command}` in a terminal") }
+    }
+
+    fn command(&self, call: &Call) -> String {
+        let program = if effect(call.verb).is_some() { PROGRAM } else { "piton" };
+        command_line(program, call.verb, &self.arguments(call))
+    }
+
+    fn arguments(&self, call: &Call) -> Vec<OsString> {
+        if effect(call.verb).is_none() {
+            return call.words(Some(&self.here()));
+        }
+        let mut call = call.clone();
+        // A turn is one of this session, and a command about this workspace, without a word.
+        call.session = call.session.filter(|session| self.session.as_ref() != Some(session));
+        let is_root = matches!(&call.place, Place::There(there) if *there == self.root);
+        if is_root && self.chosen.is_none() {
+            call.place = Place::Here;
+        }
+        call.words(self.chosen.as_deref())
+    }
+
+    fn time(&self, at: Timestamp) -> String {
+        time_in(at, &self.zone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_wording::call;
+
+    use super::*;
+    use crate::args;
+
+    fn settled(typed: &str) -> Result<Inside, Failure> {
+        let words: Vec<_> = typed.split(' ').map(OsString::from).collect();
+        let mut typed = args::parse_inside(&words).unwrap_or_else(|_| panic!("{typed}"));
+        let mut inside = Inside::new(SessionId::of("an agent", "s1"), Path::new("/w x"));
+        inside.settle(&mut typed.cli).map(|()| inside)
+    }
+
+    #[test]
+    fn whatever_can_be_typed_is_settled_and_nothing_else() {
+        for command in <Cli as clap::CommandFactory>::command().get_subcommands() {
+            let words = [command.get_name(), "x", "y"].map(OsString::from);
+            // As few words as each takes.
+            let typed = (1..=words.len()).find_map(|count| args::parse_inside(&words[..count]).ok());
+            let Some(mut typed) = typed else { continue };
+            let is_settled = typed.cli.command.settle_inside().is_ok();
+            assert_eq!(is_settled, effect(command.get_name()).is_some(), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn what_needs_a_terminal_is_refused_and_nothing_else() {
+        for (typed, refused) in [
+            ("rewind t5", None),
+            ("rewind t5 --scope both --copy", None),
+            ("undo --diff --preview", None),
+            ("rewind t5 --all-workspaces", Some("`--all-workspaces` is for a terminal")),
+            ("rewind t5 --scope both --resume", Some("`--resume` is for a terminal")),
+            ("undo t3 --diff", Some("`--diff` is for a terminal")),
+        ] {
+            let found = settled(typed).err().map(|failure| (failure.code, failure.message));
+            match (found, refused) {
+                (None, None) => {}
+                (Some((code, message)), Some(text)) => {
+                    assert!(code == Code::OnlyInTerminal && message.starts_with(text), "{typed}: {message}");
+                }
+                (found, _) => panic!("{typed}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_is_said_as_it_is_typed_here_or_is_for_a_terminal() {
+        let check = |typed: &str, call: &Call, expected: &str| {
+            assert_eq!(settled(typed).unwrap().call(call), expected, "{typed}");
+        };
+        check("undo", &call("redo"), "`/piton redo`");
+        check("undo", &call("undo").arg("t3").there("/w x"), "`/piton undo t3`");
+        check("undo", &call("undo").there("/b"), "`/piton undo --workspace /b`");
+        check("undo --workspace /b", &call("redo"), "`/piton redo --workspace /b`");
+        check("undo --workspace /b", &call("undo").there("/w x"), "`/piton undo --workspace '/w x'`");
+        check("undo", &call("verify"), "`piton verify --workspace '/w x'` in a terminal");
+        check("undo", &call("init").arg("--force"), "`piton init --force '/w x'` in a terminal");
+        check("undo", &call("setup"), "`piton setup` in a terminal");
+        let session = SessionId::of("an agent", "s1");
+        check("undo", &call("log").of_session(&session), "`/piton log`");
+        let other = SessionId::of("an agent", "s2");
+        check("undo", &call("log").of_session(&other), &format!("`/piton log --session {}`", other.short()));
+    }
+}

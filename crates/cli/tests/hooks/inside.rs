@@ -1,0 +1,150 @@
+//! `/piton …` typed to an agent: the same arguments as in a terminal, answers that name what can be typed there, and nothing
+//! that needs a terminal. And the documents that programs get for errors.
+
+use piton_testkit::{Scene, both};
+use serde_json::{Value, json};
+
+use crate::PITON;
+
+/// Reports an event of a generic agent; what the user reads of it.
+#[track_caller]
+fn report(scene: &Scene, event: &str, more: Value) -> Option<String> {
+    let mut body = json!({ "event": event, "session": "s1", "cwd": scene.world.ws() });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let done = scene.send(&["hook", "generic"], body.to_string().as_bytes());
+    assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0), "{}", both(&done));
+    let reply: Option<Value> = serde_json::from_slice(&done.stdout).ok();
+    reply.and_then(|reply| Some(reply["answer"].as_str()?.to_owned()))
+}
+
+#[track_caller]
+fn answer(scene: &Scene, typed: &str) -> String {
+    report(scene, "prompt", json!({ "turn": "q", "text": typed })).unwrap()
+}
+
+/// A turn that changed `a.txt`.
+fn with_a_turn() -> Scene {
+    let scene = Scene::new(PITON);
+    scene.world.write("a.txt", "1\n");
+    let call = json!({ "turn": "p1", "tool": "shell", "call": "c1", "command": "echo 2 > a.txt" });
+    report(&scene, "prompt", json!({ "turn": "p1", "text": "write it" }));
+    report(&scene, "before-tool", call.clone());
+    scene.world.write("a.txt", "2\n");
+    report(&scene, "after-tool", call);
+    report(&scene, "turn-ended", json!({ "turn": "p1" }));
+    scene
+}
+
+#[test]
+fn wrong_arguments_are_told_as_they_are_typed_there() {
+    let scene = with_a_turn();
+    for (typed, expected) in [
+        ("/piton log --nonsense", "error: unexpected argument '--nonsense' found"),
+        ("/piton log --nonsense", "Usage: /piton log [OPTIONS]"),
+        ("/piton rewind", "<TARGET>"),
+        ("/piton diff --stat --name-only", "Usage: /piton diff [OPTIONS] [FROM [TO]]"),
+        ("/piton undo --owner nobody", "invalid value 'nobody'"),
+        ("/piton undo --op x t1", "cannot be used with"),
+        ("/piton log a\u{202e}b", "a\\u{202e}b"),
+    ] {
+        let said = answer(&scene, typed);
+        assert!(said.starts_with("error: ") && said.contains(expected), "{typed}: {said}");
+    }
+    assert_eq!(scene.read("a.txt"), "2\n");
+}
+
+#[test]
+fn what_is_for_a_terminal_is_refused_before_anything_is_done() {
+    let scene = with_a_turn();
+    for (typed, expected) in [
+        ("/piton verify", "`verify` cannot be used in here"),
+        ("/piton --json setup", "`setup` cannot be used in here"),
+        ("/piton hook generic", "`hook` cannot be used in here"),
+        ("/piton rewind t1 --all-workspaces", "`--all-workspaces` is for a terminal, which shows the plan first"),
+        ("/piton rewind t1 --all-workspaces=true", "error: "),
+        ("/piton rewind t1 --all-work", "error: "),
+        ("/piton rewind t1 --scope both --resume", "`--resume` is for a terminal"),
+        ("/piton undo --diff", "hint: `--preview --diff` shows them"),
+    ] {
+        let said = answer(&scene, typed);
+        assert!(said.contains(expected), "{typed}: {said}");
+    }
+    assert_eq!(scene.read("a.txt"), "2\n");
+    assert!(!scene.ok(&["ops"]).contains("rewind"));
+}
+
+#[test]
+fn help_is_given_for_in_there_and_for_each_command() {
+    let scene = with_a_turn();
+    for typed in ["/piton", "/piton help", "/piton --help"] {
+        assert!(answer(&scene, typed).starts_with("/piton undo "), "{typed}");
+    }
+    for typed in ["/piton help undo", "/piton undo --help"] {
+        assert!(answer(&scene, typed).contains("Usage: /piton undo [OPTIONS]"), "{typed}");
+    }
+}
+
+#[test]
+fn what_goes_without_saying_there_is_not_asked_for_and_can_be_said() {
+    let scene = with_a_turn();
+    let stat = answer(&scene, "/piton diff t1");
+    assert!(stat.contains("a.txt | ") && !stat.contains("@@"), "{stat}");
+    assert!(answer(&scene, "/piton diff t1 --name-only").contains("a.txt"));
+    assert!(answer(&scene, "/piton diff t1 --side-by-side").contains('│'));
+    assert!(answer(&scene, "/piton undo --preview --diff").contains("@@"));
+    assert_eq!(scene.read("a.txt"), "2\n");
+    scene.world.write("mine.txt", "mine\n");
+    let refused = answer(&scene, "/piton rewind t1");
+    assert!(refused.contains("would overwrite your edits in mine.txt"), "{refused}");
+    assert!(refused.contains("hint: `/piton rewind t1 --keep-mine` carries"), "{refused}");
+    assert!(refused.contains("`/piton rewind t1 --yes` overwrites them; `/piton redo` takes that back"), "{refused}");
+    let done = answer(&scene, "/piton rewind t1 --keep-mine");
+    assert!(done.contains("`/piton redo` takes it back") && !done.contains("--workspace"), "{done}");
+    assert_eq!((scene.read("a.txt"), scene.read("mine.txt")), ("1\n".into(), "mine\n".into()));
+    assert!(answer(&scene, "/piton redo").contains("`/piton undo --op "));
+}
+
+#[test]
+fn a_command_that_cannot_be_typed_there_is_named_for_a_terminal() {
+    let scene = with_a_turn();
+    let folder = scene.world.ws().display().to_string();
+    std::fs::create_dir(scene.world.base().join("elsewhere")).unwrap();
+    let typed = format!("/piton log --workspace {}", scene.world.base().join("elsewhere").display());
+    let said = answer(&scene, &typed);
+    assert!(said.contains("`/piton checkpoint --workspace "), "{said}");
+    assert!(said.contains("elsewhere` in a terminal only makes it known"), "{said}");
+    assert!(!said.contains(&folder), "{said}");
+    // What a file is called or holds is never taken for a command.
+    scene.world.write("`piton redo`", "x\n");
+    let status = answer(&scene, "/piton status");
+    assert!(status.contains("+ `piton redo`"), "{status}");
+}
+
+#[test]
+fn a_program_gets_the_code_the_fault_and_the_commands_of_an_error() {
+    let scene = with_a_turn();
+    let ws = scene.world.ws();
+    let (folder, here) = (ws.display().to_string(), ["--workspace", ws.to_str().unwrap()]);
+    let error = |arguments: &[&str]| -> Value {
+        let command = [arguments, &["--json"]].concat();
+        let done =
+            scene.piton(&command).current_dir(if ws.exists() { &ws } else { scene.world.base() }).output().unwrap();
+        let document: Value = serde_json::from_slice(&done.stdout).unwrap();
+        document["error"].clone()
+    };
+    let unknown = error(&["rewind", "nonsense", "--yes"]);
+    assert_eq!((&unknown["code"], &unknown["fault"]), (&json!("unknown-target"), &json!("user")));
+    assert_eq!(unknown["ways"], json!([{ "verb": "log", "arguments": [], "text": "piton log" }]));
+    let chosen = error(&["rewind", "nonsense", "--yes", here[0], here[1]]);
+    assert_eq!(chosen["ways"][0]["arguments"], json!(["--workspace", folder]));
+    assert_eq!(error(&["rewind", "--nonsense"])["code"], "arguments");
+    assert_eq!(error(&["undo"])["code"], "nobody-to-ask");
+    assert_eq!(error(&["redo", "--yes"])["code"], "nothing-to-redo");
+    assert_eq!(error(&["show", "t9"])["code"], "unknown-turn");
+    scene.ok(&["checkpoint", "one"]);
+    assert_eq!(error(&["checkpoint", "one"])["code"], "name-taken");
+    std::fs::remove_dir_all(&ws).unwrap();
+    let gone = error(&["checkpoint", here[0], here[1]]);
+    assert_eq!(gone["code"], "workspace-gone");
+    assert_eq!(gone["ways"][0]["placeholders"], json!(["TARGET"]), "{gone}");
+}

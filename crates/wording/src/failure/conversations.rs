@@ -1,0 +1,110 @@
+//! Failures of conversations, branches and summaries.
+
+use piton_engine::{BranchError, ConversationError, ForkError, OperationError, SummarizeError};
+
+use super::Failure;
+use crate::call::call;
+use crate::code::Code;
+use crate::text;
+
+impl Failure {
+    pub(super) fn too_many_branches(message: String) -> Self {
+        let delete = call("branch").arg("delete").with("--older-than", "30d");
+        Self::user(Code::TooManyBranches, message)
+            .hint(text![delete, " clears up; what it deletes can be brought back"])
+            .hint("`conversation.most-branches` in the settings allows more")
+    }
+}
+
+impl From<BranchError> for Failure {
+    fn from(error: BranchError) -> Self {
+        let text = error.to_string();
+        let branch = || call("branch");
+        match error {
+            BranchError::Target(error) => error.into(),
+            BranchError::Diff(error) => error.into(),
+            BranchError::Store(error) => error.into(),
+            BranchError::Name { .. } => Self::user(Code::BadName, text).hint("a name such as `try two` works"),
+            BranchError::NameTaken { .. } => {
+                Self::user(Code::NameTaken, text).hint("choose another name; nothing was changed")
+            }
+            BranchError::NotABranch(_) => Self::user(Code::NotABranch, text)
+                .hint(text![branch(), " lists the branches; your agent deletes its own sessions"]),
+            BranchError::Current(_) => Self::user(Code::BranchInUse, text)
+                .hint(text![call("redo"), " goes back to where it left; then it can be deleted"]),
+            BranchError::Live(_) => {
+                Self::user(Code::Running, text).hint("end the agent's session first; nothing was deleted")
+            }
+            BranchError::HasBranches { session, branches } => {
+                let all = [&session].into_iter().chain(&branches);
+                let delete = all.fold(branch().arg("delete"), |call, id| call.arg(id.short()));
+                Self::user(Code::HasBranches, text).hint(text![delete, " deletes them together"])
+            }
+            BranchError::Deleted(id) => Self::user(Code::BranchDeleted, text)
+                .hint(text![branch().with("restore", id.short()), " brings it back"]),
+            BranchError::NotDeleted(_) => Self::user(Code::NotDeleted, text)
+                .hint(text![branch().with("list", "--all"), " lists the deleted ones too"]),
+            BranchError::Alone(_) => {
+                Self::user(Code::NoBranches, text).hint("it is the main line already; nothing was changed")
+            }
+            BranchError::Gone(_) => Self::user(Code::TranscriptGone, text).hint(text![
+                "somebody removed it; its checkpoints stay, and ",
+                call("rewind").asking("TARGET"),
+                " goes to them"
+            ]),
+            BranchError::Occupied(_) => Self::user(Code::PathTaken, text)
+                .hint("move that file away and run the command again; nothing was overwritten"),
+            BranchError::Transcript(_) => Self::user(Code::TranscriptStays, text)
+                .hint("piton moves only files that are in the agent's own folder; nothing was changed"),
+            BranchError::Io { .. } => Self::user(Code::TranscriptStays, text)
+                .hint("nothing was lost; run the command again when the cause is gone"),
+            BranchError::SameSession(_) => {
+                Self::user(Code::SameSession, text).hint(text![call("sessions").arg("--tree"), " lists all of them"])
+            }
+        }
+    }
+}
+
+impl From<ForkError> for Failure {
+    fn from(error: ForkError) -> Self {
+        let text = error.to_string();
+        match error {
+            ForkError::Name(error) => error.into(),
+            ForkError::Open(error) => error.into(),
+            ForkError::NothingSaid(_) => Self::user(Code::NothingSaid, text)
+                .hint("start a new session of the agent")
+                .hint("`--worktree DIR` lays out the code of that moment for it"),
+            ForkError::Worktree { .. } => Self::user(Code::PathTaken, text)
+                .hint("name a folder that is empty or not there yet, such as `--worktree ../two`"),
+            ForkError::Operation(error @ OperationError::Conversation(_)) => Self::user(Code::NoConversation, error)
+                .hint(text![call("log"), " lists the turns; a fork begins before one, or at its end: `t5.end`"]),
+            ForkError::Operation(error @ OperationError::TooManyBranches(_)) => {
+                Self::too_many_branches(error.to_string())
+            }
+            ForkError::Operation(error) => error.into(),
+        }
+    }
+}
+
+impl From<ConversationError> for Failure {
+    fn from(error: ConversationError) -> Self {
+        match error {
+            ConversationError::Target(error) => error.into(),
+            ConversationError::Store(error) => error.into(),
+            ConversationError::Transcript(_) => Self::user(Code::NoConversation, error),
+        }
+    }
+}
+
+impl From<SummarizeError> for Failure {
+    fn from(error: SummarizeError) -> Self {
+        match error {
+            SummarizeError::Operation(error) => error.into(),
+            SummarizeError::Name(error) => error.into(),
+            SummarizeError::Nothing { .. } => Self::user(Code::NothingToSummarize, error)
+                .hint("`--from` means a turn and all later ones, `--up-to` all before it"),
+            SummarizeError::Conversation(_) => Self::user(Code::NoConversation, error),
+            SummarizeError::Bad(_) => Self::user(Code::BadSummary, error),
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Failures of rewind, undo and redo, and of the git state that goes with them.
+
+use piton_engine::model::SessionId;
+use piton_engine::model::inverse::{Conflict, Why};
+use piton_engine::view::Unknown;
+use piton_engine::{ChosenError, GitError, GitRefusal, NoConversation, OperationError, StoreError, WriteError};
+
+use super::{AGAIN, Failure, damaged};
+use crate::call::{Argument, Call, call};
+use crate::code::Code;
+use crate::escape::quoted;
+use crate::text;
+use crate::text::Text;
+
+/// More ways out than this are not read.
+const MOST_WAYS: usize = 3;
+
+impl Failure {
+    /// The failure of an operation, for which some ways out are the same command with a word more.
+    pub fn of_operation(error: OperationError, command: &Call) -> Self {
+        let with = |flag: &str| command.clone().arg(flag);
+        let hints = match &error {
+            OperationError::Stale { .. } => vec![text!["run ", command, " again to see the new plan"]],
+            OperationError::OtherFolder { .. } => {
+                vec![text![with("--preview"), " shows what would change; `--across` goes on all the same"]]
+            }
+            OperationError::Conflict(conflicts) => in_conflict(conflicts, command),
+            OperationError::Running(_) => vec![
+                text![with("--wait"), " waits until its turn has ended"],
+                text![with("--interrupted"), " goes on, where you have stopped the agent yourself"],
+            ],
+            _ => Vec::new(),
+        };
+        Self::from(error).hints(hints)
+    }
+
+    /// Edits that are not this session's stand in the way of a rewind that asks nobody; `taken` says which.
+    pub fn overwrites(taken: &str, command: &Call, redo: &Call, carries: Carries) -> Self {
+        let with = |flag: &str| command.clone().arg(flag);
+        let mut failure =
+            Self::user(Code::OverwritesOthers, format!("this would overwrite {taken}; nothing was changed"));
+        if !carries.mine {
+            failure = failure.hint(text![with("--keep-mine"), " carries your own edits over"]);
+        }
+        if !carries.others {
+            failure = failure.hint(text![with("--only-session"), " carries those of other sessions over too"]);
+        }
+        failure.hint(text![with("--yes"), " overwrites them; ", redo, " takes that back"])
+    }
+
+    /// No session is recorded, so none changed anything; `instead` is what can be done all the same.
+    pub fn no_session(instead: Text) -> Self {
+        let (setup, run) = (call("setup"), call("run").arg("--").asking("CMD"));
+        Self::user(Code::NoSession, "no session is recorded here, so there is nothing that one changed")
+            .hint(instead)
+            .hint(text!["a session is recorded when an agent reports to piton: ", setup, ", or ", run])
+    }
+
+    /// A file outside the workspace is in conflict.
+    pub fn conflict_outside(message: String) -> Self {
+        Self::user(Code::ConflictOutside, message)
+            .hint("without `--outside` everything in the workspace is done")
+            .hint("`--conflict` decides, and `--partial` leaves it as it is")
+    }
+}
+
+/// Whose edits a rewind carries over already.
+#[derive(Clone, Copy, Debug)]
+pub struct Carries {
+    /// The user's own.
+    pub mine: bool,
+    /// Those of other sessions.
+    pub others: bool,
+}
+
+impl From<OperationError> for Failure {
+    fn from(error: OperationError) -> Self {
+        let text = error.to_string();
+        let log = || text![call("log"), " lists the checkpoints to rewind to"];
+        match error {
+            OperationError::Target(error) => error.into(),
+            OperationError::Stale { .. } => Self::user(Code::Stale, text),
+            OperationError::OtherFolder { .. } => Self::user(Code::OtherFolder, text),
+            OperationError::Conflict(_) => Self::user(Code::Conflict, text),
+            OperationError::Running(_) => Self::user(Code::Running, text),
+            OperationError::Displaced { path, .. } => Self::user(Code::Displaced, text)
+                .hint(format!("move {} away, and run the command again", quoted(&path))),
+            OperationError::Git(error) => error.into(),
+            OperationError::Conversation(NoConversation::Within { .. }) => {
+                Self::user(Code::NoConversation, text).hint("`--scope code` takes only the files back")
+            }
+            OperationError::Conversation(_) => Self::user(Code::NoConversation, text)
+                .hint("`--scope code` takes the files back and leaves the conversation as it is"),
+            OperationError::WentOn => {
+                Self::user(Code::Stale, text).hint("run the command again when the agent has ended its turn")
+            }
+            OperationError::DeletedBranch(id) => Self::user(Code::BranchDeleted, text)
+                .hint(text![call("branch").with("restore", id.short()), " brings it back first"]),
+            OperationError::TooManyBranches(_) => {
+                Self::too_many_branches(text).hint("`--scope code` takes the files back and makes no branch")
+            }
+            OperationError::StaleGit | OperationError::StaleOutside { .. } | OperationError::StaleTranscript => {
+                Self::user(Code::Stale, text).hint("run the command again to see the new plan")
+            }
+            OperationError::ConflictOutside(_) => Self::conflict_outside(text),
+            OperationError::NotStanding(_) => {
+                Self::user(Code::NotStanding, text).hint(text![call("ops"), " lists the operations and how they stand"])
+            }
+            OperationError::Chosen(error) => error.into(),
+            OperationError::NothingToRedo => Self::user(Code::NothingToRedo, text).hint(log()),
+            OperationError::NothingKnownToRedo => Self::user(Code::OperationsLost, text).hint(log()).hint(damaged()),
+            OperationError::LaterMayBeLost(id) => {
+                let that = call("redo").with("--op", id.short());
+                Self::user(Code::OperationsLost, text)
+                    .hint(text![that, " takes back that one; ", call("ops"), " lists all that are known"])
+                    .hint(log())
+                    .hint(damaged())
+            }
+            OperationError::RolledBack { full_disk: true, .. } => {
+                Self::user(Code::FullDisk, text).hint("free some space and run the command again; nothing was lost")
+            }
+            OperationError::RolledBack { damaged: paths, .. } if !paths.is_empty() => {
+                Self::ours(Code::StoreDamaged, text)
+                    .hint("`--partial` does all the rest, and leaves these paths as they are")
+                    .hint(damaged())
+            }
+            OperationError::RolledBack { refused, .. } if !refused.is_empty() => Self::user(Code::Refused, text)
+                .hint("nothing was lost; run the command again when the cause is gone")
+                .hint("`--partial` does all the rest, and leaves what the system refuses as it is"),
+            OperationError::RolledBack { .. } => Self::user(Code::RolledBack, text)
+                .hint("nothing was lost; run the command again when the cause is gone"),
+            OperationError::Stuck { .. } => Self::user(Code::HalfDone, text)
+                .hint("nothing was lost: the state before is captured")
+                .hint(format!("when that path can be written, {AGAIN}")),
+            OperationError::PutBackUnrecorded { source, .. } => {
+                unrecorded(text, source).hint(format!("do not edit these files before that is done; {AGAIN}"))
+            }
+            OperationError::Unrecorded(source) => unrecorded(text, source).hint(format!("nothing was lost; {AGAIN}")),
+            OperationError::Capture(error) => error.into(),
+            OperationError::Recover(error) => error.into(),
+            OperationError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn unrecorded(message: String, cause: StoreError) -> Failure {
+    Failure { code: Code::Unrecorded, message, hints: Vec::new(), fault: Failure::from(cause).fault }
+}
+
+impl From<ChosenError> for Failure {
+    fn from(error: ChosenError) -> Self {
+        let of = |code| Self::user(code, &error);
+        let undo = || call("undo");
+        match &error {
+            ChosenError::Words(_) => of(Code::BadChoice)
+                .hint(text![
+                    undo(),
+                    " takes back the last turn, `last` the last change, `last 3` three of them, `all` everything"
+                ])
+                .hint(text![
+                    "`t3` is a turn, `t3.2` a step, `SESSION:t3` one of another session, `7 9` are numbers of ",
+                    call("changes")
+                ]),
+            ChosenError::Elsewhere { places, here, turn: changed, session } => {
+                // The one look at the machine in this room: which way out is right depends on whether the folder is there now.
+                let there = places.iter().map(|place| match (place.is_dir(), session) {
+                    (true, Some(_)) => {
+                        text![undo().arg(turn(session, *changed)).there(place), " takes it back there"]
+                    }
+                    (true, None) => text![undo().there(place), " takes it back there"],
+                    (false, _) => {
+                        let back = call("rewind").arg(turn(session, *changed)).there(place);
+                        text![back, " brings back what was there before it"]
+                    }
+                });
+                let here = here.map(|here| {
+                    text![undo().arg(turn(session, here)), " takes back the last one that changed files here"]
+                });
+                of(Code::ChangedElsewhere).hints(there).hints(here)
+            }
+            ChosenError::ElsewhereUnread { session, here, .. } => {
+                let here = here.map(|here| {
+                    text![undo().arg(turn(session, here)), " takes back the last turn that changed files here"]
+                });
+                of(Code::ElsewhereUnread)
+                    .hint("make that store readable for you, and run the command again")
+                    .hints(here)
+            }
+            ChosenError::Unknown { turn: number, session, why, .. } => {
+                let failure = of(Code::ChangesUnknown);
+                let back = call("rewind").arg(turn(session, *number));
+                match why {
+                    Unknown::OtherFolder => {
+                        failure.hint(text![back.arg("--across"), " brings back what was there before it"])
+                    }
+                    Unknown::BeforeFirstCapture => {
+                        failure.hint("nothing older is kept of this folder; git or a backup may have it")
+                    }
+                    Unknown::Damaged => {
+                        failure.hint(text![back, " brings back what was there before it"]).hint(damaged())
+                    }
+                    Unknown::Gap { .. } => failure.hint(text![
+                        call("log"),
+                        " shows what was not captured, and ",
+                        call("status"),
+                        " what to do about it"
+                    ]),
+                }
+            }
+            ChosenError::NoNumber { .. } => {
+                of(Code::UnknownChange).hint(text![call("changes"), " lists them with their numbers"])
+            }
+            ChosenError::YoursHaveNoNumbers(_) => of(Code::NoNumbers)
+                .hint("`t3` with `--owner you` is what you did during turn 3; `--path` and `--since` choose too"),
+            ChosenError::Nothing { outside: true, .. } => of(Code::NothingToUndo).hint(text![
+                "it changed files outside the workspace: ",
+                undo().arg("--outside"),
+                " takes that back"
+            ]),
+            ChosenError::Nothing { undone: true, .. } => of(Code::NothingToUndo).hint(text![
+                call("ops"),
+                " lists what was taken back, and ",
+                call("redo"),
+                " brings it back"
+            ]),
+            ChosenError::Nothing { .. } => of(Code::NothingToUndo).hint(text![
+                call("changes"),
+                " lists what the session changed; `--unsure` and `--owner` say whose is meant"
+            ]),
+        }
+    }
+}
+
+/// What means a turn: with its session before it where that is not the one which is meant where none is said.
+fn turn(session: &Option<SessionId>, turn: u32) -> String {
+    match session {
+        Some(session) => format!("{}:t{turn}", session.short()),
+        None => format!("t{turn}"),
+    }
+}
+
+/// The ways out of conflicts. What is not captured cannot be decided about.
+fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
+    let with = |flag: &str| command.clone().arg(flag);
+    let partial = text![with("--partial"), " leaves files in conflict as they are, and does the rest"];
+    if !conflicts.iter().any(|conflict| conflict.why.can_be_decided()) {
+        let ways = conflicts.iter().map(|conflict| {
+            let path = quoted(conflict.path.as_path());
+            match conflict.why {
+                Why::InTheWay => text![
+                    "`--path ",
+                    path,
+                    "` asks for the whole of it, and puts the folder in the place of what is there"
+                ],
+                Why::Along => {
+                    text!["`--path ", path, "` asks for that file too, and overwrites what others edited in it"]
+                }
+                _ => text!["move what is there out of the workspace"],
+            }
+        });
+        let mut ways: Vec<Text> = ways.collect();
+        ways.dedup();
+        ways.truncate(MOST_WAYS);
+        ways.push(partial);
+        return ways;
+    }
+    let decide = text![with("--conflict").arg("theirs"), " brings back what was there before"];
+    let others = "`--conflict ours` keeps what is there now; `--conflict markers` writes both, where it is text";
+    let mut ways = vec![partial, decide, others.into()];
+    if let Some(conflict) = conflicts.iter().find(|conflict| conflict.why == Why::Lines) {
+        // With that the lines come back to where they were.
+        let is_path = |word: &Argument| matches!(word, Argument::Word(word) if word == "--path");
+        let both = match conflict.others.first().filter(|_| command.arguments.iter().any(is_path)) {
+            Some(other) => with("--path").arg(other.as_path()),
+            None => with("--unsure"),
+        };
+        ways.insert(0, text![both, " takes back the file too that the lines came from"]);
+    }
+    ways
+}
+
+impl From<GitRefusal> for Failure {
+    fn from(error: GitRefusal) -> Self {
+        let of = |code| Self::user(code, &error);
+        let without = "without `--git` the files alone are rewound, and `.git` is left as it is";
+        match error {
+            GitRefusal::Target(error) => error.into(),
+            GitRefusal::Store(error) => error.into(),
+            GitRefusal::Write(WriteError::Git(error)) => error.into(),
+            GitRefusal::Write(WriteError::Locked(_)) => {
+                of(Code::GitBusy).hint("wait until it is done; if no git command runs, remove that file and try again")
+            }
+            GitRefusal::InProgress(act) => {
+                of(Code::GitBusy).hint(format!("end it first: git {0} --continue or git {0} --abort", act.as_str()))
+            }
+            GitRefusal::OtherWorktree { .. } => of(Code::CheckedOut).hint("check out another branch there first"),
+            GitRefusal::ChangedSince(_) => of(Code::Stale).hint("run the command again to see the new plan"),
+            GitRefusal::NoRepository(_) => of(Code::NoRepository).hint(without),
+            GitRefusal::Write(WriteError::Io { .. } | WriteError::Index(_)) | GitRefusal::Unreadable(_) => {
+                of(Code::GitFailed).hint(without)
+            }
+            GitRefusal::NoState
+            | GitRefusal::Incomplete(_)
+            | GitRefusal::WasInProgress(_)
+            | GitRefusal::NotABranch(_)
+            | GitRefusal::CommitGone { .. }
+            | GitRefusal::BlobGone(_) => of(Code::GitStateLost).hint(without),
+        }
+    }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        let failure = Self::user(Code::GitFailed, &error);
+        match error {
+            GitError::NotFound => Self { code: Code::NoGit, ..failure }
+                .hint("piton itself needs no git; only git state and exports do: install it"),
+            GitError::TimedOut { .. } => {
+                failure.hint("git waits for something that does not answer: `git status` there may show what it is")
+            }
+            GitError::Obstacle { .. } => failure.hint("put a file in its place, or remove it; nothing was changed"),
+            GitError::Io(_) | GitError::Failed { .. } | GitError::TooMuch { .. } => failure,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Failures of finding what is meant, and of reading it.
+
+use piton_engine::model::Target;
+use piton_engine::{AnnotateError, BlameError, DiffError, TargetError};
+
+use super::Failure;
+use crate::call::call;
+use crate::code::Code;
+use crate::text;
+
+const RELATIVE: &str = "a relative path begins at the current folder if that is in the workspace, else at its root";
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        let text = error.to_string();
+        let log = || call("log");
+        match error {
+            TargetError::Bad(_) => {
+                Self::user(Code::BadTarget, text).hint(text![log(), " lists the checkpoints; a name is matched whole"])
+            }
+            TargetError::Unknown(_) => Self::user(Code::UnknownTarget, text)
+                .hint(text![log(), " lists the checkpoints; a name is matched whole"]),
+            TargetError::Ambiguous { .. } => {
+                Self::user(Code::AmbiguousTarget, text).hint("type more letters of the id")
+            }
+            TargetError::TooOld { oldest } => Self::user(Code::TooOld, "no checkpoint is that old")
+                .hint(text!["`start` is the oldest checkpoint, from ", oldest]),
+            TargetError::Empty => {
+                Self::user(Code::NothingCaptured, text).hint(text![call("checkpoint"), " captures the workspace"])
+            }
+            TargetError::Now => Self::user(Code::TargetIsNow, text).hint(text![log(), " lists the checkpoints"]),
+            TargetError::NoSession(_) => Self::user(Code::NoSession, text)
+                .hint(text![log(), " lists the checkpoints; a session is recorded when an agent reports to piton"]),
+            TargetError::UnknownSession(_) => Self::user(Code::UnknownSession, text).hint(text![
+                call("sessions"),
+                " lists them; the beginning of an id is enough, a name is matched whole"
+            ]),
+            TargetError::SeveralSessions { target, live } => {
+                let (one, target) = (live.first().map_or("SESSION", String::as_str), target.as_str());
+                let way = match target.parse() {
+                    Ok(Target::Turn { .. }) => format!("say which, as in `{one}:{target}`"),
+                    _ => format!("say which, as in `--session {one}`"),
+                };
+                Self::user(Code::SeveralSessions, text).hint(text![way, "; ", call("sessions"), " lists them"])
+            }
+            TargetError::NoTurn { session, .. } => {
+                Self::user(Code::UnknownTurn, text).hint(text![log().of_session(&session), " lists its turns"])
+            }
+            TargetError::NoStep { .. } => {
+                Self::user(Code::UnknownStep, text).hint(text![log().arg("--steps"), " lists the steps of each turn"])
+            }
+            TargetError::Gap { .. } => Self::user(Code::NotCaptured, text).hint(text![
+                log().arg("--checkpoints"),
+                " lists every checkpoint; the one before it or after it may do"
+            ]),
+            TargetError::NoPath(_) => Self::user(Code::UnknownPath, text).hint(RELATIVE),
+            TargetError::UnknownOperation(_) => {
+                Self::user(Code::UnknownOperation, text).hint(text![call("ops"), " lists the operations"])
+            }
+            TargetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AnnotateError> for Failure {
+    fn from(error: AnnotateError) -> Self {
+        let text = error.to_string();
+        match error {
+            AnnotateError::Target(error) => error.into(),
+            AnnotateError::TooLong => {
+                Self::user(Code::NoteTooLong, text).hint("nothing was noted; keep what is longer in a file")
+            }
+            AnnotateError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<DiffError> for Failure {
+    fn from(error: DiffError) -> Self {
+        match error {
+            DiffError::Target(error) => error.into(),
+            DiffError::Capture(error) => error.into(),
+            DiffError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<BlameError> for Failure {
+    fn from(error: BlameError) -> Self {
+        let text = error.to_string();
+        let log = |of| call("log").arg("--files").arg("--path").asking(of);
+        match error {
+            BlameError::Target(error) => error.into(),
+            BlameError::Capture(error) => error.into(),
+            BlameError::Store(error) => error.into(),
+            BlameError::Gone { last, .. } => Self::user(Code::NotThen, text)
+                .hint(format!("`--at {}` asks about the last checkpoint that has it", last.short())),
+            BlameError::NotThen { .. } => {
+                Self::user(Code::NotThen, text).hint(text![log("FILE"), " says when it came and when it went"])
+            }
+            BlameError::Never(_) => Self::user(Code::UnknownPath, text).hint(RELATIVE),
+            BlameError::Folder(_) => {
+                Self::user(Code::NotAFile, text).hint(text![log("DIR"), " says who changed what in it"])
+            }
+            BlameError::Symlink(_) => {
+                Self::user(Code::NotAFile, text).hint(text![log("FILE"), " says who changed it, and when"])
+            }
+            BlameError::Binary(_) | BlameError::TooLarge { .. } => {
+                Self::user(Code::NotText, text).hint(text![log("FILE"), " says who changed it, and when"])
+            }
+            BlameError::NotCaptured { .. } => Self::user(Code::NotCaptured, text).hint(text![
+                "`--at TARGET` asks about a checkpoint that has it; ",
+                call("show").asking("TARGET"),
+                " says what one left out"
+            ]),
+            BlameError::NoSuchLine { .. } => {
+                Self::user(Code::NoSuchLine, text).hint("without `-L` all lines are shown")
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What people read, the same on every surface: errors with their codes and ways out, titles, ages, counts, whose a change is.
+//!
+//! Used by the command line, and by every other surface that shows what the engine says. Pure functions of the engine's view
+//! values: nothing here prints, paints, asks, reads a variable or knows how wide a screen is. What a surface has its own way
+//! to say (a command to type, a button, a time of the day) is data in a [`Text`], and a [`Surface`] says it.
+
+pub mod agreement;
+mod call;
+mod code;
+pub mod conversation;
+pub mod escape;
+mod failure;
+pub mod files;
+pub mod lines;
+pub mod outcome;
+pub mod owners;
+pub mod plan;
+pub mod sessions;
+pub mod skipped;
+mod surface;
+mod text;
+mod titles;
+pub mod turns;
+pub mod words;
+
+pub use call::{Argument, Call, Place, call};
+pub use code::Code;
+pub use failure::{Carries, Document, Failure, Fault};
+pub use surface::{Surface, Terminal, command_line};
+pub use text::{Part, Span, Style, Text, note, warning};
+pub use titles::{Titles, state as operation_state};

@@ -1,0 +1,331 @@
+//! What a rewind, an undo or a redo would do, file by file, and what it would not do.
+
+mod conflicts;
+mod git;
+mod outside;
+mod running;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use piton_engine::model::Cause;
+use piton_engine::model::ownership::Owner;
+use piton_engine::view::{
+    ChangedFile, CheckpointView, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn,
+};
+
+use crate::call::call;
+use crate::conversation;
+use crate::escape::{escape, escape_path, escape_view};
+use crate::lines::{LONG_LIST, Lines, Room};
+use crate::outcome;
+use crate::owners::Names;
+use crate::skipped;
+use crate::text;
+use crate::text::{Style, Text, note, warning};
+use crate::titles::Titles;
+use crate::words::{self, age, grouped, is_imported, label, plural, sign};
+
+pub use conflicts::say as say_conflicts;
+pub use git::say as say_git;
+pub use outside::say as say_outside;
+pub use running::say_interrupted;
+
+/// More commands than this tell nobody more.
+const MOST_COMMANDS: usize = 6;
+/// As many files are named in a question.
+const NAMED: usize = 5;
+
+/// What a plan itself does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// How sessions are called.
+    pub names: Names,
+    /// How operations are called.
+    pub titles: Titles,
+    /// All of it, or as much as a person reads before answering.
+    pub whole: bool,
+    /// Whether files in conflict are left as they are, so that the rest is done.
+    pub partial: bool,
+    /// Whether the session's other workspaces go back too, which are shown by themselves.
+    pub all_workspaces: bool,
+}
+
+/// A plan as a person reads it, without the contents of files.
+pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
+    let mut all = Lines::default();
+    let out = &mut all;
+    out.say(title(plan, around, room));
+    if !plan.paths.is_empty() {
+        let paths: Vec<_> = plan.paths.iter().map(escape_view).collect();
+        out.say(format!("only {}", paths.join(", ")));
+    }
+    if plan.missing_folder {
+        let is_made = plan.target.is_some() || !plan.is_empty();
+        let and = if is_made { " and is made anew" } else { "" };
+        out.say(warning(format!("the workspace's folder is gone{and}")));
+    }
+    if plan.other_folder {
+        out.say(warning(match &plan.target {
+            Some(target) if is_imported(target.line) => {
+                "that checkpoint was imported: it was captured in another folder"
+            }
+            _ => "that checkpoint was captured in another folder that stood at this path",
+        }));
+    }
+    running::say(out, plan, &around.names);
+    say_git(out, plan.git.as_ref(), plan.git_stays.as_deref(), plan.head_moved.as_ref());
+    // A branch alone has nothing to say of files.
+    if plan.kind != "branch" {
+        say_files(out, room, plan, around.whole);
+    }
+    if let Some(conversation) = &plan.conversation {
+        conversation::say_plan(out, room, conversation, &around.names, around.whole);
+    }
+    if let Some(why) = &plan.conversation_stays {
+        conversation::say_stays(out, why);
+    }
+    say_conflicts(out, room, &plan.conflicts, around.whole);
+    if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
+        let can_be_decided = plan.open_conflicts().any(|conflict| conflict.why.can_be_decided());
+        let ways = if can_be_decided { &conflicts::WAYS[..] } else { &conflicts::ONLY_PARTIAL[..] };
+        ways.iter().for_each(|way| out.say(*way));
+    }
+    let shown = if around.whole { usize::MAX } else { room.lines(LONG_LIST / 4) };
+    let along = plan.along.iter().map(|one| {
+        let with = Text::new(Style::Dim, format!("(the same file as {})", escape_view(&one.with)));
+        text![escape_view(&one.path), " ", with]
+    });
+    out.list("Goes along, because it was moved:", along, shown);
+    let names = &around.names;
+    let with_owner = |file: &ChangedFile| names.evidence(&file.owner, &[]);
+    say_owned(out, "Left alone, because it may be somebody else's:", &plan.unsure, shown, with_owner);
+    if !plan.unsure.is_empty() {
+        out.say(Text::new(Style::Dim, "`--unsure` takes that back too"));
+    }
+    let heading = "Comes back, though its deletion may be somebody else's:";
+    say_owned(out, heading, &plan.unsure_back, shown, with_owner);
+    let heading = "These hold edits that are not this session's and would be overwritten:";
+    say_owned(out, heading, &plan.others, shown, |file| whose(file, names));
+    if !plan.others.is_empty() {
+        let ways = "`--keep-mine` carries your own over, `--only-session` those of other sessions too";
+        out.say(Text::new(Style::Dim, ways));
+    }
+    say_owned(out, "Carried over:", &plan.carried, shown, |file| whose(file, names));
+    say_outside(out, &plan.outside, plan.touches_outside, "`--outside`".into());
+    say_commands(out, room, &plan.commands, around);
+    out.list(warning("not restored:"), plan.not_done.iter().map(outcome::not_done), shown);
+    say_unknown(out, &plan.unknown);
+    let others = skipped::others(&plan.skipped, &plan.not_done);
+    let others = skipped::lines(&others, if around.whole { usize::MAX } else { 3 });
+    out.list("Left alone, because not captured:", others.into_iter().map(Text::from), usize::MAX);
+    if !around.all_workspaces {
+        say_other_workspaces(out, &plan.kind, &plan.other_workspaces);
+    }
+    all
+}
+
+/// `Undo turn 3 “make it blue”`, `Rewind to kmzqwxyl (2 min ago)`, `Redo: takes back the undo of turn 3`.
+fn title(plan: &PlanView, around: &Around, room: &Room) -> Text {
+    let bold = |words: &str| Text::new(Style::Bold, words);
+    let about = plan.about.as_deref().unwrap_or_default();
+    match (plan.kind.as_str(), &plan.target) {
+        ("branch", _) => {
+            let (first, rest) = about.split_at(about.chars().next().map_or(0, char::len_utf8));
+            bold(&format!("{}{rest}", first.to_uppercase()))
+        }
+        ("undo", _) => text![bold("Undo"), " ", about],
+        ("redo", _) => {
+            let of = plan.operation.as_ref().and_then(|id| around.titles.get(id));
+            let of = of.map_or_else(|| about.to_owned(), |of| format!("the {}", around.titles.plain(of)));
+            text![bold("Redo"), ": takes back ", of]
+        }
+        (_, Some(target)) => {
+            let (id, age) = (label(target), age(target.created_at, &room.now));
+            match place(target, &around.names) {
+                Some(place) => text![bold("Rewind"), " to just before ", place, " (", id, ", ", age, ")"],
+                None => text![bold("Rewind"), " to ", id, " (", age, ")"],
+            }
+        }
+        (kind, None) => bold(kind),
+    }
+}
+
+/// The turn or step that a checkpoint was made for.
+fn place(checkpoint: &CheckpointView, names: &Names) -> Option<String> {
+    let place = checkpoint.place.as_ref().filter(|place| place.turn > 0)?;
+    let is_before = matches!(checkpoint.cause, Cause::Prompt | Cause::BeforeTool);
+    is_before.then(|| names.target(&place.session, place.turn, place.step))
+}
+
+/// Every path with what becomes of it, and how many there are of each.
+fn say_files(out: &mut Lines, room: &Room, plan: &PlanView, is_whole: bool) {
+    let open: Vec<&PathView> = plan.open_conflicts().map(|conflict| &conflict.path).collect();
+    let merged: HashSet<_> = plan.merged.iter().filter_map(PathView::exact).collect();
+    let is_merged = |path: &&PathView| path.exact().is_some_and(|path| merged.contains(&path));
+    let (mut together, mut lists) = (Vec::new(), Vec::new());
+    for paths in [&plan.restored, &plan.created, &plan.deleted] {
+        let (mixed, pure): (Vec<&PathView>, Vec<&PathView>) = paths.iter().partition(is_merged);
+        together.extend(mixed);
+        lists.push(pure);
+    }
+    let words = [
+        ("~", "restore", "to restore", Style::Warn),
+        ("+", "recreate", "to recreate", Style::Good),
+        ("-", "delete", "to delete", Style::Bad),
+    ];
+    let mut lists: Vec<_> = lists.into_iter().zip(words).collect();
+    lists.insert(0, (open, ("!", "conflict", "in conflict", Style::Bad)));
+    lists.push((together, ("±", "merge", "to merge", Style::Warn)));
+    let total = lists.iter().map(|(paths, _)| paths.len()).sum::<usize>();
+    let shown = if is_whole { total } else { room.lines(LONG_LIST).min(total) };
+    let all = lists.iter().flat_map(|(paths, words)| paths.iter().map(move |path| (path, words)));
+    for (path, (sign, word, _, style)) in all.take(shown) {
+        out.say(text!["  ", Text::new(*style, format!("{sign} {word:<8} {}", escape_view(path)))]);
+    }
+    out.rest("  ", total - shown);
+    if plan.is_empty() {
+        out.say(nothing(plan));
+    } else if total > 0 {
+        let counts = lists.iter().filter(|(paths, _)| !paths.is_empty());
+        let counts = counts.map(|(paths, (.., said, _))| format!("{} {said}", grouped(paths.len() as u64)));
+        out.say(counts.collect::<Vec<_>>().join(", "));
+    }
+}
+
+/// Why a plan has nothing to do.
+fn nothing(plan: &PlanView) -> String {
+    if !plan.not_done.is_empty() {
+        return "  nothing can be done".to_owned();
+    }
+    // What may be somebody else's is said below.
+    if !plan.unsure.is_empty() {
+        return "  nothing to do".to_owned();
+    }
+    let why = match plan.kind == "rewind" {
+        // It is said below.
+        _ if !plan.carried.is_empty() => "what changed since is carried over",
+        // What the target did not capture may be otherwise, or gone: nobody knows.
+        true if !plan.skipped.is_empty() => "what was captured is as it was then",
+        true => "the files are like that already",
+        false => "nothing of it is left",
+    };
+    format!("  nothing to do: {why}")
+}
+
+/// Files with a word on each about who changed it.
+pub fn say_owned(
+    out: &mut Lines,
+    heading: impl Into<Text>,
+    files: &[ChangedFile],
+    most: usize,
+    who: impl Fn(&ChangedFile) -> String,
+) {
+    let files = files.iter().map(|file| {
+        let who = Text::new(Style::Dim, format!("({})", who(file)));
+        text![format!("{} {} ", sign(file.kind), escape_view(&file.path)), who]
+    });
+    out.list(heading, files, most);
+}
+
+/// Whose an edit is: `you`, `session kmzq`, `unsure: t3.1 or you`.
+pub fn whose(file: &ChangedFile, names: &Names) -> String {
+    match &file.owner {
+        Owner::Step { step, .. } => format!("session {}", names.session(&step.session)),
+        other => names.whole(other),
+    }
+}
+
+/// What files cannot take back. The newest are the ones that a person remembers, so they are kept where there are many.
+fn say_commands(out: &mut Lines, room: &Room, commands: &[CommandView], around: &Around) {
+    if commands.is_empty() {
+        return;
+    }
+    let mut commands: Vec<&CommandView> = commands.iter().collect();
+    commands.sort_by_key(|command| command.at);
+    let shown = if around.whole { commands.len() } else { room.lines(MOST_COMMANDS).min(commands.len()) };
+    out.say("Not undone: what these commands did beside files (processes, databases, pushes)");
+    if shown < commands.len() {
+        let earlier = grouped((commands.len() - shown) as u64);
+        out.say(text!["  ", Text::new(Style::Dim, format!("… {earlier} earlier; `--preview` shows all"))]);
+    }
+    for command in &commands[commands.len() - shown..] {
+        let mut lines = command.command.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines.next().unwrap_or_default();
+        let more = if lines.next().is_some() { " …" } else { "" };
+        let step = Text::new(Style::Id, around.names.step(&command.step));
+        out.show(text!["  ", step, "  ", format!("{first}{more}")], room.is_short);
+    }
+}
+
+/// Of which turns not all is known that they changed, so that not all of it is taken back.
+pub fn say_unknown(out: &mut Lines, turns: &[UnknownTurn]) {
+    for UnknownTurn { turn, why } in turns {
+        let why = words::unknown(why, &format!("t{turn}"));
+        out.say(warning(text![format!("not all that turn {turn} changed is known: "), why]));
+    }
+}
+
+/// Where else the session worked.
+pub fn say_other_workspaces(out: &mut Lines, kind: &str, others: &[PathBuf]) {
+    if others.is_empty() {
+        return;
+    }
+    let places: Vec<_> = others.iter().map(|path| escape_path(path)).collect();
+    let way = match kind {
+        "rewind" => text!["`--all-workspaces` rewinds those too"],
+        "undo" => text![call("undo").in_asked("DIR"), " is for one of those"],
+        _ => text![call("redo").in_asked("DIR"), " is for one of those"],
+    };
+    out.say(note(text!["this session also worked in ", places.join(", "), "; ", way]));
+}
+
+/// `Undo 2 files (a, b)?`, `Rewind 9 files, and overwrite your edits in notes.md?`.
+pub fn question(plan: &PlanView) -> String {
+    let paths: Vec<&PathView> = plan.restored.iter().chain(&plan.created).chain(&plan.deleted).collect();
+    let files = plural(paths.len() as u64, "file");
+    let files = match few(&paths) {
+        Some(names) => format!("{files} ({names})"),
+        None => files,
+    };
+    let files = match &touched_outside(plan)[..] {
+        [] => files,
+        elsewhere => format!("{files}, and outside the workspace {}", elsewhere.join(", ")),
+    };
+    let files = match (&plan.conversation, paths.is_empty()) {
+        (Some(_), true) => "the conversation".to_owned(),
+        (Some(_), false) => format!("{files} and the conversation"),
+        (None, _) => files,
+    };
+    let others = if plan.others.is_empty() { String::new() } else { format!(", and overwrite {}", taken(plan)) };
+    match plan.kind.as_str() {
+        "redo" => format!("Take it back in {files}?"),
+        "undo" => format!("Undo {files}?"),
+        _ => format!("Rewind {files}{others}?"),
+    }
+}
+
+/// What a plan changes outside the workspace: each is named, however many they are.
+pub fn touched_outside(plan: &PlanView) -> Vec<String> {
+    let is_changed = |file: &&OutsideView| !matches!(file.act, OutsideAct::Unknown | OutsideAct::Conflict);
+    let files = plan.outside.iter().filter(|_| plan.touches_outside);
+    files.filter(is_changed).map(|file| escape(&file.path).into_owned()).collect()
+}
+
+/// What a plan takes from others: `your edits in notes.md`.
+pub fn taken(plan: &PlanView) -> String {
+    let whose = match &plan.others {
+        all if all.iter().all(|file| file.owner == Owner::You) => "your edits",
+        all if all.iter().all(|file| matches!(file.owner, Owner::Step { .. })) => "another session's edits",
+        _ => "edits that are not this session's",
+    };
+    let paths: Vec<&PathView> = plan.others.iter().map(|file| &file.path).collect();
+    let place = few(&paths).unwrap_or_else(|| plural(paths.len() as u64, "file"));
+    format!("{whose} in {place}")
+}
+
+/// The names of some files, where they are few.
+fn few(paths: &[&PathView]) -> Option<String> {
+    let names = || paths.iter().map(|path| escape_view(path)).collect::<Vec<_>>().join(", ");
+    (paths.len() <= NAMED).then(names)
+}

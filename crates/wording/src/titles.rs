@@ -1,0 +1,129 @@
+//! What operations are called, for people: `rewind to t5`, `undo of turn 3 “make it blue”`, `redo of the rewind to t5`.
+
+use std::collections::HashMap;
+
+use piton_engine::model::{Cause, OperationId};
+use piton_engine::view::{CheckpointView, OperationStatus, OperationView};
+
+use crate::owners::Names;
+use crate::text::{Style, Text};
+use crate::words;
+
+/// The titles of a workspace's operations.
+#[derive(Clone, Debug, Default)]
+pub struct Titles {
+    /// Newest first.
+    operations: Vec<OperationView>,
+    /// What the checkpoints that were rewound to are called.
+    targets: HashMap<String, String>,
+}
+
+impl Titles {
+    /// Of some operations, newest first. Those that they take back must be among them to be called by more than their ids.
+    /// `checkpoint` looks one up by its id.
+    pub fn of(
+        operations: Vec<OperationView>,
+        names: &Names,
+        checkpoint: impl Fn(&str) -> Option<CheckpointView>,
+    ) -> Self {
+        let mut targets = HashMap::new();
+        for operation in &operations {
+            if let (Some(id), "rewind") = (&operation.target, &operation.kind[..]) {
+                // A checkpoint may be gone one day: its id is the last resort.
+                let called = checkpoint(id).map_or_else(|| short(id), |checkpoint| called(&checkpoint, names));
+                targets.insert(id.clone(), called);
+            }
+        }
+        Self::new(operations, targets)
+    }
+
+    /// Of operations, newest first, and what the checkpoints that were rewound to are called.
+    pub fn new(operations: Vec<OperationView>, targets: HashMap<String, String>) -> Self {
+        Self { operations, targets }
+    }
+
+    /// An operation as it is known here: whether it was taken back since is.
+    pub fn get(&self, id: &OperationId) -> Option<&OperationView> {
+        self.operations.iter().find(|operation| operation.id == *id)
+    }
+
+    /// What one is called; what it is about stands out.
+    pub fn title(&self, operation: &OperationView) -> Text {
+        let target = operation.target.as_deref();
+        match (operation.kind.as_str(), target, &operation.about) {
+            ("rewind", Some(id), _) => {
+                let target = self.targets.get(id).cloned().unwrap_or_else(|| short(id));
+                Text::new(Style::Plain, "rewind to ").and(Style::Bold, target)
+            }
+            ("redo", Some(id), about) => match (self.older(id, operation), about) {
+                (Some(of), _) => Text::new(Style::Plain, "redo of the ").and_all(self.title(of)),
+                (None, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
+                (None, None) => Text::new(Style::Plain, "redo"),
+            },
+            ("branch", _, Some(about)) => Text::new(Style::Bold, about),
+            ("recover", ..) => Text::new(Style::Plain, "recovery"),
+            (kind, _, Some(about)) => Text::new(Style::Plain, format!("{kind} of ")).and(Style::Bold, about),
+            (kind, _, None) => Text::new(Style::Plain, kind),
+        }
+    }
+
+    /// The same in one piece, without colour.
+    pub fn plain(&self, operation: &OperationView) -> String {
+        self.title(operation).plain()
+    }
+
+    /// Why a checkpoint exists, with the operation or the tool that it belongs to.
+    pub fn why(&self, checkpoint: &CheckpointView) -> String {
+        let what = checkpoint.description.as_deref();
+        match (checkpoint.cause, what) {
+            (Cause::Prompt, Some(prompt)) => return format!("at the prompt: {prompt}"),
+            (Cause::BeforeTool, Some(tool)) => return format!("before {tool}"),
+            (Cause::AfterTool, Some(tool)) => return format!("after {tool}"),
+            _ => {}
+        }
+        let operation = checkpoint.operation.as_ref().and_then(|id| self.get(id));
+        match (operation, checkpoint.cause) {
+            (None, cause) => words::cause(cause).to_owned(),
+            (Some(operation), Cause::BeforeOperation) => format!("before the {}", self.plain(operation)),
+            (Some(operation), _) => self.plain(operation),
+        }
+    }
+
+    /// The operation that another one takes back. Only an older one: whatever a damaged store says, titles end.
+    fn older(&self, id: &str, than: &OperationView) -> Option<&OperationView> {
+        let mut older = self.operations.iter().skip_while(|operation| operation.id != than.id).skip(1);
+        older.find(|operation| operation.id.as_str() == id)
+    }
+}
+
+/// What a person calls a checkpoint: its name, its place in a session, or its id.
+fn called(checkpoint: &CheckpointView, names: &Names) -> String {
+    match (&checkpoint.name, &checkpoint.place, checkpoint.cause) {
+        (Some(name), _, _) => name.clone(),
+        (_, Some(place), Cause::Prompt | Cause::BeforeTool) if place.turn > 0 => {
+            names.target(&place.session, place.turn, place.step)
+        }
+        _ => checkpoint.id.short().to_owned(),
+    }
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(8).collect()
+}
+
+/// How an operation stands: `done`, `taken back`, `rolled back: why`.
+pub fn state(operation: &OperationView) -> Text {
+    match operation.state {
+        OperationStatus::Done if operation.taken_back => Text::new(Style::Dim, "taken back"),
+        OperationStatus::Done => Text::new(Style::Good, "done"),
+        OperationStatus::Pending => Text::new(Style::Warn, "not ended"),
+        OperationStatus::RolledBack => {
+            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            Text::new(Style::Warn, "rolled back").and(Style::Plain, why)
+        }
+        OperationStatus::GivenUp => {
+            let why = operation.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            Text::new(Style::Warn, "given up").and(Style::Plain, why)
+        }
+    }
+}
