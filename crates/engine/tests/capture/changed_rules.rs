@@ -966,3 +966,46 @@ fn what_the_user_made_and_then_ignored_stays_in_a_rewind_and_is_named() {
     assert_eq!(world.snapshot().bytes("notes/mine"), Some(&b"1"[..]));
     assert_eq!(world.snapshot().bytes("src/main.rs"), Some(&b"main"[..]));
 }
+
+#[test]
+fn what_holds_something_of_the_users_and_is_ignored_now_stays_in_a_rewind_and_is_named() {
+    type Act = fn(&World);
+    let acts: [(Act, &[&str]); 4] = [
+        (|world| drop(world.write("conf/local", "1\npassword\n")), &["conf/local"]),
+        (|world| drop(world.remove("conf/local").link("conf/local", "/somewhere")), &["conf/local"]),
+        (|world| drop(world.mode("conf/local", 0o600)), &["conf/local"]),
+        (|world| drop(world.remove("conf/local")), &[]),
+    ];
+    for (act, named) in acts {
+        for keep_mine in [false, true] {
+            let world = world();
+            let agent = Agent::new(&world, "s");
+            agent.runs("make", "configure", |world| drop(world.write("conf/local", "1\n").write("conf/other", "2\n")));
+            later();
+            world.write(".gitignore", "*.log\nconf/\n");
+            world.captured();
+            act(&world);
+            let before = world.snapshot();
+            let options = RewindOptions { keep_mine, ..RewindOptions::default() };
+            let outcome = world.open().rewind_now("t1", &options).unwrap();
+            let skipped = outcome.skipped.iter().filter(|one| one.path.path == "conf/local");
+            assert_eq!(skipped.map(|one| &one.path.path[..]).collect::<Vec<_>>(), named, "{outcome:?}");
+            assert_eq!(world.snapshot().bytes("conf/local"), before.bytes("conf/local"));
+            assert_eq!(world.snapshot().bytes("conf/other"), None);
+            world.open().redo_now(&RedoOptions::default()).unwrap();
+            world.assert_is(&before);
+        }
+    }
+
+    // The agent's own is gone long since, and the user made another one at its path.
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.runs("make", "make", |world| drop(world.write("out/report", "the agent's")));
+    agent.runs("clean", "rm", |world| drop(world.remove("out")));
+    later();
+    world.write(".gitignore", "*.log\nout/\n");
+    world.captured();
+    world.write("out/report", "the user's");
+    world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
+    assert_eq!(world.read("out/report"), "the user's");
+}

@@ -1,0 +1,187 @@
+//! Lines of others that an agent carried from one file to another, at once or in several steps, are never nowhere.
+
+use piton_engine::model::WorkspacePath;
+use piton_engine::model::content::Decision;
+use piton_engine::model::inverse::Why;
+use piton_engine::{RewindOptions, Settle, UndoOptions};
+use piton_testkit::{Agent, World, undo_of};
+
+const PARTIAL: Settle = Settle { conflicts: None, partial: true };
+const OURS: Settle = Settle { conflicts: Some(Decision::Ours), partial: false };
+const PRECIOUS: &str = "def precious(x):\n    return x * 42 + 17\n";
+
+fn numbered(name: &str, count: usize) -> String {
+    (1..=count).map(|n| format!("{name} line number {n}\n")).collect()
+}
+
+/// Two files, and the user writes a function into the first.
+fn with_a_function(world: &World) -> Agent<'_> {
+    world.write("a", numbered("a", 8)).write("b", numbered("b", 5)).write("c", numbered("c", 8));
+    let agent = Agent::new(world, "s");
+    agent.runs("first", "true", |world| {
+        world.write("t", "1\n");
+    });
+    world.write("a", numbered("a", 8) + PRECIOUS);
+    agent
+}
+
+fn cut(world: &World) {
+    world.write("a", numbered("a", 8));
+}
+
+fn paste(world: &World) {
+    world.write("b", numbered("b", 5) + PRECIOUS);
+}
+
+/// Where the function is.
+fn holders(world: &World) -> Vec<&'static str> {
+    ["a", "b", "c", "d", "m"]
+        .into_iter()
+        .filter(|path| world.has(path) && world.read(path).contains("42 + 17"))
+        .collect()
+}
+
+/// Nothing is done, and then all but what is in conflict, and every time the function is somewhere.
+#[track_caller]
+fn assert_kept(world: &World, turn: &str, expected: &str) {
+    let here = world.snapshot();
+    let plan = world.open().plan_undo(&undo_of(turn)).unwrap();
+    let names = |conflict: &piton_engine::view::ConflictView| (conflict.path.path.clone(), conflict.why);
+    let conflicts: Vec<_> = plan.view().conflicts.iter().map(names).collect();
+    assert!(conflicts.contains(&(expected.to_owned(), Why::Lines)), "{conflicts:?}");
+    assert!(world.open().undo_now(&undo_of(turn)).is_err());
+    world.assert_is(&here);
+    for settle in [PARTIAL, OURS] {
+        let _ = world.open().undo_now(&UndoOptions { settle, ..undo_of(turn) });
+        assert!(!holders(world).is_empty());
+        let options = RewindOptions { keep_mine: true, settle, ..RewindOptions::default() };
+        let _ = world.open().rewind_now(turn, &options);
+        assert!(!holders(world).is_empty());
+    }
+}
+
+#[test]
+fn in_two_steps_of_a_turn_in_either_order() {
+    let world = World::new();
+    let agent = with_a_function(&world);
+    agent.prompt("move it");
+    agent.step("Edit", &["b"], paste);
+    agent.step("Bash", &[], cut);
+    agent.end_turn();
+    assert_kept(&world, "t2", "b");
+
+    let world = World::new();
+    let agent = with_a_function(&world);
+    agent.prompt("move it");
+    agent.step("Bash", &[], cut);
+    agent.step("Edit", &["b"], paste);
+    agent.end_turn();
+    assert_kept(&world, "t2", "b");
+}
+
+#[test]
+fn in_two_turns() {
+    let world = World::new();
+    let agent = with_a_function(&world);
+    agent.edits("copy", &["b"], paste);
+    agent.runs("cut", "sed", cut);
+    assert_kept(&world, "t2", "b");
+}
+
+#[test]
+fn where_the_file_that_they_came_from_is_in_conflict() {
+    let world = World::new();
+    let body = numbered("a", 4) + PRECIOUS + &numbered("z", 4);
+    world.write("a", &body).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    agent.prompt("move it");
+    agent.step("Edit", &["b"], paste);
+    agent.step("Edit", &["a"], |world| {
+        world.write("a", numbered("a", 4) + &numbered("z", 4));
+    });
+    agent.end_turn();
+    let edited =
+        (numbered("a", 4) + &numbered("z", 4)).replace("a line number 4", "mine").replace("z line number 1", "too");
+    world.write("a", edited);
+    assert_kept(&world, "t1", "b");
+}
+
+#[test]
+fn out_of_two_files_into_one() {
+    let world = World::new();
+    let agent = with_a_function(&world);
+    world.write("c", numbered("c", 8) + "the user's own line in c\n");
+    let merged = world.read("a") + &world.read("c");
+    agent.runs("merge", "cat a c > m", |world| {
+        world.write("m", merged).write("a", "").write("c", "");
+    });
+    let _ = world.open().undo_now(&UndoOptions { settle: PARTIAL, ..undo_of("t2") });
+    let all: String = ["a", "c", "m"].iter().filter(|path| world.has(path)).map(|path| world.read(path)).collect();
+    assert!(all.contains("42 + 17") && all.contains("the user's own line in c"), "{all}");
+}
+
+#[test]
+fn where_only_one_of_the_paths_is_asked_for() {
+    let world = World::new();
+    world.write("a", numbered("a", 8) + PRECIOUS).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("move", &["a", "b"], |world| {
+        cut(world);
+        paste(world);
+    });
+    let path = |path: &str| WorkspacePath::new(path).unwrap();
+    let here = world.snapshot();
+    let only =
+        |paths: &[&str]| RewindOptions { paths: paths.iter().map(|one| path(one)).collect(), ..Default::default() };
+    assert!(world.open().rewind_now("t1", &only(&["b"])).is_err());
+    world.assert_is(&here);
+    world.open().rewind_now("t1", &only(&["a", "b"])).unwrap();
+    assert_eq!(holders(&world), ["a"]);
+    world.redo();
+    world.open().rewind_now("t1", &only(&["a"])).unwrap();
+    assert_eq!(holders(&world), ["a", "b"]);
+}
+
+#[test]
+fn nobody_is_stopped_where_nothing_is_lost() {
+    // All of it is the agent's, and the user edits elsewhere.
+    let world = World::new();
+    world.write("a", numbered("a", 8) + PRECIOUS).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    agent.prompt("move it");
+    agent.step("Edit", &["b"], paste);
+    agent.step("Edit", &["a"], cut);
+    agent.end_turn();
+    world.write("a", numbered("a", 8).replace("a line number 1\n", "mine\n"));
+    world.open().undo_now(&undo_of("t1")).unwrap();
+    assert_eq!(holders(&world), ["a"]);
+    assert!(world.read("a").starts_with("mine\n"));
+
+    // The agent writes a function, and moves it.
+    let world = World::new();
+    world.write("a", numbered("a", 8)).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("write", &["a"], |world| {
+        world.write("a", numbered("a", 8) + PRECIOUS);
+    });
+    world.write("a", (numbered("a", 8) + PRECIOUS).replace("a line number 1\n", "mine\n"));
+    agent.edits("move", &["a", "b"], |world| {
+        world.write("a", numbered("a", 8).replace("a line number 1\n", "mine\n"));
+        paste(world);
+    });
+    world.open().undo_now(&undo_of("all")).unwrap();
+    assert!(holders(&world).is_empty());
+    assert!(world.read("a").starts_with("mine\n"));
+
+    // The user throws a line away that the agent writes elsewhere.
+    let world = World::new();
+    world.write("a", numbered("a", 8) + PRECIOUS).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("other", &["t"], |world| {
+        world.write("t", "1\n");
+    });
+    cut(&world);
+    agent.edits("write", &["b"], paste);
+    world.open().undo_now(&undo_of("all")).unwrap();
+    assert!(holders(&world).is_empty());
+}
