@@ -5,7 +5,7 @@
 //! changed since the first change that goes back: a line of others' that went from a file by the hands of what goes back, and
 //! that neither this file nor any other will have, keeps the file in which it stands now.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::draft::Drafter;
 use super::follow::Stays;
@@ -67,9 +67,12 @@ pub fn lines_lost<S: TreeSource, C: Contents<Error = S::Error>>(
     (carried, is_reached): (&Inverse, &dyn Fn(&WorkspacePath) -> bool),
     decision: Option<Decision>,
 ) -> Result<Vec<Conflict>, S::Error> {
+    // What no checkpoint has is where it stands now, also where it goes elsewhere.
+    let places = carried.altered.iter().filter_map(|one| Some((blob_of(one.is.as_ref()?)?, &one.path)));
+    let homes: HashMap<ObjectId, &WorkspacePath> = places.collect();
     let read = |path: &WorkspacePath, blob: &ObjectId| match drafted.new_blobs.get(blob) {
         Some(bytes) => Ok(bytes.clone()),
-        None => contents.content(path, blob),
+        None => contents.content(homes.get(blob).copied().unwrap_or(path), blob),
     };
     let looked = Looked { source, now, drafted, is_reached, read: &read };
     let is_known = |path: &WorkspacePath| drafted.conflicts.iter().any(|conflict| conflict.holds(path));
