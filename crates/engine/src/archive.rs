@@ -93,8 +93,7 @@ impl Workspace {
     pub fn import_session(&mut self, file: &Path) -> Result<SessionImported, ImportError> {
         let mut archive = Archive::open(file, self.record.budget)?;
         let checked = checks::check(&mut archive)?;
-        let lock = self.store.lock(PATIENCE)?;
-        self.read_record()?;
+        let locked = self.lock(PATIENCE)?;
         let mut imported = SessionImported {
             session: checked.session.id.clone(),
             agent: checked.session.agent.clone(),
@@ -111,15 +110,15 @@ impl Workspace {
             transcript: checked.session.kept.as_ref().map(|kept| kept.size),
             renamed: Vec::new(),
         };
-        let here = self.sessions_here(&checked)?;
+        let here = locked.sessions_here(&checked)?;
         if here.contains(&checked.session.id) {
             imported.already_here = true;
             return Ok(imported);
         }
-        self.check_meanings(&checked, &here)?;
-        let mut writer = self.store.write(&lock)?;
+        locked.check_meanings(&checked, &here)?;
+        let mut writer = locked.writer()?;
         (imported.objects, imported.bytes) = writer.take_archive(&archive)?;
-        let line = self.store.next_imported_line()?;
+        let line = locked.store.next_imported_line()?;
         imported.line = Some(line);
         let is_new = |session: &SessionId| !here.contains(session);
         let mut ends = Ends::of(&checked);
@@ -129,7 +128,7 @@ impl Workspace {
         for mut session in checked.sessions.into_iter().filter(|session| is_new(&session.id)) {
             imported.sessions.push(session.id.clone());
             if let Some(name) = &session.name
-                && self.means_a_session(name)?
+                && locked.means_a_session(name)?
             {
                 imported.renamed.push(RenamedName { name: name.clone(), session: true, now: None });
                 session.name = None;
@@ -143,7 +142,7 @@ impl Workspace {
                     Record::Checkpoint(piton_model::Checkpoint { line, ..checkpoint })
                 }
                 Record::Name { checkpoint, name } if is_kept(&checkpoint) => {
-                    let Some(name) = self.name_for(name, &names, &mut imported)? else { continue };
+                    let Some(name) = locked.name_for(name, &names, &mut imported)? else { continue };
                     Record::Name { checkpoint, name }
                 }
                 Record::Annotation { checkpoint, text } if is_kept(&checkpoint) => {
@@ -160,13 +159,13 @@ impl Workspace {
         for record in ends.into_records() {
             writer.record(record)?;
         }
-        let at = self.environment.clock.now();
+        let at = locked.environment.clock.now();
         for session in imported.sessions.clone() {
             writer.record(Record::Imported { session, at })?;
         }
         writer.commit(true, false)?;
         // What is recorded is recorded; what goes wrong here only makes the next start slower.
-        let _ = self.store.tidy(&lock);
+        let _ = locked.store().tidy(&locked.lock);
         Ok(imported)
     }
 }

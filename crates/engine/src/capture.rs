@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use piton_host::fail::point;
 use piton_host::{
-    Index, Lock, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan,
-    staged_step, unread_rules,
+    Index, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan, staged_step,
+    unread_rules,
 };
 use piton_model::diff::{self, Change, Counts, TreeSource};
 use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Went, Window};
@@ -34,6 +34,7 @@ use crate::capture::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::capture::sound::{is_uncompared, readable_changes};
 use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::errors::RecoverError;
+use crate::workspace::locked::Locked;
 use crate::workspace::near::window_of;
 use crate::workspace::notice::Notice;
 use crate::workspace::{History, Standing, Workspace};
@@ -213,33 +214,32 @@ impl Workspace {
         if let Some(name) = &options.name {
             check_name(name).map_err(|source| CaptureError::Name { name: name.clone(), source })?;
         }
-        let lock = self.store.lock(PATIENCE)?;
-        point("capture:locked").map_err(|e| self.folder_error(e))?;
-        self.read_record()?;
+        let locked = self.lock(PATIENCE)?;
+        point("capture:locked").map_err(|e| locked.folder_error(e))?;
         // Whoever held the lock until now may have died in the middle of an operation: its tree is a mix until it ends.
-        self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
-        self.record_left_aside(&lock)?;
+        let mut locked = locked.recovered().map_err(|error| CaptureError::Recover(Box::new(error)))?;
+        locked.record_left_aside()?;
         if let Some(name) = &options.name
-            && let Some(row) = self.store.named(name)?
+            && let Some(row) = locked.store.named(name)?
         {
             return Err(CaptureError::NameTaken { name: name.clone(), checkpoint: row.checkpoint.id });
         }
-        let place = self.place_now()?;
+        let place = locked.place_now()?;
         if let Some(place) = &place {
-            let made = self.store.manual_count(&place.session)?;
+            let made = locked.store.manual_count(&place.session)?;
             if made >= MOST_MANUAL && !agrees {
                 return Err(CaptureError::TooMany { session: place.session.clone(), made });
             }
         }
-        let root = self.root_to_capture(&lock)?;
+        let root = locked.root_to_capture()?;
         let attention = Attention { agrees, ..Attention::default() };
-        let Taken { mut writer, scan, fresh, keeps_index, held, .. } = self.take(&lock, &root, &attention)?;
-        let parent = self.store.head(self.record.line)?;
-        let git = self.git_state(&mut writer, &scan)?;
+        let Taken { mut writer, scan, fresh, keeps_index, held, .. } = locked.take(&root, &attention)?;
+        let parent = locked.store.head(locked.record.line)?;
+        let git = locked.git_state(&mut writer, &scan)?;
         let about = About { place, git, held, agrees, ..About::of(Cause::Manual) };
-        let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
+        let checkpoint = locked.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
         let id = checkpoint.id.clone();
-        let trees = Trees { fresh: &fresh, store: &self.store };
+        let trees = Trees { fresh: &fresh, store: &locked.store };
         let since = parent.as_ref().map(|parent| parent.checkpoint.root.tree);
         // What is damaged is told by whoever needs it.
         let taken_in = since.and_then(|since| taken_in(&trees, &since, &scan.root.tree).ok()).unwrap_or_default();
@@ -251,7 +251,7 @@ impl Workspace {
             writer.record(Record::Annotation { checkpoint: id, text: text.clone() })?;
         }
         writer.commit(options.sync, keeps_index)?;
-        point("capture:committed").map_err(|e| self.folder_error(e))?;
+        point("capture:committed").map_err(|e| locked.folder_error(e))?;
         let row = CheckpointRow {
             seq: 0,
             checkpoint,
@@ -263,114 +263,13 @@ impl Workspace {
             skipped: scan.skipped.iter().map(Into::into).collect(),
             unsettled: scan.unsettled.iter().map(Into::into).collect(),
         };
-        let unread_rules = self.unread_rules(&root, scan.index.as_ref()).iter().map(Into::into).collect();
-        self.keep_index(scan, keeps_index);
+        let unread_rules = locked.unread_rules(&root, scan.index.as_ref()).iter().map(Into::into).collect();
+        locked.keep_index(scan, keeps_index);
         // The checkpoint is recorded; what goes wrong here only makes the next start slower.
-        let _ = self.store.tidy(&lock);
-        self.tell(|| Notice::Captured { checkpoint: Box::new(detail.checkpoint.clone()) });
+        let _ = locked.store().tidy(&locked.lock);
+        locked.tell(|| Notice::Captured { checkpoint: Box::new(detail.checkpoint.clone()) });
         let taken_in = taken_in.iter().map(Into::into).collect();
         Ok(Captured { checkpoint: detail, unread_rules, taken_in })
-    }
-
-    /// The root, if it may be captured; another folder at the same path begins a new line.
-    pub(crate) fn root_to_capture(&mut self, lock: &Lock) -> Result<Root, CaptureError> {
-        match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) => {
-                // Its birth moved with the first write in it. Noted, so that it is known after the next start too, which
-                // may give it another device.
-                if root.identity().is_layered && root.identity() != self.record.root {
-                    let at = self.environment.clock.now();
-                    let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
-                    self.record_change(lock, change)?;
-                }
-                Ok(root)
-            }
-            Standing::Missing => Err(match self.in_its_place() {
-                Some(by) => CaptureError::Displaced { path: self.path.clone(), by },
-                None => CaptureError::Missing(self.path.clone()),
-            }),
-            Standing::Other(root) => {
-                if root.is_empty().map_err(|e| self.folder_error(e))? {
-                    return Err(CaptureError::EmptyOther(self.path.clone()));
-                }
-                let change = piton_model::Workspace {
-                    root: root.identity(),
-                    line: self.line_of(&root)?,
-                    at: self.environment.clock.now(),
-                    ..self.record.clone()
-                };
-                self.record_change(lock, change)?;
-                self.store.drop_index();
-                self.end_replaced_ones(lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
-                Ok(root)
-            }
-        }
-    }
-
-    /// Scans and stores, and leaves the writer open so that what belongs together is committed together. Forced paths
-    /// are taken whatever the rules say; the index of such a scan is not kept.
-    pub(crate) fn take<'s>(
-        &'s self,
-        lock: &'s Lock,
-        root: &Root,
-        attention: &Attention<'_>,
-    ) -> Result<Taken<'s>, CaptureError> {
-        let taken = self.take_held(lock, root, attention);
-        let is_refused = match &taken {
-            Ok(taken) => taken.fresh.index_before().is_none().then_some(false),
-            Err(CaptureError::TooLarge { .. } | CaptureError::Store(StoreError::OverBudget { .. })) => Some(true),
-            Err(_) => None,
-        };
-        // What does not fit protects nothing, so that no folder in it is to be left to it. Once something was captured,
-        // there is something to return to.
-        if let Some(is_refused) = is_refused
-            && self.store.head(self.record.line)?.is_none()
-        {
-            // It only helps finding.
-            let _ = self.home.note_refused(&self.record, is_refused);
-        }
-        taken
-    }
-
-    pub(crate) fn take_all<'s>(
-        &'s self,
-        lock: &'s Lock,
-        root: &Root,
-        attention: &Attention<'_>,
-        head: Option<&CheckpointRow>,
-        held: HeldNow,
-    ) -> Result<Taken<'s>, CaptureError> {
-        let index = self.store.index();
-        let options = self.scan_options(index.as_ref(), attention.forced, head, &held);
-        let mut scanning = begin_scan::<StoreError>(root, options).map_err(|e| self.scan_error(e, Into::into))?;
-        let slices = Slices::begin(attention.time);
-        let (sink, scan) = loop {
-            let sink = StoringSink::new(self.store.write(lock)?);
-            // What this capture reads it also answers for: where the store has such content already, it is read back. That
-            // is little, unless every file is read for want of an index, where it would double the work.
-            let sink = if index.is_some() { sink.distrusting() } else { sink };
-            let unread = scanning.unread();
-            let is_whole = self.store.read_steadily(|| scanning.read(&sink, slices.next()))?;
-            if is_whole {
-                let scan = self.store.read_steadily(|| scanning.finish(&sink))?;
-                break (sink, scan);
-            }
-            // What was read stays: the next slice, or the next capture, goes on from there. Parts of a large file too.
-            let is_further = scanning.unread() < unread;
-            sink.finish().0.commit(false, is_further)?;
-            if is_further {
-                self.store.keep_index(&mut scanning.so_far());
-            }
-            point("capture:slice").map_err(|e| self.folder_error(e))?;
-            if slices.are_over() {
-                return Err(CaptureError::OutOfTime);
-            }
-        };
-        point("capture:scanned").map_err(|e| self.folder_error(e))?;
-        let (writer, fresh) = sink.finish();
-        let fresh = fresh.with_before(index);
-        let keeps_index = scan.index.is_some() && attention.forced.is_empty();
-        Ok(Taken { writer, scan, fresh, keeps_index, is_lean: false, held })
     }
 
     /// The checkpoint of a scan.
@@ -418,11 +317,108 @@ impl Workspace {
             settings: Box::new(settings),
         })
     }
+}
+
+impl Locked<'_> {
+    /// The root, if it may be captured; another folder at the same path begins a new line.
+    pub(crate) fn root_to_capture(&mut self) -> Result<Root, CaptureError> {
+        match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) => {
+                // Its birth moved with the first write in it. Noted, so that it is known after the next start too, which
+                // may give it another device.
+                if root.identity().is_layered && root.identity() != self.record.root {
+                    let at = self.environment.clock.now();
+                    let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
+                    self.record_change(change)?;
+                }
+                Ok(root)
+            }
+            Standing::Missing => Err(match self.in_its_place() {
+                Some(by) => CaptureError::Displaced { path: self.path.clone(), by },
+                None => CaptureError::Missing(self.path.clone()),
+            }),
+            Standing::Other(root) => {
+                if root.is_empty().map_err(|e| self.folder_error(e))? {
+                    return Err(CaptureError::EmptyOther(self.path.clone()));
+                }
+                let change = piton_model::Workspace {
+                    root: root.identity(),
+                    line: self.line_of(&root)?,
+                    at: self.environment.clock.now(),
+                    ..self.record.clone()
+                };
+                self.record_change(change)?;
+                self.store().drop_index();
+                self.end_replaced_ones().map_err(|error| CaptureError::Recover(Box::new(error)))?;
+                Ok(root)
+            }
+        }
+    }
+
+    /// Scans and stores, and leaves the writer open so that what belongs together is committed together. Forced paths
+    /// are taken whatever the rules say; the index of such a scan is not kept.
+    pub(crate) fn take<'s>(&'s self, root: &Root, attention: &Attention<'_>) -> Result<Taken<'s>, CaptureError> {
+        let taken = self.take_held(root, attention);
+        let is_refused = match &taken {
+            Ok(taken) => taken.fresh.index_before().is_none().then_some(false),
+            Err(CaptureError::TooLarge { .. } | CaptureError::Store(StoreError::OverBudget { .. })) => Some(true),
+            Err(_) => None,
+        };
+        // What does not fit protects nothing, so that no folder in it is to be left to it. Once something was captured,
+        // there is something to return to.
+        if let Some(is_refused) = is_refused
+            && self.store.head(self.record.line)?.is_none()
+        {
+            // It only helps finding.
+            let _ = self.home.note_refused(&self.record, is_refused);
+        }
+        taken
+    }
+
+    pub(crate) fn take_all<'s>(
+        &'s self,
+        root: &Root,
+        attention: &Attention<'_>,
+        head: Option<&CheckpointRow>,
+        held: HeldNow,
+    ) -> Result<Taken<'s>, CaptureError> {
+        let index = self.store.index();
+        let options = self.scan_options(index.as_ref(), attention.forced, head, &held);
+        let mut scanning = begin_scan::<StoreError>(root, options).map_err(|e| self.scan_error(e, Into::into))?;
+        let slices = Slices::begin(attention.time);
+        let (sink, scan) = loop {
+            let sink = StoringSink::new(self.writer()?);
+            // What this capture reads it also answers for: where the store has such content already, it is read back. That
+            // is little, unless every file is read for want of an index, where it would double the work.
+            let sink = if index.is_some() { sink.distrusting() } else { sink };
+            let unread = scanning.unread();
+            let is_whole = self.store.read_steadily(|| scanning.read(&sink, slices.next()))?;
+            if is_whole {
+                let scan = self.store.read_steadily(|| scanning.finish(&sink))?;
+                break (sink, scan);
+            }
+            // What was read stays: the next slice, or the next capture, goes on from there. Parts of a large file too.
+            let is_further = scanning.unread() < unread;
+            sink.finish().0.commit(false, is_further)?;
+            if is_further {
+                self.store().keep_index(&mut scanning.so_far());
+            }
+            point("capture:slice").map_err(|e| self.folder_error(e))?;
+            if slices.are_over() {
+                return Err(CaptureError::OutOfTime);
+            }
+        };
+        point("capture:scanned").map_err(|e| self.folder_error(e))?;
+        let (writer, fresh) = sink.finish();
+        let fresh = fresh.with_before(index);
+        let keeps_index = scan.index.is_some() && attention.forced.is_empty();
+        Ok(Taken { writer, scan, fresh, keeps_index, is_lean: false, held })
+    }
 
     /// Keeps a scan's index for the next one.
     pub(crate) fn keep_index(&self, scan: Scan, keeps_index: bool) {
         if let Some(mut index) = scan.index.filter(|_| keeps_index) {
-            self.store.keep_index(&mut index);
+            self.store().keep_index(&mut index);
         }
     }
 }

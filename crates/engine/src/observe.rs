@@ -10,7 +10,7 @@ pub(crate) mod told;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use piton_host::{Lock, canonical, outside, process, written_by_name};
+use piton_host::{canonical, outside, process, written_by_name};
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::ownership::{Moment, Owned, Owner, UNKNOWN, Window};
 use piton_model::session::{
@@ -24,6 +24,7 @@ use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 use crate::capture::sink::Trees;
 use crate::capture::{About, Attention, CaptureError, Taken, Time};
 use crate::view::{CheckpointView, Observed, Waiting};
+use crate::workspace::locked::Locked;
 use crate::workspace::near::window_of;
 use crate::workspace::notice::Notice;
 use crate::workspace::place::EventPlace;
@@ -187,17 +188,16 @@ impl Workspace {
         let patience = if options.along { patience.min(PATIENCE_ALONG) } else { patience };
         // One that somebody is busy with must not cost the others their capture.
         let patience = if options.also.is_empty() { patience } else { patience / 2 };
-        let lock = self.store.lock(patience)?;
-        self.read_record()?;
-        self.recover_locked(&lock).map_err(|error| CaptureError::Recover(Box::new(error)))?;
-        let mut gaps = self.record_events_aside(&lock, options)?;
-        let context = self.context(report, options, asked)?;
+        let locked = self.lock(patience)?;
+        let mut locked = locked.recovered().map_err(|error| CaptureError::Recover(Box::new(error)))?;
+        let mut gaps = locked.record_events_aside(options)?;
+        let context = locked.context(report, options, asked)?;
         let cause = cause_of(&report.event).filter(|_| options.automatic);
         let captured = match cause {
-            Some(cause) => self.capture_event(&lock, report, &context, cause, options),
+            Some(cause) => locked.capture_event(report, &context, cause, options),
             None => {
-                let mut writer = self.store.write(&lock)?.allowing(Purpose::Note);
-                self.note(&mut writer, report, &context, options.also, None)?;
+                let mut writer = locked.writer()?.allowing(Purpose::Note);
+                locked.note(&mut writer, report, &context, options.also, None)?;
                 writer.commit(false, false)?;
                 Ok(None)
             }
@@ -212,13 +212,13 @@ impl Workspace {
                     place: context.place(),
                     cause: cause.unwrap_or(Cause::Prompt),
                     reason: reason.clone(),
-                    at: self.environment.clock.now(),
+                    at: locked.environment.clock.now(),
                     lost: context.has_missed,
                     gone: matches!(error, CaptureError::Missing(_) | CaptureError::Displaced { .. }),
                 };
-                let noted = self.store.write(&lock).and_then(|writer| {
+                let noted = locked.writer().and_then(|writer| {
                     let mut writer = writer.allowing(Purpose::Note);
-                    self.note(&mut writer, report, &context, options.also, Some(gap.clone()))?;
+                    locked.note(&mut writer, report, &context, options.also, Some(gap.clone()))?;
                     writer.commit(false, false)
                 });
                 if noted.is_err() {
@@ -232,15 +232,15 @@ impl Workspace {
         // Only where there is one just now is it worth asking whether there was one before.
         gaps.retain(|gap| gap.place.session == context.session);
         let first_gap = match gaps.first() {
-            Some(first) if self.store.gaps(Some(&context.session))?.len() == gaps.len() => Some(first.reason.clone()),
+            Some(first) if locked.store.gaps(Some(&context.session))?.len() == gaps.len() => Some(first.reason.clone()),
             _ => None,
         };
         let along = context.along && !captured.as_ref().is_some_and(|captured| captured.works_here);
         let (checkpoint, worktrees) = captured.map(|captured| (captured.checkpoint, captured.worktrees)).unzip();
         if !out_of_time {
-            let _ = self.store.tidy(&lock);
+            let _ = locked.store().tidy(&locked.lock);
         }
-        drop(lock);
+        drop(locked);
         self.tell_of(&context, &report.event, checkpoint.as_ref(), gap.as_ref());
         let told = match &report.event {
             // What cannot be told is no reason to fail: the event is recorded.
@@ -267,16 +267,17 @@ impl Workspace {
             history_lost: is_for_user(&report.event) && self.store.has_lost_history(),
         })
     }
+}
 
+impl Locked<'_> {
     fn capture_event(
         &mut self,
-        lock: &Lock,
         report: &Report,
         context: &Context,
         cause: Cause,
         options: &ObserveOptions<'_>,
     ) -> Result<Option<Captured>, CaptureError> {
-        let root = self.root_to_capture(lock)?;
+        let root = self.root_to_capture()?;
         let named = context.step.as_ref().map(|row| &row.step.paths[..]).unwrap_or_default();
         let mut forced: Vec<WorkspacePath> = Vec::new();
         let parent = self.store.head(self.record.line)?;
@@ -292,7 +293,7 @@ impl Workspace {
         let Taken { mut writer, scan, fresh, keeps_index, held, .. } = loop {
             let time = options.deadline.map_or(Time::Any, Time::Until);
             let attention = Attention { forced: &forced, time, witness: Some(&witness), agrees: false };
-            let taken = self.take(lock, &root, &attention)?;
+            let taken = self.take(&root, &attention)?;
             let trees = Trees { fresh: &taken.fresh, store: &self.store };
             // Files that the tool names are captured whatever the rules say.
             let mut left_out = Vec::new();

@@ -1,6 +1,7 @@
 //! Finding and opening workspaces: which folder is protected, where its store is, and whether it is still that folder.
 
 pub(crate) mod errors;
+pub(crate) mod locked;
 pub(crate) mod near;
 pub(crate) mod notice;
 pub(crate) mod place;
@@ -16,14 +17,15 @@ use std::time::Duration;
 use piton_agents::Agents;
 use piton_host::git::{Repository, UserConfig, WorktreeLink};
 use piton_host::{
-    Abilities, Clock, Limit, Lock, Progress, Root, RuleOptions, SystemClock, canonical, canonical_folder, clock,
-    identity_at, probe,
+    Abilities, Clock, Limit, Progress, Root, RuleOptions, SystemClock, canonical, canonical_folder, clock, identity_at,
+    probe,
 };
 use piton_model::{Protection, Record, SessionId, SkipReason, WorkspaceId};
 use piton_store::{Home, Known, PATIENCE, Reader, Store, StoreError};
 
 use crate::view;
 use crate::workspace::errors::{CaptureError, RecoverError};
+use crate::workspace::locked::Locked;
 use crate::workspace::notice::Listeners;
 
 /// Bytes that a store may take unless its user says otherwise.
@@ -176,7 +178,8 @@ pub struct History {
 /// A protected folder and its memory: everything that can be asked of its [`History`], and the verbs that write.
 pub struct Workspace {
     history: History,
-    pub(crate) store: Store,
+    /// The store, for whoever holds its lock.
+    memory: Store,
     pub(crate) recovered: Vec<view::Recovered>,
     /// Why an operation that was cut off could not be ended when this was opened.
     unended: Option<RecoverError>,
@@ -399,7 +402,7 @@ impl Engine {
         };
         let record = record?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;
         let history = self.history(store.reader(), record, path);
-        let workspace = Workspace { history, store, recovered: Vec::new(), unended: None };
+        let workspace = Workspace { history, memory: store, recovered: Vec::new(), unended: None };
         // A home that cannot be written takes no capture either, and is no reason not to read.
         let _ = workspace.gather_transcripts();
         Ok(workspace)
@@ -437,30 +440,11 @@ impl Workspace {
     }
 
     /// What the filesystem of the workspace's folder can do, tried out there and cleared up; none where the folder is gone.
-    pub fn abilities(&self) -> Result<Option<Abilities>, CaptureError> {
+    pub fn abilities(&mut self) -> Result<Option<Abilities>, CaptureError> {
         // No capture sees the probe. An operation may take minutes, and whoever asks this wants an answer.
-        let _lock = self.store.lock(MOMENT)?;
-        let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else { return Ok(None) };
-        probe(&root).map(Some).map_err(|e| self.folder_error(e))
-    }
-
-    /// Reads the workspace's record again: while this process waited for the lock, another may have changed it.
-    pub(crate) fn read_record(&mut self) -> Result<(), StoreError> {
-        if let Some(record) = self.store.workspace()? {
-            self.record = record;
-        }
-        Ok(())
-    }
-
-    /// Records that the workspace is another folder or at another path now.
-    pub(crate) fn record_change(&mut self, lock: &Lock, change: piton_model::Workspace) -> Result<(), StoreError> {
-        self.store.check_workspace_rows()?;
-        let mut writer = self.store.write(lock)?;
-        writer.record(Record::Workspace(change.clone()))?;
-        writer.commit(true, false)?;
-        self.home.note(&change)?;
-        self.record = change;
-        Ok(())
+        let locked = self.lock(MOMENT)?;
+        let Standing::Same(root) = locked.standing().map_err(|e| locked.folder_error(e))? else { return Ok(None) };
+        probe(&root).map(Some).map_err(|e| locked.folder_error(e))
     }
 
     /// The same folder at another path: the store follows it.
@@ -474,12 +458,11 @@ impl Workspace {
             return Ok(());
         }
         let displaced = self.home.displaced(&self.path).filter(|(known, _)| known.id != self.record.id);
-        let lock = self.store.lock(PATIENCE)?;
-        self.read_record()?;
-        let moved = self.record.clone().moved_to(&self.path);
-        let change = piton_model::Workspace { at: self.environment.clock.now(), ..moved };
-        self.record_change(&lock, change)?;
-        drop(lock);
+        let mut locked = self.lock(PATIENCE)?;
+        let moved = locked.record.clone().moved_to(&locked.path);
+        let change = piton_model::Workspace { at: locked.environment.clock.now(), ..moved };
+        locked.record_change(change)?;
+        drop(locked);
         // Only now: two folders may have taken each other's place.
         if let Some((_, place)) = displaced {
             self.engine().follow_to(&place);
@@ -498,6 +481,19 @@ impl Workspace {
                 self.engine().follow_to(&place);
             }
         }
+    }
+}
+
+impl Locked<'_> {
+    /// Records that the workspace is another folder or at another path now.
+    pub(crate) fn record_change(&mut self, change: piton_model::Workspace) -> Result<(), StoreError> {
+        self.store.check_workspace_rows()?;
+        let mut writer = self.writer()?;
+        writer.record(Record::Workspace(change.clone()))?;
+        writer.commit(true, false)?;
+        self.home.note(&change)?;
+        self.record = change;
+        Ok(())
     }
 }
 

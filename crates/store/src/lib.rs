@@ -274,32 +274,6 @@ impl Store {
         }
     }
 
-    /// Whether the store can be written now: tried out with a small file of its own, which goes again, and by opening what
-    /// every capture writes to.
-    ///
-    /// # Errors
-    /// What the system says where it cannot: a full disk, a read-only one, no permission.
-    pub fn check_writable(&self) -> Result<(), StoreError> {
-        // More than the smallest file, which some filesystems have room for when they are full.
-        const LENGTH: usize = 64 << 10;
-        let path = self.folder.join(format!("writable-{}", std::process::id()));
-        let written = std::fs::write(&path, vec![1; LENGTH]);
-        let _ = std::fs::remove_file(&path);
-        written.map_err(StoreError::io("cannot write", &path))?;
-        // What is there already may be another user's, and only the database is made anew for that reason.
-        let mut needed = vec![self.folder.join(LOCK)];
-        needed.extend(transactions::pack_numbers(&self.folder)?.last().map(|last| self.pack_path(*last)));
-        for path in needed {
-            match File::options().read(true).write(true).open(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(StoreError::io("cannot write", &path)(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Folds the view's log into its file when it has grown. Every process that opens the store reads all of it, but folding
     /// waits for the disk: so at the end of a capture, not in the middle of an operation.
     ///

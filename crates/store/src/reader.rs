@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -10,8 +11,10 @@ use piton_host::Index;
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::{FileId, GIT, GitNote, INDEX, LEFTOVERS, Leftover, PACKS, StoreError, bond, database, file_id, id_in};
-use crate::{pack_name, pack_rows, read_note, search, stamp, views};
+use crate::{
+    FileId, GIT, GitNote, INDEX, LEFTOVERS, LOCK, Leftover, PACKS, StoreError, bond, database, file_id, id_in,
+};
+use crate::{pack_name, pack_rows, read_note, search, stamp, transactions, views};
 
 /// One workspace's memory, for reading: nothing here can write to it.
 pub struct Reader {
@@ -144,6 +147,32 @@ impl Reader {
 
     pub(crate) fn forget_packs(&self) {
         self.packs.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    }
+
+    /// Whether the store can be written now: tried out with a small file of its own, which goes again, and by opening what
+    /// every capture writes to.
+    ///
+    /// # Errors
+    /// What the system says where it cannot: a full disk, a read-only one, no permission.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        // More than the smallest file, which some filesystems have room for when they are full.
+        const LENGTH: usize = 64 << 10;
+        let path = self.folder.join(format!("writable-{}", std::process::id()));
+        let written = std::fs::write(&path, vec![1; LENGTH]);
+        let _ = std::fs::remove_file(&path);
+        written.map_err(StoreError::io("cannot write", &path))?;
+        // What is there already may be another user's, and only the database is made anew for that reason.
+        let mut needed = vec![self.folder.join(LOCK)];
+        needed.extend(transactions::pack_numbers(&self.folder)?.last().map(|last| self.pack_path(*last)));
+        for path in needed {
+            match File::options().read(true).write(true).open(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(StoreError::io("cannot write", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that the store takes: packs, database, index and what is set aside.

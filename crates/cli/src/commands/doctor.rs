@@ -346,7 +346,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         let hint = "take away what is in its way; the next command ends it";
         checks.problem(WHAT, escape(&error.to_string()), hint);
     }
-    check_filesystem(checks, &workspace);
+    check_filesystem(checks, &mut workspace);
     for said in agreement::sentences(&status.rules_waiting) {
         checks.note("rules", said, agreement::how(None));
     }
@@ -378,7 +378,7 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
 }
 
 /// Tries out what a rewind needs, in the workspace's own folder.
-fn check_filesystem(checks: &mut Checks, workspace: &Workspace) {
+fn check_filesystem(checks: &mut Checks, workspace: &mut Workspace) {
     const WHAT: &str = "filesystem";
     match workspace.abilities() {
         Ok(None) => {}

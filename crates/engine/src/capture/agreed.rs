@@ -14,7 +14,7 @@ use piton_store::{CheckpointRow, StoreError};
 use crate::capture::About;
 use crate::capture::held::{Witness, is_users};
 use crate::view::HeldSetting;
-use crate::workspace::{Engine, History, Workspace};
+use crate::workspace::{Engine, History};
 
 /// Where a workspace's own settings are.
 const FILE: &str = ".piton/config.toml";
@@ -55,7 +55,7 @@ impl Engine {
     }
 }
 
-impl Workspace {
+impl History {
     /// What holds from a checkpoint on that is about to be recorded, and what is asked for.
     pub(crate) fn settings_to_record(
         &self,

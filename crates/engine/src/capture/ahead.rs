@@ -88,21 +88,20 @@ impl Engine {
 impl Workspace {
     /// One slice, under the lock.
     fn read_slice(&mut self, slice: Duration) -> Result<Ahead, CaptureError> {
-        let lock = self.store.lock(PATIENCE)?;
-        self.read_record()?;
+        let locked = self.lock(PATIENCE)?;
         // Another folder begins a new line, which is for a capture to decide.
-        let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else {
+        let Standing::Same(root) = locked.standing().map_err(|e| locked.folder_error(e))? else {
             return Ok(Ahead::Nothing);
         };
         let attention = Attention { time: Time::Slice(slice), ..Attention::default() };
-        let taken = self.take(&lock, &root, &attention);
+        let taken = locked.take(&root, &attention);
         let read = taken.and_then(|taken| {
             taken.writer.commit(false, taken.keeps_index)?;
-            self.keep_index(taken.scan, taken.keeps_index);
+            locked.keep_index(taken.scan, taken.keeps_index);
             Ok(Ahead::Whole)
         });
-        point("ahead:kept").map_err(|e| self.folder_error(e))?;
-        let _ = self.store.tidy(&lock);
+        point("ahead:kept").map_err(|e| locked.folder_error(e))?;
+        let _ = locked.store().tidy(&locked.lock);
         read
     }
 }

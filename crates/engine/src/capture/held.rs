@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use piton_host::{
-    Held, Instead, Lock, Root, RuleSource, Scan, SourceKind, bounded, read_entry, rule_sources, rules_leave_out,
+    Held, Instead, Root, RuleSource, Scan, SourceKind, bounded, read_entry, rule_sources, rules_leave_out,
     rules_left_out,
 };
 use piton_model::diff::{self, Change, TreeSource};
@@ -27,7 +27,8 @@ use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sink::{HashingSink, Trees};
 use crate::capture::{Attention, CaptureError, Taken};
-use crate::workspace::{History, Workspace};
+use crate::workspace::History;
+use crate::workspace::locked::Locked;
 
 /// What tells whose doing a change of the rules was.
 pub(crate) struct Witness {
@@ -80,21 +81,16 @@ const LARGEST_LOOKED_AT: u64 = 4 << 20;
 /// The workspace's own files of rules.
 const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".pitonignore"];
 
-impl Workspace {
+impl Locked<'_> {
     /// Captures with all that is held, old and new.
-    pub(crate) fn take_held<'s>(
-        &'s self,
-        lock: &'s Lock,
-        root: &Root,
-        attention: &Attention<'_>,
-    ) -> Result<Taken<'s>, CaptureError> {
+    pub(crate) fn take_held<'s>(&'s self, root: &Root, attention: &Attention<'_>) -> Result<Taken<'s>, CaptureError> {
         let head = self.store.head(self.record.line)?;
         if attention.agrees {
-            return self.take_all(lock, root, attention, head.as_ref(), HeldNow::default());
+            return self.take_all(root, attention, head.as_ref(), HeldNow::default());
         }
         let mut held = self.held_since(root, head.as_ref())?;
         loop {
-            let mut taken = self.take_all(lock, root, attention, head.as_ref(), held.clone())?;
+            let mut taken = self.take_all(root, attention, head.as_ref(), held.clone())?;
             let Some(head) = &head else { return Ok(taken) };
             let trees = Trees { fresh: &taken.fresh, store: &self.store };
             let mut left_out = LeftOutNow::between(&trees, &head.checkpoint.root.tree, &taken.scan.root.tree, &held);

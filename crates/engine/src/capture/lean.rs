@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use piton_host::{Lock, Root, Scan, read_entry};
+use piton_host::{Root, Scan, read_entry};
 use piton_model::diff::TreeSource;
 use piton_model::edit::{NewTrees, keep};
 use piton_model::plan::RootState;
@@ -16,22 +16,21 @@ use piton_store::{Purpose, Reader, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, StoringSink, Trees};
 use crate::capture::{Attention, CaptureError, Taken};
-use crate::workspace::Workspace;
+use crate::workspace::locked::Locked;
 
-impl Workspace {
+impl Locked<'_> {
     /// Captures all, or where that does not fit as much as must be kept of some paths.
     pub(crate) fn take_or_lean<'s>(
         &'s self,
-        lock: &'s Lock,
         root: &Root,
         attention: &Attention<'_>,
         paths: &[WorkspacePath],
     ) -> Result<Taken<'s>, CaptureError> {
-        match self.take(lock, root, attention) {
+        match self.take(root, attention) {
             Err(error) if error.is_over_budget() => {
                 let sink = HashingSink::default();
                 let scan = self.look_at(root, attention.forced, &sink)?;
-                self.take_lean(lock, root, scan, sink.finish().0, paths)
+                self.take_lean(root, scan, sink.finish().0, paths)
             }
             taken => taken,
         }
@@ -40,13 +39,12 @@ impl Workspace {
     /// Captures what stands at some paths, of a scan that has stored nothing.
     pub(crate) fn take_lean<'s>(
         &'s self,
-        lock: &'s Lock,
         root: &Root,
         mut scan: Scan,
         fresh: FreshTrees,
         paths: &[WorkspacePath],
     ) -> Result<Taken<'s>, CaptureError> {
-        let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation));
+        let sink = StoringSink::new(self.writer()?.allowing(Purpose::Operation));
         let mut stored = HashMap::new();
         for path in paths {
             let found = read_entry(root, path.as_bytes(), &sink)?.map_err(|e| self.folder_error(e))?;

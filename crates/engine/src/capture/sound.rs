@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use piton_host::apply::{Applier, ApplyError};
-use piton_host::{Lock, read_entry};
+use piton_host::read_entry;
 use piton_model::diff::{self, Change, TreeSource};
 use piton_model::edit::{Edit, NewTrees, edit, keep};
 use piton_model::inverse::Inverse;
@@ -16,7 +16,8 @@ use piton_model::{Entry, ObjectId, SkipReason, Step, Tree, WorkspacePath};
 use piton_store::{Purpose, Reader, StoreError, Writer};
 
 use crate::capture::sink::{StoringSink, Trees};
-use crate::workspace::{History, Workspace};
+use crate::workspace::History;
+use crate::workspace::locked::Locked;
 
 /// Whether all that an entry holds can be read back from the store: every byte is read.
 pub(crate) fn is_sound(store: &Reader, entry: &Entry) -> Result<bool, StoreError> {
@@ -51,19 +52,14 @@ fn find_damaged(
     Ok(())
 }
 
-impl Workspace {
+impl Locked<'_> {
     /// Stores what stands at the own names of some steps once more, from the files themselves: what the store has of it is
     /// damaged, and they are the only good copy.
-    pub(crate) fn store_again(
-        &self,
-        lock: &Lock,
-        applier: &Applier<'_>,
-        steps: &[usize],
-    ) -> Result<(), ApplyError<StoreError>> {
+    pub(crate) fn store_again(&self, applier: &Applier<'_>, steps: &[usize]) -> Result<(), ApplyError<StoreError>> {
         if steps.is_empty() {
             return Ok(());
         }
-        let writer = self.store.write(lock).map_err(ApplyError::Content)?.allowing(Purpose::Operation);
+        let writer = self.writer().map_err(ApplyError::Content)?.allowing(Purpose::Operation);
         let sink = StoringSink::new(writer).distrusting();
         for number in steps {
             let step = &applier.steps[*number];

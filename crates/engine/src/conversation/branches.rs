@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
-use piton_host::Lock;
 use piton_model::target::{BadTarget, check_name};
 use piton_model::{Rank, Record, Session, SessionId, Timestamp, WorkspaceId};
 use piton_store::{PATIENCE, SessionRow, StoreError};
@@ -14,6 +13,7 @@ use crate::conversation::NoConversation;
 use crate::history::diff::DiffError;
 use crate::history::target::TargetError;
 use crate::view::{BranchDeletion, BranchStays, Promoted, Renamed, SessionView};
+use crate::workspace::locked::Locked;
 use crate::workspace::{History, Workspace};
 
 /// Why nothing was made of a branch.
@@ -118,12 +118,12 @@ impl Workspace {
     /// Where there is no such session, the name is none or taken, or the store refuses.
     pub fn rename_session(&mut self, wanted: &str, name: &str) -> Result<Renamed, BranchError> {
         let id = self.session_meant(Some(wanted), wanted)?.session.id;
-        let lock = self.store.lock(PATIENCE)?;
-        self.check_session_name(name, Some(&id))?;
-        let session = self.row_of(&id)?.session;
+        let locked = self.lock(PATIENCE)?;
+        locked.check_session_name(name, Some(&id))?;
+        let session = locked.row_of(&id)?.session;
         let session = Session { name: Some(name.to_owned()), ..session };
-        self.record_session(&lock, &session)?;
-        drop(lock);
+        locked.record_session(&session)?;
+        drop(locked);
         let untold = self.tell_others(&session);
         Ok(Renamed { session: self.session_view(&id)?, untold })
     }
@@ -135,15 +135,15 @@ impl Workspace {
     /// Where there is no such session, it is deleted or alone, or the store refuses.
     pub fn promote(&mut self, wanted: &str) -> Result<Promoted, BranchError> {
         let id = self.session_meant(Some(wanted), wanted)?.session.id;
-        let lock = self.store.lock(PATIENCE)?;
-        let row = self.row_of(&id)?;
-        let lineage = self.lineage(&id)?;
+        let locked = self.lock(PATIENCE)?;
+        let row = locked.row_of(&id)?;
+        let lineage = locked.lineage(&id)?;
         let above: HashSet<&SessionId> = lineage.sessions().skip(1).collect();
         let mut changed = Vec::new();
         let mut is_alone = true;
-        for other in self.store.sessions()? {
+        for other in locked.store.sessions()? {
             let Session { id: other_id, rank, .. } = &other.session;
-            if *other_id == id || self.lineage(other_id)?.root() != lineage.root() {
+            if *other_id == id || locked.lineage(other_id)?.root() != lineage.root() {
                 continue;
             }
             is_alone = false;
@@ -162,23 +162,17 @@ impl Workspace {
         if !already {
             changed.push(Session { rank: Rank::Main, ..row.session });
         }
-        let mut writer = self.store.write(&lock)?;
+        let mut writer = locked.writer()?;
         for session in &changed {
             writer.record(Record::Session(session.clone()))?;
         }
         writer.commit(true, false)?;
-        drop(lock);
+        drop(locked);
         let mut untold: Vec<String> = changed.iter().flat_map(|session| self.tell_others(session)).collect();
         untold.sort();
         untold.dedup();
         let archived = self.session_views(|one| archived.contains(one))?;
         Ok(Promoted { session: self.session_view(&id)?, already, archived, untold })
-    }
-
-    pub(crate) fn record_session(&self, lock: &Lock, session: &Session) -> Result<(), StoreError> {
-        let mut writer = self.store.write(lock)?;
-        writer.record(Record::Session(session.clone()))?;
-        writer.commit(true, false)
     }
 
     /// Tells the other workspaces that know a session what it is called and what became of it; those that cannot be told.
@@ -202,6 +196,14 @@ impl Workspace {
         let others = self.home.all().into_iter().filter(|known| known.id != self.record.id);
         let untold = others.filter(|known| tell(&known.id).is_err());
         untold.map(|known| known.path.to_string_lossy().into_owned()).collect()
+    }
+}
+
+impl Locked<'_> {
+    pub(crate) fn record_session(&self, session: &Session) -> Result<(), StoreError> {
+        let mut writer = self.writer()?;
+        writer.record(Record::Session(session.clone()))?;
+        writer.commit(true, false)
     }
 }
 

@@ -8,13 +8,14 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use piton_host::fail::point;
-use piton_host::{Lock, outside, trash};
+use piton_host::{outside, trash};
 use piton_model::{Rank, Session, SessionId};
 use piton_store::PATIENCE;
 
 use crate::conversation::NoConversation;
 use crate::conversation::branches::{BranchError, DeleteOptions, ToDelete};
 use crate::view::{BranchDeletion, BranchRestored};
+use crate::workspace::locked::Locked;
 use crate::workspace::{History, Workspace};
 
 /// Where a branch's transcript belongs, and where it is while the branch is deleted.
@@ -30,11 +31,11 @@ impl Workspace {
     /// # Errors
     /// Where a session that is named cannot be deleted, the system refuses to move a transcript, or the store refuses.
     pub fn delete_branches(&mut self, options: &DeleteOptions) -> Result<BranchDeletion, BranchError> {
-        let lock = self.store.lock(PATIENCE)?;
-        let ToDelete { rows, stay } = self.to_delete(options)?;
+        let locked = self.lock(PATIENCE)?;
+        let ToDelete { rows, stay } = locked.to_delete(options)?;
         // What is not the agent's own file is found before anything is recorded.
         for row in &rows {
-            let Some(Places { own, .. }) = self.places(&row.session)? else { continue };
+            let Some(Places { own, .. }) = locked.places(&row.session)? else { continue };
             let is_other = trash::exists(&own).and_then(|is_there| Ok(is_there && !trash::is_plain(&own)?));
             if is_other.map_err(|source| BranchError::Io { path: own, source })? {
                 return Err(NoConversation::Elsewhere.into());
@@ -42,9 +43,9 @@ impl Workspace {
         }
         let mut deleted = Vec::new();
         for row in rows {
-            deleted.push(self.delete(&lock, row.session)?);
+            deleted.push(locked.delete(row.session)?);
         }
-        drop(lock);
+        drop(locked);
         let mut untold: Vec<String> = deleted.iter().flat_map(|session| self.tell_others(session)).collect();
         untold.sort();
         untold.dedup();
@@ -58,12 +59,12 @@ impl Workspace {
     /// Where it is not deleted, another file is in its place now, or the system or the store refuses.
     pub fn restore_branch(&mut self, wanted: &str) -> Result<BranchRestored, BranchError> {
         let id = self.session_meant(Some(wanted), wanted)?.session.id;
-        let lock = self.store.lock(PATIENCE)?;
-        let session = self.row_of(&id)?.session;
+        let locked = self.lock(PATIENCE)?;
+        let session = locked.row_of(&id)?.session;
         if session.rank != Rank::Deleted {
             return Err(BranchError::NotDeleted(id));
         }
-        if let Some(places) = self.places(&session)? {
+        if let Some(places) = locked.places(&session)? {
             let io = |path: &PathBuf| {
                 let path = path.clone();
                 move |source| BranchError::Io { path, source }
@@ -86,16 +87,18 @@ impl Workspace {
             }
         }
         let session = Session { rank: Rank::Plain, ..session };
-        self.record_session(&lock, &session)?;
-        drop(lock);
+        locked.record_session(&session)?;
+        drop(locked);
         let untold = self.tell_others(&session);
         Ok(BranchRestored { session: self.session_view(&id)?, untold })
     }
+}
 
-    fn delete(&self, lock: &Lock, session: Session) -> Result<Session, BranchError> {
+impl Locked<'_> {
+    fn delete(&self, session: Session) -> Result<Session, BranchError> {
         let places = self.places(&session)?;
         let session = Session { rank: Rank::Deleted, ..session };
-        self.record_session(lock, &session)?;
+        self.record_session(&session)?;
         let Some(places) = places else { return Ok(session) };
         let io = |source| BranchError::Io { path: places.own.clone(), source };
         point("branch:recorded").map_err(io)?;

@@ -35,11 +35,11 @@ impl Workspace {
         }
         let row = self.resolve(target)?;
         let id = row.checkpoint.id;
-        let lock = self.store.lock(PATIENCE)?;
-        let mut writer = self.store.write(&lock)?;
+        let locked = self.lock(PATIENCE)?;
+        let mut writer = locked.writer()?;
         writer.record(Record::Annotation { checkpoint: id.clone(), text: text.to_owned() })?;
         writer.commit(true, false)?;
-        let row = self.store.checkpoint(&id)?.ok_or(TargetError::Unknown(target.to_owned()))?;
+        let row = locked.store.checkpoint(&id)?.ok_or(TargetError::Unknown(target.to_owned()))?;
         Ok(Annotated { checkpoint: (&row).into() })
     }
 
@@ -48,10 +48,10 @@ impl Workspace {
     /// # Errors
     /// Where there is no such session, or the store refuses.
     pub fn name_session(&mut self, session: &SessionId, name: &str) -> Result<(), AnnotateError> {
-        let lock = self.store.lock(PATIENCE)?;
+        let locked = self.lock(PATIENCE)?;
         // Read under the lock: the record is written whole, and its agent may report just now.
-        let row = self.store.session(session)?.ok_or_else(|| TargetError::UnknownSession(session.to_string()))?;
-        let mut writer = self.store.write(&lock)?;
+        let row = locked.store.session(session)?.ok_or_else(|| TargetError::UnknownSession(session.to_string()))?;
+        let mut writer = locked.writer()?;
         writer.record(Record::Session(piton_model::Session { name: Some(name.to_owned()), ..row.session }))?;
         writer.commit(false, false)?;
         Ok(())
@@ -85,16 +85,16 @@ mod tests {
         };
         engine.observe(&report, &ObserveOptions::default()).unwrap();
         let id = SessionId::of("test", "s1");
-        let other = engine.open(&folder).unwrap();
+        let mut other = engine.open(&folder).unwrap();
         let mut naming = engine.open(&folder).unwrap();
-        let lock = other.store.lock(PATIENCE).unwrap();
+        let locked = other.lock(PATIENCE).unwrap();
         std::thread::scope(|scope| {
             let named = scope.spawn(|| naming.name_session(&id, "mine"));
             // Time enough for whoever does not wait for the lock to read what is about to change.
             std::thread::sleep(std::time::Duration::from_millis(200));
-            let session = other.store.session(&id).unwrap().unwrap().session;
-            other.record_session(&lock, &Session { rank: Rank::Archived, ..session }).unwrap();
-            drop(lock);
+            let session = locked.store.session(&id).unwrap().unwrap().session;
+            locked.record_session(&Session { rank: Rank::Archived, ..session }).unwrap();
+            drop(locked);
             named.join().unwrap().unwrap();
         });
         let session = other.store.session(&id).unwrap().unwrap().session;

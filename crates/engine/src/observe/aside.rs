@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::{Lock, process};
+use piton_host::process;
 use piton_model::event::Report;
 use piton_model::session::{Gap, Process};
 use piton_model::{Place, Record, SessionId, WorkspaceId};
@@ -11,6 +11,7 @@ use piton_store::{EventAside, Purpose, StoreError};
 
 use crate::observe::{ObserveOptions, cause_of};
 use crate::view::GapView;
+use crate::workspace::locked::Locked;
 use crate::workspace::{Engine, Environment, History, OpenError, Workspace};
 
 impl Engine {
@@ -84,63 +85,56 @@ impl Workspace {
             return;
         }
         // A store that cannot be written is no reason not to read.
-        if let Ok(lock) = self.store.lock(Duration::ZERO) {
-            let _ = self.record_left_aside(&lock);
+        if let Ok(locked) = self.lock(Duration::ZERO) {
+            let _ = locked.record_left_aside();
         }
     }
+}
 
+impl Locked<'_> {
     /// Records the events that were set aside, with their turns and steps and as gaps; returns the gaps.
-    pub(crate) fn record_events_aside(
-        &self,
-        lock: &Lock,
-        options: &ObserveOptions<'_>,
-    ) -> Result<Vec<Gap>, StoreError> {
-        let mut gaps = self.record_events_in_store(lock, options)?;
-        if self.home.hand_over_events(lock, &self.record.id) {
-            gaps.extend(self.record_events_in_store(lock, options)?);
+    pub(crate) fn record_events_aside(&self, options: &ObserveOptions<'_>) -> Result<Vec<Gap>, StoreError> {
+        let mut gaps = self.record_events_in_store(options)?;
+        if self.home.hand_over_events(&self.lock, &self.record.id) {
+            gaps.extend(self.record_events_in_store(options)?);
         }
         Ok(gaps)
     }
 
     /// The same for whoever has no event of its own to record.
-    pub(crate) fn record_left_aside(&self, lock: &Lock) -> Result<Vec<Gap>, StoreError> {
-        self.record_events_aside(lock, &ObserveOptions::default())
+    pub(crate) fn record_left_aside(&self) -> Result<Vec<Gap>, StoreError> {
+        self.record_events_aside(&ObserveOptions::default())
     }
 
-    fn record_events_in_store(&self, lock: &Lock, options: &ObserveOptions<'_>) -> Result<Vec<Gap>, StoreError> {
-        let mut events = self.store.events_aside(lock);
+    fn record_events_in_store(&self, options: &ObserveOptions<'_>) -> Result<Vec<Gap>, StoreError> {
+        let mut events = self.store().events_aside(&self.lock);
         // A process that died after it had recorded one, and before it forgot it, left it there.
         if events.first().map_or(Ok(false), |event| self.is_recorded(event))? {
             events.remove(0);
-            self.store.keep_events_aside(lock, &events);
+            self.store().keep_events_aside(&self.lock, &events);
         }
         let mut gaps = Vec::new();
         while !events.is_empty() {
             let event = &events[0];
-            let gap = match self.record_event_aside(lock, event, options) {
+            let gap = match self.record_event_aside(event, options) {
                 // They stay where they are until there is room.
                 Err(StoreError::OverBudget { .. }) => break,
                 // A report that cannot be recorded must not stand before all others for ever.
                 Err(_) if event.report.is_some() => {
-                    self.record_event_aside(lock, &EventAside { report: None, ..event.clone() }, options)?
+                    self.record_event_aside(&EventAside { report: None, ..event.clone() }, options)?
                 }
                 recorded => recorded?,
             };
             gaps.push(gap);
             events.remove(0);
-            self.store.keep_events_aside(lock, &events);
+            self.store().keep_events_aside(&self.lock, &events);
         }
         Ok(gaps)
     }
 
-    fn record_event_aside(
-        &self,
-        lock: &Lock,
-        event: &EventAside,
-        options: &ObserveOptions<'_>,
-    ) -> Result<Gap, StoreError> {
+    fn record_event_aside(&self, event: &EventAside, options: &ObserveOptions<'_>) -> Result<Gap, StoreError> {
         let gap = &event.gap;
-        let mut writer = self.store.write(lock)?.allowing(Purpose::Note);
+        let mut writer = self.writer()?.allowing(Purpose::Note);
         let Some(report) = &event.report else {
             let last = self.store.last_turn(&gap.place.session)?.map_or(0, |row| row.turn.number);
             let place = Place { turn: last, ..gap.place.clone() };

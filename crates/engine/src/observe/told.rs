@@ -215,11 +215,11 @@ mod tests {
         };
         assert!(prompt("parent", "old").is_none());
         // As a fork leaves it that is laid out in a folder of its own.
-        let there = engine.open_or_init(&base.join("new")).unwrap();
+        let mut there = engine.open_or_init(&base.join("new")).unwrap();
         let parent = SessionId::of("test", "parent");
         let origin = Origin { parent, turn: 2, missing: 0, at: Timestamp(0), how: Began::Fork, summary: None };
-        let lock = there.store.lock(PATIENCE).unwrap();
-        let mut writer = there.store.write(&lock).unwrap();
+        let locked = there.lock(PATIENCE).unwrap();
+        let mut writer = locked.writer().unwrap();
         let branch = Session {
             id: SessionId::of("test", "branch"),
             agent: "test".into(),
@@ -234,7 +234,7 @@ mod tests {
         };
         writer.record(Record::Session(branch)).unwrap();
         writer.commit(false, false).unwrap();
-        drop((lock, there));
+        drop(locked);
         assert_eq!(prompt("branch", "new").unwrap().moved_from, Some(base.join("old")));
         assert!(prompt("branch", "new").is_none(), "and only once");
     }

@@ -70,10 +70,8 @@ impl Workspace {
             let _ = self.home.note_session(&branch.id, &self.record.id, false);
         }
         for (id, path) in self.home.workspaces_of(&origin.parent).into_iter().filter(|(id, _)| *id != self.record.id) {
-            let told = engine.open(&path).ok().and_then(|other| {
-                let lock = other.store.lock(PATIENCE).ok()?;
-                other.record_session(&lock, branch).ok()
-            });
+            let told =
+                engine.open(&path).ok().and_then(|mut other| other.lock(PATIENCE).ok()?.record_session(branch).ok());
             if told.is_some() && works_here {
                 let _ = self.home.note_session(&branch.id, &id, false);
             }

@@ -112,7 +112,7 @@ impl Workspace {
     }
 
     /// How a folder gets the code of a checkpoint: all of it or nothing.
-    fn lay_out(&self, folder: &Path, target: &CheckpointRow) -> Result<Layout, ForkError> {
+    fn lay_out(&mut self, folder: &Path, target: &CheckpointRow) -> Result<Layout, ForkError> {
         let refused = |why: &dyn ToString| ForkError::Worktree { path: folder.to_owned(), why: why.to_string() };
         let place = canonical(folder).map_err(|error| refused(&error))?;
         let path = place.to_str().and_then(crate::operation::outside::place).ok_or_else(|| {
@@ -149,8 +149,8 @@ impl Workspace {
         let plan = plan::plan(&source, empty, target.checkpoint.root, &[])?;
         let (result, new) = plan.result(&source, empty)?;
         // They are garbage if it comes to nothing; the operation must find them, whoever ends it.
-        let lock = self.store.lock(PATIENCE)?;
-        let mut writer = self.store.write(&lock)?;
+        let locked = self.lock(PATIENCE)?;
+        let mut writer = locked.writer()?;
         for tree in trees.values().chain(new.values()) {
             writer.tree(tree)?;
         }
@@ -161,7 +161,7 @@ impl Workspace {
             _ => result.mode,
         };
         let after = Entry::Folder { mode, tree: result.tree, holds_skipped: false };
-        let skipped = diff::skipped(&self.store, &target.checkpoint.root.tree)?.iter().map(Into::into).collect();
+        let skipped = diff::skipped(&locked.store, &target.checkpoint.root.tree)?.iter().map(Into::into).collect();
         Ok(Layout { place, step: Step { path, before, after: Some(after) }, skipped })
     }
 
@@ -189,10 +189,7 @@ impl Workspace {
         };
         let mut there = open().map_err(|error| error.to_string())?;
         if let Some(session) = session {
-            let record = || -> Result<(), StoreError> {
-                let lock = there.store.lock(PATIENCE)?;
-                there.record_session(&lock, &session)
-            };
+            let mut record = || -> Result<(), StoreError> { there.lock(PATIENCE)?.record_session(&session) };
             record().map_err(|error| error.to_string())?;
         }
         let captured = there.capture(&CaptureOptions::default());

@@ -10,14 +10,15 @@ use piton_model::git::{GitState, Head};
 use piton_store::{CheckpointRow, GitNote, StoreError, Writer};
 
 use crate::view::HeadMoved;
-use crate::workspace::{History, Workspace};
+use crate::workspace::History;
+use crate::workspace::locked::Locked;
 
 /// A staged file up to this is kept: HEAD lacks it, and git may drop it.
 const LARGEST_STAGED: u64 = 8 << 20;
 /// All of them together.
 const MOST_STAGED: u64 = 64 << 20;
 
-impl Workspace {
+impl Locked<'_> {
     /// Keeps the state of the repository around the workspace, where there is one.
     pub(crate) fn git_state(&self, writer: &mut Writer<'_>, scan: &Scan) -> Result<Option<ObjectId>, StoreError> {
         let Some(repository) = Repository::find(&self.path) else { return Ok(None) };
@@ -52,9 +53,9 @@ impl Workspace {
         })?;
         let id = writer.blob(&json)?;
         if signature.is_young {
-            self.store.forget_git();
+            self.store().forget_git();
         } else {
-            self.store.note_git(&GitNote { signature: signature.bytes, tree: scan.root.tree, state: id });
+            self.store().note_git(&GitNote { signature: signature.bytes, tree: scan.root.tree, state: id });
         }
         Ok(Some(id))
     }

@@ -129,11 +129,11 @@ impl Workspace {
     ///
     /// # Errors
     /// Where git or the system refuses, or something changed since the plan was made.
-    pub fn restore_git(&self, plan: GitPlan) -> Result<GitRestored, GitRefusal> {
-        let _lock = self.store.lock(PATIENCE)?;
+    pub fn restore_git(&mut self, plan: GitPlan) -> Result<GitRestored, GitRefusal> {
+        let locked = self.lock(PATIENCE)?;
         let operation = OperationId::from_random(clock::random()?);
-        self.keep_git(&operation, &plan.change)?;
-        let verified = self.finish_git(&plan.change, GitEnd::After)?;
+        locked.keep_git(&operation, &plan.change)?;
+        let verified = locked.finish_git(&plan.change, GitEnd::After)?;
         Ok(GitRestored { operation, change: plan.change, verified })
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use piton_host::apply::{Applier, ApplyError, Removal, is_kept_open};
-use piton_host::{Lock, Root, Signatures, clock, read_entry, read_entry_signed};
+use piton_host::{Root, Signatures, clock, read_entry, read_entry_signed};
 use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::edit::{Edit, NewTrees, edit, keep};
 use piton_model::plan::{Layered, RootState};
@@ -18,7 +18,8 @@ use crate::capture::sound::is_sound;
 use crate::operation::operate::random_error;
 use crate::operation::outside::Outer;
 use crate::view::LeftoverView;
-use crate::workspace::{History, Standing, Workspace};
+use crate::workspace::locked::Locked;
+use crate::workspace::{History, Standing};
 
 /// What came of clearing up.
 #[derive(Default)]
@@ -61,21 +62,19 @@ pub(crate) enum Extent {
 /// A program that writes into a folder on its way out has so many tries to be done with it.
 const ROUNDS: usize = 10;
 
-impl Workspace {
+impl Locked<'_> {
     /// Removes what stands at the steps' own names, storing first what is not known. What cannot be stored stays.
     pub(crate) fn clear_all(
         &self,
-        lock: &Lock,
         applier: &Applier<'_>,
         before: &Checkpoint,
     ) -> Result<Cleared, ApplyError<StoreError>> {
         let numbers: Vec<usize> = (0..applier.steps.len()).collect();
-        self.clear_some(lock, applier, before, &numbers)
+        self.clear_some(applier, before, &numbers)
     }
 
     fn clear_some(
         &self,
-        lock: &Lock,
         applier: &Applier<'_>,
         before: &Checkpoint,
         numbers: &[usize],
@@ -98,16 +97,15 @@ impl Workspace {
                 }
             }
         }
-        self.store_again(lock, applier, &unsound)?;
-        let mut cleared = self.clear_read(lock, applier, before, read, (unknown, Extent::Rest))?;
-        self.clear_moved(lock, applier, before, &gone, &mut cleared)?;
+        self.store_again(applier, &unsound)?;
+        let mut cleared = self.clear_read(applier, before, read, (unknown, Extent::Rest))?;
+        self.clear_moved(applier, before, &gone, &mut cleared)?;
         Ok(cleared)
     }
 
     /// The same for steps whose folder somebody moved while the operation went on: wherever in the workspace it is now.
     fn clear_moved(
         &self,
-        lock: &Lock,
         applier: &Applier<'_>,
         before: &Checkpoint,
         gone: &[usize],
@@ -122,7 +120,7 @@ impl Workspace {
         let numbers: Vec<usize> = found.iter().map(|(number, _)| *number).collect();
         let moved = Applier { steps: &steps, folders: &[], ..*applier };
         let base = cleared.checkpoint.clone();
-        let more = self.clear_some(lock, &moved, base.as_ref().unwrap_or(before), &numbers)?;
+        let more = self.clear_some(&moved, base.as_ref().unwrap_or(before), &numbers)?;
         cleared.rescued.extend(more.rescued);
         cleared.checkpoint = more.checkpoint.or(base);
         cleared.left.extend(more.left);
@@ -134,7 +132,6 @@ impl Workspace {
     /// Removes what was read at the steps' own names. What somebody wrote since, or nobody knew, is stored first.
     pub(crate) fn clear_read(
         &self,
-        lock: &Lock,
         applier: &Applier<'_>,
         before: &Checkpoint,
         mut read: Vec<Option<Signatures>>,
@@ -146,7 +143,7 @@ impl Workspace {
             unknown.iter().for_each(|number| read[*number] = None);
             if !unknown.is_empty() {
                 let base = cleared.checkpoint.as_ref().unwrap_or(before);
-                match self.rescue(lock, applier, &unknown, base, extent) {
+                match self.rescue(applier, &unknown, base, extent) {
                     Ok(rescued) => {
                         cleared.rescued.extend(rescued.paths);
                         cleared.checkpoint = rescued.checkpoint.or(cleared.checkpoint);
@@ -180,14 +177,14 @@ impl Workspace {
             read.iter_mut().for_each(|read| *read = None);
             extent = Extent::Rest;
         }
-        self.clear_moved(lock, applier, before, &gone, &mut cleared)?;
+        self.clear_moved(applier, before, &gone, &mut cleared)?;
         cleared.rescued.sort();
         cleared.rescued.dedup();
         Ok(cleared)
     }
 
     /// The same outside the workspace, where no checkpoint can take what is not known: that stays.
-    pub(crate) fn clear_outside(&self, lock: &Lock, outer: &Applier<'_>) -> Result<Vec<Left>, ApplyError<StoreError>> {
+    pub(crate) fn clear_outside(&self, outer: &Applier<'_>) -> Result<Vec<Left>, ApplyError<StoreError>> {
         let mut left = Vec::new();
         let mut unsound = Vec::new();
         let mut read = Vec::new();
@@ -215,7 +212,7 @@ impl Workspace {
                 }
             });
         }
-        self.store_again(lock, outer, &unsound)?;
+        self.store_again(outer, &unsound)?;
         left.iter_mut().for_each(Left::show_outside);
         left.extend(clear_read_outside(outer, &read)?);
         Ok(left)
@@ -224,7 +221,6 @@ impl Workspace {
     /// Notes what an operation leaves, so that no capture takes it for the user's and the next act tries again.
     pub(crate) fn keep_leftovers(
         &self,
-        lock: &Lock,
         operation: &OperationId,
         left: &[Left],
         left_outside: &[Left],
@@ -240,11 +236,11 @@ impl Workspace {
         let mut all = self.store.leftovers();
         all.retain(|one| !new.contains(one));
         all.extend(new);
-        self.store.keep_leftovers(lock, &all)
+        self.store().keep_leftovers(&self.lock, &all)
     }
 
     /// Tries once more to remove what earlier operations could not. What somebody changed since is the user's from now on.
-    pub(crate) fn clear_leftovers(&self, lock: &Lock) -> Result<(), StoreError> {
+    pub(crate) fn clear_leftovers(&self) -> Result<(), StoreError> {
         let all = self.store.leftovers();
         if all.is_empty() {
             return Ok(());
@@ -260,19 +256,18 @@ impl Workspace {
             let stays = self.clear_again(&root, &first, &steps)?;
             kept.extend(these.into_iter().filter(|one| stays.contains(&one.step)));
         }
-        if kept.len() == all.len() { Ok(()) } else { self.store.keep_leftovers(lock, &kept) }
+        if kept.len() == all.len() { Ok(()) } else { self.store().keep_leftovers(&self.lock, &kept) }
     }
 
     /// Stores what stands at some steps' own names, as a checkpoint of a state before with those paths as they really were.
     fn rescue(
         &self,
-        lock: &Lock,
         applier: &Applier<'_>,
         steps: &[usize],
         before: &Checkpoint,
         extent: Extent,
     ) -> Result<Rescued, StoreError> {
-        let sink = StoringSink::new(self.store.write(lock)?.allowing(Purpose::Operation)).distrusting();
+        let sink = StoringSink::new(self.writer()?.allowing(Purpose::Operation)).distrusting();
         let mut found = Vec::new();
         let mut read = Vec::new();
         for number in steps {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use piton_host::apply::{Applier, ApplyError, Content, MadeRoot, Refusals, Reopened, Swapped, make_root, mode_of};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
+use piton_host::{Root, Scan, Signatures, clock, in_parallel, read_entry_signed};
 use piton_model::conversation::ConversationMove;
 use piton_model::diff::{self, Change, ChangeKind, Counts, TreeSource};
 use piton_model::edit::NewTrees;
@@ -45,6 +45,7 @@ use crate::operation::outside::Outer;
 use crate::operation::recover::RecoverError;
 use crate::operation::running::described;
 use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView, shown};
+use crate::workspace::locked::Locked;
 use crate::workspace::notice::Notice;
 use crate::workspace::{History, InItsPlace, Standing, Workspace};
 
@@ -315,13 +316,12 @@ impl Workspace {
         (left, left_outside): (&[WorkspacePath], &[WorkspacePath]),
         refused_outside: &Refusals,
     ) -> Result<OperationOutcome, OperationError> {
-        let lock = self.store.lock(PATIENCE)?;
-        self.read_record()?;
-        self.recover_locked(&lock)?;
+        let locked = self.lock(PATIENCE)?;
+        let mut locked = locked.recovered()?;
         // They tell whose a change is; what cannot be recorded of them does not stand in the way.
-        let _ = self.record_left_aside(&lock);
-        if self.is_other_folder(ask) && !ask.goes_across() {
-            return Err(self.other_folder(ask));
+        let _ = locked.record_left_aside();
+        if locked.is_other_folder(ask) && !ask.goes_across() {
+            return Err(locked.other_folder(ask));
         }
         let interrupted = match &shown {
             // Known to write nothing: no agent is in its way.
@@ -330,28 +330,28 @@ impl Workspace {
             {
                 Vec::new()
             }
-            shown => self.settle_running(&lock, ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
+            shown => locked.settle_running(ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
         };
-        let RootToRewind { root, change, made } = self.root_to_rewind(&lock, ask)?;
+        let RootToRewind { root, change, made } = locked.root_to_rewind(ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         // Goes after the bits are put back, and before the lock does.
-        let mut note = self.store.reopened_note(&lock);
+        let mut note = locked.store().reopened_note(&locked.lock);
         // One that was just made holds nothing, as none did.
         let found = made.is_none().then_some(&root);
         let mut reopened = Reopened::new(&root);
         if let Some((_, draft, _)) = &shown {
-            self.reopen(&mut note, &mut reopened, &root, &draft.plan)?;
+            locked.reopen(&mut note, &mut reopened, &root, &draft.plan)?;
         }
         let (request, draft, taken) = loop {
             let mut planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<_>, reopened: &mut Reopened<'_>| {
-                let trees = Trees { fresh, store: &self.store };
+                let trees = Trees { fresh, store: &locked.store };
                 let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: found };
-                let planned = self.planned(ask, shown, &seen, reopened)?;
+                let planned = locked.planned(ask, shown, &seen, reopened)?;
                 let plan = &planned.1.plan;
-                let is_last = !more_unknown(plan, forced) && !self.reopen(&mut note, reopened, &root, plan)?;
+                let is_last = !more_unknown(plan, forced) && !locked.reopen(&mut note, reopened, &root, plan)?;
                 Ok::<_, OperationError>(is_last.then_some(planned))
             };
-            match self.take(&lock, &root, &Attention { forced: &forced, ..Attention::default() }) {
+            match locked.take(&root, &Attention { forced: &forced, ..Attention::default() }) {
                 Ok(mut taken) => {
                     taken.writer.begin_writing()?;
                     if let Some((request, draft)) = planned(&taken.scan, &taken.fresh, &mut forced, &mut reopened)? {
@@ -360,13 +360,13 @@ impl Workspace {
                 }
                 Err(error) if error.is_over_budget() => {
                     let sink = HashingSink::default();
-                    let scan = self.look_at(&root, &forced, &sink)?;
+                    let scan = locked.look_at(&root, &forced, &sink)?;
                     let fresh = sink.finish().0;
                     if let Some((request, mut draft)) = planned(&scan, &fresh, &mut forced, &mut reopened)? {
                         draft.leave_refused(left);
                         let paths: Vec<_> = draft.plan.steps.iter().map(|step| step.path.clone()).collect();
-                        let taken = self.take_lean(&lock, &root, scan, fresh, &paths)?;
-                        let trees = Trees { fresh: &taken.fresh, store: &self.store };
+                        let taken = locked.take_lean(&root, scan, fresh, &paths)?;
+                        let trees = Trees { fresh: &taken.fresh, store: &locked.store };
                         still_holds(&trees, taken.scan.root, &draft.plan)?;
                         break (request, draft, taken);
                     }
@@ -395,7 +395,7 @@ impl Workspace {
             created: Vec::new(),
             restored: Vec::new(),
             deleted: Vec::new(),
-            skipped: self.skipped_by(&draft.plan, &request)?,
+            skipped: locked.skipped_by(&draft.plan, &request)?,
             not_done: not_done(draft.plan.undone.iter()),
             merged: draft.merged.iter().map(Into::into).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
@@ -419,9 +419,9 @@ impl Workspace {
             deleted_new: Vec::new(),
             leftovers: Vec::new(),
             verified: draft.plan.undone.is_empty(),
-            other_workspaces: self.other_workspaces_of(&request),
+            other_workspaces: locked.other_workspaces_of(&request),
             also: Vec::new(),
-            head_moved: self.head_moved_of(&request)?,
+            head_moved: locked.head_moved_of(&request)?,
             interrupted,
             unknown: request.remarks.unknown.clone(),
         };
@@ -447,29 +447,29 @@ impl Workspace {
         let bits: Vec<FolderMode> = reopened.ways().iter().chain(&closes).cloned().collect();
         let noted =
             Noted { is_shown: shown.is_some(), bits: &bits, change: change.as_ref(), is_root_made: made.is_some() };
-        let progress = self.store.progress_note(&lock)?;
-        self.progress.may_stop.store(false, SeqCst);
-        let begun = self.begin(&root, &request, &draft, taken, &noted);
-        let (begun, conversation) = begun.map_err(|error| self.name_damaged_in(error, &draft.plan.steps))?;
+        let progress = locked.store().progress_note(&locked.lock)?;
+        locked.progress.may_stop.store(false, SeqCst);
+        let begun = locked.begin(&root, &request, &draft, taken, &noted);
+        let (begun, conversation) = begun.map_err(|error| locked.name_damaged_in(error, &draft.plan.steps))?;
         if let Some(change) = change {
-            self.home.note(&change)?;
-            self.record = change;
+            locked.home.note(&change)?;
+            locked.record = change;
         }
         if let Some(made) = made {
             made.keep();
         }
         if let Some(change) = &begun.operation.git
-            && let Err(refusal) = self.keep_git(&begun.operation.id, change)
+            && let Err(refusal) = locked.keep_git(&begun.operation.id, change)
         {
             // No file was touched, and none is where its end cannot be recorded.
             let _ = progress.write(&begun.operation.id, Progress::PutBack);
-            self.note_end(&lock, &begun.operation.id, Outcome::RolledBack { why: refusal.to_string() })?;
+            locked.note_end(&begun.operation.id, Outcome::RolledBack { why: refusal.to_string() })?;
             return Err(refusal.into());
         }
         // From here on the operation puts the bits back where it is rolled back.
         reopened.keep();
         drop(note);
-        let checked = self.apply(&lock, &root, &begun, &progress, ask.is_partial(), refused_outside)?;
+        let checked = locked.apply(&root, &begun, &progress, ask.is_partial(), refused_outside)?;
         let bits_not_taken = checked.inside.bits_not_taken.clone();
         let refused_outside = checked.outside.bits_not_taken.iter().map(PathView::outside);
         let refused_outside =
@@ -478,11 +478,11 @@ impl Workspace {
         let changed_again = checked.inside.changed_again.iter().map(PathView::from);
         outcome.changed_again =
             changed_again.chain(checked.outside.changed_again.iter().map(PathView::outside)).collect();
-        let cleared = self.end(&lock, &root, &begun, &progress, checked)?;
+        let cleared = locked.end(&root, &begun, &progress, checked)?;
         if begun.operation.git.is_some() {
-            self.forget_git_taken_back();
+            locked.forget_git_taken_back();
         }
-        drop(lock);
+        drop(locked);
         if let Some(change) = &begun.operation.conversation
             && let Some(branch) = &change.branch
         {
@@ -521,31 +521,9 @@ impl Workspace {
         outcome.leftovers = cleared.left.into_iter().map(|left| left.view).collect();
         Ok(outcome)
     }
+}
 
-    /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
-    fn root_to_rewind(&mut self, lock: &Lock, ask: &Ask) -> Result<RootToRewind, OperationError> {
-        let known = |root| RootToRewind { root, change: None, made: None };
-        if !ask.writes_files() {
-            return Ok(known(self.root_to_capture(lock)?));
-        }
-        let (root, made) = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(_) => return Ok(known(self.root_to_capture(lock)?)),
-            Standing::Other(root) if !root.is_empty().unwrap_or(false) => {
-                return Ok(known(self.root_to_capture(lock)?));
-            }
-            Standing::Other(root) => (root, None),
-            Standing::Missing => {
-                self.refuse_displaced()?;
-                let made = make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
-                (Root::open(&self.path).map_err(|e| self.folder_error(e))?, Some(made))
-            }
-        };
-        let at = self.environment.clock.now();
-        let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
-        self.store.drop_index();
-        Ok(RootToRewind { root, change: Some(change), made })
-    }
-
+impl Locked<'_> {
     /// Records the state before and the whole plan, durably. Where the plan was shown, something may have changed since.
     fn begin(
         &self,
@@ -646,10 +624,33 @@ impl Workspace {
         Ok((Begun { operation, before, changes, since, skipped, unplanned }, gone_to))
     }
 
+    /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
+    fn root_to_rewind(&mut self, ask: &Ask) -> Result<RootToRewind, OperationError> {
+        let known = |root| RootToRewind { root, change: None, made: None };
+        if !ask.writes_files() {
+            return Ok(known(self.root_to_capture()?));
+        }
+        let (root, made) = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(_) => return Ok(known(self.root_to_capture()?)),
+            Standing::Other(root) if !root.is_empty().unwrap_or(false) => {
+                return Ok(known(self.root_to_capture()?));
+            }
+            Standing::Other(root) => (root, None),
+            Standing::Missing => {
+                self.refuse_displaced()?;
+                let made = make_root(&self.path, ask.root_mode()).map_err(|e| self.folder_error(e))?;
+                (Root::open(&self.path).map_err(|e| self.folder_error(e))?, Some(made))
+            }
+        };
+        let at = self.environment.clock.now();
+        let change = piton_model::Workspace { root: root.identity(), at, ..self.record.clone() };
+        self.store().drop_index();
+        Ok(RootToRewind { root, change: Some(change), made })
+    }
+
     /// Stages, swaps and checks; on any failure everything is put back.
     fn apply(
         &self,
-        lock: &Lock,
         root: &Root,
         begun: &Begun,
         progress: &ProgressNote,
@@ -663,7 +664,7 @@ impl Workspace {
         let (swapped, swapped_outside) = (Swapped::default(), Swapped::default());
         let git = begun.operation.git.as_ref();
         let result = self
-            .stage_and_swap(lock, &applier, outer.as_ref(), (&swapped, &swapped_outside), (&refusals, refused_outside))
+            .stage_and_swap(&applier, outer.as_ref(), (&swapped, &swapped_outside), (&refusals, refused_outside))
             .and_then(|checked| git.map_or(Ok(()), |change| self.move_git(change, GitEnd::After)).map(|()| checked));
         result.map_err(|error| {
             refusals.note(&error);
@@ -688,11 +689,11 @@ impl Workspace {
                     self.move_git(change, GitEnd::Before)?;
                 }
                 let left_outside = match &outer {
-                    Some(outer) => self.put_back_outside(lock, outer, &swapped_outside).map_err(outside)?,
+                    Some(outer) => self.put_back_outside(outer, &swapped_outside).map_err(outside)?,
                     None => Vec::new(),
                 };
-                let left = self.put_back(lock, &applier, &swapped, &begun.before)?;
-                self.keep_leftovers(lock, &begun.operation.id, &left, &left_outside).map_err(ApplyError::Content)?;
+                let left = self.put_back(&applier, &swapped, &begun.before)?;
+                self.keep_leftovers(&begun.operation.id, &left, &left_outside).map_err(ApplyError::Content)?;
                 Ok(left.into_iter().chain(left_outside).map(|left| left.view).collect())
             };
             match back() {
@@ -701,7 +702,7 @@ impl Workspace {
                     // Where its end cannot be recorded, for want of room above all, the next command must not take what the
                     // user does until then for a part of it.
                     let noted = progress.write(id, Progress::PutBack);
-                    let ended = self.note_end(lock, id, Outcome::RolledBack { why: reason.clone() });
+                    let ended = self.note_end(id, Outcome::RolledBack { why: reason.clone() });
                     match noted.or(ended) {
                         Ok(()) => OperationError::RolledBack { reason, full_disk, damaged, refused, leftovers },
                         Err(error) => OperationError::PutBackUnrecorded { reason, source: error },
@@ -717,7 +718,6 @@ impl Workspace {
 
     fn stage_and_swap(
         &self,
-        lock: &Lock,
         applier: &Applier<'_>,
         outer: Option<&Applier<'_>>,
         (swapped, swapped_outside): (&Swapped, &Swapped),
@@ -736,12 +736,12 @@ impl Workspace {
             }
             self.store.read_steadily(|| check(&self.store, applier))
         })?;
-        self.store_again(lock, applier, &checked.unsound)?;
+        self.store_again(applier, &checked.unsound)?;
         let mut checked_outside = Checked::default();
         if let Some(outer) = outer {
             // What cannot be kept in a checkpoint of the workspace must not go: somebody wrote it in the last moment.
             checked_outside = check(&self.store, outer).map_err(outside)?;
-            self.store_again(lock, outer, &checked_outside.unsound).map_err(outside)?;
+            self.store_again(outer, &checked_outside.unsound).map_err(outside)?;
             if let Some(number) = checked_outside.rescued.first() {
                 return Err(outside(ApplyError::Stale { path: outer.steps[*number].path.clone() }));
             }
@@ -757,7 +757,6 @@ impl Workspace {
     /// Puts the old tree back. Returns what was staged and could not be removed again.
     fn put_back(
         &self,
-        lock: &Lock,
         applier: &Applier<'_>,
         swapped: &Swapped,
         before: &Checkpoint,
@@ -768,7 +767,7 @@ impl Workspace {
         applier.check_settled()?;
         // A power cut that took a swap and kept the removal that followed it would leave neither.
         applier.sync_swapped()?;
-        let cleared = self.clear_all(lock, applier, before)?;
+        let cleared = self.clear_all(applier, before)?;
         applier.close_folders(false)?;
         // Once the end is noted nobody looks again.
         applier.sync_swapped()?;
@@ -777,16 +776,11 @@ impl Workspace {
     }
 
     /// Swaps files elsewhere back and removes what was staged for them. Returns what could not be removed.
-    fn put_back_outside(
-        &self,
-        lock: &Lock,
-        outer: &Applier<'_>,
-        swapped: &Swapped,
-    ) -> Result<Vec<Left>, ApplyError<StoreError>> {
+    fn put_back_outside(&self, outer: &Applier<'_>, swapped: &Swapped) -> Result<Vec<Left>, ApplyError<StoreError>> {
         outer.swap_all_back(swapped)?;
         outer.check_settled()?;
         outer.sync_swapped()?;
-        let left = self.clear_outside(lock, outer)?;
+        let left = self.clear_outside(outer)?;
         outer.sync_cleared()?;
         Ok(left)
     }
@@ -795,7 +789,6 @@ impl Workspace {
     /// the operation from ending.
     fn end(
         &self,
-        lock: &Lock,
         root: &Root,
         begun: &Begun,
         progress: &ProgressNote,
@@ -810,7 +803,7 @@ impl Workspace {
             let cleared = || {
                 let is_opened = applier.open_closed()?;
                 let rescue = (inside.rescued, Extent::Whole);
-                let cleared = self.clear_read(lock, &applier, &begun.before, inside.came_out, rescue)?;
+                let cleared = self.clear_read(&applier, &begun.before, inside.came_out, rescue)?;
                 if is_opened {
                     applier.close_folders(true)?;
                     applier.sync_swapped()?;
@@ -836,10 +829,10 @@ impl Workspace {
                 left_outside = clear().map_err(|e| random_error(io::Error::other(describe(outside(e)))))?;
             }
             point("operate:cleared").map_err(random_error)?;
-            self.keep_leftovers(lock, &begun.operation.id, &cleared.left, &left_outside)?;
+            self.keep_leftovers(&begun.operation.id, &cleared.left, &left_outside)?;
             let before = cleared.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
             let result = result_with_bits(&self.store, root, &begun.operation, &inside.bits_not_taken)?;
-            self.note_done(lock, begun, (result.0, &result.1), before)?;
+            self.note_done(begun, (result.0, &result.1), before)?;
             let lost: Vec<usize> = std::mem::take(&mut cleared.lost);
             cleared.left.extend(lost.into_iter().map(|number| Left::lost(&applier, number)));
             cleared.left.append(&mut left_outside);
@@ -851,7 +844,6 @@ impl Workspace {
     /// Records the end, with `result` for what is there now; `new` has the trees of it that are not stored.
     fn note_done(
         &self,
-        lock: &Lock,
         begun: &Begun,
         (result, new): (RootState, &NewTrees),
         before: Option<CheckpointId>,
@@ -865,7 +857,7 @@ impl Workspace {
         };
         let layered = Layered { over: new, under: &self.store };
         let (held, settings) = self.rules_after(begun, &layered, &result.tree)?;
-        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
+        let mut writer = self.writer()?.allowing(Purpose::End);
         for tree in new.values() {
             writer.tree(tree)?;
         }
@@ -899,8 +891,8 @@ impl Workspace {
         writer.commit(true, false)
     }
 
-    pub(crate) fn note_end(&self, lock: &Lock, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {
-        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
+    pub(crate) fn note_end(&self, id: &OperationId, outcome: Outcome) -> Result<(), StoreError> {
+        let mut writer = self.writer()?.allowing(Purpose::End);
         writer.record(Record::Ended { operation: id.clone(), outcome, ended_at: self.environment.clock.now() })?;
         writer.commit(true, false)
     }
@@ -908,22 +900,20 @@ impl Workspace {
     /// Runs an operation of recovery: like any other, but the plan is given and nobody is asked.
     pub(crate) fn operate_recovery(
         &self,
-        lock: &Lock,
         root: &Root,
         request: &Request,
         draft: &Draft,
         taken: Taken<'_>,
     ) -> Result<(), OperationError> {
-        let progress = self.store.progress_note(lock)?;
+        let progress = self.store().progress_note(&self.lock)?;
         let (begun, _) = self.begin(root, request, draft, taken, &Noted::default())?;
-        let checked = self.apply(lock, root, &begun, &progress, false, &Refusals::default())?;
-        self.end(lock, root, &begun, &progress, checked).map(drop)
+        let checked = self.apply(root, &begun, &progress, false, &Refusals::default())?;
+        self.end(root, &begun, &progress, checked).map(drop)
     }
 
     /// Ends a recovered operation whose result stands.
     pub(crate) fn finish_recovered(
         &self,
-        lock: &Lock,
         operation: Operation,
         before: Checkpoint,
         result: (RootState, &NewTrees),
@@ -933,7 +923,7 @@ impl Workspace {
         let skipped =
             diff::skipped(&self.store, &operation.result.tree).map(|s| s.len() as u64).or_else(unless_damaged)?;
         let begun = Begun { operation, before, changes: Vec::new(), since, skipped, unplanned: Vec::new() };
-        self.note_done(lock, &begun, result, rescued)
+        self.note_done(&begun, result, rescued)
     }
 }
 

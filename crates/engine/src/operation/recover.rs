@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use piton_host::apply::{Applier, ApplyError, Refusals, close_again, mode_of};
 use piton_host::fail::point;
-use piton_host::{Lock, Root, clock, read_entry};
+use piton_host::{Root, clock, read_entry};
 use piton_model::diff::{TreeSource, lookup};
 use piton_model::edit::{Edit, NewTrees, edit};
 use piton_model::git::GitEnd;
@@ -31,6 +31,7 @@ use crate::operation::leftovers::{Found, Left, found_at, is_same_but_bits};
 use crate::operation::operate::{FromStore, OperationError, outside};
 use crate::operation::outside::{Outer, OutsideChanges};
 use crate::view::{LeftoverView, PathView, Recovered, shown};
+use crate::workspace::locked::Locked;
 use crate::workspace::{History, MOMENT, Standing, Workspace};
 
 pub use crate::workspace::errors::RecoverError;
@@ -57,9 +58,9 @@ impl Workspace {
     pub(crate) fn recover_pending(&mut self) -> Result<(), RecoverError> {
         // Where that cannot be recorded now, whoever writes here next does it first.
         if self.came_back().is_some()
-            && let Ok(lock) = self.store.lock(MOMENT)
+            && let Ok(mut locked) = self.lock(MOMENT)
         {
-            let _ = self.take_up_line(&lock);
+            let _ = locked.take_up_line();
         }
         let first = match self.first_unended() {
             Err(error) if error.is_damaged_database() => {
@@ -71,10 +72,10 @@ impl Workspace {
         let Some(first) = first? else {
             // What earlier operations left is worth a try, and neither waiting nor failing.
             if (!self.store.leftovers().is_empty() || self.store.reopened().is_some())
-                && let Ok(lock) = self.store.lock(Duration::ZERO)
+                && let Ok(locked) = self.lock(Duration::ZERO)
             {
-                let _ = self.close_reopened(&lock);
-                let _ = self.clear_leftovers(&lock);
+                let _ = locked.close_reopened();
+                let _ = locked.clear_leftovers();
             }
             return Ok(());
         };
@@ -87,42 +88,69 @@ impl Workspace {
         };
         // A process that is in the middle of an operation holds the lock; one that was cut off does not. Nobody waits for the
         // first here: who only reads takes what is there, and who writes ends what is pending once it has the lock.
-        match self.store.lock(MOMENT) {
+        match self.lock(MOMENT) {
             Err(StoreError::Busy) => Err(RecoverError::UnderWay { operation: first.clone() }),
-            lock => lock.map_err(Into::into).and_then(|lock| self.recover_locked(&lock)).map_err(waits),
+            locked => locked.map_err(Into::into).and_then(Locked::recovered).map(drop).map_err(waits),
         }
     }
 
+    /// Records the state that stands again, so that nobody is taken for the one who put it back.
+    fn note_put_back(&self, taken: Taken<'_>, operation: &Operation) -> Result<(), CaptureError> {
+        let Taken { mut writer, scan, fresh, held, .. } = taken;
+        writer.allow(Purpose::End);
+        let head = self.store.head(self.record.line)?;
+        if head.as_ref().is_none_or(|head| head.checkpoint.root == scan.root) {
+            return Ok(());
+        }
+        let about =
+            About { operation: Some(operation.id.clone()), held, ..About::of(piton_model::Cause::BeforeOperation) };
+        let mut checkpoint = self.checkpoint(&scan, &fresh, head.as_ref(), about)?;
+        checkpoint.owned =
+            with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
+        writer.record(piton_model::Record::Checkpoint(checkpoint))?;
+        writer.commit(true, false)?;
+        Ok(())
+    }
+}
+
+impl Locked<'_> {
     /// Goes on with the line of a folder that came back, so that what was cut off in it is ended, and nobody is told that it is
     /// another folder than its own checkpoints are of.
-    fn take_up_line(&mut self, lock: &Lock) -> Result<(), StoreError> {
+    fn take_up_line(&mut self) -> Result<(), StoreError> {
         let Some((line, root)) = self.came_back() else { return Ok(()) };
         let at = self.environment.clock.now();
-        self.record_change(lock, piton_model::Workspace { root, line, at, ..self.record.clone() })?;
-        self.store.drop_index();
+        self.record_change(piton_model::Workspace { root, line, at, ..self.record.clone() })?;
+        self.store().drop_index();
         Ok(())
     }
 
-    pub(crate) fn recover_locked(&mut self, lock: &Lock) -> Result<(), RecoverError> {
-        self.take_up_line(lock)?;
-        self.close_reopened(lock)?;
-        self.clear_leftovers(lock)?;
+    /// Ends what was cut off: whoever held the lock until now may have died in the middle of an operation, and the tree is a
+    /// mix until that has its end.
+    pub(crate) fn recovered(mut self) -> Result<Self, RecoverError> {
+        self.recover_all()?;
+        Ok(self)
+    }
+
+    fn recover_all(&mut self) -> Result<(), RecoverError> {
+        self.take_up_line()?;
+        self.close_reopened()?;
+        self.clear_leftovers()?;
         for row in self.store.pending()?.into_iter().chain(self.returned()?) {
             // The record of its end is what is damaged. To run it once more would take back what was done since.
             if let Some(outcome) = self.store.end_shown_later(&row)? {
-                self.note_end(lock, &row.id, outcome)?;
+                self.note_end(&row.id, outcome)?;
                 continue;
             }
             // Whatever stands there now, also where it looks like the new end, is what somebody did since.
             if self.store.progress(&row.id) == Some(Progress::PutBack) {
-                self.note_end(lock, &row.id, Outcome::RolledBack { why: "it was put back".to_owned() })?;
+                self.note_end(&row.id, Outcome::RolledBack { why: "it was put back".to_owned() })?;
                 continue;
             }
             let before = self.store.checkpoint(&row.before)?;
             let (operation, before) = match (self.store.operation(&row), before) {
                 (Ok(operation), Some(before)) => (operation, before),
                 (Err(StoreError::DamagedRecord { .. }), _) | (_, None) => {
-                    self.give_up(lock, row.id, row.before, "its record is damaged, and its files may be half changed")?;
+                    self.give_up(row.id, row.before, "its record is damaged, and its files may be half changed")?;
                     continue;
                 }
                 (Err(error), _) => return Err(error.into()),
@@ -131,13 +159,12 @@ impl Workspace {
             // workspace's, there is nothing left to wait for.
             let Ok(Standing::Same(root)) = self.standing() else { continue };
             if !root.identity().is_same(&operation.root) {
-                self.end_replaced(lock, row.id, row.before)?;
+                self.end_replaced(row.id, row.before)?;
                 continue;
             }
-            match self.recover(lock, &root, before, operation) {
+            match self.recover(&root, before, operation) {
                 Err(RecoverError::Store(StoreError::Damaged(_) | StoreError::Missing(_))) => {
                     self.give_up(
-                        lock,
                         row.id,
                         row.before,
                         "what is needed to end it is damaged, and its files may be half changed",
@@ -148,44 +175,38 @@ impl Workspace {
         }
         // Its record is lost altogether, and with it what it was about to do.
         if let Some((operation, before)) = self.store.begun_and_lost(self.record.line)? {
-            self.give_up(lock, operation, before, "its record is damaged, and its files may be half changed")?;
+            self.give_up(operation, before, "its record is damaged, and its files may be half changed")?;
         }
         Ok(())
     }
 
     /// Ends what was cut off in folders that another one has taken the place of, and what was cut off in this one before others
     /// stood in its place.
-    pub(crate) fn end_replaced_ones(&mut self, lock: &Lock) -> Result<(), RecoverError> {
+    pub(crate) fn end_replaced_ones(&mut self) -> Result<(), RecoverError> {
         for row in self.store.pending()? {
             if self.store.operation(&row).is_ok_and(|operation| !self.record.root.is_same(&operation.root)) {
-                self.end_replaced(lock, row.id, row.before)?;
+                self.end_replaced(row.id, row.before)?;
             }
         }
-        if self.returned()?.is_empty() { Ok(()) } else { self.recover_locked(lock) }
+        if self.returned()?.is_empty() { Ok(()) } else { self.recover_all() }
     }
 
-    fn end_replaced(&mut self, lock: &Lock, operation: OperationId, before: CheckpointId) -> Result<(), StoreError> {
+    fn end_replaced(&mut self, operation: OperationId, before: CheckpointId) -> Result<(), StoreError> {
         let why = Outcome::REPLACED.to_owned();
-        self.note_end(lock, &operation, Outcome::GivenUp { why })?;
+        self.note_end(&operation, Outcome::GivenUp { why })?;
         self.recovered.push(Recovered { replaced: true, ..ended(operation, before) });
         Ok(())
     }
 
     /// Ends an operation of which too much is damaged: that is said aloud, and does not stand in the way for ever.
-    fn give_up(
-        &mut self,
-        lock: &Lock,
-        operation: OperationId,
-        before: CheckpointId,
-        why: &str,
-    ) -> Result<(), StoreError> {
-        self.note_end(lock, &operation, Outcome::GivenUp { why: why.to_owned() })?;
+    fn give_up(&mut self, operation: OperationId, before: CheckpointId, why: &str) -> Result<(), StoreError> {
+        self.note_end(&operation, Outcome::GivenUp { why: why.to_owned() })?;
         self.recovered.push(Recovered { damaged: true, ..ended(operation, before) });
         Ok(())
     }
 
     /// Puts bits back that a process set for an operation which it never came to record.
-    fn close_reopened(&self, lock: &Lock) -> Result<(), StoreError> {
+    fn close_reopened(&self) -> Result<(), StoreError> {
         let Some(note) = self.store.reopened() else { return Ok(()) };
         if self.store.operations()?.first().map(|row| &row.id) == note.last.as_ref() {
             // In another folder, or in none, it waits.
@@ -194,17 +215,11 @@ impl Workspace {
                 _ => return Ok(()),
             }
         }
-        self.store.forget_reopened(lock);
+        self.store().forget_reopened(&self.lock);
         Ok(())
     }
 
-    fn recover(
-        &self,
-        lock: &Lock,
-        root: &Root,
-        before: CheckpointRow,
-        operation: Operation,
-    ) -> Result<Recovered, RecoverError> {
+    fn recover(&self, root: &Root, before: CheckpointRow, operation: Operation) -> Result<Recovered, RecoverError> {
         let refused = |error: ApplyError<StoreError>| match error {
             ApplyError::Path { path, source } => {
                 RecoverError::Refused { operation: operation.id.clone(), path, reason: source.to_string() }
@@ -225,12 +240,12 @@ impl Workspace {
             .collect();
         let applier = Applier { root, operation: &operation.id, steps: &operation.steps, folders: &folders };
         let progress = self.store.progress(&operation.id);
-        let note = self.store.progress_note(lock)?;
+        let note = self.store().progress_note(&self.lock)?;
         applier.open_folders().map_err(refused)?;
         for number in 0..operation.steps.len() {
             applier.settle(number).map_err(refused)?;
         }
-        self.capture_first(lock, root, &operation)?;
+        self.capture_first(root, &operation)?;
         point("recover:captured").map_err(io_error)?;
 
         let sides = operation
@@ -270,14 +285,14 @@ impl Workspace {
             }
             note.write(&operation.id, Progress::Clearing)?;
         }
-        let cleared = self.clear_all(lock, &applier, &before.checkpoint).map_err(refused)?;
+        let cleared = self.clear_all(&applier, &before.checkpoint).map_err(refused)?;
         let mut end_outside = OutsideEnd::default();
         if let Some(outer) = &outer {
             let way = if finished { None } else { Some(goes_back) };
-            end_outside = self.end_outside(lock, outer, &sides_outside, way).map_err(refused)?;
+            end_outside = self.end_outside(outer, &sides_outside, way).map_err(refused)?;
         }
         let OutsideEnd { left: left_outside, stays: stays_outside, waits: waits_outside } = end_outside;
-        self.keep_leftovers(lock, &operation.id, &cleared.left, &stays_outside)?;
+        self.keep_leftovers(&operation.id, &cleared.left, &stays_outside)?;
         let rescued = cleared.checkpoint.map(|checkpoint| checkpoint.id);
         // Whoever moved HEAD or staged something since keeps that: it is said, and does not stand in the way for ever.
         let end = if finished { GitEnd::After } else { GitEnd::Before };
@@ -292,15 +307,15 @@ impl Workspace {
 
         let mut left_alone = if finished {
             let (result, new) = result_with_bits(&self.store, root, &operation, &not_taken)?;
-            self.finish_recovered(lock, operation.clone(), before.checkpoint.clone(), (result, &new), rescued)?;
+            self.finish_recovered(operation.clone(), before.checkpoint.clone(), (result, &new), rescued)?;
             edited(&operation, &sides)
         } else if is_mixed {
             let why = "it was cut off, and nothing tells which of its files are as before it".to_owned();
-            self.note_end(lock, &operation.id, Outcome::GivenUp { why })?;
+            self.note_end(&operation.id, Outcome::GivenUp { why })?;
             let steps = operation.steps.iter().zip(&sides).filter(|(_, side)| **side != Side::Before);
             steps.map(|(step, _)| step.path.clone()).collect()
         } else {
-            self.merge_back(lock, root, &operation, &before)?
+            self.merge_back(root, &operation, &before)?
         };
         left_alone.extend(cleared.rescued);
         left_alone.sort();
@@ -325,7 +340,6 @@ impl Workspace {
     /// the operation is done, and says otherwise whether they go back or stay.
     fn end_outside(
         &self,
-        lock: &Lock,
         outer: &Applier<'_>,
         sides: &[Result<Side, String>],
         back: Option<bool>,
@@ -341,7 +355,7 @@ impl Workspace {
             }
         }
         outer.sync_swapped().map_err(outside)?;
-        let mut stays = self.clear_outside(lock, outer).map_err(outside)?;
+        let mut stays = self.clear_outside(outer).map_err(outside)?;
         let (mut left, mut waits) = (Vec::new(), Vec::new());
         for (number, side) in sides.iter().enumerate() {
             let step = &outer.steps[number];
@@ -370,11 +384,11 @@ impl Workspace {
     }
 
     /// Captures what is there now, every path of the operation included, so that nothing that follows can lose it.
-    fn capture_first(&self, lock: &Lock, root: &Root, operation: &Operation) -> Result<(), RecoverError> {
+    fn capture_first(&self, root: &Root, operation: &Operation) -> Result<(), RecoverError> {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
         let attention = Attention { forced: &forced, ..Attention::default() };
-        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        let taken = self.take_or_lean(root, &attention, &forced).map_err(waits)?;
         let Taken { mut writer, scan, fresh, held, .. } = taken;
         writer.allow(Purpose::End);
         let parent = self.store.head(self.record.line)?;
@@ -392,30 +406,11 @@ impl Workspace {
         Ok(())
     }
 
-    /// Records the state that stands again, so that nobody is taken for the one who put it back.
-    fn note_put_back(&self, taken: Taken<'_>, operation: &Operation) -> Result<(), CaptureError> {
-        let Taken { mut writer, scan, fresh, held, .. } = taken;
-        writer.allow(Purpose::End);
-        let head = self.store.head(self.record.line)?;
-        if head.as_ref().is_none_or(|head| head.checkpoint.root == scan.root) {
-            return Ok(());
-        }
-        let about =
-            About { operation: Some(operation.id.clone()), held, ..About::of(piton_model::Cause::BeforeOperation) };
-        let mut checkpoint = self.checkpoint(&scan, &fresh, head.as_ref(), about)?;
-        checkpoint.owned =
-            with_operation(&Trees { fresh: &fresh, store: &self.store }, &scan.root.tree, checkpoint.owned, operation);
-        writer.record(piton_model::Record::Checkpoint(checkpoint))?;
-        writer.commit(true, false)?;
-        Ok(())
-    }
-
     /// Drives what is still at the new end back from the store, path by path, and leaves what was edited; ends the
     /// operation. Returns the edited paths, and those that the store has only damaged, which are left as well: to wait for
     /// them would be to wait for ever.
     fn merge_back(
         &self,
-        lock: &Lock,
         root: &Root,
         operation: &Operation,
         before: &CheckpointRow,
@@ -424,11 +419,11 @@ impl Workspace {
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
         let attention = Attention { forced: &forced, ..Attention::default() };
         let waits = |error: CaptureError| waits_for(error, &operation.id);
-        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        let taken = self.take_or_lean(root, &attention, &forced).map_err(waits)?;
         self.note_put_back(taken, operation).map_err(waits)?;
         let mut damaged = Vec::new();
         loop {
-            match self.merge_back_without(lock, root, operation, before, &damaged)? {
+            match self.merge_back_without(root, operation, before, &damaged)? {
                 MergedBack::Done { left_alone } => return Ok(left_alone),
                 MergedBack::Damaged { paths } => damaged.extend(paths),
             }
@@ -437,7 +432,6 @@ impl Workspace {
 
     fn merge_back_without(
         &self,
-        lock: &Lock,
         root: &Root,
         operation: &Operation,
         before: &CheckpointRow,
@@ -446,7 +440,7 @@ impl Workspace {
         let waits = |source| RecoverError::Capture { operation: operation.id.clone(), source: Box::new(source) };
         let forced: Vec<_> = operation.steps.iter().map(|s| s.path.clone()).collect();
         let attention = Attention { forced: &forced, ..Attention::default() };
-        let taken = self.take_or_lean(lock, root, &attention, &forced).map_err(waits)?;
+        let taken = self.take_or_lean(root, &attention, &forced).map_err(waits)?;
         let trees = Trees { fresh: &taken.fresh, store: &self.store };
         let now = taken.scan.root;
         let mut new = NewTrees::new();
@@ -483,7 +477,7 @@ impl Workspace {
         let ended = Outcome::RolledBack { why: "it was cut off".to_owned() };
         if edits.is_empty() {
             drop(taken);
-            self.note_end(lock, &operation.id, ended)?;
+            self.note_end(&operation.id, ended)?;
             return Ok(MergedBack::Done { left_alone });
         }
         let (tree, more) = edit(&Layered { over: &new, under: &trees }, &now.tree, &edits)?;
@@ -515,7 +509,7 @@ impl Workspace {
             path: WorkspacePath::root(),
             reason: error.to_string(),
         };
-        match self.operate_recovery(lock, root, &request, &draft, taken) {
+        match self.operate_recovery(root, &request, &draft, taken) {
             Err(OperationError::RolledBack { damaged: paths, .. })
                 if paths.iter().any(|path| !damaged.contains(path)) =>
             {
@@ -523,7 +517,7 @@ impl Workspace {
             }
             done => done.map_err(refused)?,
         }
-        self.note_end(lock, &operation.id, ended)?;
+        self.note_end(&operation.id, ended)?;
         Ok(MergedBack::Done { left_alone })
     }
 }

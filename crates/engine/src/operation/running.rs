@@ -8,7 +8,7 @@
 use std::io;
 use std::time::Duration;
 
-use piton_host::{Lock, outside};
+use piton_host::outside;
 use piton_model::session::{Ending, StepEnd, TurnEnd};
 use piton_model::short::one_line;
 use piton_model::{Record, SessionId, Timestamp};
@@ -22,6 +22,7 @@ use crate::operation::redo::RedoOptions;
 use crate::operation::rewind::RewindOptions;
 use crate::operation::undo::UndoOptions;
 use crate::view::{Activity, Interrupted, RunningView};
+use crate::workspace::locked::Locked;
 use crate::workspace::{History, Workspace};
 
 /// Of a turn's part of the transcript so much is read at most: its end has the mark of an interruption.
@@ -140,21 +141,38 @@ impl Workspace {
         if !self.at_work(session)?.as_ref().is_some_and(is_over) {
             return Ok(());
         }
-        let lock = self.store.lock(PATIENCE)?;
+        let locked = self.lock(PATIENCE)?;
         // It may have ended while this waited.
-        let Some(mut one) = self.at_work(session)?.filter(is_over) else { return Ok(()) };
+        let Some(mut one) = locked.at_work(session)?.filter(is_over) else { return Ok(()) };
         one.interrupted.get_or_insert(Interrupted::Said);
-        self.note_interrupted(&lock, &[&one])
+        locked.note_interrupted(&[&one])
     }
 
+    /// Records the end of interrupted turns in the near stores that know them, or else every operation would ask for the
+    /// user's word again. Whoever holds the lock of such a store may wait for the lock of this one, so nobody waits here: a
+    /// store that is busy hears of it the next time.
+    fn note_interrupted_near(&self, over: Vec<AtWork>) {
+        if over.is_empty() {
+            return;
+        }
+        let engine = self.engine();
+        for near in self.near_captured() {
+            let Ok(mut near) = engine.load(&near.record.id, near.path.clone()) else { continue };
+            let Ok(near) = near.lock(Duration::ZERO) else { continue };
+            let is_same = |one: &&AtWork| {
+                let now = near.at_work(&one.session.session.id).ok().flatten();
+                now.is_some_and(|now| now.heard() == one.heard())
+            };
+            let known: Vec<&AtWork> = over.iter().filter(is_same).collect();
+            let _ = near.note_interrupted(&known);
+        }
+    }
+}
+
+impl Locked<'_> {
     /// Refuses an operation under an agent that is at work, and records the end of turns that were interrupted, which it
     /// returns. `known` is what a plan that was shown found; without one, whatever is there now is what the user speaks of.
-    pub(crate) fn settle_running(
-        &self,
-        lock: &Lock,
-        ask: &Ask,
-        known: Option<&Known>,
-    ) -> Result<Vec<RunningView>, OperationError> {
+    pub(crate) fn settle_running(&self, ask: &Ask, known: Option<&Known>) -> Result<Vec<RunningView>, OperationError> {
         if !ask.writes_files() {
             return Ok(Vec::new());
         }
@@ -174,38 +192,18 @@ impl Workspace {
         }
         let views = over.iter().map(|(one, is_own)| one.view(*is_own, false)).collect();
         let (near, here): (Vec<_>, Vec<_>) = over.into_iter().map(|(one, _)| one).partition(|one| one.is_near);
-        self.note_interrupted(lock, &here.iter().collect::<Vec<_>>())?;
+        self.note_interrupted(&here.iter().collect::<Vec<_>>())?;
         self.note_interrupted_near(near);
         Ok(views)
     }
 
-    /// Records the end of interrupted turns in the near stores that know them, or else every operation would ask for the
-    /// user's word again. Whoever holds the lock of such a store may wait for the lock of this one, so nobody waits here: a
-    /// store that is busy hears of it the next time.
-    fn note_interrupted_near(&self, over: Vec<AtWork>) {
-        if over.is_empty() {
-            return;
-        }
-        let engine = self.engine();
-        for near in self.near_captured() {
-            let Ok(near) = engine.load(&near.record.id, near.path.clone()) else { continue };
-            let Ok(lock) = near.store.lock(Duration::ZERO) else { continue };
-            let is_same = |one: &&AtWork| {
-                let now = near.at_work(&one.session.session.id).ok().flatten();
-                now.is_some_and(|now| now.heard() == one.heard())
-            };
-            let known: Vec<&AtWork> = over.iter().filter(is_same).collect();
-            let _ = near.note_interrupted(&lock, &known);
-        }
-    }
-
     /// Records that turns ended in the middle, and their tools with them.
-    fn note_interrupted(&self, lock: &Lock, over: &[&AtWork]) -> Result<(), StoreError> {
+    fn note_interrupted(&self, over: &[&AtWork]) -> Result<(), StoreError> {
         if over.is_empty() {
             return Ok(());
         }
         let (now, closed) = (self.environment.clock.now(), self.environment.clock.now_ns());
-        let mut writer = self.store.write(lock)?.allowing(Purpose::End);
+        let mut writer = self.writer()?.allowing(Purpose::End);
         for AtWork { turn, steps, interrupted, .. } in over {
             let how = if *interrupted == Some(Interrupted::Gone) { Ending::Lost } else { Ending::Interrupted };
             for row in steps {

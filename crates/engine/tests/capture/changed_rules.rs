@@ -34,6 +34,9 @@ fn an_agent_that_ignores<'w>(world: &'w World, rules: &str) -> Agent<'w> {
     agent
 }
 
+/// Ends a chain of writing.
+fn done(_: &World) {}
+
 /// So that nobody's edit is as old as the window of a tool that has just ended.
 fn later() {
     std::thread::sleep(Duration::from_millis(80));
@@ -971,16 +974,16 @@ fn what_the_user_made_and_then_ignored_stays_in_a_rewind_and_is_named() {
 fn what_holds_something_of_the_users_and_is_ignored_now_stays_in_a_rewind_and_is_named() {
     type Act = fn(&World);
     let acts: [(Act, &[&str]); 4] = [
-        (|world| drop(world.write("conf/local", "1\npassword\n")), &["conf/local"]),
-        (|world| drop(world.remove("conf/local").link("conf/local", "/somewhere")), &["conf/local"]),
-        (|world| drop(world.mode("conf/local", 0o600)), &["conf/local"]),
-        (|world| drop(world.remove("conf/local")), &[]),
+        (|world| done(world.write("conf/local", "1\npassword\n")), &["conf/local"]),
+        (|world| done(world.remove("conf/local").link("conf/local", "/somewhere")), &["conf/local"]),
+        (|world| done(world.mode("conf/local", 0o600)), &["conf/local"]),
+        (|world| done(world.remove("conf/local")), &[]),
     ];
     for (act, named) in acts {
         for keep_mine in [false, true] {
             let world = world();
             let agent = Agent::new(&world, "s");
-            agent.runs("make", "configure", |world| drop(world.write("conf/local", "1\n").write("conf/other", "2\n")));
+            agent.runs("make", "configure", |world| done(world.write("conf/local", "1\n").write("conf/other", "2\n")));
             later();
             world.write(".gitignore", "*.log\nconf/\n");
             world.captured();
@@ -1000,8 +1003,8 @@ fn what_holds_something_of_the_users_and_is_ignored_now_stays_in_a_rewind_and_is
     // The agent's own is gone long since, and the user made another one at its path.
     let world = world();
     let agent = Agent::new(&world, "s");
-    agent.runs("make", "make", |world| drop(world.write("out/report", "the agent's")));
-    agent.runs("clean", "rm", |world| drop(world.remove("out")));
+    agent.runs("make", "make", |world| done(world.write("out/report", "the agent's")));
+    agent.runs("clean", "rm", |world| done(world.remove("out")));
     later();
     world.write(".gitignore", "*.log\nout/\n");
     world.captured();
