@@ -1009,3 +1009,84 @@ fn what_the_user_made_and_then_ignored_stays_in_a_rewind_and_is_named() {
     assert_eq!(world.snapshot().bytes("notes/mine"), Some(&b"1"[..]));
     assert_eq!(world.snapshot().bytes("src/main.rs"), Some(&b"main"[..]));
 }
+
+/// A session with so many checkpoints that nobody looks through all of them one by one.
+fn long_session(world: &World) {
+    let agent = Agent::new(world, "long");
+    agent.prompt("work for long");
+    for n in 0..260 {
+        agent.step("Edit", &["src/main.rs"], |world| {
+            world.write("src/main.rs", format!("{n}"));
+        });
+    }
+    agent.end_turn();
+    later();
+}
+
+#[test]
+fn what_went_away_is_held_when_it_comes_back_however_long_ago_that_was() {
+    for way in ["there at first", "made later", "one file"] {
+        let world = World::new();
+        world.write("src/main.rs", "main").write(".gitignore", "*.log\n");
+        if way == "made later" {
+            world.capture();
+        }
+        world.write("data/a.csv", "a").write("data/b.csv", "b");
+        world.capture();
+        let agent = Agent::new(&world, "s");
+        let (kept, name) = (world.base().join("kept"), if way == "one file" { "data/b.csv" } else { "data" });
+        agent.runs("hide it", "mv", |world| {
+            std::fs::rename(world.path(name), &kept).unwrap();
+            world.write(".gitignore", "*.log\ndata/\n");
+        });
+        long_session(&world);
+        std::fs::rename(&kept, world.path(name)).unwrap();
+        // What was never there is new all the same.
+        world.write("data/new.csv", "new");
+        assert_eq!(skipped(&world), ["data/new.csv"], "{way}");
+        assert_eq!(waiting(&world), ["data"], "{way}");
+        assert_protected(&world, &agent);
+    }
+}
+
+#[test]
+fn what_a_session_made_itself_it_may_ignore_however_many_checkpoints_there_are() {
+    for way in ["made", "was the user's long ago", "was left out long ago"] {
+        let world = world();
+        world.capture();
+        let place = if way == "was left out long ago" { "new" } else { "mine" };
+        let content = if way == "made" { "another" } else { "x" };
+        world.write(".gitignore", "new/\n").write(format!("{place}/x/index.js"), content);
+        world.capture();
+        world.remove(place).write(".gitignore", "*.log\n");
+        world.capture();
+        long_session(&world);
+        let agent = Agent::new(&world, "s");
+        agent.runs("install", "npm install", |world| {
+            world.write("new/x/index.js", "x").write("package.json", "{}");
+        });
+        agent.runs("ignore", "echo", |world| {
+            world.write(".gitignore", "*.log\nnew/\n");
+        });
+        // One that was left out may have been kept elsewhere meanwhile: nobody knows what it was.
+        assert_eq!(waiting(&world), if way == "made" { &[][..] } else { &["new"] }, "{way}");
+    }
+}
+
+#[test]
+fn what_a_session_made_in_many_places_it_may_ignore_in_all_of_them() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    let each = |n: usize| format!("packages/p{n}/cache");
+    agent.runs("test", "pytest", |world| {
+        for n in 0..150 {
+            world.write(format!("{}/s.pyc", each(n)), format!("{n}")).write(format!("packages/p{n}/s.py"), "s");
+        }
+    });
+    later();
+    world.write(format!("{}/mine", each(77)), "of the user");
+    agent.runs("ignore", "echo", |world| {
+        world.write(".gitignore", "*.log\ncache/\n");
+    });
+    assert_eq!(waiting(&world), [each(77)]);
+}
