@@ -1025,28 +1025,37 @@ fn long_session(world: &World) {
 
 #[test]
 fn what_went_away_is_held_when_it_comes_back_however_long_ago_that_was() {
-    for way in ["there at first", "made later", "one file"] {
-        let world = World::new();
-        world.write("src/main.rs", "main").write(".gitignore", "*.log\n");
-        if way == "made later" {
-            world.capture();
-        }
-        world.write("data/a.csv", "a").write("data/b.csv", "b");
-        world.capture();
-        let agent = Agent::new(&world, "s");
-        let (kept, name) = (world.base().join("kept"), if way == "one file" { "data/b.csv" } else { "data" });
-        agent.runs("hide it", "mv", |world| {
-            std::fs::rename(world.path(name), &kept).unwrap();
-            world.write(".gitignore", "*.log\ndata/\n");
-        });
-        long_session(&world);
-        std::fs::rename(&kept, world.path(name)).unwrap();
-        // What was never there is new all the same.
-        world.write("data/new.csv", "new");
-        assert_eq!(skipped(&world), ["data/new.csv"], "{way}");
-        assert_eq!(waiting(&world), ["data"], "{way}");
-        assert_protected(&world, &agent);
+    let world = world();
+    world.write("part/a", "a").write("part/b", "b");
+    world.capture();
+    world.write("made/later", "later");
+    world.capture();
+    // More than a checkpoint lists.
+    for n in 0..5_001 {
+        world.write(format!("many/{n}"), "");
     }
+    world.write("many/more", "more");
+    world.capture();
+    let agent = Agent::new(&world, "s");
+    let went = ["data", "made", "many", "part/b"];
+    let kept = |name: &str| world.base().join(name.replace('/', "-"));
+    agent.runs("hide it", "mv", |world| {
+        for name in went {
+            std::fs::rename(world.path(name), kept(name)).unwrap();
+        }
+        world.write(".gitignore", "data/\nmade/\nmany/\npart/\nnew/\n");
+    });
+    long_session(&world);
+    for name in went {
+        std::fs::rename(kept(name), world.path(name)).unwrap();
+    }
+    // What was never there is new all the same.
+    world.write("data/new.csv", "new").write("new/new", "new").write("part/new", "new");
+    assert_eq!(skipped(&world), ["data/new.csv", "new", "part/new"]);
+    let mut waiting = waiting(&world);
+    waiting.sort();
+    assert_eq!(waiting, ["data", "made", "many", "part"]);
+    assert_protected(&world, &agent);
 }
 
 #[test]
