@@ -1030,6 +1030,17 @@ fn what_went_away_is_held_when_it_comes_back_however_long_ago_that_was() {
     world.capture();
     world.write("made/later", "later");
     world.capture();
+    let kept = |name: &str| world.base().join(name.replace('/', "-"));
+    // Left out by the user, but for a while: no checkpoint lists a change of it.
+    world.write(".gitignore", "once/\n").write("once/x", "x");
+    for rules in ["once/\n", "*.log\n", "once/\n"] {
+        world.write(".gitignore", rules);
+        world.capture();
+        later();
+    }
+    std::fs::rename(world.path("once"), kept("once")).unwrap();
+    world.write(".gitignore", "*.log\n");
+    world.capture();
     // More than a checkpoint lists.
     for n in 0..5_001 {
         world.write(format!("many/{n}"), "");
@@ -1038,15 +1049,14 @@ fn what_went_away_is_held_when_it_comes_back_however_long_ago_that_was() {
     world.capture();
     let agent = Agent::new(&world, "s");
     let went = ["data", "made", "many", "part/b"];
-    let kept = |name: &str| world.base().join(name.replace('/', "-"));
     agent.runs("hide it", "mv", |world| {
         for name in went {
             std::fs::rename(world.path(name), kept(name)).unwrap();
         }
-        world.write(".gitignore", "data/\nmade/\nmany/\npart/\nnew/\n");
+        world.write(".gitignore", "data/\nmade/\nmany/\npart/\nnew/\nonce/\n");
     });
     long_session(&world);
-    for name in went {
+    for name in went.into_iter().chain(["once"]) {
         std::fs::rename(kept(name), world.path(name)).unwrap();
     }
     // What was never there is new all the same.
@@ -1054,7 +1064,7 @@ fn what_went_away_is_held_when_it_comes_back_however_long_ago_that_was() {
     assert_eq!(skipped(&world), ["data/new.csv", "new", "part/new"]);
     let mut waiting = waiting(&world);
     waiting.sort();
-    assert_eq!(waiting, ["data", "made", "many", "part"]);
+    assert_eq!(waiting, ["data", "made", "many", "once", "part"]);
     assert_protected(&world, &agent);
 }
 

@@ -561,6 +561,12 @@ impl Reader {
         Ok(found)
     }
 
+    /// The checkpoints that list a change of a file whose path ends like this, in order.
+    pub fn changed_called(&self, name: &[u8]) -> Result<Vec<u64>, StoreError> {
+        let sql = "SELECT DISTINCT seq FROM changes WHERE substr(path, -?2) = ?1 ORDER BY seq";
+        self.rows(sql, params![name, name.len() as i64], |row| Ok(row.get::<_, i64>(0)? as u64))
+    }
+
     /// The changes that are one of some sessions' own or may be, and the user's own, of all checkpoints, in order.
     pub fn changes_about<'a>(
         &self,

@@ -10,11 +10,12 @@ use piton_model::ownership::{Owned, Owner};
 use piton_model::{Entry, ObjectId, SessionId, Tree, WorkspacePath};
 use piton_store::{ChainLink, Reader, StoreError};
 
-use super::{MOST_ASKED, blob_of, holds_something, listing_of};
+use super::{IGNORE_FILES, MOST_ASKED, blob_of, holds_something, listing_of};
 use crate::workspace::History;
 
-/// So many checkpoints are looked through one by one. Of the others the rows of changes tell which had a path; but no row tells of
-/// one that was left out, was captured for a while without a change, and was left out again.
+/// So many checkpoints are looked through one by one. Of the others the rows of changes tell which had a path, and where ignore
+/// files changed; but no row tells of one that was left out by something else, such as its size, was captured for a while without
+/// a change, and was left out again.
 const MOST_LOOKED_THROUGH: u64 = 500;
 
 /// So many trees are kept while all checkpoints are gone through: one is mostly like the one before it.
@@ -50,9 +51,13 @@ impl History {
                 asked.insert(path.clone());
             });
         }
-        let looked_through = self.store.newest_of(line, MOST_LOOKED_THROUGH)?;
-        let unlisted = self.store.checkpoints_unlisted(line)?;
-        checkpoints.extend(unlisted.into_iter().chain(looked_through).map(|seq| (seq, None)));
+        let mut all = self.store.newest_of(line, MOST_LOOKED_THROUGH)?;
+        all.extend(self.store.checkpoints_unlisted(line)?);
+        // What begins or ceases to be left out is no change that is listed.
+        for name in IGNORE_FILES {
+            all.extend(self.store.changed_called(name)?);
+        }
+        checkpoints.extend(all.into_iter().map(|seq| (seq, None)));
         let mut left: BTreeSet<WorkspacePath> = paths.into_iter().collect();
         // Most checkpoints have the same listings: each is looked at once.
         let (mut seen, mut seen_whole) = (HashSet::new(), HashSet::new());
