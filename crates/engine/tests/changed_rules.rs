@@ -1109,3 +1109,22 @@ fn what_a_session_made_in_many_places_it_may_ignore_in_all_of_them() {
     });
     assert_eq!(waiting(&world), [each(77)]);
 }
+
+#[test]
+fn what_went_away_is_held_when_it_comes_back_among_much_that_is_new() {
+    let world = world();
+    world.write("a/data/x", "x").write("a/y", "y");
+    let agent = Agent::new(&world, "s");
+    let kept = world.base().join("kept");
+    agent.runs("hide it", "mv", |world| {
+        std::fs::rename(world.path("a/data"), &kept).unwrap();
+        world.write(".gitignore", "a/data/\ncache/\n");
+    });
+    later();
+    for n in 0..1_100 {
+        world.write(format!("p{n}/cache/x"), "x");
+    }
+    std::fs::rename(&kept, world.path("a/data")).unwrap();
+    assert_eq!(skipped(&world).len(), 1_100);
+    assert_eq!(waiting(&world), ["a/data"]);
+}

@@ -2,6 +2,7 @@
 //! was ever captured there is a session's own work.
 
 use std::cell::RefCell;
+use std::collections::btree_map::Entry as Known;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use piton_model::ownership::{Owned, Owner};
 use piton_model::{Entry, ObjectId, SessionId, Tree, WorkspacePath};
 use piton_store::{ChainLink, Reader, StoreError};
 
-use super::{IGNORE_FILES, MOST_ASKED, blob_of, holds_something, listing_of};
+use super::{IGNORE_FILES, blob_of, holds_something, listing_of};
 use crate::workspace::History;
 
 /// So many checkpoints are looked through one by one. Of the others the rows of changes tell which had a path, and where ignore
@@ -20,9 +21,6 @@ const MOST_LOOKED_THROUGH: u64 = 500;
 
 /// So many trees are kept while all checkpoints are gone through: one is mostly like the one before it.
 const MOST_KEPT: usize = 2_000;
-
-/// Paths that a checkpoint is asked for: none where it is all of them.
-type Asked = Option<BTreeSet<WorkspacePath>>;
 
 /// What is at a path, on the way from the first checkpoint to now.
 struct Path {
@@ -38,18 +36,17 @@ impl History {
     pub(super) fn captured_once(
         &self,
         line: u32,
-        mut paths: Vec<WorkspacePath>,
+        paths: Vec<WorkspacePath>,
     ) -> Result<Vec<(WorkspacePath, ObjectId)>, StoreError> {
         let mut found = Vec::new();
-        paths.truncate(MOST_ASKED);
         if paths.is_empty() {
             return Ok(found);
         }
-        let mut checkpoints: BTreeMap<u64, Asked> = BTreeMap::new();
+        // The folders that each checkpoint is asked for: none where it is all of them.
+        let mut checkpoints: BTreeMap<u64, Option<BTreeSet<WorkspacePath>>> = BTreeMap::new();
         for (seq, path) in self.store.changed_within(&paths)? {
-            checkpoints.entry(seq).or_insert_with(|| Some(BTreeSet::new())).iter_mut().for_each(|asked| {
-                asked.insert(path.clone());
-            });
+            let folders = checkpoints.entry(seq).or_insert_with(|| Some(BTreeSet::new()));
+            folders.iter_mut().for_each(|folders| folders.extend(path.split().map(|(folder, _)| folder)));
         }
         let mut all = self.store.newest_of(line, MOST_LOOKED_THROUGH)?;
         all.extend(self.store.checkpoints_unlisted(line)?);
@@ -58,33 +55,42 @@ impl History {
             all.extend(self.store.changed_called(name)?);
         }
         checkpoints.extend(all.into_iter().map(|seq| (seq, None)));
-        let mut left: BTreeSet<WorkspacePath> = paths.into_iter().collect();
+
+        let mut left: BTreeMap<WorkspacePath, Vec<WorkspacePath>> = BTreeMap::new();
+        for path in paths {
+            if let Some((folder, _)) = path.split() {
+                left.entry(folder).or_default().push(path);
+            }
+        }
+        let trees = Recent { store: &self.store, trees: RefCell::default() };
         // Most checkpoints have the same listings: each is looked at once.
-        let (mut seen, mut seen_whole) = (HashSet::new(), HashSet::new());
-        for (seq, asked) in checkpoints.into_iter().rev() {
+        let (mut seen, mut seen_roots) = (HashSet::new(), HashSet::new());
+        for (seq, folders) in checkpoints.into_iter().rev() {
             // What a checkpoint no longer has, the one before it had.
             for tree in self.store.trees_until(line, seq)? {
-                let asked: Vec<_> = match &asked {
-                    Some(asked) => asked.intersection(&left).cloned().collect(),
-                    None if seen_whole.insert(tree) => left.iter().cloned().collect(),
+                let asked: Vec<_> = match &folders {
+                    Some(folders) => folders.iter().filter(|folder| left.contains_key(folder)).cloned().collect(),
+                    None if seen_roots.insert(tree) => left.keys().cloned().collect(),
                     None => continue,
                 };
-                let mut listings: HashMap<WorkspacePath, Option<(ObjectId, Arc<Tree>)>> = HashMap::new();
-                for path in asked {
-                    let Some((folder, name)) = path.split() else { continue };
+                for folder in asked {
                     // What is damaged is told by whoever needs it.
-                    let listing = listings.entry(folder).or_insert_with_key(|folder| {
-                        let id = listing_of(&self.store, &tree, folder).ok().flatten()?;
-                        Some((id, self.store.tree(&id).ok()?))
-                    });
-                    let Some((id, listing)) = listing else { continue };
-                    if !seen.insert((path.clone(), *id)) {
+                    let Ok(Some(id)) = listing_of(&trees, &tree, &folder) else { continue };
+                    let is_new = seen.insert((folder.clone(), id));
+                    let Some(listing) = Some(id).filter(|_| is_new).and_then(|id| trees.tree(&id).ok()) else {
                         continue;
-                    }
-                    let entry = listing.get(name.as_bytes());
-                    if entry.is_some_and(|entry| holds_something(&self.store, entry).unwrap_or(false)) {
-                        left.remove(&path);
-                        found.push((path, tree));
+                    };
+                    let Known::Occupied(mut paths) = left.entry(folder) else { continue };
+                    paths.get_mut().retain(|path| {
+                        let entry = path.split().and_then(|(_, name)| listing.get(name.as_bytes()));
+                        let has = entry.is_some_and(|entry| holds_something(&trees, entry).unwrap_or(false));
+                        if has {
+                            found.push((path.clone(), tree));
+                        }
+                        !has
+                    });
+                    if paths.get().is_empty() {
+                        paths.remove();
                     }
                 }
             }
