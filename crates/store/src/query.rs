@@ -38,10 +38,14 @@ pub struct ChainLink {
     pub parent: Option<u64>,
     /// Whether it follows none.
     pub is_first: bool,
+    /// The line that it is on.
+    pub line: u32,
     /// What was captured.
     pub tree: ObjectId,
     /// Whether it misses anything that its parent has.
     pub has_deleted: bool,
+    /// Whether it has anything otherwise than its parent.
+    pub has_modified: bool,
     /// Whether it is of an operation: its result, or made at its beginning.
     pub is_of_operation: bool,
 }
@@ -323,6 +327,42 @@ impl Reader {
         )
     }
 
+    /// The checkpoints of a line that may have more than what was there before them and what is listed in them, in order: the
+    /// first, one whose parent is lost, one that found too much to list it, and the result of an operation.
+    pub fn checkpoints_unlisted(&self, line: u32) -> Result<Vec<u64>, StoreError> {
+        self.numbers(
+            "SELECT seq FROM checkpoints c WHERE line = ?1
+               AND (parent IS NULL OR NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.id = c.parent)
+                    OR (created + modified + deleted > 0
+                        AND (octet_length(owned) = 2 OR substr(owned, -12) = '\"paths\":[]}]')))
+             ORDER BY seq",
+            [line],
+        )
+    }
+
+    /// The newest checkpoints of a line, at most so many, newest first.
+    pub fn newest_of(&self, line: u32, most: u64) -> Result<Vec<u64>, StoreError> {
+        let sql = "SELECT seq FROM checkpoints WHERE line = ?1 ORDER BY seq DESC LIMIT ?2";
+        self.numbers(sql, rusqlite::params![line, most as i64])
+    }
+
+    /// The trees of a line's checkpoint and of the one before it. None where the checkpoint is of another line.
+    pub fn trees_until(&self, line: u32, seq: u64) -> Result<Vec<ObjectId>, StoreError> {
+        let db = self.db();
+        let sql = "SELECT tree FROM checkpoints WHERE line = ?1 AND seq <= ?2
+                     AND EXISTS (SELECT 1 FROM checkpoints WHERE line = ?1 AND seq = ?2) ORDER BY seq DESC LIMIT 2";
+        let mut query = db.prepare_cached(sql)?;
+        let rows = query.query_map(rusqlite::params![line, seq as i64], |row| Ok(ObjectId(row.get(0)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn numbers(&self, sql: &str, params: impl Params) -> Result<Vec<u64>, StoreError> {
+        let db = self.db();
+        let mut query = db.prepare_cached(sql)?;
+        let rows = query.query_map(params, |row| Ok(row.get::<_, i64>(0)? as u64))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// The checkpoints whose finds are shown with a turn, in order, without their lists of changes; and whether there is
     /// such a list.
     pub fn checkpoints_of_turn(
@@ -359,7 +399,8 @@ impl Reader {
     pub fn links(&self) -> Result<Vec<ChainLink>, StoreError> {
         let db = self.db();
         let mut query = db.prepare_cached(
-            "SELECT c.seq, p.seq, c.parent IS NULL, c.tree, c.deleted > 0, c.operation IS NOT NULL
+            "SELECT c.seq, p.seq, c.parent IS NULL, c.tree, c.deleted > 0, c.operation IS NOT NULL,
+                    c.line, c.modified > 0
              FROM checkpoints c LEFT JOIN checkpoints p ON p.id = c.parent ORDER BY c.seq",
         )?;
         let rows = query.query_map([], |row| {
@@ -370,6 +411,8 @@ impl Reader {
                 tree: ObjectId(row.get(3)?),
                 has_deleted: row.get(4)?,
                 is_of_operation: row.get(5)?,
+                line: row.get(6)?,
+                has_modified: row.get(7)?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)

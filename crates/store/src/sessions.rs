@@ -541,6 +541,32 @@ impl Reader {
         Ok(found.into_iter().flatten().collect())
     }
 
+    /// The checkpoints that list a change of one of some paths, or of something in it, each with that path, in order.
+    pub fn changed_within(&self, paths: &[WorkspacePath]) -> Result<Vec<(u64, WorkspacePath)>, StoreError> {
+        let wanted: HashMap<&[u8], &WorkspacePath> = paths.iter().map(|path| (path.as_bytes(), path)).collect();
+        let mut found = Vec::new();
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT seq, path FROM changes ORDER BY key")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let changed = row.get_ref(1)?.as_blob().map_err(from_sql)?;
+            let ends = changed.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            for path in ends.chain([changed.len()]).filter_map(|end| wanted.get(&changed[..end])) {
+                let one = (row.get::<_, i64>(0)? as u64, (*path).clone());
+                if found.last() != Some(&one) {
+                    found.push(one);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The checkpoints that list a change of a file whose path ends like this, in order.
+    pub fn changed_called(&self, name: &[u8]) -> Result<Vec<u64>, StoreError> {
+        let sql = "SELECT DISTINCT seq FROM changes WHERE substr(path, -?2) = ?1 ORDER BY seq";
+        self.rows(sql, params![name, name.len() as i64], |row| Ok(row.get::<_, i64>(0)? as u64))
+    }
+
     /// The changes that are one of some sessions' own or may be, and the user's own, of all checkpoints, in order.
     pub fn changes_about<'a>(
         &self,

@@ -8,8 +8,9 @@
 //! anew from its packs knows it. It ends when nothing leaves the path out any more, or when the user agrees. What was never
 //! captured follows every rule at once.
 
-use std::collections::hash_map::Entry as Known;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod past;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,11 +19,9 @@ use piton_host::{
     Held, Instead, Root, RuleSource, Scan, SourceKind, bounded, read_entry, rule_sources, rules_leave_out,
     rules_left_out,
 };
-use piton_model::diff::{self, Change, TreeSource};
-use piton_model::ownership::{self, Found, Moment, Owned, Owner, Window};
-use piton_model::{
-    Checkpoint, Entry, HeldPath, ObjectId, Operation, SessionId, SkipReason, UnagreedRules, WorkspacePath,
-};
+use piton_model::diff::{self, TreeSource};
+use piton_model::ownership::{self, Found, Moment, Owner, Window};
+use piton_model::{Checkpoint, Entry, HeldPath, ObjectId, Operation, SkipReason, UnagreedRules, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sink::{HashingSink, Trees};
@@ -67,13 +66,6 @@ const SLACK: i64 = 2_000_000_000;
 
 /// Of more folders than this only the first are asked for their rules: the others hardly have different ones.
 const MOST_ASKED: usize = 1000;
-
-/// So many checkpoints are looked through for a path that came back.
-const MOST_LOOKED_BACK: u64 = 500;
-
-/// Of so many paths that a rule begins to leave out it is asked who made what is there: `node_modules`, `dist` and the like.
-/// Where there are more, the user is asked.
-const MOST_MADE: usize = 20;
 
 /// A larger file of rules, in bytes, is not asked whether it has any.
 const LARGEST_LOOKED_AT: u64 = 4 << 20;
@@ -204,7 +196,7 @@ impl History {
             let is_users_too = |paths: &[WorkspacePath]| rules_leave_out(root, &self.rules(), paths, instead.clone());
             let mut are = is_users_too(&came).into_iter();
             came.retain(|_| !are.next().unwrap_or(true));
-            for (path, tree) in self.captured_once(head, came)? {
+            for (path, tree) in self.captured_once(head.checkpoint.line, came)? {
                 new.push(by_unagreed(path.clone(), &held.unagreed));
                 held.known.push((path, tree));
             }
@@ -304,109 +296,20 @@ impl History {
             Owner::Step { step, .. } => Some(step.session.clone()),
             _ => None,
         };
-        if !new.iter().any(|one| by_session(one).is_some()) {
+        let asked: Vec<_> = new.iter().filter_map(|one| Some((one.path.clone(), by_session(one)?))).collect();
+        if asked.is_empty() {
             return Ok(());
         }
-        let line = head.checkpoint.line;
-        let mut rows = self.store.checkpoints(Some(MOST_LOOKED_BACK))?;
-        rows.retain(|row| row.checkpoint.line == line);
-        let mut went = HashMap::new();
-        let mut kept = Vec::new();
-        for (number, one) in std::mem::take(new).into_iter().enumerate() {
-            let session = by_session(&one).filter(|_| number < MOST_MADE);
-            let mut made_by = |session| self.made_by(&session, &one.path, &rows, &mut went);
+        let made = match self.made_by(head.checkpoint.line, asked) {
             // What is damaged tells nothing for sure.
-            let is_its = session.is_some_and(|session| made_by(session).unwrap_or(false));
-            if is_its {
-                known.retain(|(path, _)| *path != one.path);
-            } else {
-                kept.push(one);
-            }
-        }
-        *new = kept;
-        Ok(())
-    }
-
-    /// Whether all that was ever captured at a path is for sure a session's work, given all checkpoints of the line, newest first.
-    /// `went` keeps what each of them no longer has as it was.
-    fn made_by(
-        &self,
-        session: &SessionId,
-        path: &WorkspacePath,
-        rows: &[CheckpointRow],
-        went: &mut HashMap<u64, Vec<Change>>,
-    ) -> Result<bool, StoreError> {
-        let is_its = |owned: &Owned| matches!(&owned.owner, Owner::Step { step, .. } if step.session == *session);
-        let at = |row: &CheckpointRow| diff::lookup(&self.store, &row.checkpoint.root.tree, path);
-        // At the first of them nothing was there, or nobody knows who put it there.
-        let Some(first) = rows.last().filter(|row| row.checkpoint.parent.is_none()) else { return Ok(false) };
-        let mut before = at(first)?;
-        if before.is_some() {
-            return Ok(false);
-        }
-        // What went elsewhere may have been moved here, also by a detour.
-        let mut gone = HashSet::new();
-        for (parent, row) in rows.iter().zip(&rows[1..]).rev().map(|(row, parent)| (parent, row)) {
-            let checkpoint = &row.checkpoint;
-            if checkpoint.parent.as_ref() != Some(&parent.checkpoint.id) {
-                return Ok(false);
-            }
-            let now = at(row)?;
-            let has_changed = now != before;
-            // What was left out before is in no list of changes, and nobody knows whose it is.
-            if let (Some(Entry::Folder { tree: from, .. }), Some(Entry::Folder { tree: to, .. })) = (&before, &now)
-                && diff::left_out(&self.store, from, to)?.iter().any(|one| one.before.is_none())
-            {
-                return Ok(false);
-            }
-            let (from, to) = (&parent.checkpoint.root.tree, &checkpoint.root.tree);
-            let is_skipped = now.as_ref().is_some_and(Entry::is_skipped);
-            if is_skipped || has_changed && !diff::gone_unknown(&self.store, from, to)?.is_empty() {
-                return Ok(false);
-            }
-            before = now;
-            if has_changed {
-                let is_listed = checkpoint.owned.iter().all(|owned| !owned.paths.is_empty());
-                let is_here = |owned: &Owned| owned.paths.iter().any(|changed| changed.path.is_within(path));
-                let mut here = checkpoint.owned.iter().filter(|owned| !is_listed || is_here(owned)).peekable();
-                if here.peek().is_none() || !here.all(is_its) {
-                    return Ok(false);
-                }
-            }
-            if checkpoint.changes.deleted + checkpoint.changes.modified > 0 {
-                let here = match went.entry(row.seq) {
-                    Known::Occupied(known) => known.into_mut(),
-                    Known::Vacant(unknown) => {
-                        let mut changes = diff::changes(&self.store, Some(from), Some(to))?;
-                        changes.retain(|change| change.before.is_some());
-                        unknown.insert(changes)
-                    }
-                };
-                for change in here.iter().filter(|change| !change.path.is_within(path)) {
-                    if has_changed && change.after.is_none() {
-                        return Ok(false);
-                    }
-                    gone.extend(change.before.clone().and_then(blob_of));
-                }
-            }
-        }
-        let mut folders: Vec<_> = match before {
-            _ if gone.is_empty() => Vec::new(),
-            Some(Entry::Folder { tree, .. }) => vec![tree],
-            Some(Entry::File { blob, .. }) if gone.contains(&blob) => return Ok(false),
-            _ => Vec::new(),
+            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => return Ok(()),
+            made => made?,
         };
-        while let Some(folder) = folders.pop() {
-            for (_, entry) in self.store.tree(&folder)?.entries() {
-                match entry {
-                    Entry::Folder { tree, .. } => folders.push(*tree),
-                    // Any two empty files are equal.
-                    Entry::File { blob, size, .. } if *size > 0 && gone.contains(blob) => return Ok(false),
-                    _ => {}
-                }
-            }
-        }
-        Ok(true)
+        let is_its = |one: &HeldPath| by_session(one).is_some() && made.contains(&one.path);
+        let (its, others): (Vec<_>, Vec<_>) = std::mem::take(new).into_iter().partition(is_its);
+        known.retain(|(path, _)| !its.iter().any(|one| one.path == *path));
+        *new = others;
+        Ok(())
     }
 
     /// Which of some paths a checkpoint has although its own ignore files left them out: git tracked those, or its settings named
@@ -454,53 +357,6 @@ impl History {
         let mut are = rules_left_out(root, &self.rules(), &were, Instead(then)).into_iter();
         were.retain(|_| are.next().unwrap_or(true));
         Ok(were.into_iter().map(|(path, _)| path).collect())
-    }
-
-    /// Which of some paths an earlier checkpoint of this line has, each with the tree of the last that does.
-    fn captured_once(
-        &self,
-        head: &CheckpointRow,
-        paths: Vec<WorkspacePath>,
-    ) -> Result<Vec<(WorkspacePath, ObjectId)>, StoreError> {
-        let mut found = Vec::new();
-        // Most checkpoints have the same listings: each is looked at once.
-        let mut folders: BTreeMap<WorkspacePath, Vec<WorkspacePath>> = BTreeMap::new();
-        for path in paths.into_iter().take(MOST_ASKED) {
-            if let Some((folder, _)) = path.split() {
-                folders.entry(folder).or_default().push(path);
-            }
-        }
-        if folders.is_empty() {
-            return Ok(found);
-        }
-        let mut seen = HashSet::new();
-        for row in self.store.checkpoints(Some(MOST_LOOKED_BACK))? {
-            let tree = row.checkpoint.root.tree;
-            if row.checkpoint.line != head.checkpoint.line {
-                continue;
-            }
-            for (folder, paths) in &mut folders {
-                // What is damaged is told by whoever needs it.
-                let Ok(Some(id)) = listing_of(&self.store, &tree, folder) else { continue };
-                let is_new = seen.insert((folder.clone(), id));
-                let Some(listing) = Some(id).filter(|_| is_new).and_then(|id| self.store.tree(&id).ok()) else {
-                    continue;
-                };
-                paths.retain(|path| {
-                    let entry = path.split().and_then(|(_, name)| listing.get(name.as_bytes()));
-                    let has = entry.is_some_and(|entry| holds_something(&self.store, entry).unwrap_or(false));
-                    if has {
-                        found.push((path.clone(), tree));
-                    }
-                    !has
-                });
-            }
-            folders.retain(|_, paths| !paths.is_empty());
-            if folders.is_empty() {
-                break;
-            }
-        }
-        Ok(found)
     }
 
     /// The files with rules to which the user has not agreed, after an operation: no word of the user's is in what it brings

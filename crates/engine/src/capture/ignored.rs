@@ -3,15 +3,16 @@
 //!
 //! Piton captures them, so that an undo brings them back; but what leaves the machine is another matter. Asked by
 //! exports. A file counts as ignored, or filtered, where the files with rules of any of the checkpoints say so, or those of
-//! now: one that was ignored only later was meant to be so from its beginning.
+//! now: one that was ignored only later was meant to be so from its beginning. It counts as tracked where git tracks it now,
+//! and at each of the checkpoints that has it tracked it as well, or has now what was in it then.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use piton_host::git::Git;
+use piton_host::git::{Git, GitIds, Repository};
 use piton_host::{IgnoreFiles, IgnoredAt};
-use piton_model::diff::TreeSource;
-use piton_model::git::GitState;
+use piton_model::diff::{self, TreeSource};
+use piton_model::git::{GitState, INTENT_TO_ADD, StagedKind};
 use piton_model::{Checkpoint, Entry, ObjectId, WorkspacePath};
 use piton_store::StoreError;
 
@@ -50,14 +51,17 @@ impl History {
     ) -> Result<Private, StoreError> {
         let mut found = Found::default();
         let mut moments: HashSet<(Rules, Option<String>)> = HashSet::new();
-        let mut excludes: HashMap<ObjectId, Option<String>> = HashMap::new();
+        let mut states: HashMap<ObjectId, Option<GitState>> = HashMap::new();
+        let mut captured: HashSet<(Option<ObjectId>, ObjectId)> = HashSet::new();
         for checkpoint in checkpoints {
             let rules = found.look(self, &WorkspacePath::root(), &checkpoint.root.tree)?;
             let kept = |git: &ObjectId| {
                 let json = self.store.blob(git).ok()?;
-                serde_json::from_slice::<GitState>(&json).ok()?.excludes
+                serde_json::from_slice::<GitState>(&json).ok()
             };
-            let excludes = checkpoint.git.and_then(|git| excludes.entry(git).or_insert_with(|| kept(&git)).clone());
+            let state = checkpoint.git.and_then(|git| states.entry(git).or_insert_with(|| kept(&git)).as_ref());
+            let excludes = state.and_then(|state| state.excludes.clone());
+            captured.insert((checkpoint.git, checkpoint.root.tree));
             moments.insert((rules, excludes));
         }
         let options = self.rules();
@@ -85,8 +89,8 @@ impl History {
         let is = |path: &&WorkspacePath| ignores.iter().any(|rules| rules.ignore(path));
         let mut ignored: BTreeSet<_> = found.files.iter().filter(is).cloned().collect();
         if !ignored.is_empty() {
-            let tracked = self.tracked();
-            ignored.retain(|path| !tracked.contains(path.as_bytes()));
+            let tracked = self.tracked_all_the_while(&ignored, &captured, &states)?;
+            ignored.retain(|path| !tracked.contains(path));
         }
         let told = self.filtered(&found.files);
         let is = |path: &WorkspacePath| told.contains(path.as_bytes()) || filters.iter().any(|f| f.name_file(path));
@@ -94,12 +98,96 @@ impl History {
         Ok(Private { ignored, filtered })
     }
 
-    /// What git tracks here; nothing where there is no git to ask.
-    fn tracked(&self) -> HashSet<Vec<u8>> {
-        let git = Git::at(&self.path, self.environment.git.as_deref());
-        let said = git.and_then(|git| git.run(&["ls-files", "-z"]));
-        let said = said.unwrap_or_default();
-        said.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect()
+    /// Which of some files git tracks now and tracked at each of some checkpoints that has them, or has now as they were then: what
+    /// was in a file before somebody made git track it is in no commit, and may be a secret.
+    fn tracked_all_the_while(
+        &self,
+        files: &BTreeSet<WorkspacePath>,
+        captured: &HashSet<(Option<ObjectId>, ObjectId)>,
+        states: &HashMap<ObjectId, Option<GitState>>,
+    ) -> Result<BTreeSet<WorkspacePath>, StoreError> {
+        let now = self.tracked();
+        let mut tracked: BTreeSet<_> = files.iter().filter(|path| now.contains_key(path.as_bytes())).cloned().collect();
+        let mut commits = HashMap::new();
+        let mut then: HashMap<ObjectId, Option<HashSet<Vec<u8>>>> = HashMap::new();
+        for (git, tree) in captured {
+            if tracked.is_empty() {
+                break;
+            }
+            let state = git.and_then(|git| Some((git, states.get(&git)?.as_ref()?)));
+            let then = state.and_then(|(id, state)| {
+                then.entry(id).or_insert_with(|| self.tracked_at(state, &mut commits)).as_ref()
+            });
+            let mut others = HashSet::new();
+            for path in tracked.iter().filter(|path| then.is_none_or(|then| !then.contains(path.as_bytes()))) {
+                let is_known = match diff::lookup(&self.store, tree, path)? {
+                    Some(Entry::File { blob, .. }) => match self.store.blob(&blob) {
+                        Ok(content) => is_one_of(&content, &now[path.as_bytes()]),
+                        Err(StoreError::Missing(_) | StoreError::Damaged(_)) => false,
+                        Err(error) => return Err(error),
+                    },
+                    Some(Entry::Symlink { target }) => is_one_of(&target, &now[path.as_bytes()]),
+                    // No commit of this checkpoint has it.
+                    Some(Entry::Folder { .. } | Entry::Skipped { .. }) | None => true,
+                };
+                if !is_known {
+                    others.insert(path.clone());
+                }
+            }
+            tracked.retain(|path| !others.contains(path));
+        }
+        Ok(tracked)
+    }
+
+    /// What git tracks here, with its ids of what it has there; nothing where there is no git to ask.
+    fn tracked(&self) -> HashMap<Vec<u8>, Vec<String>> {
+        let mut tracked: HashMap<Vec<u8>, Vec<String>> = HashMap::new();
+        for line in self.ask_git(&["ls-files", "-s", "-z"]).unwrap_or_default() {
+            let Some(at) = line.iter().position(|byte| *byte == b'\t') else { continue };
+            let id = line[..at].split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+            tracked.entry(line[at + 1..].to_vec()).or_default().push(String::from_utf8_lossy(id).into_owned());
+        }
+        tracked
+    }
+
+    /// What git tracked in one of its states: all that HEAD has, but for what was staged. None where that cannot be told, as where
+    /// the commit is gone. `commits` keeps what those have that were asked for.
+    fn tracked_at(
+        &self,
+        state: &GitState,
+        commits: &mut HashMap<String, Option<HashSet<Vec<u8>>>>,
+    ) -> Option<HashSet<Vec<u8>>> {
+        let repository = Repository::find(&self.path).filter(|_| state.incomplete.is_none())?;
+        let mut tracked = match &state.head.commit {
+            Some(commit) if commit.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                let of = |commit: &String| self.ask_git(&["ls-tree", "-r", "-z", "--name-only", commit]);
+                let listed =
+                    commits.entry(commit.clone()).or_insert_with_key(|commit| Some(of(commit)?.into_iter().collect()));
+                listed.clone()?
+            }
+            Some(_) => return None,
+            None => HashSet::new(),
+        };
+        for entry in &state.staged {
+            let path = match repository.prefix() {
+                [] => Some(entry.path.as_bytes()),
+                prefix => entry.path.as_bytes().strip_prefix(prefix).and_then(|rest| rest.strip_prefix(b"/")),
+            };
+            let Some(path) = path else { continue };
+            // Of one that is only meant to be added git has nothing.
+            if entry.kind == StagedKind::Deleted || entry.flags & INTENT_TO_ADD != 0 {
+                tracked.remove(path);
+            } else {
+                tracked.insert(path.to_vec());
+            }
+        }
+        Some(tracked)
+    }
+
+    /// What git lists, each with a zero byte after it; none where there is no git to ask, and where it refuses.
+    fn ask_git(&self, arguments: &[&str]) -> Option<Vec<Vec<u8>>> {
+        let said = Git::at(&self.path, self.environment.git.as_deref()).and_then(|git| git.run(arguments)).ok()?;
+        Some(said.split(|byte| *byte == 0).filter(|one| !one.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
     /// What git itself says has a filter: it knows more files with attributes than those of the workspace. Nothing where there
@@ -117,6 +205,16 @@ impl History {
         let has_one = |[_, _, filter]: &&[&[u8]; 3]| !matches!(*filter, b"unspecified" | b"unset");
         words.as_chunks::<3>().0.iter().filter(has_one).map(|[path, ..]| path.to_vec()).collect()
     }
+}
+
+/// Whether a content is one of those that git has, given its ids.
+fn is_one_of(content: &[u8], ids: &[String]) -> bool {
+    ids.iter().any(|id| {
+        let Some(kind) = GitIds::named(if id.len() == 40 { "sha1" } else { "sha256" }) else { return false };
+        let mut hasher = kind.blob(content.len() as u64);
+        hasher.update(content);
+        hasher.finish().to_hex() == *id
+    })
 }
 
 impl Found {

@@ -386,3 +386,112 @@ fn a_damaged_store_exports_nothing_and_leaves_no_reference() {
     let left = std::fs::read_dir(world.path(".git")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("crash")));
 }
+
+/// What git has of a file today says nothing of what was in it before.
+#[test]
+fn what_git_did_not_track_at_a_checkpoint_stays_out_whatever_it_tracks_later() {
+    for (way, add) in [
+        ("staged", &["add", "-f", ".env"][..]),
+        ("meant to be added", &["add", "-N", "-f", ".env"]),
+        ("committed", &["add", "-f", ".env"]),
+    ] {
+        let world = repository();
+        let at = world.ws();
+        world.write(".gitignore", ".env*\nlogs/*\n").write(".env", "OLD-SECRET\n").write(".env.example", "none\n");
+        world.write("logs/.gitkeep", "");
+        git(&at, &["add", "-f", ".gitignore", ".env.example", "logs/.gitkeep"]);
+        git(&at, &["commit", "-q", "-m", "second"]);
+        let agent = Agent(&world, "s");
+        agent.turn("one", "Bash", |w| {
+            w.write("b", "b");
+        });
+        world.write(".env", "dummy\n");
+        agent.turn("two", "Bash", |w| {
+            git(&at, add);
+            if way == "committed" {
+                git(&at, &["commit", "-q", "-m", "third"]);
+            }
+            w.write("c", "c");
+        });
+        for what in [ExportWhat::Session("s".into()), ExportWhat::Checkpoint("t1".into())] {
+            let exported = export(&world, &ExportOptions { force: true, ..options(what, "x") });
+            assert_eq!(names(&exported.ignored), [".env"], "{way}");
+            for one in &exported.commits {
+                let files = files_of(&world, &one.commit);
+                assert!(!files.contains(&".env".to_owned()), "{way}: {files:?}");
+                assert!(files.contains(&".env.example".to_owned()) && files.contains(&"logs/.gitkeep".to_owned()));
+            }
+        }
+        let (held, _) = world.open().private_in_session("s").unwrap();
+        assert_eq!(names(&held), [".env"], "{way}");
+        // Where git tracks it all the while, it is no secret; where it is only meant to be, git has nothing of it.
+        let last = export(&world, &of("t2.end", "last"));
+        let expected: &[&str] = if way == "meant to be added" { &[".env"] } else { &[] };
+        assert_eq!(names(&last.ignored), expected, "{way}");
+    }
+}
+
+#[test]
+fn what_git_tracked_and_does_not_any_more_stays_out_too() {
+    let world = repository();
+    let at = world.ws();
+    world.write(".gitignore", "*.key\n").write("own.key", "k");
+    git(&at, &["add", "-f", "own.key", ".gitignore"]);
+    git(&at, &["commit", "-q", "-m", "second"]);
+    let tracked = world.capture();
+    assert_eq!(names(&export(&world, &of(&tracked, "x")).ignored), [""; 0]);
+    git(&at, &["rm", "-q", "--cached", "own.key"]);
+    let since = world.capture();
+    for id in [&tracked, &since] {
+        assert_eq!(names(&export(&world, &of(id, &format!("{id}-1"))).ignored), ["own.key"]);
+    }
+    // Back again, with the same content: what it was is what git has; in between it was something else.
+    world.write("own.key", "another");
+    let between = world.capture();
+    world.write("own.key", "k");
+    git(&at, &["add", "-f", "own.key"]);
+    for (id, expected) in [(&tracked, &[][..]), (&since, &[]), (&between, &["own.key"])] {
+        assert_eq!(names(&export(&world, &of(id, &format!("{id}-2"))).ignored), expected);
+    }
+}
+
+#[test]
+fn where_nothing_is_known_of_git_only_what_it_has_now_is_no_secret() {
+    let world = World::new();
+    world.write(".gitignore", "*.key\n").write("a.key", "same").write("b.key", "secret").write("c", "c");
+    let id = world.capture();
+    git(&world.ws(), &["init", "-q"]);
+    world.write("b.key", "dummy");
+    git(&world.ws(), &["add", "-f", "."]);
+    assert_eq!(names(&export(&world, &of(&id, "x")).ignored), ["b.key"]);
+}
+
+/// The commit that a checkpoint's index was made on may be gone.
+#[test]
+fn where_the_commit_of_a_checkpoint_is_gone_only_what_git_has_now_is_no_secret() {
+    let world = repository();
+    let at = world.ws();
+    world.write(".gitignore", "*.key\n").write("a.key", "same").write("b.key", "was tracked");
+    git(&at, &["add", "-f", "."]);
+    git(&at, &["commit", "-q", "-m", "second"]);
+    let id = world.capture();
+    world.remove(".git").write("b.key", "another");
+    git(&at, &["init", "-q", "-b", "main"]);
+    git(&at, &["add", "-f", "."]);
+    git(&at, &["commit", "-q", "-m", "all new"]);
+    assert_eq!(names(&export(&world, &of(&id, "x")).ignored), ["b.key"]);
+}
+
+#[test]
+fn in_a_part_of_a_repository_it_is_told_by_paths_of_the_part() {
+    let world = World::new();
+    git(world.base(), &["init", "-q", "-b", "main"]);
+    world.write(".gitignore", "*.key\n").write("a.key", "a").write("b.key", "b").write("c.key", "c");
+    git(&world.ws(), &["add", "-f", "a.key", ".gitignore"]);
+    git(&world.ws(), &["commit", "-q", "-m", "first"]);
+    git(&world.ws(), &["add", "-f", "b.key"]);
+    let id = world.capture();
+    world.write("a.key", "2").write("b.key", "2").write("c.key", "2");
+    git(&world.ws(), &["add", "-f", "."]);
+    assert_eq!(names(&export(&world, &of(&id, "x")).ignored), ["c.key"]);
+}

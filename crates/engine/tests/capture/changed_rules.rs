@@ -1012,3 +1012,122 @@ fn what_holds_something_of_the_users_and_is_ignored_now_stays_in_a_rewind_and_is
     world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
     assert_eq!(world.read("out/report"), "the user's");
 }
+
+/// A session with so many checkpoints that nobody looks through all of them one by one.
+fn long_session(world: &World) {
+    let agent = Agent::new(world, "long");
+    agent.prompt("work for long");
+    for n in 0..260 {
+        agent.step("Edit", &["src/main.rs"], |world| {
+            world.write("src/main.rs", format!("{n}"));
+        });
+    }
+    agent.end_turn();
+    later();
+}
+
+#[test]
+fn what_went_away_is_held_when_it_comes_back_however_long_ago_that_was() {
+    let world = world();
+    world.write("part/a", "a").write("part/b", "b");
+    world.capture();
+    world.write("made/later", "later");
+    world.capture();
+    let kept = |name: &str| world.base().join(name.replace('/', "-"));
+    // Left out by the user, but for a while: no checkpoint lists a change of it.
+    world.write(".gitignore", "once/\n").write("once/x", "x");
+    for rules in ["once/\n", "*.log\n", "once/\n"] {
+        world.write(".gitignore", rules);
+        world.capture();
+        later();
+    }
+    std::fs::rename(world.path("once"), kept("once")).unwrap();
+    world.write(".gitignore", "*.log\n");
+    world.capture();
+    // More than a checkpoint lists.
+    for n in 0..5_001 {
+        world.write(format!("many/{n}"), "");
+    }
+    world.write("many/more", "more");
+    world.capture();
+    let agent = Agent::new(&world, "s");
+    let went = ["data", "made", "many", "part/b"];
+    agent.runs("hide it", "mv", |world| {
+        for name in went {
+            std::fs::rename(world.path(name), kept(name)).unwrap();
+        }
+        world.write(".gitignore", "data/\nmade/\nmany/\npart/\nnew/\nonce/\n");
+    });
+    long_session(&world);
+    for name in went.into_iter().chain(["once"]) {
+        std::fs::rename(kept(name), world.path(name)).unwrap();
+    }
+    // What was never there is new all the same.
+    world.write("data/new.csv", "new").write("new/new", "new").write("part/new", "new");
+    assert_eq!(skipped(&world), ["data/new.csv", "new", "part/new"]);
+    let mut waiting = waiting(&world);
+    waiting.sort();
+    assert_eq!(waiting, ["data", "made", "many", "once", "part"]);
+    assert_protected(&world, &agent);
+}
+
+#[test]
+fn what_a_session_made_itself_it_may_ignore_however_many_checkpoints_there_are() {
+    for way in ["made", "was the user's long ago", "was left out long ago"] {
+        let world = world();
+        world.capture();
+        let place = if way == "was left out long ago" { "new" } else { "mine" };
+        let content = if way == "made" { "another" } else { "x" };
+        world.write(".gitignore", "new/\n").write(format!("{place}/x/index.js"), content);
+        world.capture();
+        world.remove(place).write(".gitignore", "*.log\n");
+        world.capture();
+        long_session(&world);
+        let agent = Agent::new(&world, "s");
+        agent.runs("install", "npm install", |world| {
+            world.write("new/x/index.js", "x").write("package.json", "{}");
+        });
+        agent.runs("ignore", "echo", |world| {
+            world.write(".gitignore", "*.log\nnew/\n");
+        });
+        // One that was left out may have been kept elsewhere meanwhile: nobody knows what it was.
+        assert_eq!(waiting(&world), if way == "made" { &[][..] } else { &["new"] }, "{way}");
+    }
+}
+
+#[test]
+fn what_a_session_made_in_many_places_it_may_ignore_in_all_of_them() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    let each = |n: usize| format!("packages/p{n}/cache");
+    agent.runs("test", "pytest", |world| {
+        for n in 0..150 {
+            world.write(format!("{}/s.pyc", each(n)), format!("{n}")).write(format!("packages/p{n}/s.py"), "s");
+        }
+    });
+    later();
+    world.write(format!("{}/mine", each(77)), "of the user");
+    agent.runs("ignore", "echo", |world| {
+        world.write(".gitignore", "*.log\ncache/\n");
+    });
+    assert_eq!(waiting(&world), [each(77)]);
+}
+
+#[test]
+fn what_went_away_is_held_when_it_comes_back_among_much_that_is_new() {
+    let world = world();
+    world.write("a/data/x", "x").write("a/y", "y");
+    let agent = Agent::new(&world, "s");
+    let kept = world.base().join("kept");
+    agent.runs("hide it", "mv", |world| {
+        std::fs::rename(world.path("a/data"), &kept).unwrap();
+        world.write(".gitignore", "a/data/\ncache/\n");
+    });
+    later();
+    for n in 0..1_100 {
+        world.write(format!("p{n}/cache/x"), "x");
+    }
+    std::fs::rename(&kept, world.path("a/data")).unwrap();
+    assert_eq!(skipped(&world).len(), 1_100);
+    assert_eq!(waiting(&world), ["a/data"]);
+}
