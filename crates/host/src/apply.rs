@@ -654,28 +654,6 @@ pub fn make_root(path: &std::path::Path, mode: u16) -> io::Result<MadeRoot> {
     Ok(made)
 }
 
-/// The canonical form of a path, which may end in names that do not exist (yet, or any more).
-pub fn canonical(path: &std::path::Path) -> io::Result<PathBuf> {
-    let absolute = std::path::absolute(path)?;
-    match absolute.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match (absolute.parent(), absolute.file_name()) {
-            (Some(parent), Some(name)) => Ok(canonical(parent)?.join(name)),
-            _ => Err(error),
-        },
-        result => result,
-    }
-}
-
-/// The same of a folder, which may be gone with one above it that is a file by now.
-pub fn canonical_folder(path: &std::path::Path) -> io::Result<PathBuf> {
-    match (canonical(path), path.parent(), path.file_name()) {
-        (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotADirectory => {
-            Ok(canonical_folder(parent)?.join(name))
-        }
-        (result, ..) => result,
-    }
-}
-
 /// What a program writes that is given a path: the path itself, and where that is a symlink, what it leads to, link by link.
 /// Each with a canonical parent; the last need not exist, nor the folders that it is in, since a program may make what a
 /// symlink leads to. Empty where the path has no name or cannot be followed.

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use piton_host::{bounded, last_change};
+use piton_host::{bounded, is_taken, last_change};
 use piton_model::settings::{self, Key, Layer, Settings};
 use piton_model::{Cause, Protection, SettingsAt, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
@@ -96,7 +96,7 @@ impl History {
 
     fn own_protection(&self) -> Protection {
         // Most workspaces have none, and every capture asks.
-        if self.path.join(FOLDER).symlink_metadata().is_err() {
+        if !is_taken(&self.path.join(FOLDER)) {
             return Protection::default();
         }
         let bytes = bounded::read_in(&self.path, Path::new(FILE), LARGEST).ok().flatten();
@@ -120,7 +120,7 @@ impl History {
             return Ok(as_it_is());
         }
         let file = self.path.join(FILE);
-        let is_gone = file.symlink_metadata().is_err();
+        let is_gone = !is_taken(&file);
         let when = last_change(&file);
         let is_older = when.is_some_and(|when| when <= head.checkpoint.created_at.0.saturating_mul(1_000_000));
         // What was there at the last checkpoint had its owner then; whoever saved the file since may have agreed to it.

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use piton_host::process;
+use piton_host::{is_taken, process};
 use piton_model::{HeldPath, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
@@ -54,8 +54,7 @@ impl History {
 
     pub(crate) fn waiting_of(&self, held: &[HeldPath], head: Option<&CheckpointRow>) -> Result<Waiting, CaptureError> {
         // Of what is gone nothing is captured. It is held again where an operation brings it back.
-        let is_there =
-            |one: &&HeldPath| self.path.join(OsStr::from_bytes(one.path.as_bytes())).symlink_metadata().is_ok();
+        let is_there = |one: &&HeldPath| is_taken(&self.path.join(OsStr::from_bytes(one.path.as_bytes())));
         let paths = held.iter().filter(is_there).map(|one| HeldView {
             path: (&one.path).into(),
             rules: one.rules.clone(),
@@ -69,8 +68,7 @@ impl History {
     fn is_rule_captured(&self, rule: &str, head: Option<&CheckpointRow>) -> bool {
         let (Ok(path), Some(head)) = (WorkspacePath::new(rule), head) else { return false };
         is_ignore_file(&path)
-            && (blob_at(&self.store, &head.checkpoint, &path).is_some()
-                || self.path.join(rule).symlink_metadata().is_err())
+            && (blob_at(&self.store, &head.checkpoint, &path).is_some() || !is_taken(&self.path.join(rule)))
     }
 
     /// Whether an agent at work here started this very process, as far as its hooks told: then it is not the user's word.

@@ -70,7 +70,7 @@ mod tests {
     #[allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests make folders of their own")]
     fn a_session_that_is_named_while_another_process_records_it_keeps_what_that_recorded() {
         let scratch = tempfile::tempdir().unwrap();
-        let base = scratch.path().canonicalize().unwrap();
+        let base = piton_host::canonical(scratch.path()).unwrap();
         let engine = Engine::new(base.join("home"), Environment::default());
         let folder = base.join("ws");
         std::fs::create_dir(&folder).unwrap();

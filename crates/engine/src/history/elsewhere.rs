@@ -42,7 +42,10 @@ impl History {
 
     /// The turns of a conversation whose changes are in effect in another workspace.
     fn turns_in(&self, id: &WorkspaceId, path: &Path, session: &Lineage) -> Result<Vec<u32>, OpenError> {
-        let other = self.engine().read(id, path.to_owned())?;
+        let engine = self.engine();
+        // The name by which a person reaches it may be that of its store.
+        let known = self.home.known(id).ok_or_else(|| OpenError::NotKnown(path.to_owned()))?;
+        let other = engine.read(id, engine.where_it_is(known).path)?;
         let mut turns = match other.effective_turns(session, self) {
             Err(error) if error.is_damaged_database() => {
                 other.store.rebuild()?;

@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use piton_host::{identity_at, written_by_name};
+use piton_host::{identity_at, is_folder, written_by_name};
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::{SessionId, Timestamp, Turn, WorkspaceId};
 use piton_store::{NotedWorkspace, StoreError};
@@ -195,7 +195,7 @@ impl Engine {
             match others.iter_mut().find(|other| other.path == path && !other.is_gone) {
                 // Where the session works in it, it is not only captured along.
                 Some(other) => other.along = false,
-                None => others.push(OtherWorkspace { is_gone: !path.is_dir(), path, id: None, along: false }),
+                None => others.push(OtherWorkspace { is_gone: !is_folder(&path), path, id: None, along: false }),
             }
         }
         others

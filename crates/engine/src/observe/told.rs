@@ -196,7 +196,7 @@ mod tests {
     #[allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests make folders of their own")]
     fn a_branch_that_goes_on_in_another_folder_is_told_so_at_its_first_prompt() {
         let scratch = tempfile::tempdir().unwrap();
-        let base = scratch.path().canonicalize().unwrap();
+        let base = piton_host::canonical(scratch.path()).unwrap();
         let engine = Engine::new(base.join("home"), Environment::default());
         for folder in ["old", "new"] {
             std::fs::create_dir(base.join(folder)).unwrap();

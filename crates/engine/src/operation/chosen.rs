@@ -5,6 +5,7 @@ mod spans;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use piton_host::is_folder;
 use piton_model::diff;
 use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
 use piton_model::plan::Undone;
@@ -157,7 +158,7 @@ pub enum ChosenError {
         /// Whose it is, where the number alone means another session's.
         session: Option<SessionId>,
         /// The workspaces that it changed.
-        places: Vec<PathBuf>,
+        places: Vec<ChangedThere>,
         /// The last one that changed files here, if any did.
         here: Option<u32>,
     },
@@ -173,6 +174,15 @@ pub enum ChosenError {
         /// The last turn that changed files here, if any did.
         here: Option<u32>,
     },
+}
+
+/// Another workspace that a turn changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedThere {
+    /// Its folder, or its store where the path is another's now.
+    pub path: PathBuf,
+    /// Whether a folder is there.
+    pub is_there: bool,
 }
 
 fn not_known(about: &str, why: &Unknown) -> String {
@@ -196,8 +206,8 @@ fn numbers(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
 }
 
-fn shown(places: &[PathBuf]) -> String {
-    places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
+fn shown(places: &[ChangedThere]) -> String {
+    places.iter().map(|place| place.path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// More paths than this are counted in the words for a choice.
@@ -335,7 +345,8 @@ impl History {
                 let later = elsewhere.iter().filter_map(|(_, turns)| turns.last()).max().copied();
                 if let Some(turn) = later.filter(|turn| last.is_none_or(|last| *turn > last)) {
                     let changed = elsewhere.into_iter().filter(|(_, turns)| turns.contains(&turn));
-                    let places = changed.map(|(path, _)| path).collect();
+                    let place = |path: PathBuf| ChangedThere { is_there: is_folder(&path), path };
+                    let places = changed.map(|(path, _)| place(path)).collect();
                     let session = self.unless_meant(session);
                     return Err(ChosenError::Elsewhere { turn, session, places, here: last }.into());
                 }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use piton_host::{Root, canonical};
+use piton_host::{Root, canonical, is_folder, is_taken};
 use piton_model::conversation::Began;
 use piton_model::diff;
 use piton_model::edit::{NewTrees, keep};
@@ -136,8 +136,8 @@ impl Workspace {
                 let mode = root.mode().map_err(|error| refused(&error))?;
                 Some(Entry::Folder { mode, tree: empty.tree, holds_skipped: false })
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && place.symlink_metadata().is_err() => {
-                if !place.parent().is_some_and(Path::is_dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_taken(&place) => {
+                if !place.parent().is_some_and(is_folder) {
                     return Err(refused(&"the folder around it is not there"));
                 }
                 None

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
-use piton_host::{Index, Root, canonical, canonical_folder, identity_at, left_out};
+use piton_host::{Index, Root, canonical, canonical_folder, identity_at, is_folder, is_there, left_out};
 use piton_model::diff::lookup;
 use piton_model::{Entry, SkipReason, WorkspacePath};
 use piton_store::{Known, Reader, StoreError};
@@ -96,7 +96,7 @@ impl Engine {
         };
         let located = self.located(cwd)?;
         let path = canonical_folder(cwd).map_err(|source| OpenError::Folder { path: cwd.to_owned(), source })?;
-        if !path.is_dir() {
+        if !is_folder(&path) {
             // A folder that is gone, perhaps with all of its workspace, is no place to begin anything.
             let is_around = |root: &&PathBuf| path.starts_with(root);
             let innermost = session.iter().filter(is_there).filter(is_around).max_by_key(|root| root.as_os_str().len());
@@ -231,7 +231,7 @@ impl Engine {
                 return Ok(());
             }
             // A working tree may have files of git's names, and has a `.git` then.
-            is_work_tree |= folder.join(".git").exists();
+            is_work_tree |= is_there(&folder.join(".git"));
             let is_git = folder.file_name().is_some_and(|name| name == ".git");
             if is_git || (!is_work_tree && is_git_folder(folder)) {
                 return Err(OpenError::Git { path: path.to_owned() });
@@ -242,7 +242,7 @@ impl Engine {
 
     fn known_around(&self, path: &Path) -> Option<PathBuf> {
         let known = self.home.around(path)?;
-        let moved = !known.path.exists() || !path.starts_with(&known.path);
+        let moved = !is_there(&known.path) || !path.starts_with(&known.path);
         if !moved {
             return Some(known.path);
         }
@@ -254,13 +254,13 @@ impl Engine {
     /// projects, and would be refused as one.
     fn repository_around(&self, path: &Path, within: &Path) -> Option<PathBuf> {
         let inside = path.ancestors().take_while(|folder| folder.starts_with(within));
-        let repository = inside.into_iter().find(|folder| folder.join(".git").exists());
+        let repository = inside.into_iter().find(|folder| is_there(&folder.join(".git")));
         repository.filter(|folder| self.refuse(folder).is_ok()).map(Path::to_path_buf)
     }
 
     /// What a workspace's rules leave out on the way to a path that is there.
     pub(crate) fn left_out(&self, root: &Path, path: &Path) -> Option<LeftOut> {
-        let inner = path.strip_prefix(root).ok().filter(|inner| !inner.as_os_str().is_empty() && path.is_dir())?;
+        let inner = path.strip_prefix(root).ok().filter(|inner| !inner.as_os_str().is_empty() && is_folder(path))?;
         let open = Root::open(root).ok()?;
         let (folder, reason) = left_out(&open, rules_for(&self.home, &self.environment), inner)?;
         Some(LeftOut { folder: root.join(folder), reason: Some(reason) })

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use piton_host::canonical;
+use piton_host::{canonical, is_folder};
 use piton_model::event::Report;
 use piton_store::StoreError;
 
@@ -21,7 +21,7 @@ impl Engine {
     /// the folder that the agent works in, and nothing for a file that does not look like a transcript: a report that says
     /// otherwise is wrong.
     fn new_belongings(&self, agent: &str, session: &str, transcript: &Path, cwd: Option<&Path>) -> Vec<PathBuf> {
-        if !transcript.is_absolute() || transcript.is_dir() {
+        if !transcript.is_absolute() || is_folder(transcript) {
             return Vec::new();
         }
         let belongings = self.environment.agents.of_session(agent).events.belongings(session, transcript);

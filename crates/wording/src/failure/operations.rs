@@ -3,7 +3,9 @@
 use piton_engine::model::SessionId;
 use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::view::Unknown;
-use piton_engine::{ChosenError, GitError, GitRefusal, NoConversation, OperationError, StoreError, WriteError};
+use piton_engine::{
+    ChangedThere, ChosenError, GitError, GitRefusal, NoConversation, OperationError, StoreError, WriteError,
+};
 
 use super::{AGAIN, Failure, damaged};
 use crate::call::{Argument, Call, call};
@@ -162,14 +164,13 @@ impl From<ChosenError> for Failure {
                     call("changes")
                 ]),
             ChosenError::Elsewhere { places, here, turn: changed, session } => {
-                // The one look at the machine in this room: which way out is right depends on whether the folder is there now.
-                let there = places.iter().map(|place| match (place.is_dir(), session) {
+                let there = places.iter().map(|ChangedThere { path, is_there }| match (is_there, session) {
                     (true, Some(_)) => {
-                        text![undo().arg(turn(session, *changed)).there(place), " takes it back there"]
+                        text![undo().arg(turn(session, *changed)).there(path), " takes it back there"]
                     }
-                    (true, None) => text![undo().there(place), " takes it back there"],
+                    (true, None) => text![undo().there(path), " takes it back there"],
                     (false, _) => {
-                        let back = call("rewind").arg(turn(session, *changed)).there(place);
+                        let back = call("rewind").arg(turn(session, *changed)).there(path);
                         text![back, " brings back what was there before it"]
                     }
                 });
