@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use piton_engine::model::inverse::Conflict;
 use piton_engine::view::{Activity, Diff, OperationOutcome, OutsideAct, OutsideView, PathView, PlanView, RunningView};
-use piton_engine::{OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
+use piton_engine::{Carry, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
 use piton_wording::lines::Lines;
 use piton_wording::owners::Names;
 use piton_wording::plan::{self, Around};
-use piton_wording::{Call, Carries, Code, Failure, call, text};
+use piton_wording::{Call, Code, Failure, call, text};
 
 use serde::Serialize;
 
@@ -156,11 +156,11 @@ impl Act {
         matches!(self, Self::Rewind { options, .. } if options.across)
     }
 
-    /// Whether the user's own edits are carried over, and those of other sessions.
-    fn carries(&self) -> Carries {
+    /// Whose edits are carried over.
+    fn carries(&self) -> Carry {
         match self {
-            Self::Rewind { options, .. } => Carries { mine: options.keep_mine, others: options.only_session },
-            Self::Undo(_) | Self::Redo(_) => Carries { mine: false, others: false },
+            Self::Rewind { options, .. } => options.carry,
+            Self::Undo(_) | Self::Redo(_) => Carry::Nothing,
         }
     }
 

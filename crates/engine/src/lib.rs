@@ -51,7 +51,7 @@ pub use operation::git_restore::{GitPlan, GitRefusal, GitRestored};
 pub use operation::operate::OperationError;
 pub use operation::recover::RecoverError;
 pub use operation::redo::RedoOptions;
-pub use operation::rewind::RewindOptions;
+pub use operation::rewind::{Carry, RewindOptions};
 pub use operation::summarize::{SummarizeError, ToSummarize};
 pub use operation::undo::UndoOptions;
 pub use workspace::notice::Notice;

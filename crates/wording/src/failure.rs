@@ -17,8 +17,6 @@ use crate::surface::Surface;
 use crate::text;
 use crate::text::Text;
 
-pub use operations::Carries;
-
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

@@ -25,7 +25,7 @@ pub mod words;
 
 pub use call::{Argument, Call, Place, call};
 pub use code::Code;
-pub use failure::{Carries, Document, Failure, Fault};
+pub use failure::{Document, Failure, Fault};
 pub use surface::{Surface, Terminal, command_line};
 pub use text::{Part, Span, Style, Text, note, warning};
 pub use titles::{Titles, state as operation_state};

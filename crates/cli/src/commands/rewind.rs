@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use piton_engine::model::Scope;
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
-use piton_engine::{Plan, RewindOptions, Workspace};
+use piton_engine::{Carry, Plan, RewindOptions, Workspace};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::outcome::{not_done, nothing, summary, way_back};
 use piton_wording::owners::Names;
@@ -135,9 +135,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let options = RewindOptions {
         paths,
         across: args.across,
-        // Only this session's work goes back, so the user's own stays.
-        keep_mine: args.keep_mine || args.only_session,
-        only_session: args.only_session,
+        carry: args.carry(),
         unsure: args.unsure,
         settle: args.settle.settle(),
         outside: args.go.outside,
@@ -212,11 +210,18 @@ impl Args {
         Ok(())
     }
 
+    fn carry(&self) -> Carry {
+        match (self.only_session, self.keep_mine) {
+            (true, _) => Carry::Others,
+            (false, true) => Carry::Mine,
+            (false, false) => Carry::Nothing,
+        }
+    }
+
     /// What holds in the other workspaces of the session too: whose edits stay, there as here.
     fn elsewhere(&self) -> RewindOptions {
         RewindOptions {
-            keep_mine: self.keep_mine || self.only_session,
-            only_session: self.only_session,
+            carry: self.carry(),
             unsure: self.unsure,
             settle: self.settle.settle(),
             git: self.git,

@@ -27,6 +27,7 @@ use crate::history::lineage::Lineage;
 use crate::observe::LARGEST_OUTSIDE;
 use crate::operation::draft::Settle;
 use crate::operation::operate::OperationError;
+use crate::operation::rewind::Carry;
 use crate::view::{ChangedFile, OutsideAct, OutsideView, PathView, shown};
 use crate::workspace::History;
 
@@ -104,8 +105,8 @@ pub(crate) struct OutsideSince {
 pub(crate) struct Taking<'a> {
     /// The conversation that goes back; none where everything is the user's own.
     pub conversation: Option<&'a Lineage>,
-    /// What other sessions did stays.
-    pub only_session: bool,
+    /// Whose work stays.
+    pub carry: Carry,
     /// What cannot be told apart goes back too.
     pub unsure: bool,
 }
@@ -121,7 +122,7 @@ impl OutsideSince {
     ) -> Self {
         let mut all = Self::default();
         let is_own = |row: &StepRow| taking.conversation.is_none_or(|one| one.holds_step(&row.step.at));
-        let is_taken = |row: &StepRow| is_own(row) || !taking.only_session;
+        let is_taken = |row: &StepRow| is_own(row) || !taking.carry.has_others();
         let mut files: BTreeMap<WorkspacePath, Vec<(Transition<'_>, Option<&StepRow>)>> = BTreeMap::new();
         for row in steps {
             let OutsideChanges { links, unknown } = OutsideChanges::of(std::slice::from_ref(row));

@@ -23,6 +23,30 @@ use crate::operation::undo::by_checkpoint;
 use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
 use crate::workspace::{History, Workspace};
 
+/// Whose edits since the target a rewind carries over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carry {
+    /// Nobody's: everything is as it was.
+    #[default]
+    Nothing,
+    /// The user's own.
+    Mine,
+    /// Everybody's but the session's that goes back: the user's own, and those of other sessions.
+    Others,
+}
+
+impl Carry {
+    /// Whether the user's own edits are carried over.
+    pub fn has_mine(self) -> bool {
+        self != Self::Nothing
+    }
+
+    /// Whether those of other sessions are.
+    pub fn has_others(self) -> bool {
+        self == Self::Others
+    }
+}
+
 /// What to rewind.
 #[derive(Clone, Debug, Default)]
 pub struct RewindOptions {
@@ -30,10 +54,8 @@ pub struct RewindOptions {
     pub paths: Vec<WorkspacePath>,
     /// Go on though the target was captured in another folder that stood at the same path.
     pub across: bool,
-    /// Carry the user's own edits since the target over.
-    pub keep_mine: bool,
-    /// Carry what other sessions did since over too: only this session's work goes back.
-    pub only_session: bool,
+    /// Whose edits since the target are carried over.
+    pub carry: Carry,
     /// Take what may be the user's as the session's: otherwise it is carried over.
     pub unsure: bool,
     /// How conflicts are settled, where something is carried over.
@@ -138,14 +160,14 @@ impl History {
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
         let outside = if options.paths.is_empty() {
-            let RewindOptions { only_session, unsure, .. } = *options;
-            let taking = Taking { conversation: conversation_of.as_ref(), only_session, unsure };
+            let RewindOptions { carry, unsure, .. } = *options;
+            let taking = Taking { conversation: conversation_of.as_ref(), carry, unsure };
             OutsideSince::of(&steps, &self.operations_outside(target.seq)?, target.seq, &taking)
         } else {
             OutsideSince::default()
         };
         let mut remarks = Remarks { along, commands: commands(&steps), ..Remarks::default() };
-        let carries = options.keep_mine || options.only_session;
+        let carries = options.carry.has_mine();
         // Without a session everything is the user's own, and going back is what was asked for.
         let since = match conversation_of {
             None if !carries => Vec::new(),
@@ -358,12 +380,12 @@ fn taken_back(change: &ChosenChange) -> ChosenChange {
 /// Whether a change since the target is carried over.
 fn is_carried(owner: &Owner, conversation: Option<&Lineage>, options: &RewindOptions) -> bool {
     match owner {
-        Owner::You => options.keep_mine,
-        Owner::Step { step, .. } => options.only_session && !is_in(conversation, &step.session, step.turn),
+        Owner::You => options.carry.has_mine(),
+        Owner::Step { step, .. } => options.carry.has_others() && !is_in(conversation, &step.session, step.turn),
         Owner::Unsure { .. } if options.unsure => false,
         Owner::Unsure { candidates } => {
-            (options.keep_mine && owner.may_be_you())
-                || (options.only_session
+            (options.carry.has_mine() && owner.may_be_you())
+                || (options.carry.has_others()
                     && candidates
                         .iter()
                         .any(|one| matches!(one, Candidate::Step(s) if !is_in(conversation, &s.session, s.turn))))

@@ -6,7 +6,7 @@ use piton_engine::model::WorkspacePath;
 use piton_engine::model::event::Event;
 use piton_engine::model::settings::{Layer, read};
 use piton_engine::view::Waiting;
-use piton_engine::{InForce, RedoOptions, RewindOptions, UndoOptions};
+use piton_engine::{Carry, InForce, RedoOptions, RewindOptions, UndoOptions};
 use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user, git};
 
@@ -934,7 +934,7 @@ fn what_a_session_made_and_then_ignored_goes_with_a_rewind_to_before_it() {
         world.write(".gitignore", "*.log\nnode_modules/\n");
     });
     let here = world.snapshot();
-    for options in [RewindOptions::default(), RewindOptions { keep_mine: true, ..RewindOptions::default() }] {
+    for options in [RewindOptions::default(), RewindOptions { carry: Carry::Mine, ..RewindOptions::default() }] {
         let plan = world.open().plan_rewind("t1", &options).unwrap();
         assert!(plan.view().deleted.iter().any(|path| path.path.starts_with("node_modules")), "{:?}", plan.view());
         let outcome = world.open().rewind_now("t1", &options).unwrap();
@@ -980,7 +980,7 @@ fn what_holds_something_of_the_users_and_is_ignored_now_stays_in_a_rewind_and_is
         (|world| done(world.remove("conf/local")), &[]),
     ];
     for (act, named) in acts {
-        for keep_mine in [false, true] {
+        for carry in [Carry::Nothing, Carry::Mine] {
             let world = world();
             let agent = Agent::new(&world, "s");
             agent.runs("make", "configure", |world| done(world.write("conf/local", "1\n").write("conf/other", "2\n")));
@@ -989,7 +989,7 @@ fn what_holds_something_of_the_users_and_is_ignored_now_stays_in_a_rewind_and_is
             world.captured();
             act(&world);
             let before = world.snapshot();
-            let options = RewindOptions { keep_mine, ..RewindOptions::default() };
+            let options = RewindOptions { carry, ..RewindOptions::default() };
             let outcome = world.open().rewind_now("t1", &options).unwrap();
             let skipped = outcome.skipped.iter().filter(|one| one.path.path == "conf/local");
             assert_eq!(skipped.map(|one| &one.path.path[..]).collect::<Vec<_>>(), named, "{outcome:?}");

@@ -2,7 +2,7 @@
 
 use piton_engine::model::{Scope, SessionId};
 use piton_engine::view::{ConversationOutcome, OperationOutcome};
-use piton_engine::{NoConversation, OperationError, RedoOptions, RewindOptions};
+use piton_engine::{Carry, NoConversation, OperationError, RedoOptions, RewindOptions};
 use piton_testkit::{Claude, World, three_turns};
 
 fn scoped(scope: Scope) -> RewindOptions {
@@ -290,7 +290,7 @@ fn in_a_branch_its_own_edits_and_those_it_inherited_are_this_conversations() {
     }
     // From the parent's line the branch is another one.
     let target = format!("{}:t2", claude.id);
-    let options = RewindOptions { only_session: true, scope: Some(Scope::Code), ..RewindOptions::default() };
+    let options = RewindOptions { carry: Carry::Others, scope: Some(Scope::Code), ..RewindOptions::default() };
     world.open().rewind_now(&target, &options).unwrap();
     assert_eq!(text(&world, "b.txt"), "b\n");
     assert_eq!(text(&world, "a.txt"), "line\n");

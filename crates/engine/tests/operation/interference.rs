@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationOutcome, PathView};
-use piton_engine::{OperationError, RedoOptions, RewindOptions};
+use piton_engine::{Carry, OperationError, RedoOptions, RewindOptions};
 use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user, snapshot};
 
@@ -303,7 +303,7 @@ fn your_own_file_that_comes_between_plan_and_yes_counts_as_carried_over() {
     agent.edits("first", &["f"], |w| {
         w.write("f", "2");
     });
-    let keep = RewindOptions { keep_mine: true, ..RewindOptions::default() };
+    let keep = RewindOptions { carry: Carry::Mine, ..RewindOptions::default() };
     let plan = world.open().plan_rewind("t1", &keep).unwrap();
     world.write("mine", "m");
     world.open().carry_out(plan).unwrap();

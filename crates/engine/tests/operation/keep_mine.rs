@@ -1,12 +1,12 @@
 //! A rewind with `keep_mine`: edits of the user's are named, and carried over to the target.
 
-use piton_engine::RewindOptions;
+use piton_engine::{Carry, RewindOptions};
 use piton_testkit::{Agent, World};
 
 const NINE: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
 fn keeping_mine() -> RewindOptions {
-    RewindOptions { keep_mine: true, ..RewindOptions::default() }
+    RewindOptions { carry: Carry::Mine, ..RewindOptions::default() }
 }
 
 /// Forward again to a turn that was rewound past, with an edit in between: the file has the turn's work and the edit.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use piton_engine::view::{OperationOutcome, OutsideAct};
-use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What};
+use piton_engine::{Carry, Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What};
 use piton_host::fail;
 use piton_host::sys::{Call, refusing};
 use piton_testkit::{Agent, World, as_ordinary_user, is_root, snapshot};
@@ -349,8 +349,8 @@ fn appends(world: &World, name: &str, line: &str) {
     std::fs::write(elsewhere(world, name), content).unwrap();
 }
 
-fn rewind_with(keep_mine: bool, only_session: bool) -> RewindOptions {
-    RewindOptions { outside: true, keep_mine, only_session, ..RewindOptions::default() }
+fn rewind_with(carry: Carry) -> RewindOptions {
+    RewindOptions { outside: true, carry, ..RewindOptions::default() }
 }
 
 fn redo_outside() -> RedoOptions {
@@ -368,7 +368,7 @@ fn a_rewind_of_one_session_leaves_what_another_one_wrote_and_names_it() {
     writes(&other, "of-b", "b");
     writes(&other, "both", "A\n2\n3\n4\nB\n");
     let t1 = format!("{}:t1", mine.id());
-    let plan = world.open().plan_rewind(&t1, &rewind_with(true, true)).unwrap();
+    let plan = world.open().plan_rewind(&t1, &rewind_with(Carry::Others)).unwrap();
     let named = |files: &[piton_engine::view::ChangedFile]| {
         files.iter().map(|file| file.path.path.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -381,21 +381,21 @@ fn a_rewind_of_one_session_leaves_what_another_one_wrote_and_names_it() {
     // Without a word on whose, everything goes, and what is not this session's is named.
     let plan = world.open().plan_rewind(&t1, &RewindOptions::default()).unwrap();
     assert!(plan.view().others.is_empty(), "nothing outside is touched: {:?}", plan.view());
-    let plan = world.open().plan_rewind(&t1, &rewind_with(false, false)).unwrap();
+    let plan = world.open().plan_rewind(&t1, &rewind_with(Carry::Nothing)).unwrap();
     assert_eq!(named(&plan.view().others), ["both", "of-b"]);
-    let plan_mine = world.open().plan_rewind(&t1, &rewind_with(true, false)).unwrap();
+    let plan_mine = world.open().plan_rewind(&t1, &rewind_with(Carry::Mine)).unwrap();
     assert_eq!(named(&plan_mine.view().others), ["both", "of-b"], "another session is not the user");
     world.open().carry_out(plan).unwrap();
     assert_eq!(now(), [None, None, Some("1\n2\n3\n4\n5\n".into())]);
     // What was taken back is not brought back by going there again.
-    let outcome = world.open().rewind_now(&t1, &rewind_with(true, true)).unwrap();
+    let outcome = world.open().rewind_now(&t1, &rewind_with(Carry::Others)).unwrap();
     assert!(outcome.operation.is_none(), "{outcome:?}");
     world.assert_sound();
 }
 
 #[test]
 fn what_the_user_wrote_between_two_turns_survives_every_rewind() {
-    for options in [rewind_with(false, false), rewind_with(true, false), rewind_with(true, true)] {
+    for options in [rewind_with(Carry::Nothing), rewind_with(Carry::Mine), rewind_with(Carry::Others)] {
         let world = World::new();
         std::fs::create_dir(elsewhere(&world, "")).unwrap();
         std::fs::write(elsewhere(&world, "f"), "1\n2\n3\n4\n5\n6\n").unwrap();
@@ -433,7 +433,7 @@ fn a_file_that_the_user_made_anew_between_two_turns_is_a_conflict_and_stays() {
     let mine = "a day's work\n".repeat(3);
     std::fs::write(elsewhere(&world, "notes"), &mine).unwrap();
     writes(&agent, "notes", &format!("{mine}one line by the agent\n"));
-    for options in [rewind_with(false, false), rewind_with(true, false), rewind_with(true, true)] {
+    for options in [rewind_with(Carry::Nothing), rewind_with(Carry::Mine), rewind_with(Carry::Others)] {
         let error = world.open().rewind_now("t1", &options).unwrap_err();
         assert!(matches!(error, OperationError::ConflictOutside(_)), "{error}");
         let settle = Settle { partial: true, ..Settle::default() };
@@ -442,7 +442,7 @@ fn a_file_that_the_user_made_anew_between_two_turns_is_a_conflict_and_stays() {
         assert_eq!(read(&world, "notes").unwrap(), format!("{mine}one line by the agent\n"));
     }
     // Back to between the two there is nothing that does not go together.
-    world.open().rewind_now("t2", &rewind_with(true, false)).unwrap();
+    world.open().rewind_now("t2", &rewind_with(Carry::Mine)).unwrap();
     assert_eq!(read(&world, "notes").unwrap(), mine);
 }
 
@@ -454,7 +454,7 @@ fn a_rewind_takes_back_an_undo_of_what_stood_at_its_target() {
     writes(&agent, "f", "1\n2\n");
     world.open().undo_now(&asked(Some(What::All))).unwrap();
     assert_eq!(read(&world, "f"), None);
-    world.open().rewind_now("t2", &rewind_with(false, false)).unwrap();
+    world.open().rewind_now("t2", &rewind_with(Carry::Nothing)).unwrap();
     assert_eq!(read(&world, "f").as_deref(), Some("1\n"));
 }
 
@@ -475,10 +475,10 @@ fn what_two_sessions_wrote_at_the_same_time_is_not_told_apart() {
     mine.end_turn();
     other.end_turn();
     let t1 = format!("{}:t1", mine.id());
-    let outcome = world.open().rewind_now(&t1, &rewind_with(true, true)).unwrap();
+    let outcome = world.open().rewind_now(&t1, &rewind_with(Carry::Others)).unwrap();
     assert_eq!(acts(&outcome), [("f".to_owned(), OutsideAct::Unknown)]);
     assert_eq!(read(&world, "f").as_deref(), Some("of both\n"));
-    world.open().rewind_now(&t1, &RewindOptions { unsure: true, ..rewind_with(true, true) }).unwrap();
+    world.open().rewind_now(&t1, &RewindOptions { unsure: true, ..rewind_with(Carry::Others) }).unwrap();
     assert_eq!(read(&world, "f"), None);
 }
 
@@ -505,17 +505,17 @@ fn what_the_system_refuses_does_not_keep_the_rest_from_being_done_in_part() {
             std::fs::write(&open, "after\n").unwrap();
         });
         std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
-        let error = world.open().rewind_now("t1", &rewind_with(false, false)).unwrap_err();
+        let error = world.open().rewind_now("t1", &rewind_with(Carry::Nothing)).unwrap_err();
         assert!(matches!(error, OperationError::RolledBack { .. }), "{error}");
         let settle = Settle { partial: true, ..Settle::default() };
-        let outcome = world.open().rewind_now("t1", &RewindOptions { settle, ..rewind_with(false, false) }).unwrap();
+        let outcome = world.open().rewind_now("t1", &RewindOptions { settle, ..rewind_with(Carry::Nothing) }).unwrap();
         assert!(acts(&outcome).contains(&("f".to_owned(), OutsideAct::Unknown)), "{outcome:?}");
         assert_eq!(world.snapshot().bytes("inside"), Some(&b"before\n"[..]));
         assert_eq!((read(&world, "f").as_deref(), open.exists()), (Some("after\n"), false));
         assert!(outcome.leftovers.is_empty());
         // When nothing is in its way any more, the rest of it can be had.
         std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
-        world.open().rewind_now("t1", &rewind_with(false, false)).unwrap();
+        world.open().rewind_now("t1", &rewind_with(Carry::Nothing)).unwrap();
         assert_eq!(read(&world, "f").as_deref(), Some("before\n"));
         world.assert_sound();
     });

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::DamageView;
 use piton_engine::{
-    CaptureOptions, Choice, DiffOptions, OperationError, RedoOptions, RewindOptions, UndoOptions, What,
+    CaptureOptions, Carry, Choice, DiffOptions, OperationError, RedoOptions, RewindOptions, UndoOptions, What,
 };
 use piton_testkit::{Agent, World, as_ordinary_user, git, noise};
 use rusqlite::Connection;
@@ -732,8 +732,8 @@ fn with_partial_and_edits_carried_over_what_is_damaged_stays_and_no_edit_is_lost
     flip(&world, b"in between\n");
     let before = world.snapshot();
     for options in [
-        RewindOptions { keep_mine: true, ..RewindOptions::default() },
-        RewindOptions { only_session: true, keep_mine: true, ..RewindOptions::default() },
+        RewindOptions { carry: Carry::Mine, ..RewindOptions::default() },
+        RewindOptions { carry: Carry::Others, ..RewindOptions::default() },
     ] {
         let refused = world.open().rewind_now("t1", &options).unwrap_err();
         assert!(refused.to_string().contains("damaged"), "{refused}");

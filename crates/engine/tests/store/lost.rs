@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationStatus, Unknown};
 use piton_engine::{
-    CaptureOptions, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What, Whose,
+    CaptureOptions, Carry, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What,
+    Whose,
 };
 use piton_host::fail;
 use piton_testkit::{Agent, World};
@@ -70,7 +71,7 @@ fn two_turns() -> World {
 }
 
 fn keeping_mine(settle: Settle) -> RewindOptions {
-    RewindOptions { keep_mine: true, settle, ..RewindOptions::default() }
+    RewindOptions { carry: Carry::Mine, settle, ..RewindOptions::default() }
 }
 
 fn all(settle: Settle) -> UndoOptions {
@@ -316,7 +317,7 @@ fn what_an_operation_took_does_not_come_back_once_its_record_is_lost() {
                 }
                 let case = format!("rewinds {rewinds}, with its row {with_row}, {more}");
                 let options = |settle| RewindOptions {
-                    only_session: more == "only-session",
+                    carry: if more == "only-session" { Carry::Others } else { Carry::Mine },
                     unsure: more == "unsure",
                     ..keeping_mine(settle)
                 };

@@ -3,7 +3,7 @@
 use piton_engine::model::WorkspacePath;
 use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
-use piton_engine::{RewindOptions, Settle, UndoOptions};
+use piton_engine::{Carry, RewindOptions, Settle, UndoOptions};
 use piton_testkit::{Agent, World, undo_of};
 
 const PARTIAL: Settle = Settle { conflicts: None, partial: true };
@@ -54,7 +54,7 @@ fn assert_kept(world: &World, turn: &str, expected: &str) {
     for settle in [PARTIAL, OURS] {
         let _ = world.open().undo_now(&UndoOptions { settle, ..undo_of(turn) });
         assert!(!holders(world).is_empty());
-        let options = RewindOptions { keep_mine: true, settle, ..RewindOptions::default() };
+        let options = RewindOptions { carry: Carry::Mine, settle, ..RewindOptions::default() };
         let _ = world.open().rewind_now(turn, &options);
         assert!(!holders(world).is_empty());
     }

@@ -4,7 +4,7 @@ use piton_engine::model::WorkspacePath;
 use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
 use piton_engine::view::{OperationOutcome, PlanView};
-use piton_engine::{Choice, OperationError, RewindOptions, Settle, UndoOptions};
+use piton_engine::{Carry, Choice, OperationError, RewindOptions, Settle, UndoOptions};
 use piton_testkit::{Agent, World, undo_of};
 
 const PARTIAL: Settle = Settle { conflicts: None, partial: true };
@@ -20,7 +20,7 @@ fn partial(words: &str) -> UndoOptions {
 }
 
 fn keep_mine(settle: Settle) -> RewindOptions {
-    RewindOptions { keep_mine: true, settle, ..RewindOptions::default() }
+    RewindOptions { carry: Carry::Mine, settle, ..RewindOptions::default() }
 }
 
 /// Ten lines, some of them changed.

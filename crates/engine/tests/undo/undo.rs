@@ -5,7 +5,8 @@ use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{
-    Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, TargetError, UndoOptions, What, Whose,
+    Carry, Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, TargetError, UndoOptions, What,
+    Whose,
 };
 use piton_testkit::{Agent, World, undo_of};
 
@@ -415,7 +416,7 @@ fn a_rewind_that_keeps_mine_carries_the_users_edits_over() {
     let others: Vec<_> = plan.view().others.iter().map(|f| &f.path.path[..]).collect();
     assert_eq!(others, ["a", "fresh", "notes/mine"], "named before they are overwritten");
 
-    let keep = RewindOptions { keep_mine: true, ..RewindOptions::default() };
+    let keep = RewindOptions { carry: Carry::Mine, ..RewindOptions::default() };
     let outcome = world.open().rewind_now("t1", &keep).unwrap();
     assert!(outcome.verified);
     assert_eq!(world.read("a"), lines(1..=20).replace("line 15\n", "user\n"));
@@ -453,7 +454,7 @@ fn only_the_session_goes_back_and_other_sessions_stay() {
     other
         .edits("y", &["a", "b"], |w| done(w.write("a", w.read("a").replace("line 15\n", "other\n")).write("b", "b\n")));
     let target = format!("{}:t1", one.id());
-    let options = RewindOptions { only_session: true, ..RewindOptions::default() };
+    let options = RewindOptions { carry: Carry::Others, ..RewindOptions::default() };
     world.open().rewind_now(&target, &options).unwrap();
     assert_eq!((world.read("a"), world.read("b")), (lines(1..=20).replace("line 15\n", "other\n"), "b\n".into()));
 }
@@ -632,7 +633,7 @@ fn what_was_taken_back_of_another_session_stays_taken_back_by_a_rewind_of_one_al
     other.edits("edit", &["f"], |w| done(w.write("f", "2\n")));
     undo(&world, &format!("{}:t1", one.id()));
     let here = world.snapshot();
-    let options = RewindOptions { keep_mine: true, only_session: true, ..RewindOptions::default() };
+    let options = RewindOptions { carry: Carry::Others, ..RewindOptions::default() };
     world.open().rewind_now(&format!("{}:t1", other.id()), &options).unwrap();
     assert_eq!((world.read("mine"), world.read("f")), (lines(1..=5), "1\n".into()));
     // It is still what was taken back: there is nothing of it left to undo.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use piton_engine::model::content::Decision;
 use piton_engine::{
-    Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What, Workspace,
+    Carry, Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What, Workspace,
 };
 use piton_testkit::{Agent, Snapshot, World};
 use proptest::prelude::*;
@@ -582,7 +582,7 @@ proptest! {
         let mut apart = Apart::new(&world, format!("{parts:?} {only}"));
         parts.iter().for_each(|part| apart.part(part));
         let Some((turn, _)) = apart.turns.first().cloned() else { return Ok(()) };
-        let options = RewindOptions { keep_mine: true, only_session: only, ..RewindOptions::default() };
+        let options = RewindOptions { carry: if only { Carry::Others } else { Carry::Mine }, ..RewindOptions::default() };
         let stays = apart.chronicle.of(|deed| deed.who == USER || (only && deed.who != turn.0));
         apart.rewind(turn, stays, &options, "rewound");
         if !apart.operations.is_empty() {

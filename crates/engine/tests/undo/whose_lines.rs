@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use piton_engine::model::content::Decision;
 use piton_engine::model::{Owner, WorkspacePath};
 use piton_engine::view::{ChangedFile, OperationOutcome, PathView, PlanView};
-use piton_engine::{Choice, ChosenError, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, What};
+use piton_engine::{
+    Carry, Choice, ChosenError, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, What,
+};
 
 use piton_testkit::{Agent, Dice, Snapshot, World};
 
@@ -351,7 +353,10 @@ fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String,
         }
         _ => {
             let only_session = is_undone || play.dice.below(2) == 0;
-            let options = RewindOptions { keep_mine: true, only_session, ..RewindOptions::default() };
+            let options = RewindOptions {
+                carry: if only_session { Carry::Others } else { Carry::Mine },
+                ..RewindOptions::default()
+            };
             let target = format!("{}:t{turn}", agents[n].id());
             let told =
                 format!("rewind {name}:t{turn} --keep-mine{}", if only_session { " --only-session" } else { "" });

@@ -4,7 +4,7 @@ use piton_engine::model::SessionId;
 use piton_engine::model::inverse::{Conflict, Why};
 use piton_engine::view::Unknown;
 use piton_engine::{
-    ChangedThere, ChosenError, GitError, GitRefusal, NoConversation, OperationError, StoreError, WriteError,
+    Carry, ChangedThere, ChosenError, GitError, GitRefusal, NoConversation, OperationError, StoreError, WriteError,
 };
 
 use super::{AGAIN, Failure, damaged};
@@ -37,14 +37,14 @@ impl Failure {
     }
 
     /// Edits that are not this session's stand in the way of a rewind that asks nobody; `taken` says which.
-    pub fn overwrites(taken: &str, command: &Call, redo: &Call, carries: Carries) -> Self {
+    pub fn overwrites(taken: &str, command: &Call, redo: &Call, carries: Carry) -> Self {
         let with = |flag: &str| command.clone().arg(flag);
         let mut failure =
             Self::user(Code::OverwritesOthers, format!("this would overwrite {taken}; nothing was changed"));
-        if !carries.mine {
+        if !carries.has_mine() {
             failure = failure.hint(text![with("--keep-mine"), " carries your own edits over"]);
         }
-        if !carries.others {
+        if !carries.has_others() {
             failure = failure.hint(text![with("--only-session"), " carries those of other sessions over too"]);
         }
         failure.hint(text![with("--yes"), " overwrites them; ", redo, " takes that back"])
@@ -64,15 +64,6 @@ impl Failure {
             .hint("without `--outside` everything in the workspace is done")
             .hint("`--conflict` decides, and `--partial` leaves it as it is")
     }
-}
-
-/// Whose edits a rewind carries over already.
-#[derive(Clone, Copy, Debug)]
-pub struct Carries {
-    /// The user's own.
-    pub mine: bool,
-    /// Those of other sessions.
-    pub others: bool,
 }
 
 impl From<OperationError> for Failure {
