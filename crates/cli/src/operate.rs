@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use piton_engine::model::inverse::Conflict;
-use piton_engine::view::{Activity, Diff, OperationOutcome, OutsideAct, OutsideView, PathView, PlanView, RunningView};
-use piton_engine::{Carry, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Workspace};
+use piton_engine::view::{Diff, OperationOutcome, PlanView, RunningView};
+use piton_engine::{
+    Carry, OperationError, Plan, Policy, RedoOptions, Refusal, RewindOptions, Settle, UndoOptions, Workspace,
+};
 use piton_wording::lines::Lines;
 use piton_wording::owners::Names;
 use piton_wording::plan::{self, Around};
@@ -152,10 +153,6 @@ impl Act {
         }
     }
 
-    fn goes_across(&self) -> bool {
-        matches!(self, Self::Rewind { options, .. } if options.across)
-    }
-
     /// Whose edits are carried over.
     fn carries(&self) -> Carry {
         match self {
@@ -269,8 +266,15 @@ fn go(
     }
     let plan = with_progress(console, &progress, "Planning", || act.plan(workspace));
     let mut plan = plan.map_err(stopped)?;
-    if how != How::Preview && !plan.view().is_empty() && has_been_interrupted(console, workspace, plan.view(), how)? {
+    let policy = if how == How::Careful { Policy::Careful } else { Policy::Anything };
+    let mut refusal = if how == How::Preview { None } else { workspace.refusal(&plan, policy) };
+    if let Some(Refusal::Running { running, can_be_interrupted }) = refusal {
+        // While a tool runs nobody is asked: it may be writing to the very files.
+        if how != How::Ask || !can_be_interrupted || !was_interrupted(console, workspace, &running)? {
+            return Err(Stopped::Running(running));
+        }
         plan.count_as_interrupted();
+        refusal = workspace.refusal(&plan, policy);
     }
     let view = plan.view();
     beside(console, view);
@@ -283,77 +287,44 @@ fn go(
         return Ok(None);
     }
     if !view.is_empty() {
-        let other_folder = || workspace.other_folder_of(&plan);
-        may_go_on(console, other_folder, (view, diff.as_ref()), act, way, &around)?;
+        may_go_on(console, (view, diff.as_ref()), refusal, act, way, &around)?;
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(stopped)
 }
 
-/// Asks whether the turn that the agent seems to be in was interrupted; no where it is in none. While a tool runs nobody is
-/// asked: it may be writing to the very files.
-fn has_been_interrupted(
-    console: &mut Console,
-    workspace: &Workspace,
-    plan: &PlanView,
-    how: How,
-) -> Result<bool, Stopped> {
-    let at_work: Vec<RunningView> = plan.running.iter().filter(|one| one.blocks).cloned().collect();
-    if at_work.is_empty() {
-        return Ok(false);
-    }
-    if how != How::Ask || at_work.iter().any(|one| one.what != Activity::Turn) {
-        return Err(Stopped::Running(at_work));
-    }
-    let names = Names::of(&workspace.sessions().map_err(Failure::from)?.sessions);
-    let turns: Vec<_> = at_work.iter().map(|one| names.target(&one.session, one.turn, None)).collect();
+/// Asks whether the turns that agents seem to be in were interrupted.
+fn was_interrupted(console: &mut Console, workspace: &Workspace, running: &[RunningView]) -> Result<bool, Failure> {
+    let names = Names::of(&workspace.sessions()?.sessions);
+    let turns: Vec<_> = running.iter().map(|one| names.target(&one.session, one.turn, None)).collect();
     let turns = turns.join(" and ");
-    if console.ask(&format!("The agent is in the middle of {turns}. Has it been interrupted?")) {
-        return Ok(true);
-    }
-    Err(Stopped::Running(at_work))
+    Ok(console.ask(&format!("The agent is in the middle of {turns}. Has it been interrupted?")))
 }
 
-/// Shows a plan and asks whether to go on. The engine would refuse a plan with an open conflict or, unless insisted on, of
-/// another folder: nobody is asked about those.
+/// Shows a plan and asks whether to go on. Nobody is asked about what would be refused.
 fn may_go_on(
     console: &mut Console,
-    other_folder: impl FnOnce() -> OperationError,
     (plan, diff): (&PlanView, Option<&Diff>),
+    refusal: Option<Refusal>,
     act: &Act,
     way: &Way,
     around: &Around,
 ) -> Result<(), Failure> {
     let Way { how, command, .. } = way;
-    let how = *how;
-    let is_refused = !around.partial && plan.open_conflicts().next().is_some();
-    if how == How::Ask || is_refused || !plan.others.is_empty() {
+    let is_in_conflict = matches!(refusal, Some(Refusal::Impossible(OperationError::Conflict(_))));
+    if *how == How::Ask || is_in_conflict || !plan.others.is_empty() {
         console.say_with(|out, look| write_plan(out, look, plan, around, diff));
     }
-    // Whatever is decided about conflicts, it would be refused.
-    if plan.other_folder && !act.goes_across() {
-        return Err(act.failed(other_folder(), command));
-    }
-    if is_refused {
-        let conflicts = plan.open_conflicts().filter_map(|conflict| {
-            let path = conflict.path.exact()?;
-            let others = conflict.others.iter().filter_map(PathView::exact).collect();
-            Some(Conflict { others, clashes: conflict.clashes.clone(), ..Conflict::open(path, conflict.why) })
-        });
-        return Err(act.failed(OperationError::Conflict(conflicts.collect()), command));
-    }
-    let is_open = |file: &&OutsideView| file.act == OutsideAct::Conflict;
-    if let (Some(file), true) = (plan.outside.iter().find(is_open), plan.touches_outside && !around.partial) {
-        let why = file.why.as_deref().unwrap_or("in conflict");
-        let text = format!("outside the workspace: {}: {why}; nothing was changed", file.path);
-        return Err(Failure::conflict_outside(text));
-    }
-    if how == How::Careful {
-        if plan.others.is_empty() {
-            return Ok(());
+    match refusal {
+        Some(Refusal::Impossible(error)) => return Err(act.failed(error, command)),
+        Some(Refusal::Running { running, .. }) => return Err(act.failed(OperationError::Running(running), command)),
+        Some(Refusal::Others(_)) => {
+            let outside = plan::touched_outside(plan);
+            let redo = if outside.is_empty() { call("redo") } else { call("redo").arg("--outside") };
+            return Err(Failure::overwrites(&plan::taken(plan), command, &redo, act.carries()));
         }
-        let redo = if plan::touched_outside(plan).is_empty() { call("redo") } else { call("redo").arg("--outside") };
-        return Err(Failure::overwrites(&plan::taken(plan), command, &redo, act.carries()));
+        None if *how == How::Careful => return Ok(()),
+        None => {}
     }
     // With every file in conflict there is nothing to agree to.
     if plan.conversation.is_none()

@@ -51,6 +51,7 @@ pub use operation::git_restore::{GitPlan, GitRefusal, GitRestored};
 pub use operation::operate::OperationError;
 pub use operation::recover::RecoverError;
 pub use operation::redo::RedoOptions;
+pub use operation::refusal::{Policy, Refusal};
 pub use operation::rewind::{Carry, RewindOptions};
 pub use operation::summarize::{SummarizeError, ToSummarize};
 pub use operation::undo::UndoOptions;

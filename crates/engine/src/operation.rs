@@ -16,6 +16,7 @@ pub(crate) mod outside;
 pub(crate) mod plan_diff;
 pub(crate) mod recover;
 pub(crate) mod redo;
+pub(crate) mod refusal;
 pub(crate) mod rewind;
 pub(crate) mod running;
 pub(crate) mod summarize;

@@ -928,11 +928,6 @@ impl Locked<'_> {
 }
 
 impl History {
-    /// Why a plan for another folder is refused.
-    pub fn other_folder_of(&self, plan: &Plan) -> OperationError {
-        self.other_folder(&plan.ask)
-    }
-
     /// An object that is damaged, told by the paths of the steps that need it.
     pub(crate) fn name_damaged_in(&self, error: OperationError, steps: &[Step]) -> OperationError {
         let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
@@ -948,7 +943,7 @@ impl History {
         }
     }
 
-    fn other_folder(&self, ask: &Ask) -> OperationError {
+    pub(crate) fn other_folder(&self, ask: &Ask) -> OperationError {
         let last = || self.store.head(self.record.line).ok().flatten();
         let state = ask.target().cloned().or_else(last).map(|row| row.checkpoint.id);
         OperationError::OtherFolder { path: self.path.clone(), state }

@@ -57,13 +57,6 @@ impl Failure {
             .hint(instead)
             .hint(text!["a session is recorded when an agent reports to piton: ", setup, ", or ", run])
     }
-
-    /// A file outside the workspace is in conflict.
-    pub fn conflict_outside(message: String) -> Self {
-        Self::user(Code::ConflictOutside, message)
-            .hint("without `--outside` everything in the workspace is done")
-            .hint("`--conflict` decides, and `--partial` leaves it as it is")
-    }
 }
 
 impl From<OperationError> for Failure {
@@ -95,7 +88,9 @@ impl From<OperationError> for Failure {
             OperationError::StaleGit | OperationError::StaleOutside { .. } | OperationError::StaleTranscript => {
                 Self::user(Code::Stale, text).hint("run the command again to see the new plan")
             }
-            OperationError::ConflictOutside(_) => Self::conflict_outside(text),
+            OperationError::ConflictOutside(_) => Self::user(Code::ConflictOutside, text)
+                .hint("without `--outside` everything in the workspace is done")
+                .hint("`--conflict` decides, and `--partial` leaves it as it is"),
             OperationError::NotStanding(_) => {
                 Self::user(Code::NotStanding, text).hint(text![call("ops"), " lists the operations and how they stand"])
             }
