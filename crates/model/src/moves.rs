@@ -125,7 +125,11 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     };
     let mut all = left.clone();
     all.extend(unused.iter().take(MOST_ALIKE).map(|(path, was, _)| (path.clone(), was.clone())));
-    let moves = alike(contents, &all, &new, concerned, is_other);
+    // A file may be moved over another one, and edited on the way.
+    let is_new = |(path, _): &&Place| is_other(path) && !paired.moves.iter().any(|one| one.to == *path);
+    let mut arrived = new.clone();
+    arrived.extend(over.iter().filter(is_new).take(MOST_ALIKE.saturating_sub(new.len())).cloned());
+    let moves = alike(contents, &all, &arrived, concerned, is_other);
     paired.moves.extend(moves);
     paired.moves.retain(|one| one.from != one.to);
     paired.moves.sort();
@@ -319,6 +323,8 @@ mod tests {
         check("f=1,2,3, t=1,2,4,", "f=1,2,4, g=1,2,3,", "f>g t>f");
         // Edited on its way, and something new in its place.
         check("f=1,2,3,4,", "f=7, g=1,2,3,5,", "f>g");
+        check("f=1,2,3,4, g=7,8,9,", "g=1,2,3,5,", "f>g");
+        check("f=1,2,3,4, g=1,2,3,9,", "g=1,2,3,5,", "");
         // A copy, and an edit of what was copied.
         check("f=1,2,3,4,", "f=1,2,3,5, f.bak=1,2,3,4,", "");
     }
