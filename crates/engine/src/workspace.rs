@@ -159,9 +159,6 @@ pub enum OpenError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An operation was cut off and cannot be ended.
-    #[error(transparent)]
-    Recover(#[from] RecoverError),
 }
 
 /// A workspace and its memory, for whoever only reads: nothing in here can write to its store.
@@ -244,7 +241,7 @@ impl Engine {
         workspace.follow_move()?;
         match workspace.recover_pending() {
             // Whoever only reads need not wait for it; whoever writes tries again, and is told.
-            Err(error @ RecoverError::Store(_)) => return Err(error.into()),
+            Err(RecoverError::Store(error)) => return Err(error.into()),
             Err(error) => workspace.unended = Some(error),
             Ok(()) => {}
         }

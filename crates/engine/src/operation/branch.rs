@@ -14,7 +14,7 @@ use piton_store::{CHUNKED_FROM, PATIENCE, Writer};
 
 use crate::conversation::transcript::{CopyPlan, Hashed, unreadable};
 use crate::conversation::{BranchPlan, NoConversation, Point, Source, Terms, with_bytes};
-use crate::operation::draft::{Aim, Remarks, Request, Seen, Settle};
+use crate::operation::draft::{Aim, Remarks, Request, Settle};
 use crate::operation::left_out::Hidden;
 use crate::operation::operate::{OperationError, random_error};
 use crate::operation::outside::{OutsideChanges, place, whole};
@@ -81,7 +81,7 @@ impl Workspace {
 
 impl History {
     /// A request for a branch alone.
-    pub(crate) fn branch_request(&self, asked: &BranchAsked, _: &Seen<'_>) -> Result<Request, OperationError> {
+    pub(crate) fn branch_request(&self, asked: &BranchAsked) -> Result<Request, OperationError> {
         let mut plan = self.plan_branch(&asked.point, &asked.terms)?;
         let turn = asked.point.turn;
         if asked.terms.summary.is_some() {

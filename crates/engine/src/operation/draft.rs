@@ -389,7 +389,7 @@ impl History {
             Ask::Rewind(asked) => self.rewind_request(asked, seen),
             Ask::Undo(options) => self.undo_request(options, seen),
             Ask::Redo(asked) => self.redo_request(asked, seen),
-            Ask::Branch(asked) => self.branch_request(asked, seen),
+            Ask::Branch(asked) => self.branch_request(asked),
         }
     }
 

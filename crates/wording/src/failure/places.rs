@@ -28,7 +28,6 @@ impl From<OpenError> for Failure {
             OpenError::Git { .. } => Self::user(Code::GitFolder, text).hint("go to a working tree of the repository"),
             OpenError::Budget(_) => Self::user(Code::BadBudget, text).hint("give more, such as `--budget 5G`"),
             OpenError::Store(error) => error.into(),
-            OpenError::Recover(error) => error.into(),
         }
     }
 }
