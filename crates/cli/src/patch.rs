@@ -211,14 +211,14 @@ fn octal(out: &mut String, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use piton_engine::model::ChangeKind;
     use piton_engine::model::text::{self, TextDiff};
+    use piton_engine::model::{ChangeKind, ObjectId};
     use piton_engine::view::{FileChange, PathView};
 
     use super::*;
 
     fn file(mode: &str) -> Option<EntryView> {
-        Some(EntryView::File { mode: mode.into(), size: 0 })
+        Some(EntryView::File { mode: mode.into(), size: 0, hash: ObjectId::of_blob(b"") })
     }
 
     fn link(target: &str) -> Option<EntryView> {

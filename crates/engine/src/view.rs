@@ -19,7 +19,8 @@ use piton_model::git::GitState;
 use piton_model::session::StepRef;
 use piton_model::text::Hunk;
 use piton_model::{
-    Cause, CheckpointId, Entry, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspaceId, WorkspacePath,
+    Cause, CheckpointId, Entry, ObjectId, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspaceId,
+    WorkspacePath,
 };
 use piton_store::CheckpointRow;
 use serde::{Deserialize, Serialize, Serializer};
@@ -312,6 +313,8 @@ pub enum EntryView {
         mode: String,
         /// Bytes.
         size: u64,
+        /// The hash of its content: files of equal contents have the same.
+        hash: ObjectId,
     },
     /// A symbolic link.
     Symlink {
@@ -334,7 +337,7 @@ impl From<&Entry> for EntryView {
     fn from(entry: &Entry) -> Self {
         let octal = |mode: &u16| format!("{mode:04o}");
         match entry {
-            Entry::File { mode, size, .. } => Self::File { mode: octal(mode), size: *size },
+            Entry::File { mode, size, blob } => Self::File { mode: octal(mode), size: *size, hash: *blob },
             Entry::Symlink { target } => Self::Symlink { target: String::from_utf8_lossy(target).into_owned() },
             Entry::Folder { mode, .. } => Self::Folder { mode: octal(mode) },
             Entry::Skipped { reason } => Self::Skipped { reason: *reason },

@@ -600,6 +600,7 @@ impl Turns {
             StepView {
                 number: at.step,
                 target: format!("t{}.{}", at.turn, at.step),
+                call: row.step.call.clone(),
                 tool: row.step.tool.clone(),
                 summary: row.step.summary.clone(),
                 command: row.step.command.clone(),

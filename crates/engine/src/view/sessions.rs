@@ -141,6 +141,9 @@ pub struct StepView {
     pub number: u32,
     /// What to type to mean the moment just before it: `t5.2`.
     pub target: String,
+    /// What the agent calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// The tool.
     pub tool: String,
     /// What it did, in a few words.
