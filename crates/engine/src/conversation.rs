@@ -102,7 +102,7 @@ pub(crate) struct Point {
 
 /// How a branch is to be.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct BranchTerms {
     pub how: Began,
     /// Whether the user goes there.
     pub goes: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Terms {
     pub worktree: Option<Step>,
 }
 
-impl Terms {
+impl BranchTerms {
     /// Of a rewind.
     pub(crate) fn rewind() -> Self {
         Self { how: Began::Rewind, goes: true, name: None, summary: None, cwd: None, worktree: None }
@@ -138,7 +138,7 @@ pub(crate) struct BranchPlan {
     /// How its agent keeps conversations.
     pub(crate) format: Option<&'static dyn Transcripts>,
     pub(crate) origin: Origin,
-    pub(crate) terms: Terms,
+    pub(crate) terms: BranchTerms,
     /// None where nothing is left of the conversation, or its agent keeps no transcript.
     pub(crate) copy: Option<CopyPlan>,
     /// The folder that the agent finds it from.
@@ -186,7 +186,7 @@ impl History {
     }
 
     /// Plans a branch that has everything before a point, and nothing after.
-    pub(crate) fn plan_branch(&self, point: &Point, terms: &Terms) -> Result<BranchPlan, NoBranch> {
+    pub(crate) fn plan_branch(&self, point: &Point, terms: &BranchTerms) -> Result<BranchPlan, NoBranch> {
         let parent = &point.session.session;
         let lineage = self.lineage(&parent.id)?;
         let row = self.turn_in(&lineage, point.turn)?;

@@ -44,7 +44,7 @@ pub use history::timeline::LogOptions;
 pub use history::turns::{ChangesOptions, TimelineOptions};
 pub use observe::session::{LiveSession, ObserveError, ObservedElsewhere, Tool};
 pub use observe::{Elsewhere, ObserveOptions, OwnSettings, SettingsOf, Visit, Visiting};
-pub use operation::chosen::{ChangedThere, Choice, ChosenError, What, Whose};
+pub use operation::chosen::{ChangedThere, Choice, ChosenError, Which, Whose};
 pub use operation::draft::{Plan, Settle};
 pub use operation::fork::{ForkError, ForkOptions};
 pub use operation::git_restore::{GitPlan, GitRefusal, GitRestored};

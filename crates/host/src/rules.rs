@@ -55,7 +55,7 @@ pub fn left_out(root: &Root, options: RuleOptions, folder: &Path) -> Option<(Pat
             return found(SkipReason::GitFolder);
         }
         let level = rules.level_above(root, path, &|_| None);
-        match rules.decide(&level, None, path, What::Folder, || false) {
+        match rules.decide(&level, None, path, EntryKind::Folder, || false) {
             // What is new in a folder of which only some files are taken is not captured.
             Decision::Skip(reason) | Decision::Partly(reason) => return found(reason),
             Decision::Capture => {}
@@ -129,7 +129,7 @@ pub(crate) struct Rules {
 /// The rules that begin to hold in one folder; folders without rules of their own share their parent's.
 pub(crate) struct Level {
     parent: Option<Arc<Level>>,
-    place: Place,
+    place: LevelPlace,
     git: Option<Gitignore>,
     piton: Option<Gitignore>,
     /// Where a repository begins here.
@@ -137,7 +137,7 @@ pub(crate) struct Level {
 }
 
 /// How a path of the workspace is told to a level's rules.
-enum Place {
+enum LevelPlace {
     /// The level is this folder of the workspace.
     Inside(Vec<u8>),
     /// The level is a folder above the workspace, which is here in it.
@@ -211,14 +211,14 @@ impl Rules {
         let repository_above = above.iter().find(|level| level.repository.is_some()).map(|level| level.folder.clone());
         let mut base = Arc::new(Level {
             parent: None,
-            place: Place::Inside(Vec::new()),
+            place: LevelPlace::Inside(Vec::new()),
             git: None,
             piton: None,
             repository: None,
         });
         for FolderAbove { folder, git, repository } in above {
             let Ok(inner) = root.path().strip_prefix(&folder) else { continue };
-            let place = Place::Above(inner.as_os_str().as_bytes().to_vec());
+            let place = LevelPlace::Above(inner.as_os_str().as_bytes().to_vec());
             let repository = repository.map(|excludes| InRepository::new(folder, excludes));
             base = Arc::new(Level { parent: Some(base), place, git, piton: None, repository });
         }
@@ -273,7 +273,7 @@ impl Rules {
             |rules: &Gitignore| path.is_empty() && !names.has_git && says(rules.matched(ANY_NAME, true)) == Some(true);
         Arc::new(Level {
             parent: Some(parent.clone()),
-            place: Place::Inside(path.to_vec()),
+            place: LevelPlace::Inside(path.to_vec()),
             git: if names.has_gitignore { read(b".gitignore").filter(|rules| !is_turned_away(rules)) } else { None },
             piton: if names.has_pitonignore { read(b".pitonignore") } else { None },
             repository,
@@ -329,14 +329,14 @@ impl Rules {
         level: &Level,
         partly: Option<SkipReason>,
         path: &[u8],
-        what: What,
+        what: EntryKind,
         was_captured: impl FnOnce() -> bool,
     ) -> Decision {
         if let Some(reason) = self.never.get(path) {
             return Decision::Skip(*reason);
         }
         let skipped = match partly {
-            Some(SkipReason::Ignored) if level.piton_match(path, what == What::Folder) == Some(true) => {
+            Some(SkipReason::Ignored) if level.piton_match(path, what == EntryKind::Folder) == Some(true) => {
                 Some(SkipReason::Excluded)
             }
             Some(reason) => Some(reason),
@@ -345,8 +345,8 @@ impl Rules {
         let Some(reason) = skipped else { return Decision::Capture };
         if self.is_forced(path) {
             return match what {
-                What::Folder => Decision::Partly(reason),
-                What::File(_) | What::Symlink => Decision::Capture,
+                EntryKind::Folder => Decision::Partly(reason),
+                EntryKind::File(_) | EntryKind::Symlink => Decision::Capture,
             };
         }
         let tracked = match reason {
@@ -358,23 +358,23 @@ impl Rules {
             return Decision::Skip(reason);
         }
         match what {
-            What::Folder if tracked == TrackedAt::Submodule => Decision::Capture,
-            What::Folder => Decision::Partly(reason),
-            What::File(size) if size > self.options.largest_file => Decision::Skip(SkipReason::TooLarge),
-            What::File(_) | What::Symlink => Decision::Capture,
+            EntryKind::Folder if tracked == TrackedAt::Submodule => Decision::Capture,
+            EntryKind::Folder => Decision::Partly(reason),
+            EntryKind::File(size) if size > self.options.largest_file => Decision::Skip(SkipReason::TooLarge),
+            EntryKind::File(_) | EntryKind::Symlink => Decision::Capture,
         }
     }
 
-    fn skips(&self, level: &Level, path: &[u8], what: What) -> Option<SkipReason> {
-        let is_folder = what == What::Folder;
+    fn skips(&self, level: &Level, path: &[u8], what: EntryKind) -> Option<SkipReason> {
+        let is_folder = what == EntryKind::Folder;
         match level.piton_match(path, is_folder) {
             Some(true) => return Some(SkipReason::Excluded),
             Some(false) => {}
             None => {
                 let ignored = level.git_match(path, is_folder, &self.global);
                 match what {
-                    What::Folder if ignored => return Some(SkipReason::Ignored),
-                    What::File(size) if ignored && size > self.options.largest_ignored_file => {
+                    EntryKind::Folder if ignored => return Some(SkipReason::Ignored),
+                    EntryKind::File(size) if ignored && size > self.options.largest_ignored_file => {
                         return Some(SkipReason::Ignored);
                     }
                     _ => {}
@@ -382,7 +382,7 @@ impl Rules {
             }
         }
         match what {
-            What::File(size) if size > self.options.largest_file => Some(SkipReason::TooLarge),
+            EntryKind::File(size) if size > self.options.largest_file => Some(SkipReason::TooLarge),
             _ => None,
         }
     }
@@ -407,7 +407,7 @@ impl Rules {
 
 /// What a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EntryKind {
     Folder,
     File(u64),
     Symlink,
@@ -429,9 +429,9 @@ impl Level {
     /// The path as this level's rules are told it.
     fn relative(&self, path: &[u8]) -> PathBuf {
         let bytes = match &self.place {
-            Place::Inside(folder) if folder.is_empty() => path.to_vec(),
-            Place::Inside(folder) => path[folder.len() + 1..].to_vec(),
-            Place::Above(inner) => join(inner, path),
+            LevelPlace::Inside(folder) if folder.is_empty() => path.to_vec(),
+            LevelPlace::Inside(folder) => path[folder.len() + 1..].to_vec(),
+            LevelPlace::Above(inner) => join(inner, path),
         };
         PathBuf::from(std::ffi::OsString::from_vec(bytes))
     }

@@ -5,7 +5,7 @@ use piton_model::path::compare_bytes;
 
 use crate::index::{EntryView, FolderView, Index, Kind};
 use crate::rules::{name_of, parent_of};
-use crate::walk::{FolderNode, Found, Node, NodeKind};
+use crate::walk::{FolderNode, Node, NodeKind, WalkFound};
 
 /// A folder of the new state: as the index has it, or as it was listed.
 pub(crate) enum Slot<'i> {
@@ -23,7 +23,7 @@ impl Slot<'_> {
 }
 
 /// Lays what was listed over what the index knows, in path order, and leaves out what is no longer there.
-pub(crate) fn merge<'i>(old: Option<&'i Index>, found: Found) -> Vec<Slot<'i>> {
+pub(crate) fn merge<'i>(old: Option<&'i Index>, found: WalkFound) -> Vec<Slot<'i>> {
     let mut listed = found.folders;
     listed.sort_unstable_by(|a, b| compare_bytes(&a.path, &b.path));
     let mut slots: Vec<Slot<'i>> = Vec::with_capacity(old.map_or(0, Index::len) + listed.len());

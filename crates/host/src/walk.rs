@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::git::GitLink;
 use crate::index::{EntryView, FolderView, Index, Kind, Signature};
 use crate::root::Root;
-use crate::rules::{Decision, FolderRules, Held, Level, Rules, What, exclude_file, join};
+use crate::rules::{Decision, EntryKind, FolderRules, Held, Level, Rules, exclude_file, join};
 use crate::scan::StagedBy;
 use crate::sys;
 
@@ -101,7 +101,7 @@ const FEW: usize = 16;
 
 /// What a walk found.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct WalkFound {
     pub folders: Vec<FolderNode>,
     /// Folders that are left out because of what is in them.
     pub apart: Vec<(Vec<u8>, SkipReason)>,
@@ -114,7 +114,7 @@ pub(crate) struct Found {
 
 impl Walk<'_> {
     /// Lists these folders and the ones beneath them.
-    pub(crate) fn run(&self, tasks: Vec<Task>) -> Found {
+    pub(crate) fn run(&self, tasks: Vec<Task>) -> WalkFound {
         // A few known folders are listed before another thread would have begun.
         let is_short = !self.known_too && self.index.is_some() && tasks.len() <= FEW;
         let threads = if is_short { 1 } else { self.threads };
@@ -122,7 +122,7 @@ impl Walk<'_> {
         let queue = Queue { state: Mutex::new(QueueState { tasks, working: 0 }), wake: Condvar::new() };
         let rules_changed = AtomicBool::new(false);
         let files = AtomicU64::new(0);
-        let found = Mutex::new(Found::default());
+        let found = Mutex::new(WalkFound::default());
         crate::parallel::together(threads, || self.work(&queue, &known, &rules_changed, &files, &found));
         let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
         found.rules_changed = rules_changed.into_inner();
@@ -136,7 +136,7 @@ impl Walk<'_> {
         known: &HashMap<&[u8], usize>,
         rules_changed: &AtomicBool,
         files: &AtomicU64,
-        found: &Mutex<Found>,
+        found: &Mutex<WalkFound>,
     ) {
         let mut space = Vec::with_capacity(64 << 10);
         let mut folders = Vec::new();
@@ -259,9 +259,9 @@ impl Walk<'_> {
             }
             let path = join(&task.path, &name);
             let what = match kind_of {
-                FileType::Directory => What::Folder,
-                FileType::Symlink => What::Symlink,
-                _ => What::File(signature.size),
+                FileType::Directory => EntryKind::Folder,
+                FileType::Symlink => EntryKind::Symlink,
+                _ => EntryKind::File(signature.size),
             };
             let mut young = self.is_young(&signature);
             let was_captured = || {

@@ -23,15 +23,15 @@ pub struct Move {
 }
 
 /// A path with what stands, or stood, there.
-pub type Place = (WorkspacePath, Entry);
+pub type Placed = (WorkspacePath, Entry);
 
 /// What happened to files between two states.
 #[derive(Clone, Debug, Default)]
 pub struct Happened {
     /// Files that went.
-    pub gone: Vec<Place>,
+    pub gone: Vec<Placed>,
     /// Files that came.
-    pub came: Vec<Place>,
+    pub came: Vec<Placed>,
     /// Files in whose place something else stands, or that stand in the place of something else: what was there and what is.
     pub replaced: Vec<(WorkspacePath, Entry, Entry)>,
 }
@@ -95,20 +95,20 @@ fn blob(entry: &Entry) -> Option<ObjectId> {
 pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&WorkspacePath) -> bool) -> Paired {
     let Happened { gone, came, replaced } = happened;
     let mut paired = Paired::default();
-    let mut left: Vec<Place> = gone.iter().filter(|(_, entry)| blob(entry).is_some()).cloned().collect();
-    let mut new: Vec<Place> = came.iter().filter(|(_, entry)| blob(entry).is_some()).cloned().collect();
+    let mut left: Vec<Placed> = gone.iter().filter(|(_, entry)| blob(entry).is_some()).cloned().collect();
+    let mut new: Vec<Placed> = came.iter().filter(|(_, entry)| blob(entry).is_some()).cloned().collect();
     let overs = replaced.iter().map(|(path, _, is)| (path.clone(), is.clone()));
-    let mut over: Vec<Place> = overs.filter(|(_, entry)| blob(entry).is_some()).collect();
+    let mut over: Vec<Placed> = overs.filter(|(_, entry)| blob(entry).is_some()).collect();
     equal(&mut left, &mut new, &mut paired);
     equal(&mut left, &mut over, &mut paired);
     let mut unused: Vec<_> = replaced.iter().filter(|(_, was, _)| blob(was).is_some()).collect();
     loop {
         let is_replaced = |(path, was, is): &&&(WorkspacePath, Entry, Entry)| {
-            let has = |places: &[Place]| places.iter().any(|(_, entry)| blob(entry) == blob(was));
+            let has = |places: &[Placed]| places.iter().any(|(_, entry)| blob(entry) == blob(was));
             let was_moved_over = || paired.moves.iter().any(|one| one.to == *path);
             (has(&new) || has(&over)) && (was_moved_over() || !is_alike(contents, path, was, is))
         };
-        let found: Vec<Place> =
+        let found: Vec<Placed> =
             unused.iter().filter(is_replaced).map(|(path, was, _)| (path.clone(), was.clone())).collect();
         unused.retain(|(path, ..)| !found.iter().any(|(one, _)| one == path));
         if found.is_empty() {
@@ -126,7 +126,7 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     let mut all = left.clone();
     all.extend(unused.iter().take(MOST_ALIKE).map(|(path, was, _)| (path.clone(), was.clone())));
     // A file may be moved over another one, and edited on the way.
-    let is_new = |(path, _): &&Place| is_other(path) && !paired.moves.iter().any(|one| one.to == *path);
+    let is_new = |(path, _): &&Placed| is_other(path) && !paired.moves.iter().any(|one| one.to == *path);
     let mut arrived = new.clone();
     arrived.extend(over.iter().filter(is_new).take(MOST_ALIKE.saturating_sub(new.len())).cloned());
     let moves = alike(contents, &all, &arrived, concerned, is_other);
@@ -150,7 +150,7 @@ fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is: &E
 }
 
 /// Pairs equal contents, and takes what is paired or unclear out of both sides.
-fn equal(from: &mut Vec<Place>, to: &mut Vec<Place>, paired: &mut Paired) {
+fn equal(from: &mut Vec<Placed>, to: &mut Vec<Placed>, paired: &mut Paired) {
     let mut groups: BTreeMap<ObjectId, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
     for (number, (_, entry)) in from.iter().enumerate() {
         if let Some(blob) = blob(entry) {
@@ -173,7 +173,7 @@ fn equal(from: &mut Vec<Place>, to: &mut Vec<Place>, paired: &mut Paired) {
         };
         paired.moves.extend(pairs.into_iter().map(|(a, b)| one(&from[a], &to[b])));
         if !left.is_empty() && !new.is_empty() {
-            let named = |numbers: Vec<usize>, places: &[Place]| numbers.iter().map(|n| places[*n].0.clone()).collect();
+            let named = |numbers: Vec<usize>, places: &[Placed]| numbers.iter().map(|n| places[*n].0.clone()).collect();
             paired.unclear.push((named(left, from), named(new, to)));
         }
     }
@@ -186,15 +186,15 @@ fn equal(from: &mut Vec<Place>, to: &mut Vec<Place>, paired: &mut Paired) {
 /// Pairs what is left by how much of its content is alike.
 fn alike<C: Contents>(
     contents: &C,
-    left: &[Place],
-    new: &[Place],
+    left: &[Placed],
+    new: &[Placed],
     concerned: impl Fn(&WorkspacePath) -> bool,
     may_be_gone: impl Fn(&WorkspacePath) -> bool,
 ) -> Vec<Move> {
     if left.len() > 2 * MOST_ALIKE || new.len() > MOST_ALIKE {
         return Vec::new();
     }
-    let size = |(_, entry): &Place| match entry {
+    let size = |(_, entry): &Placed| match entry {
         Entry::File { size, .. } => *size,
         _ => 0,
     };
@@ -222,12 +222,12 @@ fn alike<C: Contents>(
             }
         }
     }
-    let numbers = |all: &[Place]| (0..all.len()).collect();
+    let numbers = |all: &[Placed]| (0..all.len()).collect();
     let (pairs, ..) = best_pairs(numbers(left), numbers(new), |from, to| likeness.get(&(from, to)).copied());
     pairs.into_iter().map(|(from, to)| one(&left[from], &new[to])).collect()
 }
 
-fn one(from: &Place, to: &Place) -> Move {
+fn one(from: &Placed, to: &Placed) -> Move {
     Move { from: from.0.clone(), to: to.0.clone() }
 }
 

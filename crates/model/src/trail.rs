@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::inverse::Link;
-use crate::moves::{Move, Place};
+use crate::moves::{Move, Placed};
 use crate::path::WorkspacePath;
 use crate::tree::Entry;
 
@@ -50,9 +50,9 @@ pub struct Trail {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrailStep {
     /// What it is made of; none where there was no file.
-    pub from: Option<Place>,
+    pub from: Option<Placed>,
     /// What it is made into.
-    pub to: Option<Place>,
+    pub to: Option<Placed>,
 }
 
 impl Trail {
@@ -68,7 +68,7 @@ impl Trail {
     }
 
     /// Every version of it, with its path.
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
+    pub fn places(&self) -> impl Iterator<Item = &Placed> {
         self.steps.iter().flat_map(|step| step.from.iter().chain(&step.to))
     }
 
@@ -390,7 +390,7 @@ mod tests {
         }
         let names: BTreeMap<ObjectId, char> =
             ('0'..='9').map(|c| (ObjectId::of_blob(c.to_string().as_bytes()), c)).collect();
-        let place = |place: &Option<Place>| match place {
+        let place = |place: &Option<Placed>| match place {
             Some((path, Entry::File { blob, .. })) => format!("{}{}", path.display(), names[blob]),
             _ => "-".to_owned(),
         };

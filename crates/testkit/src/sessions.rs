@@ -1,6 +1,6 @@
 //! Played sessions that many tests begin with, and what is asked of them.
 
-use piton_engine::{Choice, UndoOptions, What};
+use piton_engine::{Choice, UndoOptions, Which};
 
 use crate::{Claude, World};
 
@@ -22,6 +22,6 @@ pub fn three_turns(world: &World) -> Claude<'_> {
 #[track_caller]
 pub fn undo_of(words: &str) -> UndoOptions {
     let words: Vec<&str> = words.split_whitespace().collect();
-    let (what, session) = What::of_words(&words).unwrap_or_else(|e| panic!("{words:?}: {e:?}"));
+    let (what, session) = Which::of_words(&words).unwrap_or_else(|e| panic!("{words:?}: {e:?}"));
     UndoOptions { choice: Choice { what, session, ..Choice::default() }, ..UndoOptions::default() }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use piton_engine::view::OperationOutcome;
-use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, What, Whose, Workspace};
+use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
 use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
 use piton_wording::{Call, Code, Failure, call, text};
@@ -91,7 +91,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         let options = RedoOptions { operation: Some(operation.clone()), settle, outside, interrupted };
         return redo::take_back(console, &mut workspace, options, &args.go.way(args.typed()));
     }
-    let (what, of) = What::of_words(&args.words).map_err(OperationError::from)?;
+    let (what, of) = Which::of_words(&args.words).map_err(OperationError::from)?;
     if let (Some(_), Some(session)) = (&of, &args.session) {
         return Err(Failure::user(Code::ArgumentsClash, "the session is said twice")
             .hint(format!("`--session {session}` or the beginning of the words, one of them is enough")));

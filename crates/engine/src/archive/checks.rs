@@ -110,7 +110,7 @@ pub(super) fn check_agent(session: &Session) -> Result<(), String> {
 /// # Errors
 /// At the first thing that no piton would have written.
 pub(super) fn check(archive: &mut Archive) -> Result<Checked, ArchiveError> {
-    let mut check = Check { archive, seen: Seen::default(), states: HashSet::new() };
+    let mut check = Check { archive, seen: SeenSoFar::default(), states: HashSet::new() };
     let records = check.archive.take_records();
     let moment = check.archive.manifest().made_at;
     is_moment(moment)?;
@@ -133,7 +133,7 @@ pub(super) fn check(archive: &mut Archive) -> Result<Checked, ArchiveError> {
 
 /// What has come so far: nothing comes twice, and a record names only what came before it.
 #[derive(Default)]
-struct Seen {
+struct SeenSoFar {
     sessions: HashSet<SessionId>,
     turns: HashSet<(SessionId, u32)>,
     turn_ends: HashSet<(SessionId, u32)>,
@@ -147,7 +147,7 @@ struct Seen {
 
 struct Check<'a> {
     archive: &'a mut Archive,
-    seen: Seen,
+    seen: SeenSoFar,
     /// Repositories' states that were found to be ones.
     states: HashSet<ObjectId>,
 }

@@ -36,7 +36,7 @@ pub(crate) struct Private {
 
 /// What is found in trees, each of which is looked at once wherever it stands.
 #[derive(Default)]
-struct Found {
+struct RulesFound {
     files: BTreeSet<WorkspacePath>,
     folders: BTreeSet<WorkspacePath>,
     repositories: BTreeSet<WorkspacePath>,
@@ -49,7 +49,7 @@ impl History {
         &self,
         checkpoints: impl IntoIterator<Item = &'c Checkpoint>,
     ) -> Result<Private, StoreError> {
-        let mut found = Found::default();
+        let mut found = RulesFound::default();
         let mut moments: HashSet<(Rules, Option<String>)> = HashSet::new();
         let mut states: HashMap<ObjectId, Option<GitState>> = HashMap::new();
         let mut captured: HashSet<(Option<ObjectId>, ObjectId)> = HashSet::new();
@@ -217,7 +217,7 @@ fn is_one_of(content: &[u8], ids: &[String]) -> bool {
     })
 }
 
-impl Found {
+impl RulesFound {
     fn look(&mut self, workspace: &History, path: &WorkspacePath, id: &ObjectId) -> Result<Rules, StoreError> {
         if let Some(rules) = self.seen.get(&(path.clone(), *id)) {
             return Ok(rules.clone());

@@ -16,7 +16,7 @@ use crate::workspace::History;
 
 /// A change with the checkpoint that found it.
 #[derive(Clone, Debug)]
-pub(crate) struct ChosenChange {
+pub(crate) struct OwnedChange {
     pub path: WorkspacePath,
     pub owner: Owner,
     pub kind: diff::ChangeKind,
@@ -24,7 +24,7 @@ pub(crate) struct ChosenChange {
     pub found_at: Option<Arc<CheckpointRow>>,
 }
 
-impl ChosenChange {
+impl OwnedChange {
     /// Its place in the order.
     pub(crate) fn seq(&self) -> u64 {
         self.found_at.as_ref().map_or(u64::MAX, |at| at.seq)
@@ -41,7 +41,7 @@ impl History {
         &self,
         checkpoints: Vec<CheckpointRow>,
         is_wanted: impl Fn(&Owner) -> bool,
-    ) -> Result<Vec<ChosenChange>, StoreError> {
+    ) -> Result<Vec<OwnedChange>, StoreError> {
         let mut found = Vec::new();
         for at in checkpoints.into_iter().filter(|at| at.checkpoint.line == self.record.line) {
             let owner = match at.checkpoint.owned.first() {
@@ -55,14 +55,14 @@ impl History {
             let at = Arc::new(at);
             for change in changes.into_iter().filter(|change| !change.implied) {
                 let (kind, found_at) = (change.kind(), Some(at.clone()));
-                found.push(ChosenChange { path: change.path, owner: owner.clone(), kind, found_at });
+                found.push(OwnedChange { path: change.path, owner: owner.clone(), kind, found_at });
             }
         }
         Ok(found)
     }
 
     /// Changes in order, each with the checkpoint that found it, as far as that is of this folder.
-    pub(crate) fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, ChosenChange)>, StoreError> {
+    pub(crate) fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, OwnedChange)>, StoreError> {
         let mut changes = Vec::with_capacity(rows.len());
         let mut at: Option<Arc<CheckpointRow>> = None;
         for (with, row) in rows {
@@ -71,38 +71,38 @@ impl History {
             }
             let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
             let ChangeRow { path, kind, owner, .. } = row;
-            changes.push((with, ChosenChange { path, kind, owner, found_at: Some(at.clone()) }));
+            changes.push((with, OwnedChange { path, kind, owner, found_at: Some(at.clone()) }));
         }
         Ok(changes)
     }
 
     /// Every change that a checkpoint of this folder found, from a record on, in order.
-    pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<ChosenChange>, StoreError> {
+    pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<OwnedChange>, StoreError> {
         let rows = self.store.changes_since(from)?.into_iter().map(|row| ((), row)).collect();
         let mut changes: Vec<_> = self.at_checkpoints(rows)?.into_iter().map(|((), change)| change).collect();
         let mut unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
         // Also what is listed as a tool's: the lost checkpoint may have found an edit of the user at the same path.
         let mut across = self.changes_across_lost(from)?;
-        let is_listed = |one: &ChosenChange, change: &ChosenChange| {
+        let is_listed = |one: &OwnedChange, change: &OwnedChange| {
             one.seq() == change.seq() && one.path == change.path && one.owner.may_be_you()
         };
         across.retain(|change| !changes.iter().any(|one| is_listed(one, change)));
         unlisted.extend(across);
         if !unlisted.is_empty() {
             changes.extend(unlisted);
-            changes.sort_by_key(ChosenChange::seq);
+            changes.sort_by_key(OwnedChange::seq);
         }
         Ok(changes)
     }
 
     /// Which of some changes are in effect: not taken back, or taken back and made good again.
-    pub(crate) fn in_effect(&self, changes: &[&ChosenChange]) -> Result<Vec<bool>, StoreError> {
+    pub(crate) fn in_effect(&self, changes: &[&OwnedChange]) -> Result<Vec<bool>, StoreError> {
         let Some(effects) = self.effects(changes)? else { return Ok(vec![true; changes.len()]) };
         Ok((0..changes.len()).map(|number| effects.is_in_effect(number)).collect())
     }
 
     /// How operations bore on some changes; none where there were no operations since.
-    pub(crate) fn effects(&self, changes: &[&ChosenChange]) -> Result<Option<Effects>, StoreError> {
+    pub(crate) fn effects(&self, changes: &[&OwnedChange]) -> Result<Option<Effects>, StoreError> {
         let first = changes.iter().map(|change| change.seq()).min().unwrap_or(u64::MAX);
         let mut rows = self.store.operations()?;
         rows.retain(|row| row.state == OperationState::Done && row.seq > first);

@@ -10,7 +10,7 @@ use piton_model::ownership::Owner;
 use piton_model::{WorkspaceId, WorkspacePath};
 use piton_store::StoreError;
 
-use crate::history::changes::{ChosenChange, last_turn};
+use crate::history::changes::{OwnedChange, last_turn};
 use crate::history::lineage::Lineage;
 use crate::workspace::{History, OpenError};
 
@@ -65,7 +65,7 @@ impl History {
     /// workspace which asks has found as well, because one of the two lies in the other.
     fn effective_turns(&self, session: &Lineage, besides: &Self) -> Result<Vec<u32>, StoreError> {
         let rows = self.store.changes_about(session.sessions())?;
-        let changes: Vec<ChosenChange> =
+        let changes: Vec<OwnedChange> =
             self.at_checkpoints(rows.into_iter().map(|row| ((), row)).collect())?.into_iter().map(|(_, c)| c).collect();
         let in_effect = self.in_effect(&changes.iter().collect::<Vec<_>>())?;
         let place = |path: &WorkspacePath, owner: &Owner, of: &Self| {

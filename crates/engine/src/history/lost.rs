@@ -11,7 +11,7 @@ use piton_model::ownership::{Candidate, Owner};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sound::readable_changes;
-use crate::history::changes::ChosenChange;
+use crate::history::changes::OwnedChange;
 use crate::workspace::History;
 
 /// Two checkpoints with a lost one between them.
@@ -34,14 +34,14 @@ impl History {
     }
 
     /// Everything that changed across lost checkpoints, from a record on, in order.
-    pub(crate) fn changes_across_lost(&self, since: u64) -> Result<Vec<ChosenChange>, StoreError> {
+    pub(crate) fn changes_across_lost(&self, since: u64) -> Result<Vec<OwnedChange>, StoreError> {
         let mut found = Vec::new();
         for across in self.lost_checkpoints()?.into_iter().filter(|across| across.to.seq >= since) {
             let candidates = self.steps_across(&across)?.into_iter().map(Candidate::Step);
             let owner = Owner::Unsure { candidates: candidates.chain([Candidate::You]).collect() };
             let (from, to) = (&across.from.checkpoint.root, &across.to.checkpoint.root);
             let changes = readable_changes(&self.store, Some(from), to)?;
-            found.extend(changes.into_iter().filter(|change| !change.implied).map(|change| ChosenChange {
+            found.extend(changes.into_iter().filter(|change| !change.implied).map(|change| OwnedChange {
                 kind: change.kind(),
                 path: change.path,
                 owner: owner.clone(),

@@ -9,7 +9,7 @@ use piton_model::session::Gap;
 use piton_model::{Cause, CheckpointId, Place, Session, SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
 
-use crate::history::changes::ChosenChange;
+use crate::history::changes::OwnedChange;
 use crate::history::operations::operation_views;
 use crate::history::target::TargetError;
 use crate::view::{
@@ -84,16 +84,16 @@ impl History {
                 seq: row.seq,
                 at: row.checkpoint.created_at,
                 session: row.checkpoint.place.as_ref().map(|place| place.session.clone()),
-                what: if by_itself { What::Checkpoint(Box::new(row)) } else { What::Yours(Box::new(row)) },
+                what: if by_itself { Happening::Checkpoint(Box::new(row)) } else { Happening::Yours(Box::new(row)) },
             });
         }
         for (seq, place, at) in self.store.turn_places()? {
-            entries.push(Entry { seq, at, session: Some(place.session), what: What::Turn(place.turn) });
+            entries.push(Entry { seq, at, session: Some(place.session), what: Happening::Turn(place.turn) });
         }
         for (seq, gap) in self.store.gaps(None)? {
             if gap.place.turn == 0 {
                 let session = Some(gap.place.session.clone());
-                entries.push(Entry { seq, at: gap.at, session, what: What::Gap(gap) });
+                entries.push(Entry { seq, at: gap.at, session, what: Happening::Gap(gap) });
             }
         }
         let operations = self.store.operations()?;
@@ -102,7 +102,7 @@ impl History {
                 seq: row.seq,
                 at: row.began_at,
                 session: None,
-                what: What::Operation(Box::new(view)),
+                what: Happening::Operation(Box::new(view)),
             });
         }
         Ok(entries)
@@ -134,7 +134,7 @@ impl History {
         let mut from = u64::MAX;
         let lost = self.turns_across_lost()?;
         for entry in &found {
-            let (What::Turn(number), Some(session)) = (&entry.what, &entry.session) else { continue };
+            let (Happening::Turn(number), Some(session)) = (&entry.what, &entry.session) else { continue };
             let Some(turn) = self.store.turn(session, *number)? else { continue };
             let steps = self.store.steps(session, Some(*number))?;
             // Nothing that a turn changed was found before anything that is recorded of it.
@@ -167,7 +167,7 @@ impl History {
         let mut entries = Vec::new();
         for entry in found {
             match entry.what {
-                What::Turn(number) => {
+                Happening::Turn(number) => {
                     let Some(key) = entry.session.map(|session| (session, number)) else { continue };
                     let Some((turn, steps, unknown)) = rows.get(&key) else { continue };
                     let gaps = gaps.remove(&key).unwrap_or_default();
@@ -175,18 +175,18 @@ impl History {
                     let unknown = unknown.clone().or_else(of_gap);
                     entries.push(LogEntry::Turn(Box::new(TurnView { unknown, ..turns.view(turn, steps, gaps) })));
                 }
-                What::Checkpoint(row) => {
+                Happening::Checkpoint(row) => {
                     let files = self.store.changes_of(row.seq)?.iter().map(file).collect();
                     entries.push(LogEntry::Checkpoint { checkpoint: Box::new((&*row).into()), files });
                 }
-                What::Yours(row) => {
+                Happening::Yours(row) => {
                     let mut changes = self.store.changes_of(row.seq)?;
                     changes.retain(|change| change.owner == Owner::You);
                     let files = changes.iter().map(file).collect();
                     entries.push(LogEntry::Yours { checkpoint: Box::new((&*row).into()), files });
                 }
-                What::Operation(view) => entries.push(LogEntry::Operation(*view)),
-                What::Gap(gap) => {
+                Happening::Operation(view) => entries.push(LogEntry::Operation(*view)),
+                Happening::Gap(gap) => {
                     entries.push(LogEntry::Gap { session: gap.place.session.clone(), gap: (&gap).into() });
                 }
             }
@@ -196,8 +196,12 @@ impl History {
 
     /// Some turns with what was done in them, in the order given; those that piton never heard of are left out.
     pub(crate) fn turn_views(&self, turns: impl IntoIterator<Item = TurnKey>) -> Result<Vec<TurnView>, StoreError> {
-        let entry =
-            |(session, number)| Entry { seq: 0, at: Timestamp(0), session: Some(session), what: What::Turn(number) };
+        let entry = |(session, number)| Entry {
+            seq: 0,
+            at: Timestamp(0),
+            session: Some(session),
+            what: Happening::Turn(number),
+        };
         let entries = self.entries(turns.into_iter().map(entry).collect())?;
         Ok(entries
             .into_iter()
@@ -247,7 +251,7 @@ impl History {
             }
         }
         let mut changes: Vec<NumberedChange> = Vec::new();
-        let mut chosen: Vec<ChosenChange> = Vec::new();
+        let mut chosen: Vec<OwnedChange> = Vec::new();
         let mut own = Vec::new();
         let mut numbers = 1..;
         for row in &rows {
@@ -265,7 +269,7 @@ impl History {
             };
             let turn = row.owner.turn().map(|(_, turn)| turn);
             own.push(is_own.then_some(row));
-            chosen.push(ChosenChange {
+            chosen.push(OwnedChange {
                 path: row.path.clone(),
                 owner: row.owner.clone(),
                 kind: row.kind,
@@ -415,10 +419,10 @@ struct Entry {
     seq: u64,
     at: Timestamp,
     session: Option<SessionId>,
-    what: What,
+    what: Happening,
 }
 
-enum What {
+enum Happening {
     Turn(u32),
     Checkpoint(Box<CheckpointRow>),
     Yours(Box<CheckpointRow>),
@@ -430,7 +434,7 @@ impl Entry {
     /// The turn that it is.
     fn turn(&self) -> Option<TurnKey> {
         match (&self.what, &self.session) {
-            (What::Turn(number), Some(session)) => Some((session.clone(), *number)),
+            (Happening::Turn(number), Some(session)) => Some((session.clone(), *number)),
             _ => None,
         }
     }
@@ -459,10 +463,10 @@ fn file(row: &ChangeRow) -> ChangedFile {
 
 fn is_wanted(entry: &Entry, options: &TimelineOptions, touching: Option<&Touching>) -> bool {
     let by_path = touching.is_none_or(|touching| match (&entry.what, &entry.session) {
-        (What::Turn(number), Some(session)) => touching.turns.contains(&(session.clone(), *number)),
-        (What::Checkpoint(_), _) => touching.checkpoints.contains(&entry.seq),
-        (What::Yours(_), _) => touching.yours.contains(&entry.seq),
-        (What::Turn(_) | What::Operation(_) | What::Gap(_), _) => false,
+        (Happening::Turn(number), Some(session)) => touching.turns.contains(&(session.clone(), *number)),
+        (Happening::Checkpoint(_), _) => touching.checkpoints.contains(&entry.seq),
+        (Happening::Yours(_), _) => touching.yours.contains(&entry.seq),
+        (Happening::Turn(_) | Happening::Operation(_) | Happening::Gap(_), _) => false,
     });
     by_path
         && options.since.is_none_or(|since| entry.at >= since)

@@ -13,7 +13,7 @@ use piton_model::{Entry, ObjectId, OperationKind, Rank, Session, SessionId, Step
 use piton_store::{CHUNKED_FROM, PATIENCE, Writer};
 
 use crate::conversation::transcript::{CopyPlan, Hashed, unreadable};
-use crate::conversation::{BranchPlan, NoConversation, Point, Source, Terms, with_bytes};
+use crate::conversation::{BranchPlan, BranchTerms, NoConversation, Point, Source, with_bytes};
 use crate::operation::draft::{Aim, Remarks, Request, Settle};
 use crate::operation::left_out::Hidden;
 use crate::operation::operate::{OperationError, random_error};
@@ -25,19 +25,19 @@ use crate::workspace::{History, Workspace};
 /// A branch that is asked for by itself: files stay.
 pub(crate) struct BranchAsked {
     pub point: Point,
-    pub terms: Terms,
+    pub terms: BranchTerms,
 }
 
 /// What an operation does to the conversation.
 #[derive(Clone)]
-pub(crate) enum Talk {
+pub(crate) enum ConversationPlan {
     /// Makes a branch.
     Branch(Box<BranchPlan>),
     /// Goes back to a session that is there.
     Back(Went),
 }
 
-impl Talk {
+impl ConversationPlan {
     pub(crate) fn view(&self) -> ConversationPlanView {
         match self {
             Self::Branch(plan) => plan.view.clone(),
@@ -106,7 +106,7 @@ impl History {
             git_stays: None,
             outside: OutsideChanges::default(),
             touches_outside: false,
-            conversation: Some(Talk::Branch(Box::new(plan))),
+            conversation: Some(ConversationPlan::Branch(Box::new(plan))),
             conversation_stays: None,
             fresh: Vec::new(),
             returns: None,
@@ -243,7 +243,7 @@ impl History {
     }
 
     /// Back to where an operation came from, where it went anywhere.
-    pub(crate) fn talk_back(&self, went: &Went) -> Result<Option<Talk>, OperationError> {
+    pub(crate) fn talk_back(&self, went: &Went) -> Result<Option<ConversationPlan>, OperationError> {
         if !went.goes {
             return Ok(None);
         }
@@ -252,7 +252,7 @@ impl History {
             return Err(OperationError::DeletedBranch(to));
         }
         let from = self.comes_from(went.to.as_ref().unwrap_or(&to))?;
-        Ok(Some(Talk::Back(Went { from, to: Some(to), turn: went.turn, goes: true })))
+        Ok(Some(ConversationPlan::Back(Went { from, to: Some(to), turn: went.turn, goes: true })))
     }
 
     /// What is said of going back to a session that is there.

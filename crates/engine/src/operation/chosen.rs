@@ -16,11 +16,11 @@ use piton_store::{CheckpointRow, StepRow, StoreError};
 
 use crate::capture::About;
 use crate::capture::sound::readable_changes;
-use crate::history::changes::{ChosenChange, last_turn};
+use crate::history::changes::{OwnedChange, last_turn};
 use crate::history::elsewhere::Elsewhere;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
-use crate::operation::draft::Seen;
+use crate::operation::draft::FolderNow;
 use crate::operation::operate::OperationError;
 use crate::operation::outside::OutsideChanges;
 use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
@@ -33,7 +33,7 @@ const WORDS: usize = 60;
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// Which of the session's; the last turn's where nothing is given at all, else all.
-    pub what: Option<What>,
+    pub what: Option<Which>,
     /// Only of these paths and what is beneath them.
     pub paths: Vec<WorkspacePath>,
     /// Only what was found since.
@@ -59,7 +59,7 @@ pub enum Whose {
 
 /// Which of a session's changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Which {
     /// The last so many.
     Last(usize),
     /// By their numbers in the list of changes.
@@ -70,7 +70,7 @@ pub enum What {
     All,
 }
 
-impl What {
+impl Which {
     /// Reads what a person typed: nothing, `last`, `last 3`, `all`, `7`, `t3`, `t3.2`, also several numbers or several
     /// places. A place may begin with its session, which is returned.
     ///
@@ -216,7 +216,7 @@ const MOST_NAMED: usize = 3;
 /// What was chosen.
 pub(crate) struct Chosen {
     /// The changes, newest first.
-    pub changes: Vec<ChosenChange>,
+    pub changes: Vec<OwnedChange>,
     /// The first of all that may be meant, also of those that are left: when it was found.
     pub begins: Option<u64>,
     /// Of those, the ones that come along as the other half of a move.
@@ -248,18 +248,18 @@ impl History {
         &self,
         choice: &Choice,
         with_outside: bool,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<Chosen, OperationError> {
         let whose = choice.whose.unwrap_or(Whose::Agent);
         let session = match (whose, &choice.session, &choice.what) {
-            (Whose::You, _, Some(What::Numbers(numbers))) => {
+            (Whose::You, _, Some(Which::Numbers(numbers))) => {
                 return Err(ChosenError::YoursHaveNoNumbers(numbers.clone()).into());
             }
             // The user's own changes need no session, but for turns of one.
-            (Whose::You, None, None | Some(What::All | What::Last(_))) => None,
+            (Whose::You, None, None | Some(Which::All | Which::Last(_))) => None,
             (_, session, what) => {
                 let typed = match what {
-                    Some(What::Places(places)) => places.first().map(|(turn, _)| format!("t{turn}")),
+                    Some(Which::Places(places)) => places.first().map(|(turn, _)| format!("t{turn}")),
                     _ => None,
                 };
                 let typed = typed.as_deref().unwrap_or("undo");
@@ -268,7 +268,7 @@ impl History {
         };
         // What the user did has no step: when it was found says which turn it fell into.
         let spans = match (whose, &choice.what, &session) {
-            (Whose::You, Some(What::Places(places)), Some(session)) => Some(self.spans(session, places)?),
+            (Whose::You, Some(Which::Places(places)), Some(session)) => Some(self.spans(session, places)?),
             _ => None,
         };
         let is_filtered = !choice.paths.is_empty()
@@ -277,7 +277,7 @@ impl History {
             || choice.whose == Some(Whose::You);
         let mut rows = self.candidates(whose, session.as_ref().filter(|_| spans.is_none()), seen)?;
         self.settle_halves(rows.iter_mut().map(|row| &mut row.change), seen)?;
-        if let (Some(What::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
+        if let (Some(Which::Numbers(numbers)), Some(session)) = (&choice.what, &session) {
             let last = rows.iter().filter_map(|row| row.number).max().unwrap_or(0);
             if let Some(number) = numbers.iter().find(|number| **number > last) {
                 let session = session.session().clone();
@@ -289,8 +289,8 @@ impl History {
             None => None,
         };
         // Whatever is left out here may be one half of a move whose other half is meant.
-        let all: Vec<ChosenChange> = match (is_filtered, &choice.what) {
-            (true, _) | (_, Some(What::Numbers(_) | What::Last(_))) => {
+        let all: Vec<OwnedChange> = match (is_filtered, &choice.what) {
+            (true, _) | (_, Some(Which::Numbers(_) | Which::Last(_))) => {
                 rows.iter().map(|row| row.change.clone()).collect()
             }
             _ => Vec::new(),
@@ -351,18 +351,18 @@ impl History {
                     return Err(ChosenError::Elsewhere { turn, session, places, here: last }.into());
                 }
                 match last.or(last_stuck) {
-                    Some(turn) => What::Places(vec![(turn, None)]),
+                    Some(turn) => Which::Places(vec![(turn, None)]),
                     None => {
                         let about = "the session".to_owned();
                         if outside.is_some() {
                             return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside: true }.into());
                         }
-                        let what = What::All;
+                        let what = Which::All;
                         return Err(self.nothing(about, !rows.is_empty(), Some(session), &what, &listed)?.into());
                     }
                 }
             }
-            (None, _) => What::All,
+            (None, _) => Which::All,
         };
         let about = self.about(&what, choice, session.as_ref())?;
         let unknown = match &session {
@@ -378,8 +378,8 @@ impl History {
         // Newest first, as they are taken back.
         for (row, effective) in rows.into_iter().zip(in_effect).rev() {
             let sure = match (&what, &session) {
-                (What::Numbers(numbers), _) if !row.number.is_some_and(|n| numbers.contains(&n)) => continue,
-                (What::Places(places), Some(session)) if spans.is_none() => {
+                (Which::Numbers(numbers), _) if !row.number.is_some_and(|n| numbers.contains(&n)) => continue,
+                (Which::Places(places), Some(session)) if spans.is_none() => {
                     match meant(&row.change.owner, session, places) {
                         Some(sure) => sure,
                         None => continue,
@@ -391,7 +391,7 @@ impl History {
             if !effective {
                 continue;
             }
-            if matches!(what, What::Last(count) if chosen.len() + held.len() >= count) {
+            if matches!(what, Which::Last(count) if chosen.len() + held.len() >= count) {
                 break;
             }
             if sure || choice.unsure {
@@ -408,15 +408,15 @@ impl History {
             (Some(session), Whose::Agent) => self.may_come_back(&mut doubtful, session, seen)?,
             _ => Vec::new(),
         };
-        if let What::Last(_) = what {
+        if let Which::Last(_) = what {
             let steps: HashSet<&StepRef> = chosen.iter().filter_map(|change| step_of(&change.owner)).collect();
             let is_of_them = |owner: &Owner| steps_of_owner(owner).any(|step| steps.contains(step));
             doubtful.extend(back.extract_if(.., |change| !is_of_them(&change.owner)));
             doubtful.sort_by_key(|change| std::cmp::Reverse(change.seq()));
         }
-        let begins = chosen.iter().chain(&doubtful).chain(&back).map(ChosenChange::seq).min();
-        let unsure: Vec<ChangedFile> = doubtful.iter().map(ChosenChange::file).collect();
-        let unsure_back: Vec<ChangedFile> = back.iter().map(ChosenChange::file).collect();
+        let begins = chosen.iter().chain(&doubtful).chain(&back).map(OwnedChange::seq).min();
+        let unsure: Vec<ChangedFile> = doubtful.iter().map(OwnedChange::file).collect();
+        let unsure_back: Vec<ChangedFile> = back.iter().map(OwnedChange::file).collect();
         if !back.is_empty() {
             chosen.extend(back);
             chosen.sort_by_key(|change| std::cmp::Reverse(change.seq()));
@@ -436,11 +436,11 @@ impl History {
         // With only some paths, what lies elsewhere is not meant.
         let outside = if choice.paths.is_empty() { OutsideChanges::of(&steps) } else { OutsideChanges::default() };
         let is_step_meant = |at: &StepRef| match &what {
-            What::All => true,
-            What::Places(places) => {
+            Which::All => true,
+            Which::Places(places) => {
                 places.iter().any(|(turn, step)| at.turn == *turn && step.is_none_or(|step| step == at.step))
             }
-            What::Last(_) | What::Numbers(_) => false,
+            Which::Last(_) | Which::Numbers(_) => false,
         };
         left_out.retain(|one| is_step_meant(&one.step) && !one.made_by.as_ref().is_some_and(is_step_meant));
         let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
@@ -449,7 +449,7 @@ impl History {
             let session = session.as_ref().filter(|_| whose == Whose::Agent);
             return Err(self.nothing(about, any, session, &what, &listed)?.into());
         }
-        let is_meant = |turns: &[u32]| matches!(&what, What::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
+        let is_meant = |turns: &[u32]| matches!(&what, Which::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
         let commands = commands(&steps);
         Ok(Chosen {
@@ -472,10 +472,10 @@ impl History {
     /// taken back without touching anything: nothing stands there now, and the file was moved nowhere.
     pub(crate) fn may_come_back(
         &self,
-        changes: &mut Vec<ChosenChange>,
+        changes: &mut Vec<OwnedChange>,
         session: &Lineage,
-        seen: &Seen<'_>,
-    ) -> Result<Vec<ChosenChange>, OperationError> {
+        seen: &FolderNow<'_>,
+    ) -> Result<Vec<OwnedChange>, OperationError> {
         // The workspace's folder is not made anew for what may be somebody else's.
         if seen.root.is_none() {
             return Ok(Vec::new());
@@ -491,7 +491,7 @@ impl History {
         let Some(first) = may.iter().map(|(seq, _)| *seq).min() else { return Ok(Vec::new()) };
         let paths: HashSet<&WorkspacePath> = may.iter().map(|(_, path)| path).collect();
         let moved = self.moved_since(first.saturating_sub(1), |path| paths.contains(path), seen)?.moved;
-        let comes_back = |change: &mut ChosenChange| {
+        let comes_back = |change: &mut OwnedChange| {
             may.contains(&(change.seq(), change.path.clone()))
                 && moved.partners(change.seq(), &change.path).next().is_none()
         };
@@ -503,16 +503,16 @@ impl History {
     fn unknown_in(
         &self,
         session: &Lineage,
-        what: &What,
+        what: &Which,
         is_last: bool,
         listed: &HashSet<u32>,
     ) -> Result<Vec<UnknownTurn>, StoreError> {
         let is_meant = |number: u32| match what {
-            What::Places(places) => {
+            Which::Places(places) => {
                 places.iter().any(|(turn, step)| step.is_none() && (*turn == number || (is_last && number > *turn)))
             }
-            What::All => true,
-            What::Last(_) | What::Numbers(_) => false,
+            Which::All => true,
+            Which::Last(_) | Which::Numbers(_) => false,
         };
         // What was not captured in time was found later, and is listed.
         let is_found = |one: &UnknownTurn| matches!(one.why, Unknown::Gap { .. }) && listed.contains(&one.turn);
@@ -528,13 +528,13 @@ impl History {
         about: String,
         undone: bool,
         session: Option<&Lineage>,
-        what: &What,
+        what: &Which,
         listed: &HashSet<u32>,
     ) -> Result<ChosenError, TargetError> {
         let is_meant = |number: u32| match what {
-            What::Places(places) => places.iter().any(|(turn, _)| *turn == number),
-            What::All | What::Last(_) => true,
-            What::Numbers(_) => false,
+            Which::Places(places) => places.iter().any(|(turn, _)| *turn == number),
+            Which::All | Which::Last(_) => true,
+            Which::Numbers(_) => false,
         };
         // What was taken back of the rest tells nothing of a turn that nobody saw.
         let is_listed = |one: &UnknownTurn| matches!(one.why, Unknown::Gap { .. }) && listed.contains(&one.turn);
@@ -547,7 +547,7 @@ impl History {
         let (Some(UnknownTurn { turn, why }), Some(session)) = (unknown, session) else {
             return Ok(ChosenError::Nothing { about, undone, outside: false });
         };
-        let about = self.about(&What::Places(vec![(turn, None)]), &Choice::default(), Some(session))?;
+        let about = self.about(&Which::Places(vec![(turn, None)]), &Choice::default(), Some(session))?;
         Ok(ChosenError::Unknown { about, turn, session: self.unless_meant(session), why })
     }
 
@@ -562,7 +562,7 @@ impl History {
         &self,
         whose: Whose,
         session: Option<&Lineage>,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<Vec<Candidates>, OperationError> {
         let rows = match session {
             Some(session) => self.store.changes_about(session.sessions())?,
@@ -612,7 +612,7 @@ impl History {
     }
 
     /// The same of what is there now. Where that cannot be looked at, there is nothing to tell of it.
-    pub(crate) fn uncaptured_now(&self) -> Result<Vec<ChosenChange>, StoreError> {
+    pub(crate) fn uncaptured_now(&self) -> Result<Vec<OwnedChange>, StoreError> {
         let Ok(Standing::Same(_) | Standing::Missing) = self.standing() else { return Ok(Vec::new()) };
         let mode = self.store.head(self.record.line)?.map_or(0, |head| head.checkpoint.root.mode);
         let Ok(looked) = self.look(mode, &[]) else { return Ok(Vec::new()) };
@@ -623,7 +623,7 @@ impl History {
     }
 
     /// What changed since the last capture, and whose that is.
-    pub(crate) fn uncaptured(&self, seen: &Seen<'_>) -> Result<Vec<ChosenChange>, OperationError> {
+    pub(crate) fn uncaptured(&self, seen: &FolderNow<'_>) -> Result<Vec<OwnedChange>, OperationError> {
         let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
         let changes = readable_changes(&seen.trees, Some(&head.checkpoint.root), &seen.now)?;
         let about = About { is_folder_gone: seen.root.is_none(), ..About::of(Cause::BeforeOperation) };
@@ -671,7 +671,7 @@ impl History {
     }
 
     /// The same where what there is now is known too: it tells of what an operation whose record is lost may have brought back.
-    fn in_effect_here(&self, changes: &[&ChosenChange], seen: &Seen<'_>) -> Result<Vec<bool>, StoreError> {
+    fn in_effect_here(&self, changes: &[&OwnedChange], seen: &FolderNow<'_>) -> Result<Vec<bool>, StoreError> {
         let mut in_effect = self.in_effect(changes)?;
         for lost in self.lost_operations(0)? {
             let changed = lost.changed(seen)?;
@@ -692,9 +692,9 @@ impl History {
     }
 
     /// What a choice is, in a few words. Turns and steps that do not exist are refused.
-    fn about(&self, what: &What, choice: &Choice, session: Option<&Lineage>) -> Result<String, TargetError> {
+    fn about(&self, what: &Which, choice: &Choice, session: Option<&Lineage>) -> Result<String, TargetError> {
         let mut about = match (what, session) {
-            (What::Places(places), Some(session)) => {
+            (Which::Places(places), Some(session)) => {
                 let mut said = Vec::new();
                 for (turn, step) in places {
                     let id = session.session_of(*turn);
@@ -725,15 +725,15 @@ impl History {
                 let yours = if choice.whose == Some(Whose::You) { "your own changes during " } else { "" };
                 format!("{yours}{}", said.join(", "))
             }
-            (What::Last(1), _) => "the last change".to_owned(),
-            (What::Last(count), _) => format!("the last {count} changes"),
-            (What::Numbers(numbers), _) => {
+            (Which::Last(1), _) => "the last change".to_owned(),
+            (Which::Last(count), _) => format!("the last {count} changes"),
+            (Which::Numbers(numbers), _) => {
                 let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
                 let word = if numbers.len() == 1 { "change" } else { "changes" };
                 format!("{word} {}", numbers.join(", "))
             }
-            (What::Places(_) | What::All, _) if choice.whose == Some(Whose::You) => "your own changes".to_owned(),
-            (What::Places(_) | What::All, _) => "all changes of the session".to_owned(),
+            (Which::Places(_) | Which::All, _) if choice.whose == Some(Whose::You) => "your own changes".to_owned(),
+            (Which::Places(_) | Which::All, _) => "all changes of the session".to_owned(),
         };
         match &choice.paths[..] {
             [] => {}
@@ -764,20 +764,20 @@ impl History {
     fn steps_of(
         &self,
         session: &Lineage,
-        what: &What,
-        chosen: &[ChosenChange],
+        what: &Which,
+        chosen: &[OwnedChange],
         is_filtered: bool,
     ) -> Result<Vec<StepRow>, StoreError> {
         let mut steps: Vec<StepRow> = Vec::new();
         match what {
-            What::Places(places) => {
+            Which::Places(places) => {
                 for (turn, step) in places {
                     let mut rows = self.store.steps(session.session_of(*turn), Some(*turn))?;
                     rows.retain(|row| step.is_none_or(|step| row.step.at.step == step));
                     steps.extend(rows);
                 }
             }
-            What::All if !is_filtered => {
+            Which::All if !is_filtered => {
                 for turn in 0..=self.last_turn_in(session)? {
                     steps.extend(self.store.steps(session.session_of(turn), Some(turn))?);
                 }
@@ -799,11 +799,11 @@ impl History {
 /// A change that could be meant.
 struct Candidates {
     number: Option<u32>,
-    change: ChosenChange,
+    change: OwnedChange,
 }
 
-fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner) -> ChosenChange {
-    ChosenChange { path, owner: owner.clone(), kind, found_at: None }
+fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner) -> OwnedChange {
+    OwnedChange { path, owner: owner.clone(), kind, found_at: None }
 }
 
 /// The commands among some steps.
@@ -863,7 +863,7 @@ fn is_sure(owner: &Owner, whose: Whose, session: Option<&Lineage>) -> bool {
 }
 
 /// Why a change cannot be taken back: a folder that came, and that holds something now that is not captured.
-fn stuck(change: &ChosenChange, seen: &Seen<'_>) -> Result<Option<SkipReason>, StoreError> {
+fn stuck(change: &OwnedChange, seen: &FolderNow<'_>) -> Result<Option<SkipReason>, StoreError> {
     if change.kind != diff::ChangeKind::Created {
         return Ok(None);
     }

@@ -19,7 +19,7 @@ use piton_store::{CheckpointRow, Reader, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
-use crate::operation::branch::{BranchAsked, Talk};
+use crate::operation::branch::{BranchAsked, ConversationPlan};
 use crate::operation::git_restore::GitPlan;
 use crate::operation::left_out::{Hidden, is_missed};
 use crate::operation::operate::{OperationError, are_damaged};
@@ -35,7 +35,7 @@ use crate::workspace::{History, Standing};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.
 pub struct Plan {
-    pub(crate) ask: Ask,
+    pub(crate) ask: Asked,
     pub(crate) request: Request,
     pub(crate) draft: Draft,
     /// Paths that the rules leave out and that were looked at all the same.
@@ -63,14 +63,14 @@ impl Plan {
 }
 
 /// What is asked for, before anybody has looked at what is there.
-pub(crate) enum Ask {
+pub(crate) enum Asked {
     Rewind(Box<RewindAsked>),
     Undo(UndoOptions),
     Redo(Box<RedoAsked>),
     Branch(Box<BranchAsked>),
 }
 
-impl Ask {
+impl Asked {
     pub(crate) fn target(&self) -> Option<&CheckpointRow> {
         match self {
             Self::Rewind(asked) => Some(&asked.target),
@@ -120,7 +120,7 @@ impl Ask {
 }
 
 /// What is there.
-pub(crate) struct Seen<'a> {
+pub(crate) struct FolderNow<'a> {
     pub now: RootState,
     pub trees: Trees<'a>,
     /// Tells when files changed.
@@ -139,7 +139,7 @@ pub(crate) struct Request {
     /// Only these paths.
     pub paths: Vec<WorkspacePath>,
     /// What it does to the conversation.
-    pub conversation: Option<Talk>,
+    pub conversation: Option<ConversationPlan>,
     /// Why the conversation stays where it is, where nobody said what to do with it.
     pub conversation_stays: Option<String>,
     /// What was done to files elsewhere.
@@ -350,7 +350,7 @@ impl Request {
 
 impl History {
     /// Plans without any side effect: scans and hashes, stores nothing.
-    pub(crate) fn plan(&self, ask: Ask) -> Result<Plan, OperationError> {
+    pub(crate) fn plan(&self, ask: Asked) -> Result<Plan, OperationError> {
         if ask.writes_files() && self.is_missing() {
             self.refuse_displaced()?;
         }
@@ -384,18 +384,18 @@ impl History {
     }
 
     /// What is asked for, given what is there.
-    pub(crate) fn request(&self, ask: &Ask, seen: &Seen<'_>) -> Result<Request, OperationError> {
+    pub(crate) fn request(&self, ask: &Asked, seen: &FolderNow<'_>) -> Result<Request, OperationError> {
         match ask {
-            Ask::Rewind(asked) => self.rewind_request(asked, seen),
-            Ask::Undo(options) => self.undo_request(options, seen),
-            Ask::Redo(asked) => self.redo_request(asked, seen),
-            Ask::Branch(asked) => self.branch_request(asked),
+            Asked::Rewind(asked) => self.rewind_request(asked, seen),
+            Asked::Undo(options) => self.undo_request(options, seen),
+            Asked::Redo(asked) => self.redo_request(asked, seen),
+            Asked::Branch(asked) => self.branch_request(asked),
         }
     }
 
     fn plan_view(
         &self,
-        ask: &Ask,
+        ask: &Asked,
         request: &Request,
         draft: &Draft,
         changes: &[Change],
@@ -427,7 +427,7 @@ impl History {
             commands: request.remarks.commands.clone(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
             git_stays: request.git_stays.clone(),
-            conversation: request.conversation.as_ref().map(Talk::view),
+            conversation: request.conversation.as_ref().map(ConversationPlan::view),
             conversation_stays: request.conversation_stays.clone(),
             outside: draft.outside.files.clone(),
             touches_outside: request.touches_outside,
@@ -457,7 +457,7 @@ impl History {
     }
 
     /// The steps of a request.
-    pub(crate) fn draft(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
+    pub(crate) fn draft(&self, request: &Request, seen: &FolderNow<'_>) -> Result<Draft, OperationError> {
         let mut draft = self.draft_inside(request, seen).map_err(|error| self.name_damaged(error, request, seen))?;
         if self.lost_repository(request, seen, &draft)? {
             draft.plan.undone.push(Undone { path: WorkspacePath::root(), reason: SkipReason::GitFolder, known: None });
@@ -467,7 +467,7 @@ impl History {
     }
 
     /// Whether the workspace's own repository went with everything else that comes back: its data was not captured.
-    fn lost_repository(&self, request: &Request, seen: &Seen<'_>, draft: &Draft) -> Result<bool, StoreError> {
+    fn lost_repository(&self, request: &Request, seen: &FolderNow<'_>, draft: &Draft) -> Result<bool, StoreError> {
         let now = seen.trees.tree(&seen.now.tree)?;
         let is_empty = now.entries().is_empty() && !now.has_git;
         // With only some paths nobody asked for the rest; and where nothing comes back, nothing is said to.
@@ -489,7 +489,7 @@ impl History {
     }
 
     /// An object that is damaged, told by the paths that need it.
-    fn name_damaged(&self, error: OperationError, request: &Request, seen: &Seen<'_>) -> OperationError {
+    fn name_damaged(&self, error: OperationError, request: &Request, seen: &FolderNow<'_>) -> OperationError {
         let OperationError::Store(StoreError::Damaged(_) | StoreError::Missing(_)) = &error else { return error };
         let damaged = || -> Result<Vec<WorkspacePath>, StoreError> {
             if let Aim::Without { changes, .. } = &request.aim {
@@ -512,8 +512,8 @@ impl History {
         }
     }
 
-    fn draft_inside(&self, request: &Request, seen: &Seen<'_>) -> Result<Draft, OperationError> {
-        let Seen { now, trees, root, .. } = seen;
+    fn draft_inside(&self, request: &Request, seen: &FolderNow<'_>) -> Result<Draft, OperationError> {
+        let FolderNow { now, trees, root, .. } = seen;
         let now = *now;
         let contents = NowAndThen { root: *root, store: &self.store };
         let decision = request.settle.conflicts;
@@ -674,7 +674,7 @@ impl History {
     }
 
     /// An empty folder is another one too: a disk that is not mounted looks like that.
-    pub(crate) fn is_other_folder(&self, ask: &Ask) -> bool {
+    pub(crate) fn is_other_folder(&self, ask: &Asked) -> bool {
         let replaced = matches!(self.standing(), Ok(Standing::Other(_)));
         replaced || ask.target().is_some_and(|target| target.checkpoint.line != self.record.line)
     }
@@ -712,9 +712,9 @@ pub(crate) struct Looked {
 }
 
 impl Looked {
-    pub(crate) fn seen<'a>(&'a self, store: &'a Reader) -> Seen<'a> {
+    pub(crate) fn seen<'a>(&'a self, store: &'a Reader) -> FolderNow<'a> {
         let trees = Trees { fresh: &self.fresh, store };
-        Seen { now: self.now, trees, index: self.index.as_ref(), root: self.root.as_ref() }
+        FolderNow { now: self.now, trees, index: self.index.as_ref(), root: self.root.as_ref() }
     }
 }
 

@@ -17,10 +17,10 @@ use piton_model::{CheckpointId, Entry, Session, Step, Tree, WorkspacePath};
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
 
 use crate::capture::{CaptureError, CaptureOptions};
-use crate::conversation::Terms;
+use crate::conversation::BranchTerms;
 use crate::conversation::branches::BranchError;
 use crate::operation::branch::BranchAsked;
-use crate::operation::draft::Ask;
+use crate::operation::draft::Asked;
 use crate::operation::leftovers::found_at;
 use crate::operation::operate::OperationError;
 use crate::view::{ForkOutcome, SkippedView, WorktreeView};
@@ -90,7 +90,7 @@ impl Workspace {
             Some(folder) => Some(self.lay_out(folder, &found.map_err(OperationError::from)?)?),
             None => None,
         };
-        let terms = Terms {
+        let terms = BranchTerms {
             how: Began::Fork,
             goes: false,
             name: options.name.clone(),
@@ -101,7 +101,7 @@ impl Workspace {
         if layout.is_none() && self.plan_branch(&point, &terms).map_err(OperationError::from)?.view.anew {
             return Err(ForkError::NothingSaid(point.turn));
         }
-        let ask = Ask::Branch(Box::new(BranchAsked { point, terms }));
+        let ask = Asked::Branch(Box::new(BranchAsked { point, terms }));
         let outcome = self.operate(&ask, None)?;
         let session = match outcome.conversation.as_ref().and_then(|conversation| conversation.session.as_ref()) {
             Some(id) => self.store.session(id)?.map(|row| row.session),

@@ -19,9 +19,9 @@ use piton_model::{Cause, Entry, ObjectId, SkipReason, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sink::HashingSink;
-use crate::history::changes::ChosenChange;
+use crate::history::changes::OwnedChange;
 use crate::history::lineage::Lineage;
-use crate::operation::draft::Seen;
+use crate::operation::draft::FolderNow;
 use crate::operation::operate::OperationError;
 use crate::workspace::History;
 
@@ -47,16 +47,16 @@ impl History {
     pub(crate) fn hidden_since(
         &self,
         target: &CheckpointRow,
-        since: &[ChosenChange],
+        since: &[OwnedChange],
         conversation: Option<&Lineage>,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<Hidden, OperationError> {
         let mut hidden = Hidden::default();
         let (Some(head), Some(root)) = (self.store.head(self.record.line)?, seen.root) else { return Ok(hidden) };
-        let is_its = |change: &ChosenChange| {
+        let is_its = |change: &OwnedChange| {
             conversation.is_some_and(|of| change.owner.turn().is_some_and(|(session, turn)| of.holds(session, turn)))
         };
-        let mut by_path: BTreeMap<&WorkspacePath, Vec<&ChosenChange>> = BTreeMap::new();
+        let mut by_path: BTreeMap<&WorkspacePath, Vec<&OwnedChange>> = BTreeMap::new();
         for change in since {
             by_path.entry(&change.path).or_default().push(change);
         }
@@ -95,7 +95,7 @@ impl History {
 
     /// Adds what is out of sight to a plan: it is asked for until it is captured, and then goes like everything that came; where
     /// it cannot be captured, it stays and is named.
-    pub(crate) fn add_hidden(&self, plan: &mut Plan, hidden: &Hidden, seen: &Seen<'_>) -> Result<(), StoreError> {
+    pub(crate) fn add_hidden(&self, plan: &mut Plan, hidden: &Hidden, seen: &FolderNow<'_>) -> Result<(), StoreError> {
         for path in &hidden.goes {
             if let Some(Entry::Skipped { reason }) = diff::lookup(&seen.trees, &seen.now.tree, path)? {
                 plan.unknown.push(path.clone());
@@ -110,7 +110,7 @@ impl History {
     }
 
     /// Everything that the tools of a conversation put out of sight, or deleted there, and that is not there now as it was.
-    pub(crate) fn left_out_by(&self, session: &Lineage, seen: &Seen<'_>) -> Result<Vec<LeftOutBy>, StoreError> {
+    pub(crate) fn left_out_by(&self, session: &Lineage, seen: &FolderNow<'_>) -> Result<Vec<LeftOutBy>, StoreError> {
         let mut found = Vec::new();
         for id in session.sessions() {
             let mut made = HashMap::new();

@@ -344,7 +344,7 @@ impl History {
         }
         let Some(left) = left else { return Ok((Own::Nothing, signatures)) };
         let (fresh, contents) = sunk;
-        let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        let found = FoundThere { trees: Trees { fresh: &fresh, store: &self.store }, contents };
         let own = if [&step.before, &step.after].into_iter().any(|end| Some(&left) == end.as_ref()) {
             Own::Known { is_sound: is_sound(&self.store, &left).map_err(ApplyError::Content)? }
         } else if self.is_stored_but_for_bits(&found, &left, step).map_err(ApplyError::Content)? {
@@ -428,7 +428,7 @@ impl History {
     }
 
     /// Whether something is one of a step's two ends but for its bits, and the store has all of it.
-    fn is_stored_but_for_bits(&self, found: &Found<'_>, left: &Entry, step: &Step) -> Result<bool, StoreError> {
+    fn is_stored_but_for_bits(&self, found: &FoundThere<'_>, left: &Entry, step: &Step) -> Result<bool, StoreError> {
         for end in [&step.before, &step.after].into_iter().flatten() {
             if is_same_but_bits(&found.trees, left, end)? && is_sound(&self.store, end)? {
                 return Ok(true);
@@ -448,7 +448,7 @@ impl History {
         let found = read_entry(root, path, &sink).unwrap_or_else(|never| match never {});
         let entry = found.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
         let (fresh, contents) = sink.finish();
-        let found = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        let found = FoundThere { trees: Trees { fresh: &fresh, store: &self.store }, contents };
         let is_like = |end: &Option<Entry>| match (&entry, end) {
             (Some(entry), Some(end)) => is_same_but_bits(&found.trees, entry, end).map_err(ApplyError::Content),
             (entry, end) => Ok(entry.is_none() && end.is_none()),
@@ -466,7 +466,12 @@ impl History {
     /// Whether something can only be a part of what was to be written: piton's own writing, cut short by a crash, a power
     /// cut or a full disk. Its content tells: the wanted file from its first byte on, blocks that a power cut took read as
     /// zeros; or a part of the wanted folder.
-    pub(crate) fn is_unfinished(&self, found: &Found<'_>, left: &Entry, wanted: &Entry) -> Result<bool, StoreError> {
+    pub(crate) fn is_unfinished(
+        &self,
+        found: &FoundThere<'_>,
+        left: &Entry,
+        wanted: &Entry,
+    ) -> Result<bool, StoreError> {
         // Not by recursion: a folder may be deeper than a stack.
         let mut todo = vec![(left.clone(), wanted.clone())];
         while let Some((left, wanted)) = todo.pop() {
@@ -498,7 +503,7 @@ impl History {
         Ok(true)
     }
 
-    fn is_unfinished_file(&self, found: &Found<'_>, left: &Entry, wanted: &Entry) -> Result<bool, StoreError> {
+    fn is_unfinished_file(&self, found: &FoundThere<'_>, left: &Entry, wanted: &Entry) -> Result<bool, StoreError> {
         match (left, wanted) {
             (Entry::File { size: 0, .. }, Entry::File { .. }) => Ok(true),
             (Entry::File { size, blob, .. }, Entry::File { size: full, blob: whole, .. }) if size <= full => {
@@ -655,7 +660,7 @@ pub(crate) struct Compared {
 }
 
 /// What was read of something that piton may have left.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundThere<'a> {
     pub trees: Trees<'a>,
     /// The bytes of its files, but for the largest.
     pub contents: HashMap<ObjectId, Vec<u8>>,

@@ -11,8 +11,8 @@ use piton_model::plan::RootState;
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::capture::sound::{folder_at, readable_changes};
-use crate::history::changes::ChosenChange;
-use crate::operation::draft::{Seen, Settle};
+use crate::history::changes::OwnedChange;
+use crate::operation::draft::{FolderNow, Settle};
 use crate::operation::operate::{OperationError, are_damaged};
 use crate::workspace::History;
 
@@ -29,7 +29,7 @@ pub(crate) struct LostOperation {
 impl LostOperation {
     /// Where it changed something, as far as what was captured tells: what others did right after it is among it where its
     /// result is lost.
-    pub(crate) fn changed(&self, seen: &Seen<'_>) -> Result<HashSet<WorkspacePath>, StoreError> {
+    pub(crate) fn changed(&self, seen: &FolderNow<'_>) -> Result<HashSet<WorkspacePath>, StoreError> {
         let changes = readable_changes(&seen.trees, Some(&self.before), self.after.as_ref().unwrap_or(&seen.now))?;
         Ok(changes.into_iter().filter(|change| !change.implied).map(|change| change.path).collect())
     }
@@ -98,7 +98,7 @@ impl History {
         &self,
         then: &CheckpointRow,
         paths: &[WorkspacePath],
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<Vec<WorkspacePath>, StoreError> {
         // Whoever went back before it since, or took back something from before it, went by what it had left.
         let mut since = then.seq;
@@ -126,7 +126,7 @@ impl History {
         &self,
         then: &CheckpointRow,
         mut paths: Vec<WorkspacePath>,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Vec<WorkspacePath> {
         let at = |root: RootState, path: &WorkspacePath| folder_at(&seen.trees, root, path);
         paths.retain(|path| match (at(seen.now, path), at(then.checkpoint.root, path)) {
@@ -137,7 +137,7 @@ impl History {
     }
 
     /// Whether what a change left is what stands there now, and not what was there before it.
-    pub(crate) fn is_there(&self, change: &ChosenChange, seen: &Seen<'_>) -> Result<bool, StoreError> {
+    pub(crate) fn is_there(&self, change: &OwnedChange, seen: &FolderNow<'_>) -> Result<bool, StoreError> {
         let Some(found) = &change.found_at else { return Ok(true) };
         let parent = found.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
         let Some(parent) = parent else { return Ok(false) };

@@ -12,8 +12,8 @@ use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, Wor
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::capture::sound::folder_at;
-use crate::history::changes::ChosenChange;
-use crate::operation::draft::{NowAndThen, Seen};
+use crate::history::changes::OwnedChange;
+use crate::operation::draft::{FolderNow, NowAndThen};
 use crate::operation::operate::OperationError;
 use crate::view::Along;
 use crate::workspace::History;
@@ -80,11 +80,11 @@ impl History {
     /// new place comes back to its old one, or it would be nowhere.
     pub(crate) fn add_other_halves(
         &self,
-        chosen: &mut Vec<ChosenChange>,
-        all: Vec<ChosenChange>,
-        seen: &Seen<'_>,
+        chosen: &mut Vec<OwnedChange>,
+        all: Vec<OwnedChange>,
+        seen: &FolderNow<'_>,
     ) -> Result<Vec<Along>, OperationError> {
-        let Some(first) = chosen.iter().map(ChosenChange::seq).min().filter(|_| !all.is_empty()) else {
+        let Some(first) = chosen.iter().map(OwnedChange::seq).min().filter(|_| !all.is_empty()) else {
             return Ok(Vec::new());
         };
         let mut known: HashSet<(u64, WorkspacePath)> =
@@ -93,7 +93,7 @@ impl History {
         let moved = self.moved_since(first.saturating_sub(1), |path| paths.contains(path), seen)?;
         let in_effect = self.in_effect(&all.iter().collect::<Vec<_>>())?;
         let all = all.into_iter().zip(in_effect).filter(|(_, effective)| *effective).map(|(change, _)| change);
-        let all: HashMap<(u64, WorkspacePath), ChosenChange> =
+        let all: HashMap<(u64, WorkspacePath), OwnedChange> =
             all.map(|change| ((change.seq(), change.path.clone()), change)).collect();
         let mut along = Vec::new();
         // What goes along may be one half itself: of the file that was moved to where this one was.
@@ -117,8 +117,8 @@ impl History {
     /// Gives changes of which nobody knows whose they are to whom the other half of the same move surely is.
     pub(crate) fn settle_halves<'a>(
         &self,
-        changes: impl Iterator<Item = &'a mut ChosenChange>,
-        seen: &Seen<'_>,
+        changes: impl Iterator<Item = &'a mut OwnedChange>,
+        seen: &FolderNow<'_>,
     ) -> Result<(), OperationError> {
         let (mut unsure, sure): (Vec<_>, Vec<_>) =
             changes.partition(|change| matches!(change.owner, Owner::Unsure { .. }));
@@ -147,7 +147,7 @@ impl History {
         &self,
         target: &CheckpointRow,
         paths: &[WorkspacePath],
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<(Vec<WorkspacePath>, Vec<Along>), OperationError> {
         let mut all = paths.to_vec();
         let mut along = Vec::new();
@@ -184,7 +184,7 @@ impl History {
         &self,
         seq: u64,
         is_concerned: impl Fn(&WorkspacePath) -> bool,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<MovedSince, OperationError> {
         let mut all: ByHand = BTreeMap::new();
         self.add_captured(seq, &mut all)?;
@@ -296,7 +296,7 @@ fn add<S: TreeSource<Error = StoreError>>(
     trees: &S,
     (before, after): (RootState, RootState),
     at: Moment,
-    change: &ChosenChange,
+    change: &OwnedChange,
     all: &mut ByHand,
 ) -> Result<(), StoreError> {
     let path = &change.path;

@@ -34,10 +34,10 @@ use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::conversation::said::ConversationError;
 use crate::conversation::{NoBranch, NoConversation};
 use crate::history::target::TargetError;
-use crate::operation::branch::Talk;
+use crate::operation::branch::ConversationPlan;
 use crate::operation::chosen::ChosenError;
 use crate::operation::draft::{
-    Aim, Ask, Draft, Plan, Request, Seen, more_unknown, not_done, paths, still_holds, touched, ways_to_readable,
+    Aim, Asked, Draft, FolderNow, Plan, Request, more_unknown, not_done, paths, still_holds, touched, ways_to_readable,
 };
 use crate::operation::git_restore::GitRefusal;
 use crate::operation::leftovers::{Cleared, Extent, Left, clear_read_outside, found_at};
@@ -289,7 +289,7 @@ impl Workspace {
     /// that shall not keep the rest, it is put back, and done once more without that.
     pub(crate) fn operate(
         &mut self,
-        ask: &Ask,
+        ask: &Asked,
         shown: Option<(Request, Draft, Vec<WorkspacePath>)>,
     ) -> Result<OperationOutcome, OperationError> {
         let (mut left, mut left_outside): (Vec<WorkspacePath>, Vec<WorkspacePath>) = (Vec::new(), Vec::new());
@@ -311,7 +311,7 @@ impl Workspace {
 
     fn operate_without(
         &mut self,
-        ask: &Ask,
+        ask: &Asked,
         shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
         (left, left_outside): (&[WorkspacePath], &[WorkspacePath]),
         refused_outside: &Refusals,
@@ -345,7 +345,7 @@ impl Workspace {
         let (request, draft, taken) = loop {
             let mut planned = |now: &Scan, fresh: &FreshTrees, forced: &mut Vec<_>, reopened: &mut Reopened<'_>| {
                 let trees = Trees { fresh, store: &locked.store };
-                let seen = Seen { now: now.root, trees, index: now.index.as_ref(), root: found };
+                let seen = FolderNow { now: now.root, trees, index: now.index.as_ref(), root: found };
                 let planned = locked.planned(ask, shown, &seen, reopened)?;
                 let plan = &planned.1.plan;
                 let is_last = !more_unknown(plan, forced) && !locked.reopen(&mut note, reopened, &root, plan)?;
@@ -432,7 +432,7 @@ impl Workspace {
             outcome.skipped.extend(left_out);
         }
         let closes = match ask {
-            Ask::Redo(asked) => closes_again(&root, &asked.operation),
+            Asked::Redo(asked) => closes_again(&root, &asked.operation),
             _ => Vec::new(),
         };
         // Where only some changes are taken back, a folder that is gone comes back with them and not by itself.
@@ -561,11 +561,11 @@ impl Locked<'_> {
             writer.blob(bytes)?;
         }
         let (conversation, gone_to) = match &request.conversation {
-            Some(Talk::Branch(branch)) => {
+            Some(ConversationPlan::Branch(branch)) => {
                 let (change, outcome) = self.keep_branch(&mut writer, branch)?;
                 (Some(change), Some(outcome))
             }
-            Some(Talk::Back(went)) => {
+            Some(ConversationPlan::Back(went)) => {
                 let change = ConversationMove { went: went.clone(), branch: None, file: None, worktree: None };
                 (Some(change), Some(self.back_at(went)?))
             }
@@ -625,7 +625,7 @@ impl Locked<'_> {
     }
 
     /// The root to put files into. A root that is gone is made anew: only an operation that the user asked for does so.
-    fn root_to_rewind(&mut self, ask: &Ask) -> Result<RootToRewind, OperationError> {
+    fn root_to_rewind(&mut self, ask: &Asked) -> Result<RootToRewind, OperationError> {
         let known = |root| RootToRewind { root, change: None, made: None };
         if !ask.writes_files() {
             return Ok(known(self.root_to_capture()?));
@@ -943,7 +943,7 @@ impl History {
         }
     }
 
-    pub(crate) fn other_folder(&self, ask: &Ask) -> OperationError {
+    pub(crate) fn other_folder(&self, ask: &Asked) -> OperationError {
         let last = || self.store.head(self.record.line).ok().flatten();
         let state = ask.target().cloned().or_else(last).map(|row| row.checkpoint.id);
         OperationError::OtherFolder { path: self.path.clone(), state }
@@ -974,9 +974,9 @@ impl History {
     /// What is asked for and the plan of it, given what is there: the one that was shown, as long as it holds.
     fn planned(
         &self,
-        ask: &Ask,
+        ask: &Asked,
         shown: Option<&(Request, Draft, Vec<WorkspacePath>)>,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
         reopened: &Reopened<'_>,
     ) -> Result<(Request, Draft), OperationError> {
         let Some((request, draft, _)) = shown else {
@@ -1026,15 +1026,15 @@ impl History {
     }
 
     /// Whether the repository is still where it was when a plan was made.
-    fn git_still_holds(&self, ask: &Ask, request: &Request) -> Result<(), OperationError> {
+    fn git_still_holds(&self, ask: &Asked, request: &Request) -> Result<(), OperationError> {
         let Some(plan) = &request.git else { return Ok(()) };
         let again = match ask {
-            Ask::Rewind(asked) => self.plan_git(&asked.target)?,
-            Ask::Redo(asked) => match &asked.operation.git {
+            Asked::Rewind(asked) => self.plan_git(&asked.target)?,
+            Asked::Redo(asked) => match &asked.operation.git {
                 Some(done) => self.plan_git_back(done)?,
                 None => return Ok(()),
             },
-            Ask::Undo(_) | Ask::Branch(_) => return Ok(()),
+            Asked::Undo(_) | Asked::Branch(_) => return Ok(()),
         };
         if again.change() == plan.change() { Ok(()) } else { Err(OperationError::StaleGit) }
     }
@@ -1192,9 +1192,9 @@ pub(crate) fn outside(error: ApplyError<StoreError>) -> ApplyError<StoreError> {
 
 /// Whether an operation is to be taken back that somebody took back by hand. That is recorded with nothing to change:
 /// otherwise the next redo would find the same one again, and never reach those before it.
-fn is_taken_back_already(ask: &Ask, draft: &Draft, outcome: &OperationOutcome) -> bool {
+fn is_taken_back_already(ask: &Asked, draft: &Draft, outcome: &OperationOutcome) -> bool {
     let stays_elsewhere = !outcome.outside.is_empty() && !outcome.touched_outside;
-    matches!(ask, Ask::Redo(_))
+    matches!(ask, Asked::Redo(_))
         && draft.open_conflicts().next().is_none()
         && draft.open_outside().next().is_none()
         && draft.plan.kept.is_empty()

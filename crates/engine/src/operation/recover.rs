@@ -27,7 +27,7 @@ use crate::capture::sink::{HashingSink, Trees};
 use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::operation::draft::{Aim, Draft, Remarks, Request, Returns, Settle};
 use crate::operation::left_out::Hidden;
-use crate::operation::leftovers::{Found, Left, found_at, is_same_but_bits};
+use crate::operation::leftovers::{FoundThere, Left, found_at, is_same_but_bits};
 use crate::operation::operate::{FromStore, OperationError, outside};
 use crate::operation::outside::{Outer, OutsideChanges};
 use crate::view::{LeftoverView, PathView, Recovered, shown};
@@ -657,7 +657,7 @@ impl History {
         let here = read_entry(applier.root, step.path.as_bytes(), &sink).unwrap_or_else(|never| match never {});
         let here = here.map_err(|source| ApplyError::Path { path: step.path.clone(), source })?;
         let (fresh, contents) = sink.finish();
-        let read = Found { trees: Trees { fresh: &fresh, store: &self.store }, contents };
+        let read = FoundThere { trees: Trees { fresh: &fresh, store: &self.store }, contents };
         here.map_or(Ok(false), |here| self.is_unfinished(&read, &here, after)).map_err(ApplyError::Content)
     }
 

@@ -12,7 +12,7 @@ use piton_store::{CheckpointRow, OperationRow, StoreError};
 use crate::history::operations::{is_first_hand, standing};
 use crate::history::target::TargetError;
 use crate::operation::chosen::commands;
-use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::operation::draft::{Aim, Asked, FolderNow, Plan, Remarks, Request, Returns, Settle};
 use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;
@@ -69,7 +69,7 @@ impl History {
         self.plan(self.redo_asked(options)?)
     }
 
-    pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Ask, OperationError> {
+    pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Asked, OperationError> {
         let (row, only) = self.operation_meant(options.operation.as_deref())?;
         let mut operation = self.store.operation(&row)?;
         // What it came to, where that is not what was planned: bits that the system did not take.
@@ -80,10 +80,10 @@ impl History {
         let lost = StoreError::DamagedRecord { seq: row.seq };
         let before = self.store.checkpoint(&row.before)?.ok_or(lost)?;
         let RedoOptions { settle, outside, interrupted, .. } = *options;
-        Ok(Ask::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
+        Ok(Asked::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
     }
 
-    pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
+    pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &FolderNow<'_>) -> Result<Request, OperationError> {
         let RedoAsked { operation, before, only, settle, .. } = asked;
         let is_rest = !only.is_empty();
         let conversation = match &operation.conversation {
@@ -173,7 +173,7 @@ impl History {
         &self,
         (left, back): (&SessionId, &SessionId),
         before: &CheckpointRow,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
         settle: Settle,
     ) -> Result<(Away, Inverse), OperationError> {
         let back = self.lineage(back)?;
@@ -218,7 +218,7 @@ impl History {
         operation: &Operation,
         before: &CheckpointRow,
         only: &[WorkspacePath],
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<Inverse, OperationError> {
         let mut changes = Inverse::default();
         let mut taken = Vec::new();

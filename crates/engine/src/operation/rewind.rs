@@ -10,12 +10,12 @@ use piton_model::target::split_session;
 use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
-use crate::conversation::{NoConversation, Point, Terms};
-use crate::history::changes::ChosenChange;
+use crate::conversation::{BranchTerms, NoConversation, Point};
+use crate::history::changes::OwnedChange;
 use crate::history::lineage::Lineage;
-use crate::operation::branch::{BranchAsked, Talk};
+use crate::operation::branch::{BranchAsked, ConversationPlan};
 use crate::operation::chosen::commands;
-use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Returns, Seen, Settle};
+use crate::operation::draft::{Aim, Asked, FolderNow, Plan, Remarks, Request, Returns, Settle};
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;
 use crate::operation::outside::{OutsideSince, Taking};
@@ -116,7 +116,7 @@ impl History {
         all.filter(|(id, _)| *id != self.record.id).map(|(_, path)| path).collect()
     }
 
-    pub(crate) fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Ask, OperationError> {
+    pub(crate) fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Asked, OperationError> {
         if options.scope.is_some_and(Scope::has_conversation) && !options.paths.is_empty() {
             return Err(NoConversation::OnlyPaths.into());
         }
@@ -124,7 +124,7 @@ impl History {
         if options.scope == Some(Scope::Conversation) {
             // A turn from before piton has no checkpoint, and is in the transcript all the same.
             let point = self.point_of(target, found.as_ref().ok())?;
-            return Ok(Ask::Branch(Box::new(BranchAsked { point, terms: Terms::rewind() })));
+            return Ok(Asked::Branch(Box::new(BranchAsked { point, terms: BranchTerms::rewind() })));
         }
         let found = found?;
         let point = match options.scope {
@@ -136,7 +136,7 @@ impl History {
             _ => None,
         };
         let conversation = self.conversation_meant(target, &found)?;
-        Ok(Ask::Rewind(Box::new(RewindAsked { conversation, target: found, options: options.clone(), point })))
+        Ok(Asked::Rewind(Box::new(RewindAsked { conversation, target: found, options: options.clone(), point })))
     }
 
     /// Whether the workspace's folder went while a tool was at work, after a checkpoint.
@@ -145,11 +145,11 @@ impl History {
         Ok(self.store.gone_since(row.seq)?.is_some())
     }
 
-    pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &Seen<'_>) -> Result<Request, OperationError> {
+    pub(crate) fn rewind_request(&self, asked: &RewindAsked, seen: &FolderNow<'_>) -> Result<Request, OperationError> {
         let RewindAsked { target, options, point, conversation: conversation_of } = asked;
         let (conversation, conversation_stays) = match point {
-            Some(Ok(point)) => match self.plan_branch(point, &Terms::rewind()) {
-                Ok(plan) => (Some(Talk::Branch(Box::new(plan))), None),
+            Some(Ok(point)) => match self.plan_branch(point, &BranchTerms::rewind()) {
+                Ok(plan) => (Some(ConversationPlan::Branch(Box::new(plan))), None),
                 Err(error) if options.scope.is_none() => (None, Some(reason(error.into()))),
                 Err(error) => return Err(error.into()),
             },
@@ -176,10 +176,10 @@ impl History {
         let hidden = self.hidden_since(target, &since, conversation_of.as_ref(), seen)?;
         let mut kept = None;
         let mut fresh = Vec::new();
-        let is_kept = |change: &&ChosenChange| carries && is_carried(&change.owner, conversation_of.as_ref(), options);
+        let is_kept = |change: &&OwnedChange| carries && is_carried(&change.owner, conversation_of.as_ref(), options);
         // Who says `--unsure` with what is kept has said whose the rest is.
         let is_meant = |owner: &Owner| carries && options.unsure && matches!(owner, Owner::Unsure { .. });
-        let is_others = |change: &&ChosenChange| {
+        let is_others = |change: &&OwnedChange| {
             conversation_of.is_some()
                 && !matches!(change.owner, Owner::Operation { .. })
                 && !is_meant(&change.owner)
@@ -190,7 +190,7 @@ impl History {
             remarks.held_along = held_along(&remarks, &options.paths);
         }
         let aim = if carries {
-            let mut carried: Vec<ChosenChange> = since.iter().filter(is_kept).cloned().collect();
+            let mut carried: Vec<OwnedChange> = since.iter().filter(is_kept).cloned().collect();
             if let Some(conversation) = conversation_of {
                 // A deletion that may be the agent's is none of the user's edits: the file comes back, and nothing is lost by that.
                 let back = self.may_come_back(&mut carried, conversation, seen)?;
@@ -206,14 +206,14 @@ impl History {
             refuse_lost(&named, options.settle)?;
             carried.reverse();
             // What cannot be carried over stays as it is, and is no part of what is.
-            let is_lost = |change: &ChosenChange| lost.iter().any(|lost| change.path.is_within(lost));
+            let is_lost = |change: &OwnedChange| lost.iter().any(|lost| change.path.is_within(lost));
             carried.retain(|change| !is_lost(change));
             undone.retain(|(change, _)| !is_lost(change));
             remarks.stuck.extend(named.into_iter().map(|path| (path, SkipReason::Damaged)));
             kept = Some(by_checkpoint(&carried));
             let undone: Vec<_> = undone.into_iter().map(|(change, _)| change).collect();
             // What stays taken back makes the files differ from the target too.
-            let taken_back: Vec<ChosenChange> = undone.iter().map(taken_back).collect();
+            let taken_back: Vec<OwnedChange> = undone.iter().map(taken_back).collect();
             remarks.carried = files(carried.iter().chain(&taken_back));
             kept.iter_mut().for_each(|kept| kept.extend(by_checkpoint(&undone)));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
@@ -294,7 +294,7 @@ impl History {
         &self,
         target: &CheckpointRow,
         paths: &[WorkspacePath],
-    ) -> Result<Vec<(ChosenChange, u64)>, OperationError> {
+    ) -> Result<Vec<(OwnedChange, u64)>, OperationError> {
         if !self.store.operations()?.iter().any(|row| row.seq > target.seq && row.state == OperationState::Done) {
             return Ok(Vec::new());
         }
@@ -313,9 +313,9 @@ impl History {
     pub(crate) fn changes_since(
         &self,
         target: &CheckpointRow,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
         paths: &[WorkspacePath],
-    ) -> Result<Vec<ChosenChange>, OperationError> {
+    ) -> Result<Vec<OwnedChange>, OperationError> {
         // What an operation brought back may be older than the target.
         let may_be_older = self.store.operations()?.iter().any(|row| row.seq > target.seq);
         let from = if may_be_older { 0 } else { target.seq + 1 };
@@ -368,13 +368,13 @@ fn held_along(remarks: &Remarks, asked: &[WorkspacePath]) -> Vec<Conflict> {
 }
 
 /// A change that was taken back, as what that did to its path.
-fn taken_back(change: &ChosenChange) -> ChosenChange {
+fn taken_back(change: &OwnedChange) -> OwnedChange {
     let kind = match change.kind {
         ChangeKind::Created => ChangeKind::Deleted,
         ChangeKind::Modified => ChangeKind::Modified,
         ChangeKind::Deleted => ChangeKind::Created,
     };
-    ChosenChange { kind, ..change.clone() }
+    OwnedChange { kind, ..change.clone() }
 }
 
 /// Whether a change since the target is carried over.
@@ -407,15 +407,15 @@ fn reason(error: OperationError) -> String {
 }
 
 /// Changes, newest first, as files in order: of each the newest change of everybody who changed it.
-pub(crate) fn files<'a>(changes: impl IntoIterator<Item = &'a ChosenChange>) -> Vec<ChangedFile> {
+pub(crate) fn files<'a>(changes: impl IntoIterator<Item = &'a OwnedChange>) -> Vec<ChangedFile> {
     let whose = |owner: &Owner| match owner {
         Owner::You => "you".to_owned(),
         Owner::Step { step, .. } => step.session.to_string(),
         Owner::Operation { .. } | Owner::Unsure { .. } => String::new(),
     };
-    let mut newest: BTreeMap<(&WorkspacePath, String), &ChosenChange> = BTreeMap::new();
+    let mut newest: BTreeMap<(&WorkspacePath, String), &OwnedChange> = BTreeMap::new();
     for change in changes {
         newest.entry((&change.path, whose(&change.owner))).or_insert(change);
     }
-    newest.into_values().map(ChosenChange::file).collect()
+    newest.into_values().map(OwnedChange::file).collect()
 }

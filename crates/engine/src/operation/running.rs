@@ -16,7 +16,7 @@ use piton_store::{PATIENCE, Purpose, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::conversation::Source;
 use crate::operation::chosen::Whose;
-use crate::operation::draft::Ask;
+use crate::operation::draft::Asked;
 use crate::operation::operate::OperationError;
 use crate::operation::redo::RedoOptions;
 use crate::operation::rewind::RewindOptions;
@@ -172,7 +172,11 @@ impl Workspace {
 impl Locked<'_> {
     /// Refuses an operation under an agent that is at work, and records the end of turns that were interrupted, which it
     /// returns. `known` is what a plan that was shown found; without one, whatever is there now is what the user speaks of.
-    pub(crate) fn settle_running(&self, ask: &Ask, known: Option<&Known>) -> Result<Vec<RunningView>, OperationError> {
+    pub(crate) fn settle_running(
+        &self,
+        ask: &Asked,
+        known: Option<&Known>,
+    ) -> Result<Vec<RunningView>, OperationError> {
         if !ask.writes_files() {
             return Ok(Vec::new());
         }
@@ -238,7 +242,7 @@ impl History {
     /// # Errors
     /// Where the store refuses.
     pub fn running_at_undo(&self, options: &UndoOptions) -> Result<Vec<RunningView>, OperationError> {
-        Ok(self.running(&Ask::Undo(options.clone()))?.views())
+        Ok(self.running(&Asked::Undo(options.clone()))?.views())
     }
 
     /// The same for a redo.
@@ -250,7 +254,7 @@ impl History {
     }
 
     /// What agents are at, seen from what is asked for.
-    pub(crate) fn running(&self, ask: &Ask) -> Result<Running, StoreError> {
+    pub(crate) fn running(&self, ask: &Asked) -> Result<Running, StoreError> {
         let concerned = self.concerned(ask)?;
         let (mut own, mut others, mut background) = (Vec::new(), Vec::new(), Vec::new());
         for session in &concerned {
@@ -258,7 +262,7 @@ impl History {
         }
         let mut seen = concerned;
         let runs = |one: &AtWork| !one.steps.is_empty() && one.interrupted.is_none();
-        let is_rewind = matches!(ask, Ask::Rewind(_));
+        let is_rewind = matches!(ask, Asked::Rewind(_));
         if is_rewind {
             others.extend(self.in_a_turn(&mut seen)?);
         }
@@ -309,22 +313,22 @@ impl History {
 
     /// The sessions that an operation is about: those that it names, and the one at work now where it goes on with the
     /// same conversation.
-    fn concerned(&self, ask: &Ask) -> Result<Vec<SessionId>, StoreError> {
+    fn concerned(&self, ask: &Asked) -> Result<Vec<SessionId>, StoreError> {
         let mut sessions: Vec<SessionId> = match ask {
-            Ask::Rewind(asked) => asked.conversation.iter().flat_map(|one| one.sessions().cloned()).collect(),
-            Ask::Undo(options) => {
+            Asked::Rewind(asked) => asked.conversation.iter().flat_map(|one| one.sessions().cloned()).collect(),
+            Asked::Undo(options) => {
                 let choice = &options.choice;
                 let is_meant = choice.session.is_some() || choice.whose != Some(Whose::You);
                 // Where it is not clear which one is meant, the undo itself says so.
                 let meant = is_meant.then(|| self.session_meant(choice.session.as_deref(), "undo").ok()).flatten();
                 meant.into_iter().map(|row| row.session.id).collect()
             }
-            Ask::Redo(asked) => {
+            Asked::Redo(asked) => {
                 let went = asked.operation.conversation.as_ref().map(|change| &change.went);
                 let talked = went.into_iter().flat_map(|went| [Some(&went.from), went.to.as_ref()]).flatten().cloned();
                 asked.before.checkpoint.place.iter().map(|place| place.session.clone()).chain(talked).collect()
             }
-            Ask::Branch(asked) => vec![asked.point.session.session.id.clone()],
+            Asked::Branch(asked) => vec![asked.point.session.session.id.clone()],
         };
         if let Some(here) = self.place_now()?.map(|place| place.session) {
             let lineage = self.lineage(&here)?;

@@ -10,10 +10,10 @@ use piton_model::summary::{BadSummary, DigestTurn, Excerpt, MOST_GIVEN, Side, di
 use piton_model::{SessionId, Timestamp};
 
 use crate::conversation::branches::BranchError;
-use crate::conversation::{BranchPlan, NoConversation, Point, Replacement, Terms};
+use crate::conversation::{BranchPlan, BranchTerms, NoConversation, Point, Replacement};
 use crate::history::target::TargetError;
 use crate::operation::branch::BranchAsked;
-use crate::operation::draft::Ask;
+use crate::operation::draft::Asked;
 use crate::operation::operate::OperationError;
 use crate::view::{OperationOutcome, SaidView};
 use crate::workspace::{History, Workspace};
@@ -104,7 +104,7 @@ impl Workspace {
     pub fn summarize(&mut self, turns: &ToSummarize, summary: &str) -> Result<OperationOutcome, SummarizeError> {
         let summary = Replacement { text: tidy(summary)?, mark: turns.mark };
         let terms = terms(turns.side, summary, turns.name.clone());
-        let ask = Ask::Branch(Box::new(BranchAsked { point: turns.point.clone(), terms }));
+        let ask = Asked::Branch(Box::new(BranchAsked { point: turns.point.clone(), terms }));
         Ok(self.operate(&ask, None)?)
     }
 }
@@ -194,12 +194,12 @@ impl History {
     }
 }
 
-fn terms(side: Side, summary: Replacement, name: Option<String>) -> Terms {
+fn terms(side: Side, summary: Replacement, name: Option<String>) -> BranchTerms {
     let how = match side {
         Side::From => Began::SummaryFrom,
         Side::UpTo => Began::SummaryUpTo,
     };
-    Terms { how, goes: false, name, summary: Some(summary), cwd: None, worktree: None }
+    BranchTerms { how, goes: false, name, summary: Some(summary), cwd: None, worktree: None }
 }
 
 /// Takes in what was said, piece by piece.

@@ -10,9 +10,9 @@ use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, SkipReason, Wor
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sound::{folder_at, is_uncompared};
-use crate::history::changes::ChosenChange;
+use crate::history::changes::OwnedChange;
 use crate::operation::chosen::{Choice, Chosen};
-use crate::operation::draft::{Aim, Ask, Plan, Remarks, Request, Seen, Settle};
+use crate::operation::draft::{Aim, Asked, FolderNow, Plan, Remarks, Request, Settle};
 use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
 use crate::operation::operate::OperationError;
@@ -35,17 +35,17 @@ pub struct UndoOptions {
 impl Workspace {
     /// Plans and undoes in one go, under the lock.
     pub fn undo_now(&mut self, options: &UndoOptions) -> Result<OperationOutcome, OperationError> {
-        self.operate(&Ask::Undo(options.clone()), None)
+        self.operate(&Asked::Undo(options.clone()), None)
     }
 }
 
 impl History {
     /// Plans an undo, for showing. Has no side effect.
     pub fn plan_undo(&self, options: &UndoOptions) -> Result<Plan, OperationError> {
-        self.plan(Ask::Undo(options.clone()))
+        self.plan(Asked::Undo(options.clone()))
     }
 
-    pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &Seen<'_>) -> Result<Request, OperationError> {
+    pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &FolderNow<'_>) -> Result<Request, OperationError> {
         let chosen = self.choose(&options.choice, options.outside, seen)?;
         let Chosen { changes, begins, along, unsure, unsure_back, mut stuck, .. } = chosen;
         let Chosen { commands, about, outside, elsewhere, left_out, unknown, .. } = chosen;
@@ -77,9 +77,9 @@ impl History {
     /// are left out because one of these cannot be told any more. `begins` is when the first of all was found that may be meant.
     pub(crate) fn inverse_of(
         &self,
-        changes: &[ChosenChange],
+        changes: &[OwnedChange],
         begins: Option<Moment>,
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let changes: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
         self.links_of(&changes, seen, (Begin::Now, begins), Vec::new())
@@ -90,11 +90,11 @@ impl History {
     /// With the paths, of those that are asked for, where nobody knows what to carry over.
     pub(crate) fn carried_of(
         &self,
-        changes: &[ChosenChange],
-        undone: &[(ChosenChange, Moment)],
+        changes: &[OwnedChange],
+        undone: &[(OwnedChange, Moment)],
         then: &CheckpointRow,
         paths: &[WorkspacePath],
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let mut acts: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
         acts.extend(undone.iter().map(|(change, at)| Act { change, at: *at, is_undoing: true }));
@@ -106,7 +106,7 @@ impl History {
     fn links_of(
         &self,
         acts: &[Act<'_>],
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
         (begin, begins): (Begin, Option<Moment>),
         mut lost: Vec<WorkspacePath>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
@@ -190,7 +190,7 @@ impl History {
         inverse: &mut Inverse,
         taken: Vec<Taken>,
         (begin, begins): (Begin, Option<Moment>),
-        seen: &Seen<'_>,
+        seen: &FolderNow<'_>,
     ) -> Result<(), OperationError> {
         let Some(first) = taken.iter().map(|one| one.at).min() else { return Ok(()) };
         let since = match begin {
@@ -236,19 +236,19 @@ impl History {
 
 /// A change that is made once more, or taken back once more.
 struct Act<'a> {
-    change: &'a ChosenChange,
+    change: &'a OwnedChange,
     at: Moment,
     is_undoing: bool,
 }
 
 impl<'a> Act<'a> {
-    fn made(change: &'a ChosenChange) -> Self {
+    fn made(change: &'a OwnedChange) -> Self {
         Self { change, at: change.seq(), is_undoing: false }
     }
 }
 
 /// Changes by the checkpoint that found them, newest first; those that no checkpoint has found yet are left out.
-pub(crate) fn by_checkpoint(changes: &[ChosenChange]) -> Vec<ChangesAt> {
+pub(crate) fn by_checkpoint(changes: &[OwnedChange]) -> Vec<ChangesAt> {
     let mut grouped: Vec<ChangesAt> = Vec::new();
     for change in changes {
         let Some(found) = &change.found_at else { continue };

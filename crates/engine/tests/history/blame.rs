@@ -6,7 +6,7 @@ use piton_engine::model::event::{Event, Report, ToolCall};
 use piton_engine::model::ownership::{Candidate, Owner};
 use piton_engine::model::{SkipReason, WorkspacePath};
 use piton_engine::view::{Blame, LineOrigin, OriginKind};
-use piton_engine::{BlameError, BlameOptions, Choice, ObserveOptions, RewindOptions, UndoOptions, What};
+use piton_engine::{BlameError, BlameOptions, Choice, ObserveOptions, RewindOptions, UndoOptions, Which};
 use piton_host::fail;
 use piton_testkit::World;
 use proptest::prelude::*;
@@ -213,7 +213,7 @@ fn after_an_undo_what_came_back_is_whose_it_was_and_what_stayed_too() {
     let world = World::new();
     let agent = four_hands(&world);
     let undo = |turn: u32| {
-        let choice = Choice { what: Some(What::Places(vec![(turn, None)])), ..Choice::default() };
+        let choice = Choice { what: Some(Which::Places(vec![(turn, None)])), ..Choice::default() };
         world.open().undo_now(&UndoOptions { choice, interrupted: true, ..UndoOptions::default() }).unwrap();
     };
     agent.prompt("third").edit("f", "mine\nold\nby two\n");

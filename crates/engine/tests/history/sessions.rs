@@ -10,7 +10,7 @@ use piton_engine::view::{ChangedFile, LogEntry, Observed, Unknown, UnknownTurn};
 use piton_engine::{
     CaptureError, CaptureOptions, ChangesOptions, Choice, ChosenError, MOST_MANUAL, Notice, ObserveError,
     ObserveOptions, ObservedElsewhere, OperationError, RedoOptions, TargetError, TimelineOptions, Tool, UndoOptions,
-    Visit, What, Workspace,
+    Visit, Which, Workspace,
 };
 use piton_testkit::{Agent, World};
 
@@ -345,7 +345,7 @@ fn owners_in(world: &World, checkpoint: &str) -> Vec<String> {
 }
 
 fn of_turn_two() -> piton_engine::UndoOptions {
-    let what = Some(piton_engine::What::Places(vec![(2, None)]));
+    let what = Some(piton_engine::Which::Places(vec![(2, None)]));
     let choice = piton_engine::Choice { what, unsure: true, ..piton_engine::Choice::default() };
     piton_engine::UndoOptions { choice, interrupted: true, ..piton_engine::UndoOptions::default() }
 }
@@ -974,7 +974,7 @@ fn whoever_asks_hears_where_an_event_is_still_to_be_taken() {
 }
 
 /// Why the last undo was refused.
-fn why_unknown(workspace: &mut Workspace, what: Option<What>) -> (u32, Unknown) {
+fn why_unknown(workspace: &mut Workspace, what: Option<Which>) -> (u32, Unknown) {
     let choice = Choice { what, ..Choice::default() };
     match workspace.undo_now(&UndoOptions { choice, interrupted: true, ..UndoOptions::default() }) {
         Err(OperationError::Chosen(ChosenError::Unknown { turn, why, .. })) => (turn, why),
@@ -995,7 +995,7 @@ fn what_a_turn_did_in_a_folder_before_its_first_capture_is_not_known() {
     // The same command went there and stays there.
     agent.tell(&second, "p1", Event::AfterTool(call), &options).0.unwrap();
     let mut workspace = world.engine.open(&second).unwrap();
-    for what in [None, Some(What::All), Some(What::Places(vec![(1, None)]))] {
+    for what in [None, Some(Which::All), Some(Which::Places(vec![(1, None)]))] {
         assert_eq!(why_unknown(&mut workspace, what), (1, Unknown::BeforeFirstCapture));
     }
     let unknown = workspace.changes(&ChangesOptions::default()).unwrap().unknown;
@@ -1008,10 +1008,10 @@ fn what_a_turn_did_in_a_folder_before_its_first_capture_is_not_known() {
     workspace.undo_now(&UndoOptions::default()).unwrap();
     assert!(!second.join("c").exists());
     // With that taken back, "all is taken back already" would be said of the first one too.
-    for what in [None, Some(What::All)] {
+    for what in [None, Some(Which::All)] {
         assert_eq!(why_unknown(&mut workspace, what), (1, Unknown::BeforeFirstCapture));
     }
-    let known = Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() };
+    let known = Choice { what: Some(Which::Places(vec![(2, None)])), ..Choice::default() };
     let error = workspace.undo_now(&UndoOptions { choice: known, ..UndoOptions::default() }).unwrap_err();
     assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
 }
@@ -1035,11 +1035,11 @@ fn what_a_turn_of_gaps_did_is_not_known() {
     }
     agent.prompt("two");
     agent.end_turn();
-    assert_eq!(why_unknown(&mut world.open(), Some(What::Places(vec![(1, None)]))), (1, Unknown::BeforeFirstCapture));
+    assert_eq!(why_unknown(&mut world.open(), Some(Which::Places(vec![(1, None)]))), (1, Unknown::BeforeFirstCapture));
     let turns = agent.turns();
     assert!(matches!(turns[0].unknown, Some(Unknown::Gap { .. })) && turns[1].unknown.is_none());
     let nothing = world.open().undo_now(&UndoOptions {
-        choice: Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() },
+        choice: Choice { what: Some(Which::Places(vec![(2, None)])), ..Choice::default() },
         ..UndoOptions::default()
     });
     assert!(matches!(nothing, Err(OperationError::Chosen(ChosenError::Nothing { .. }))));

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use piton_engine::view::OperationOutcome;
-use piton_engine::{Choice, DiffOptions, OperationError, RewindOptions, UndoOptions, What};
+use piton_engine::{Choice, DiffOptions, OperationError, RewindOptions, UndoOptions, Which};
 use piton_host::fail;
 use piton_testkit::{Agent, World, as_ordinary_user, git};
 
@@ -156,7 +156,7 @@ fn an_undo_and_a_redo_say_it_too() {
         world.remove("b");
         assert!(Command::new("mkfifo").arg(world.path("b")).status().unwrap().success());
         let options = UndoOptions {
-            choice: Choice { what: What::of_words(&["t1"]).unwrap().0, ..Choice::default() },
+            choice: Choice { what: Which::of_words(&["t1"]).unwrap().0, ..Choice::default() },
             ..UndoOptions::default()
         };
         let outcome = world.open().undo_now(&options).unwrap();
@@ -405,7 +405,7 @@ fn what_came_and_went_in_what_is_undone_is_not_missed() {
         world.remove("lib").remove("build").write("f", "2");
     });
     let both = UndoOptions {
-        choice: Choice { what: Some(What::Places(vec![(1, None), (2, None)])), ..Choice::default() },
+        choice: Choice { what: Some(Which::Places(vec![(1, None), (2, None)])), ..Choice::default() },
         ..UndoOptions::default()
     };
     let outcome = world.open().undo_now(&both).unwrap();

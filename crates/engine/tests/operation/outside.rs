@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use piton_engine::view::{OperationOutcome, OutsideAct};
-use piton_engine::{Carry, Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What};
+use piton_engine::{Carry, Choice, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, Which};
 use piton_host::fail;
 use piton_host::sys::{Call, refusing};
 use piton_testkit::{Agent, World, as_ordinary_user, is_root, snapshot};
@@ -39,7 +39,7 @@ fn read(world: &World, name: &str) -> Option<String> {
 }
 
 fn turn_one(outside: bool) -> UndoOptions {
-    let choice = Choice { what: Some(What::Places(vec![(1, None)])), ..Choice::default() };
+    let choice = Choice { what: Some(Which::Places(vec![(1, None)])), ..Choice::default() };
     UndoOptions { choice, outside, ..UndoOptions::default() }
 }
 
@@ -74,7 +74,7 @@ fn they_are_listed_and_left_alone_unless_asked_for() {
 }
 
 /// What `undo` without a word means, and all of a session, with files outside.
-fn asked(what: Option<What>) -> UndoOptions {
+fn asked(what: Option<Which>) -> UndoOptions {
     UndoOptions { choice: Choice { what, ..Choice::default() }, outside: true, ..UndoOptions::default() }
 }
 
@@ -108,7 +108,7 @@ fn a_turn_that_changed_only_them_is_the_last_one_where_they_are_asked_for() {
 fn all_of_a_session_is_theirs_too() {
     let world = World::new();
     works_elsewhere(&world, &[("a", "1"), ("b", "2")]);
-    world.open().undo_now(&asked(Some(What::All))).unwrap();
+    world.open().undo_now(&asked(Some(Which::All))).unwrap();
     assert_eq!(["a", "b"].map(|name| read(&world, name)), [None, None]);
 }
 
@@ -452,7 +452,7 @@ fn a_rewind_takes_back_an_undo_of_what_stood_at_its_target() {
     works_elsewhere(&world, &[("f", "1\n")]);
     let agent = Agent::new(&world, "s");
     writes(&agent, "f", "1\n2\n");
-    world.open().undo_now(&asked(Some(What::All))).unwrap();
+    world.open().undo_now(&asked(Some(Which::All))).unwrap();
     assert_eq!(read(&world, "f"), None);
     world.open().rewind_now("t2", &rewind_with(Carry::Nothing)).unwrap();
     assert_eq!(read(&world, "f").as_deref(), Some("1\n"));

@@ -4,7 +4,7 @@ use piton_engine::model::event::{Event, ToolCall};
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::{Ending, Scope, WorkspacePath};
 use piton_engine::view::{Activity, Interrupted, RunningView};
-use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, UndoOptions, What, Whose};
+use piton_engine::{Choice, OperationError, RedoOptions, RewindOptions, UndoOptions, Which, Whose};
 use piton_testkit::{Agent, Claude, World};
 use serde_json::json;
 
@@ -92,7 +92,7 @@ fn what_an_interrupted_tool_left_may_be_the_users_and_what_comes_then_is_for_sur
     agent.before("c", "Edit", &["a"]);
     world.write("a", "half\n");
     // Nobody knows when it stopped: the user may have written that since.
-    let places = || Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() };
+    let places = || Choice { what: Some(Which::Places(vec![(2, None)])), ..Choice::default() };
     let outcome = world.open().undo_now(&UndoOptions { choice: places(), ..interrupted() }).unwrap();
     assert_eq!((outcome.unsure.len(), text(&world, "a")), (1, "half\n".into()));
     let choice = Choice { unsure: true, ..places() };

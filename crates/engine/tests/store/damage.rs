@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::DamageView;
 use piton_engine::{
-    CaptureOptions, Carry, Choice, DiffOptions, OperationError, RedoOptions, RewindOptions, UndoOptions, What,
+    CaptureOptions, Carry, Choice, DiffOptions, OperationError, RedoOptions, RewindOptions, UndoOptions, Which,
 };
 use piton_testkit::{Agent, World, as_ordinary_user, git, noise};
 use rusqlite::Connection;
@@ -545,7 +545,7 @@ fn damaged_copies_that_no_tree_holds_are_named_with_what_needs_them() {
     let id = world.capture();
     let options = UndoOptions {
         outside: true,
-        choice: Choice { what: Some(What::All), ..Choice::default() },
+        choice: Choice { what: Some(Which::All), ..Choice::default() },
         ..UndoOptions::default()
     };
     world.open().undo_now(&options).unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationStatus, Unknown};
 use piton_engine::{
-    CaptureOptions, Carry, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What,
+    CaptureOptions, Carry, Choice, InitOptions, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, Which,
     Whose,
 };
 use piton_host::fail;
@@ -75,7 +75,7 @@ fn keeping_mine(settle: Settle) -> RewindOptions {
 }
 
 fn all(settle: Settle) -> UndoOptions {
-    UndoOptions { choice: Choice { what: Some(What::All), ..Choice::default() }, settle, ..UndoOptions::default() }
+    UndoOptions { choice: Choice { what: Some(Which::All), ..Choice::default() }, settle, ..UndoOptions::default() }
 }
 
 fn damaged(error: OperationError) -> Vec<String> {
@@ -187,7 +187,7 @@ fn a_folder_that_cannot_be_compared_is_a_change_of_its_own() {
         }
         // The rest is taken back, and what cannot be is named.
         let options = UndoOptions {
-            choice: Choice { what: Some(What::All), unsure: true, ..Choice::default() },
+            choice: Choice { what: Some(Which::All), unsure: true, ..Choice::default() },
             settle: PARTIAL,
             ..UndoOptions::default()
         };
@@ -286,7 +286,7 @@ fn read(world: &World, name: &str) -> Option<String> {
 }
 
 fn everything_of_mine() -> UndoOptions {
-    let choice = Choice { what: Some(What::All), whose: Some(Whose::You), ..Choice::default() };
+    let choice = Choice { what: Some(Which::All), whose: Some(Whose::You), ..Choice::default() };
     UndoOptions { choice, ..UndoOptions::default() }
 }
 

@@ -5,7 +5,7 @@ use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{
-    Carry, Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, TargetError, UndoOptions, What,
+    Carry, Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, TargetError, UndoOptions, Which,
     Whose,
 };
 use piton_testkit::{Agent, World, undo_of};
@@ -124,7 +124,7 @@ fn numbers_lasts_steps_paths_owners_and_all_choose_their_changes() {
     back(&world);
     world
         .open()
-        .undo_now(&of(Choice { what: Some(What::Places(vec![(1, None), (3, None)])), ..Choice::default() }))
+        .undo_now(&of(Choice { what: Some(Which::Places(vec![(1, None), (3, None)])), ..Choice::default() }))
         .unwrap();
     assert_eq!(world.read("a"), lines(1..=20).replace("line 10\n", "line ten\n"));
     back(&world);
@@ -136,7 +136,7 @@ fn numbers_lasts_steps_paths_owners_and_all_choose_their_changes() {
     let error = undo_error(&world, &undo_of("t1.7"));
     assert!(matches!(error, OperationError::Target(TargetError::NoStep { .. })), "{error}");
     for bad in ["nonsense", "last x", "0", "t1 5", "t1.end", "s:t1 r:t2"] {
-        assert!(What::of_words(&bad.split_whitespace().collect::<Vec<_>>()).is_err(), "{bad}");
+        assert!(Which::of_words(&bad.split_whitespace().collect::<Vec<_>>()).is_err(), "{bad}");
     }
 }
 

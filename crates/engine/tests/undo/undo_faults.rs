@@ -3,7 +3,7 @@
 
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::OperationOutcome;
-use piton_engine::{Choice, ChosenError, OperationError, UndoOptions, What};
+use piton_engine::{Choice, ChosenError, OperationError, UndoOptions, Which};
 use piton_host::fail;
 use piton_testkit::{Agent, SmallDisk, Snapshot, World, noise};
 
@@ -12,7 +12,7 @@ fn done(_: &World) {}
 
 fn of_turn(turn: u32, paths: &[&str]) -> UndoOptions {
     let paths = paths.iter().map(|path| WorkspacePath::new(*path).unwrap()).collect();
-    let choice = Choice { what: Some(What::Places(vec![(turn, None)])), paths, ..Choice::default() };
+    let choice = Choice { what: Some(Which::Places(vec![(turn, None)])), paths, ..Choice::default() };
     UndoOptions { choice, ..UndoOptions::default() }
 }
 

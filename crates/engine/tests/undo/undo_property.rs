@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use piton_engine::model::content::Decision;
 use piton_engine::{
-    Carry, Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, What, Workspace,
+    Carry, Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, Which, Workspace,
 };
 use piton_testkit::{Agent, Snapshot, World};
 use proptest::prelude::*;
@@ -43,13 +43,13 @@ type Turn = (Who, u32);
 
 fn of_turn((who, turn): Turn, settle: Settle, agents: &[Agent<'_>; 2]) -> UndoOptions {
     let session = Some(agents[who].id().to_string());
-    let what = Some(What::Places(vec![(turn, None)]));
+    let what = Some(Which::Places(vec![(turn, None)]));
     UndoOptions { choice: Choice { what, session, ..Choice::default() }, settle, ..UndoOptions::default() }
 }
 
 fn all_of(who: Who, agents: &[Agent<'_>; 2]) -> UndoOptions {
     let session = Some(agents[who].id().to_string());
-    let choice = Choice { what: Some(What::All), session, ..Choice::default() };
+    let choice = Choice { what: Some(Which::All), session, ..Choice::default() };
     UndoOptions { choice, ..UndoOptions::default() }
 }
 

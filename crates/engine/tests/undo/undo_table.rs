@@ -5,7 +5,7 @@
 
 use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
-use piton_engine::{Choice, OperationError, Settle, UndoOptions, What};
+use piton_engine::{Choice, OperationError, Settle, UndoOptions, Which};
 use piton_testkit::{Agent, Snapshot, World};
 
 /// A change of an agent, by what the user did since.
@@ -313,7 +313,7 @@ impl Case<'_> {
 }
 
 fn of_turn(conflicts: Option<Decision>) -> UndoOptions {
-    let what = Some(What::Places(vec![(1, None)]));
+    let what = Some(Which::Places(vec![(1, None)]));
     let (choice, settle) = (Choice { what, ..Choice::default() }, Settle { conflicts, partial: false });
     UndoOptions { choice, settle, ..UndoOptions::default() }
 }

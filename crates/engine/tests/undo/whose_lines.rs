@@ -18,7 +18,7 @@ use piton_engine::model::content::Decision;
 use piton_engine::model::{Owner, WorkspacePath};
 use piton_engine::view::{ChangedFile, OperationOutcome, PathView, PlanView};
 use piton_engine::{
-    Carry, Choice, ChosenError, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, What,
+    Carry, Choice, ChosenError, OperationError, Plan, RedoOptions, RewindOptions, Settle, UndoOptions, Which,
 };
 
 use piton_testkit::{Agent, Dice, Snapshot, World};
@@ -324,7 +324,7 @@ fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String,
     }
     let session = Some(agents[n].id().to_string());
     let turn = 1 + play.dice.below(u64::from(turns)) as u32;
-    let of = |what: Option<What>| {
+    let of = |what: Option<Which>| {
         let choice = Choice { what, session: session.clone(), ..Choice::default() };
         UndoOptions { choice, ..UndoOptions::default() }
     };
@@ -336,20 +336,20 @@ fn asked(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> Option<(Asked, String,
     let kind = play.dice.below(6 + of_rewind);
     play.undone[n] = true;
     Some(match kind {
-        0 | 1 => (Asked::Undo(of(Some(What::All))), format!("undo all of {name}"), Some((n, 1, turns))),
+        0 | 1 => (Asked::Undo(of(Some(Which::All))), format!("undo all of {name}"), Some((n, 1, turns))),
         2 | 3 => {
-            let what = What::Places(vec![(turn, None)]);
+            let what = Which::Places(vec![(turn, None)]);
             (Asked::Undo(of(Some(what))), format!("undo {name}:t{turn}"), Some((n, turn, turn)))
         }
         4 => {
             let path = *play.dice.one_of(&["d", "e", "a", "b", "e/b"]);
-            let mut options = of(Some(What::All));
+            let mut options = of(Some(Which::All));
             options.choice.paths = vec![WorkspacePath::new(path).unwrap()];
             (Asked::Undo(options), format!("undo all of {name} --path {path}"), None)
         }
         5 => {
             let count = 1 + play.dice.below(3) as usize;
-            (Asked::Undo(of(Some(What::Last(count)))), format!("undo last {count} of {name}"), None)
+            (Asked::Undo(of(Some(Which::Last(count)))), format!("undo last {count} of {name}"), None)
         }
         _ => {
             let only_session = is_undone || play.dice.below(2) == 0;

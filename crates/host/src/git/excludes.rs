@@ -31,7 +31,7 @@ const DEEPEST: u32 = 10;
 pub fn excludes_file(folder: &Path, repository: Option<&Repository>, user: &UserConfig) -> Option<PathBuf> {
     let value = match &user.excludes_file {
         Some(value) => value.as_bytes().to_vec(),
-        None => Found::of("excludesfile", repository, user).value?,
+        None => Setting::of("excludesfile", repository, user).value?,
     };
     let work_tree = repository.map_or(folder, Repository::work_tree);
     let path = expand(&value, user.home.as_deref()).unwrap_or_default();
@@ -41,16 +41,16 @@ pub fn excludes_file(folder: &Path, repository: Option<&Repository>, user: &User
 
 /// Whether git takes upper and lower case for the same in a repository: `core.ignoreCase`.
 pub fn ignores_case(repository: Option<&Repository>, user: &UserConfig) -> bool {
-    let found = Found::of("ignorecase", repository, user);
+    let found = Setting::of("ignorecase", repository, user);
     found.has_key && is_true(found.value.as_deref())
 }
 
 /// All files that git's settings are read from, those that others include among them.
 pub(crate) fn settings_files(repository: Option<&Repository>, user: &UserConfig) -> Vec<PathBuf> {
-    Found::of("excludesfile", repository, user).files
+    Setting::of("excludesfile", repository, user).files
 }
 
-struct Found<'a> {
+struct Setting<'a> {
     user: &'a UserConfig,
     repository: Option<&'a Repository>,
     /// Of the section `core`.
@@ -62,11 +62,18 @@ struct Found<'a> {
     files: Vec<PathBuf>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Setting<'a> {
     /// What the settings say of a key.
     fn of(key: &'static str, repository: Option<&'a Repository>, user: &'a UserConfig) -> Self {
-        let mut found =
-            Found { user, repository, key, has_key: false, value: None, has_worktree_config: false, files: Vec::new() };
+        let mut found = Setting {
+            user,
+            repository,
+            key,
+            has_key: false,
+            value: None,
+            has_worktree_config: false,
+            files: Vec::new(),
+        };
         for file in &user.files {
             found.add(file, 0);
         }

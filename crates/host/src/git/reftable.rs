@@ -41,22 +41,22 @@ fn look_up_in(folder: &Path, name: &[u8], format: Format) -> Result<Option<Refer
         let bytes = files::read(&folder.join(table), LARGEST_TABLE).map_err(|e| e.to_string())?;
         let (bytes, _) = bytes.ok_or_else(|| format!("the table {table} is missing"))?;
         match find(&bytes, name, format).ok_or_else(|| format!("the table {table} is damaged"))? {
-            Found::Nothing => {}
-            Found::Deleted => return Ok(None),
-            Found::Is(reference) => return Ok(Some(reference)),
+            RefFound::Nothing => {}
+            RefFound::Deleted => return Ok(None),
+            RefFound::Is(reference) => return Ok(Some(reference)),
         }
     }
     Ok(None)
 }
 
-enum Found {
+enum RefFound {
     Nothing,
     Deleted,
     Is(Reference),
 }
 
 /// Looks through the blocks of references; they come first in a table and are in order. None where it is damaged.
-fn find(table: &[u8], name: &[u8], format: Format) -> Option<Found> {
+fn find(table: &[u8], name: &[u8], format: Format) -> Option<RefFound> {
     let version = *table.get(4)?;
     let (header, footer) = match (table.get(..4)?, version) {
         (b"REFT", 1) if format == Format::Sha1 => (24, 68),
@@ -91,17 +91,17 @@ fn find(table: &[u8], name: &[u8], format: Format) -> Option<Found> {
             return None;
         }
         match find_in_block(&table[at..block_end], name, format)? {
-            None => return Some(Found::Nothing),
-            Some(Found::Nothing) => {}
+            None => return Some(RefFound::Nothing),
+            Some(RefFound::Nothing) => {}
             Some(found) => return Some(found),
         }
         at = if block_size > 0 { (block_start + block_size).max(block_end) } else { block_end };
     }
-    Some(Found::Nothing)
+    Some(RefFound::Nothing)
 }
 
 /// Looks through a block. None inside where the name would have come already.
-fn find_in_block(block: &[u8], name: &[u8], format: Format) -> Option<Option<Found>> {
+fn find_in_block(block: &[u8], name: &[u8], format: Format) -> Option<Option<RefFound>> {
     let restarts = u16::from_be_bytes(block.get(block.len().checked_sub(2)?..)?.try_into().ok()?) as usize;
     let end = block.len().checked_sub(2 + restarts * 3)?;
     let mut at = 4;
@@ -118,17 +118,17 @@ fn find_in_block(block: &[u8], name: &[u8], format: Format) -> Option<Option<Fou
         at += suffix;
         varint(block, &mut at)?;
         let value = match kind {
-            0 => Found::Deleted,
+            0 => RefFound::Deleted,
             1 | 2 => {
                 let id = Id::from_bytes(block.get(at..at + format.len())?);
                 at += format.len() * kind as usize;
-                Found::Is(Reference::Id(id))
+                RefFound::Is(Reference::Id(id))
             }
             3 => {
                 let len = varint(block, &mut at)? as usize;
                 let target = block.get(at..at.checked_add(len)?)?;
                 at += len;
-                Found::Is(Reference::Symbolic(target.to_vec()))
+                RefFound::Is(Reference::Symbolic(target.to_vec()))
             }
             _ => return None,
         };
@@ -138,7 +138,7 @@ fn find_in_block(block: &[u8], name: &[u8], format: Format) -> Option<Option<Fou
             std::cmp::Ordering::Greater => return Some(None),
         }
     }
-    Some(Some(Found::Nothing))
+    Some(Some(RefFound::Nothing))
 }
 
 fn u24(bytes: &[u8], at: usize) -> Option<usize> {

@@ -20,7 +20,7 @@ const NEAR: usize = 4;
 
 struct Open<'a> {
     path: Vec<u8>,
-    place: Place,
+    place: FolderPlace,
     entries: Box<dyn Iterator<Item = EntryView<'a>> + 'a>,
     /// The first entry that was not passed yet, and the name of the last one that was.
     next: Option<EntryView<'a>>,
@@ -29,7 +29,7 @@ struct Open<'a> {
 
 /// What the cache knows of a folder.
 #[derive(Clone, Copy)]
-enum Place {
+enum FolderPlace {
     /// Its number.
     Known(usize),
     /// There is none.
@@ -71,9 +71,9 @@ impl<'a> SeenByCapture<'a> {
         }
         let Some(open) = self.open.last_mut() else { return Seen::Unknown };
         let at = match open.place {
-            Place::Known(at) => at,
-            Place::Missing => return Seen::Missing,
-            Place::Unknown => return Seen::Unknown,
+            FolderPlace::Known(at) => at,
+            FolderPlace::Missing => return Seen::Missing,
+            FolderPlace::Unknown => return Seen::Unknown,
         };
         if open.passed.is_some_and(|passed| passed >= name) {
             open.entries = Box::new(self.index.folder(at).entries());
@@ -96,17 +96,17 @@ impl<'a> SeenByCapture<'a> {
         let place = match near.or_else(|| self.index.find(folder)) {
             Some(at) => {
                 self.entered = at + 1;
-                Place::Known(at)
+                FolderPlace::Known(at)
             }
-            None if folder.is_empty() => Place::Unknown,
+            None if folder.is_empty() => FolderPlace::Unknown,
             None => match self.look_up_inside(folder) {
-                Seen::Stat(stat) if stat.mode & 0o170_000 == 0o040_000 => Place::Unknown,
-                Seen::Unknown => Place::Unknown,
-                Seen::Stat(_) | Seen::Missing => Place::Missing,
+                Seen::Stat(stat) if stat.mode & 0o170_000 == 0o040_000 => FolderPlace::Unknown,
+                Seen::Unknown => FolderPlace::Unknown,
+                Seen::Stat(_) | Seen::Missing => FolderPlace::Missing,
             },
         };
         let mut entries: Box<dyn Iterator<Item = EntryView<'a>> + 'a> = match place {
-            Place::Known(at) => Box::new(self.index.folder(at).entries()),
+            FolderPlace::Known(at) => Box::new(self.index.folder(at).entries()),
             _ => Box::new(std::iter::empty()),
         };
         let next = entries.next();

@@ -10,7 +10,7 @@ use piton_model::{Entry, SkipReason, WorkspacePath};
 use rustix::fs::FileType;
 
 use super::above::folders_above;
-use super::{Decision, Instead, RuleOptions, Rules, What, exclude_file};
+use super::{Decision, EntryKind, Instead, RuleOptions, Rules, exclude_file};
 use crate::git::{Repository, excludes_file, may_be_git_folder, settings_files};
 use crate::index::Signature;
 use crate::root::Root;
@@ -122,14 +122,14 @@ fn change_through(path: &Path, links: u32) -> Option<i64> {
 /// Whether the rules leave each of some paths out, be it there or not; `instead` stands for what some files with rules say.
 pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], instead: Instead) -> Vec<bool> {
     // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
-    let large = What::File(options.largest_file);
+    let large = EntryKind::File(options.largest_file);
     let what = |path: &WorkspacePath| match rustix::fs::lstat(root.path().join(OsStr::from_bytes(path.as_bytes()))) {
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => vec![What::Folder],
-            FileType::Symlink => vec![What::Symlink],
-            _ => vec![What::File((stat.st_size as u64).min(options.largest_file))],
+            FileType::Directory => vec![EntryKind::Folder],
+            FileType::Symlink => vec![EntryKind::Symlink],
+            _ => vec![EntryKind::File((stat.st_size as u64).min(options.largest_file))],
         },
-        Err(_) => vec![What::Folder, large],
+        Err(_) => vec![EntryKind::Folder, large],
     };
     are_left_out(root, options, paths.iter().map(|path| (path, what(path))), instead)
 }
@@ -137,9 +137,9 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], in
 /// The same of what was at some paths, whatever is there now.
 pub fn left_out_as(root: &Root, options: &RuleOptions, were: &[(WorkspacePath, Entry)], instead: Instead) -> Vec<bool> {
     let what = |entry: &Entry| match entry {
-        Entry::File { size, .. } => vec![What::File((*size).min(options.largest_file))],
-        Entry::Symlink { .. } => vec![What::Symlink],
-        Entry::Folder { .. } | Entry::Skipped { .. } => vec![What::Folder],
+        Entry::File { size, .. } => vec![EntryKind::File((*size).min(options.largest_file))],
+        Entry::Symlink { .. } => vec![EntryKind::Symlink],
+        Entry::Folder { .. } | Entry::Skipped { .. } => vec![EntryKind::Folder],
     };
     are_left_out(root, options, were.iter().map(|(path, entry)| (path, what(entry))), instead)
 }
@@ -147,7 +147,7 @@ pub fn left_out_as(root: &Root, options: &RuleOptions, were: &[(WorkspacePath, E
 fn are_left_out<'a>(
     root: &Root,
     options: &RuleOptions,
-    paths: impl Iterator<Item = (&'a WorkspacePath, Vec<What>)>,
+    paths: impl Iterator<Item = (&'a WorkspacePath, Vec<EntryKind>)>,
     instead: Instead,
 ) -> Vec<bool> {
     let rules = Rules::load_with(root, options.clone(), &BTreeSet::new(), instead);
@@ -158,17 +158,18 @@ fn are_left_out<'a>(
                 | Decision::Partly(SkipReason::Ignored | SkipReason::Excluded)
         )
     };
-    let is_left_out = |(path, here): (&WorkspacePath, Vec<What>)| {
+    let is_left_out = |(path, here): (&WorkspacePath, Vec<EntryKind>)| {
         let whole = path.as_bytes();
         let ends = whole.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
         let asks = |path: &[u8], what| {
             let level = rules.level_above(root, path, &|_| None);
             is_by_rule(rules.decide(&level, None, path, what, || false))
-                || what == What::Folder
+                || what == EntryKind::Folder
                     && !level.takes_in(path)
                     && may_be_git_folder(&root.path().join(OsStr::from_bytes(path)))
         };
-        ends.into_iter().any(|end| asks(&whole[..end], What::Folder)) || here.into_iter().any(|what| asks(whole, what))
+        ends.into_iter().any(|end| asks(&whole[..end], EntryKind::Folder))
+            || here.into_iter().any(|what| asks(whole, what))
     };
     paths.map(is_left_out).collect()
 }

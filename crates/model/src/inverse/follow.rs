@@ -8,7 +8,7 @@ use crate::content::Decision;
 use crate::diff::{TreeSource, lookup};
 use crate::edit::Edit;
 use crate::id::ObjectId;
-use crate::moves::{Move, Place};
+use crate::moves::{Move, Placed};
 use crate::path::WorkspacePath;
 use crate::plan::{Layered, RootState};
 use crate::trail::{Trail, TrailStep};
@@ -38,7 +38,7 @@ pub(super) struct Follows {
     /// Where it is in the state that is begun with.
     pub(super) begins: Option<WorkspacePath>,
     /// What it becomes, and where.
-    pub(super) to: Option<Place>,
+    pub(super) to: Option<Placed>,
 }
 
 impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
@@ -56,7 +56,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 continue;
             }
             // Where no file of it should be, something else may stand; whether that makes room is seen when it is placed.
-            let is_other = |(_, entry): &Place| !matches!(entry, Entry::File { .. });
+            let is_other = |(_, entry): &Placed| !matches!(entry, Entry::File { .. });
             let begins_with_none = trail.steps.first().is_some_and(|step| step.from.is_none());
             let here = here.filter(|here| !(begins_with_none && is_other(here)));
             if let Some((path, Entry::File { blob, .. })) = &here {
@@ -89,8 +89,8 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
     pub(super) fn along(
         &mut self,
         trail: &Trail,
-        here: Option<Place>,
-    ) -> Result<Result<Option<Place>, Open>, S::Error> {
+        here: Option<Placed>,
+    ) -> Result<Result<Option<Placed>, Open>, S::Error> {
         let mut current = here;
         for step in &trail.steps {
             current = match self.one_step(&trail.now, current, step)? {
@@ -104,9 +104,9 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
     pub(super) fn one_step(
         &mut self,
         name: &WorkspacePath,
-        current: Option<Place>,
+        current: Option<Placed>,
         step: &TrailStep,
-    ) -> Result<Result<Option<Place>, Open>, S::Error> {
+    ) -> Result<Result<Option<Placed>, Open>, S::Error> {
         let (from, to) = (step.from.as_ref(), step.to.as_ref());
         let is_move = matches!((from, to), (Some((from, _)), Some((to, _))) if from != to);
         let (path, entry) = match current {
@@ -254,7 +254,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
 }
 
 /// Where a content is, or was.
-pub(super) fn home((path, entry): &Place) -> Option<(ObjectId, WorkspacePath)> {
+pub(super) fn home((path, entry): &Placed) -> Option<(ObjectId, WorkspacePath)> {
     match entry {
         Entry::File { blob, .. } => Some((*blob, path.clone())),
         _ => None,
@@ -263,7 +263,7 @@ pub(super) fn home((path, entry): &Place) -> Option<(ObjectId, WorkspacePath)> {
 
 /// Whether what a file that was moved becomes has something of now and something of before: its content is none that is known,
 /// or it goes elsewhere with what somebody made of it since.
-fn is_put_together(trail: &Trail, here: Option<&Place>, (path, entry): &Place) -> bool {
+fn is_put_together(trail: &Trail, here: Option<&Placed>, (path, entry): &Placed) -> bool {
     let Some((begins, here)) = here else { return false };
     let is_known = entry == here || trail.places().any(|(_, known)| known == entry);
     let left = trail.steps.first().and_then(|step| step.from.as_ref());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use piton_engine::{
     CaptureOptions, Choice, DiffOptions, Engine, Environment, RedoOptions, RewindOptions, TimelineOptions, Tool,
-    UndoOptions, What,
+    UndoOptions, Which,
 };
 use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
@@ -121,7 +121,7 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
 
     story.heading("Turn 2 made the tests pass by deleting them. Take it back, and keep the rest")?;
     story.command("piton undo t2 --yes")?;
-    let choice = Choice { what: Some(What::Places(vec![(2, None)])), ..Choice::default() };
+    let choice = Choice { what: Some(Which::Places(vec![(2, None)])), ..Choice::default() };
     let (undone, undo_time) = timed(|| workspace.undo_now(&UndoOptions { choice, ..UndoOptions::default() }));
     let undone = undone?;
     story.show(|out, look| undo::write(out, look, &undone))?;
