@@ -100,7 +100,20 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     let overs = replaced.iter().map(|(path, _, is)| (path.clone(), is.clone()));
     let mut over: Vec<Placed> = overs.filter(|(_, entry)| blob(entry).is_some()).collect();
     equal(&mut left, &mut new, &mut paired);
+    // What stands there is what stood there, edited, and the equal file that went was a copy of it.
+    let arrived: BTreeSet<ObjectId> = new.iter().chain(&over).filter_map(|(_, entry)| blob(entry)).collect();
+    let is_edited = |path: &WorkspacePath| {
+        let found = replaced.iter().find(|(one, ..)| one == path);
+        // One that stands elsewhere now was moved away first.
+        found.is_some_and(|(path, was, is)| {
+            blob(was).is_some_and(|was| !arrived.contains(&was)) && is_alike(contents, path, was, is)
+        })
+    };
+    let went: BTreeSet<ObjectId> = left.iter().filter_map(|(_, entry)| blob(entry)).collect();
+    let is_copy = |(path, entry): &Placed| blob(entry).is_some_and(|blob| went.contains(&blob)) && is_edited(path);
+    let edited: Vec<_> = over.extract_if(.., |place| is_copy(place)).collect();
     equal(&mut left, &mut over, &mut paired);
+    over.extend(edited);
     let mut unused: Vec<_> = replaced.iter().filter(|(_, was, _)| blob(was).is_some()).collect();
     loop {
         let is_replaced = |(path, was, is): &&&(WorkspacePath, Entry, Entry)| {
@@ -126,7 +139,9 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     let mut all = left.clone();
     all.extend(unused.iter().take(MOST_ALIKE).map(|(path, was, _)| (path.clone(), was.clone())));
     // A file may be moved over another one, and edited on the way.
-    let is_new = |(path, _): &&Placed| is_other(path) && !paired.moves.iter().any(|one| one.to == *path);
+    let was_file = |path: &WorkspacePath| replaced.iter().any(|(one, was, _)| one == path && blob(was).is_some());
+    let is_new =
+        |(path, _): &&Placed| was_file(path) && is_other(path) && !paired.moves.iter().any(|one| one.to == *path);
     let mut arrived = new.clone();
     arrived.extend(over.iter().filter(is_new).take(MOST_ALIKE.saturating_sub(new.len())).cloned());
     let moves = alike(contents, &all, &arrived, concerned, is_other);
@@ -137,7 +152,7 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
 }
 
 /// Whether a file that stands where another one stood is that one, edited.
-fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is: &Entry) -> bool {
+pub fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is: &Entry) -> bool {
     let read = |entry: &Entry| match entry {
         Entry::File { size, .. } if *size > text::LARGEST as u64 => None,
         entry => contents.content(path, &blob(entry)?).ok(),

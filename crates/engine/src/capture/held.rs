@@ -548,6 +548,8 @@ impl LeftOutNow {
                             all.lost.push((path, *reason));
                         }
                     }
+                    // Left out as a whole, and looked into for something that is asked for: nothing in it came.
+                    (Some(Entry::Skipped { .. }), Some(Entry::Folder { .. })) => {}
                     (old, Some(Entry::Folder { tree: to, holds_skipped, .. })) => {
                         let from = if let Some(Entry::Folder { tree, .. }) = old { Some(*tree) } else { None };
                         if from.is_some() || *holds_skipped {

@@ -295,6 +295,10 @@ impl History {
             }
             _ => Vec::new(),
         };
+        let begun: Vec<(Option<u32>, u64)> = match &session {
+            Some(session) => rows.iter().map(|row| (last_turn(&row.change.owner, session), row.change.seq())).collect(),
+            None => Vec::new(),
+        };
         rows.retain(|row| {
             let at = row.change.found_at.as_ref().map(|at| at.checkpoint.created_at);
             let seq = row.change.seq();
@@ -414,7 +418,14 @@ impl History {
             doubtful.extend(back.extract_if(.., |change| !is_of_them(&change.owner)));
             doubtful.sort_by_key(|change| std::cmp::Reverse(change.seq()));
         }
-        let begins = chosen.iter().chain(&doubtful).chain(&back).map(OwnedChange::seq).min();
+        let meant = || chosen.iter().chain(&doubtful).chain(&back);
+        // Of the turns that are meant, also where only some of their changes are.
+        let turns: HashSet<u32> = match &session {
+            Some(session) => meant().filter_map(|change| last_turn(&change.owner, session)).collect(),
+            None => HashSet::new(),
+        };
+        let of_turns = begun.iter().filter(|(turn, _)| turn.is_some_and(|turn| turns.contains(&turn)));
+        let begins = meant().map(OwnedChange::seq).chain(of_turns.map(|(_, seq)| *seq)).min();
         let unsure: Vec<ChangedFile> = doubtful.iter().map(OwnedChange::file).collect();
         let unsure_back: Vec<ChangedFile> = back.iter().map(OwnedChange::file).collect();
         if !back.is_empty() {

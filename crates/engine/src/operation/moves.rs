@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use piton_host::Root;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
 use piton_model::inverse::{Altered, Source};
-use piton_model::moves::{Happened, Move, Paired, pair};
+use piton_model::moves::{Happened, Move, Paired, is_alike, pair};
 use piton_model::plan::RootState;
 use piton_model::trail::{Moment, Moved};
 use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
@@ -217,7 +217,13 @@ impl History {
                 alone.extend(happened.replaced.iter().map(|(path, was, is)| one(path, Some(was), Some(is))));
             }
             for (path, blob) in happened.went() {
-                went.entry((at, blob)).or_default().push(path.clone());
+                // A copy of what is edited where it stands did not come from there.
+                let is_copied =
+                    happened.came.iter().any(|(_, came)| matches!(came, Entry::File { blob: new, .. } if *new == blob));
+                let edited = happened.replaced.iter().find(|(one, ..)| is_copied && one == path);
+                if !edited.is_some_and(|(path, was, is)| is_alike(&contents, path, was, is)) {
+                    went.entry((at, blob)).or_default().push(path.clone());
+                }
             }
             if !happened.can_be_moves() {
                 continue;

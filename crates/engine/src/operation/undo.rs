@@ -192,7 +192,12 @@ impl History {
         (begin, begins): (Begin, Option<Moment>),
         seen: &FolderNow<'_>,
     ) -> Result<(), OperationError> {
-        let Some(first) = taken.iter().map(|one| one.at).min() else { return Ok(()) };
+        let first = match (taken.iter().map(|one| one.at).min(), begin) {
+            (Some(first), _) => first,
+            // Nothing is carried over, and what goes may all the same hold what somebody wrote elsewhere.
+            (None, Begin::Then(then)) => then + 1,
+            (None, Begin::Now) => return Ok(()),
+        };
         let since = match begin {
             Begin::Now => begins.map_or(first, |begins| first.min(begins)).saturating_sub(1),
             Begin::Then(then) => first.saturating_sub(1).min(then),

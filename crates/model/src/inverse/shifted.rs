@@ -19,13 +19,16 @@ use crate::text;
 use crate::tree::Entry;
 
 /// Larger files are not looked at: each is read.
-const LARGEST: u64 = 1 << 20;
+const LARGEST: u64 = 4 << 20;
 
 /// Of more files the rest is not looked at.
-const MOST: usize = 200;
+const MOST: usize = 2_000;
 
 /// Fewer letters and digits than this say nothing of where a line came from: a brace, a `fi`.
 const FEWEST: usize = 3;
+
+/// One line with so many letters and digits tells by itself.
+const ENOUGH: usize = 12;
 
 /// Lines, without the blanks around them.
 type Lines = BTreeSet<Vec<u8>>;
@@ -119,6 +122,8 @@ impl<S: TreeSource> Looked<'_, S> {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
+        let own = self.written(altered, &by_path);
+        missing.iter_mut().for_each(|(_, lost)| lost.retain(|line| !own.contains(line)));
         for path in by_path.keys().take(MOST) {
             let left = self.lines_of(path, self.end(path)?.as_ref());
             missing.iter_mut().for_each(|(_, lost)| lost.retain(|line| !left.contains(line)));
@@ -132,7 +137,8 @@ impl<S: TreeSource> Looked<'_, S> {
             let mut goes = self.lines_of(path, here.as_ref());
             let left = self.lines_of(path, then.as_ref());
             goes.retain(|line| !left.contains(line));
-            let came_from = |(other, lost): &&(&WorkspacePath, Lines)| *other != path && !lost.is_disjoint(&goes);
+            let came_from =
+                |(other, lost): &&(&WorkspacePath, Lines)| *other != path && tells(lost.intersection(&goes));
             if let Some((other, _)) = missing.iter().find(came_from) {
                 found.push((path.clone(), (*other).clone()));
             }
@@ -140,31 +146,45 @@ impl<S: TreeSource> Looked<'_, S> {
         Ok(found)
     }
 
-    /// The lines of others' that went from a file by the hands of what goes back, and that it will not have again.
+    /// The lines that went from a file by the hands of what goes back, and that it will not have again.
     fn lost(&self, path: &WorkspacePath, all: &[&Altered]) -> Result<Lines, S::Error> {
         let end = self.end(path)?;
         let is_theirs = |one: &&&Altered| one.may_be_taken && one.was.is_some();
         // Nearly always: all of it is taken back, and nothing need be read.
         let is_back = all.iter().all(|one| one.is_taken)
             && all.first().is_some_and(|first| end.as_ref().and_then(blob_of) == first.was.as_ref().and_then(blob_of));
-        if is_back || !all.iter().any(|one| is_theirs(&one)) {
-            return Ok(Lines::new());
-        }
-        // What was there before, and what others put there since.
-        let mut others = all.first().map(|first| self.lines_of(path, first.was.as_ref())).unwrap_or_default();
         let mut lost = Lines::new();
-        for one in all.iter().take(MOST) {
-            let (was, is) = (self.lines_of(path, one.was.as_ref()), self.lines_of(path, one.is.as_ref()));
-            if !one.is_taken {
-                others.extend(is.difference(&was).cloned());
-            }
-            if is_theirs(&one) {
-                lost.extend(was.difference(&is).cloned());
+        if is_back {
+            return Ok(lost);
+        }
+        for one in all.iter().filter(is_theirs).take(MOST) {
+            let is = self.lines_of(path, one.is.as_ref());
+            lost.extend(self.lines_of(path, one.was.as_ref()).into_iter().filter(|line| !is.contains(line)));
+        }
+        if !lost.is_empty() {
+            let left = self.lines_of(path, end.as_ref());
+            lost.retain(|line| !left.contains(line));
+        }
+        Ok(lost)
+    }
+
+    /// The lines that what goes back wrote itself: they were nowhere before, and nobody else had them first.
+    fn written(&self, altered: &[Altered], by_path: &BTreeMap<&WorkspacePath, Vec<&Altered>>) -> Lines {
+        let first =
+            |(path, all): (&&WorkspacePath, &Vec<&Altered>)| self.lines_of(path, all.first()?.was.as_ref()).into();
+        let mut others: Lines = by_path.iter().take(MOST).filter_map(first).flat_map(|lines: Lines| lines).collect();
+        let mut own = Lines::new();
+        for one in altered.iter().take(2 * MOST) {
+            let was = self.lines_of(&one.path, one.was.as_ref());
+            let new = self.lines_of(&one.path, one.is.as_ref()).into_iter();
+            let new: Vec<_> = new.filter(|line| !was.contains(line) && !others.contains(line)).collect();
+            if one.is_taken {
+                own.extend(new);
+            } else {
+                others.extend(new.into_iter().filter(|line| !own.contains(line)));
             }
         }
-        let left = self.lines_of(path, end.as_ref());
-        lost.retain(|line| others.contains(line) && !left.contains(line));
-        Ok(lost)
+        own
     }
 
     /// What stands at a path in the end.
@@ -181,10 +201,25 @@ impl<S: TreeSource> Looked<'_, S> {
         let Some(Entry::File { blob, size, .. }) = entry else { return Lines::new() };
         let content = if *size > LARGEST { None } else { (self.read)(path, blob).ok() };
         let Some(content) = content.filter(|content| !text::is_binary(content)) else { return Lines::new() };
-        let says =
-            |line: &&[u8]| line.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte >= 0x80).count() >= FEWEST;
+        let says = |line: &&[u8]| weight(line) >= FEWEST;
         content.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(says).map(<[u8]>::to_vec).collect()
     }
+}
+
+/// Whether lines that two files share tell that they were carried from one to the other: a single `return 0` stands everywhere.
+fn tells<'a>(shared: impl Iterator<Item = &'a Vec<u8>>) -> bool {
+    let mut few = false;
+    for line in shared {
+        if few || weight(line) >= ENOUGH {
+            return true;
+        }
+        few = true;
+    }
+    false
+}
+
+fn weight(line: &[u8]) -> usize {
+    line.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte >= 0x80).count()
 }
 
 fn blob_of(entry: &Entry) -> Option<ObjectId> {
