@@ -1131,3 +1131,25 @@ fn what_went_away_is_held_when_it_comes_back_among_much_that_is_new() {
     assert_eq!(skipped(&world).len(), 1_100);
     assert_eq!(waiting(&world), ["a/data"]);
 }
+
+#[test]
+fn what_the_user_edited_in_a_folder_that_a_session_made_and_ignored_stays_in_a_rewind() {
+    for carry in [Carry::Nothing, Carry::Mine] {
+        let world = world();
+        let agent = Agent::new(&world, "s");
+        agent.prompt("build");
+        agent.step("Bash", &[], |world| done(world.write("build/x", "1\n").write("build/y", "2\n")));
+        agent.step("Bash", &[], |world| done(world.write(".gitignore", "*.log\nbuild/\n")));
+        agent.end_turn();
+        later();
+        world.write("build/y", "2\nthe user's\n");
+        let options = RewindOptions { carry, ..RewindOptions::default() };
+        let shown: Vec<String> = {
+            let plan = world.open().plan_rewind("t1", &options).unwrap();
+            plan.view().deleted.iter().map(|path| path.path.clone()).collect()
+        };
+        let outcome = world.open().rewind_now("t1", &options).unwrap();
+        assert_eq!(outcome.deleted.iter().map(|path| path.path.clone()).collect::<Vec<_>>(), shown);
+        assert_eq!((world.read("build/y"), world.has("build/x")), ("2\nthe user's\n".to_owned(), false));
+    }
+}

@@ -185,3 +185,62 @@ fn nobody_is_stopped_where_nothing_is_lost() {
     world.open().undo_now(&undo_of("all")).unwrap();
     assert!(holders(&world).is_empty());
 }
+
+#[test]
+fn where_only_what_holds_them_now_is_asked_for() {
+    // The agent cuts first and pastes in another step; only the second file is asked for.
+    let world = World::new();
+    world.write("a", numbered("a", 8) + PRECIOUS).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    agent.prompt("move it");
+    agent.step("Edit", &["a"], cut);
+    agent.step("Edit", &["b"], paste);
+    agent.end_turn();
+    let here = world.snapshot();
+    let path = WorkspacePath::new("b").unwrap();
+    let choice = piton_engine::Choice { paths: vec![path.clone()], ..undo_of("t1").choice };
+    assert!(world.open().undo_now(&UndoOptions { choice, ..UndoOptions::default() }).is_err());
+    assert!(world.open().undo_now(&undo_of("t1.2")).is_err());
+    for carry in [Carry::Nothing, Carry::Mine, Carry::Others] {
+        let options = RewindOptions { paths: vec![path.clone()], carry, ..RewindOptions::default() };
+        assert!(world.open().rewind_now("t1", &options).is_err(), "{carry:?}");
+    }
+    world.assert_is(&here);
+}
+
+#[test]
+fn a_copy_beside_an_edit_is_no_move() {
+    let world = World::new();
+    world.write("f", numbered("f", 8));
+    let agent = Agent::new(&world, "s");
+    agent.runs("edit", "sed -i.bak", |world| {
+        world.write("f.bak", numbered("f", 8)).write("f", numbered("f", 8).replace("f line number 2\n", "TWO\n"));
+    });
+    // The user's edit goes with the file that it was made in, and nobody is stopped.
+    world.write("f", world.read("f").replace("f line number 7\n", "mine\n"));
+    let here = world.snapshot();
+    world.open().undo_now(&undo_of("t1")).unwrap();
+    assert_eq!((world.read("f"), world.has("f.bak")), (numbered("f", 8).replace("f line number 7\n", "mine\n"), false));
+    world.redo();
+    world.assert_is(&here);
+    world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
+    world.write("f", numbered("f", 8).replace("f line number 5\n", "later\n"));
+    world.redo();
+    assert!(world.read("f").contains("later\n") && world.read("f").contains("TWO\n"), "{}", world.read("f"));
+    assert_eq!(world.read("f.bak"), numbered("f", 8));
+}
+
+#[test]
+fn a_line_that_stands_everywhere_stops_nobody() {
+    let world = World::new();
+    world.write("app", numbered("app", 5) + "return 0\n").write("util", numbered("util", 5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("add", &["util"], |world| {
+        world.write("util", numbered("util", 5) + "return 0\n");
+    });
+    agent.edits("remove", &["app"], |world| {
+        world.write("app", numbered("app", 5));
+    });
+    world.open().undo_now(&undo_of("t1")).unwrap();
+    assert_eq!(world.read("util"), numbered("util", 5));
+}
