@@ -405,7 +405,7 @@ impl Engine {
         Ok(workspace)
     }
 
-    /// What a workspace's store tells, for whoever only reads: nothing is ended, repaired or noted.
+    /// What a workspace's store tells, for whoever only reads: what was cut off there is not ended, and nothing is noted.
     pub(crate) fn read(&self, id: &WorkspaceId, path: PathBuf) -> Result<History, OpenError> {
         let store = self.home.open(id)?.reader();
         let record = store.workspace()?.ok_or_else(|| OpenError::NotKnown(path.clone()))?;

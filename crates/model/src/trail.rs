@@ -179,50 +179,42 @@ impl Moved {
     /// Follows a file from after one moment to after another.
     fn forth(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
         let moves = self.0.iter().filter(|moves| moves.at > from && moves.at <= to);
-        followed(path, moves.map(|moves| (moves, &moves.leading_from, &moves.leading_to)), |moves, is_gone| {
-            // What an operation moves away from where the file was makes room for it again.
-            is_gone && moves.by_operation
-        })
+        // What an operation moves away from where the file was makes room for it again.
+        followed(path, moves.map(|moves| (moves, &moves.leading_from, &moves.leading_to)), |_, now| now)
     }
 
     /// Follows a file from after one moment back to after another.
     fn back(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
         let moves = self.0.iter().rev().filter(|moves| moves.at > to && moves.at <= from);
-        let mut by_operation = false;
-        followed(path, moves.map(|moves| (moves, &moves.leading_to, &moves.leading_from)), move |moves, is_gone| {
-            // What an operation made room for was there before that came which it moved away.
-            let is_back = is_gone && by_operation;
-            by_operation = moves.by_operation;
-            is_back
-        })
+        // What an operation made room for stood there before the file came that it moved away.
+        followed(path, moves.map(|moves| (moves, &moves.leading_to, &moves.leading_from)), |last, _| last)
     }
 }
 
-/// Follows a file through moves, each with where it leads to and where something else comes from. `is_back` tells whether a file in
-/// whose place something else stood is there again when that goes.
+/// Follows a file through moves, each with where it leads to and where something else comes from. When what took the file's place
+/// goes, `is_back` tells whether the file stands there again: it is given whether the last moves at that place, and these, were an
+/// operation's.
 fn followed<'a>(
     mut path: WorkspacePath,
     moves: impl Iterator<Item = (&'a MovesAt, &'a Leads, &'a Leads)>,
-    mut is_back: impl FnMut(&MovesAt, bool) -> bool,
+    is_back: impl Fn(bool, bool) -> bool,
 ) -> Spot {
-    let mut gone: Option<Moment> = None;
+    // Since when something else stands there, and whether an operation moved something there last.
+    let mut gone: Option<(Moment, bool)> = None;
     for (moves, leads, comes) in moves {
-        match (leads.get(&path), comes.get(&path)) {
-            (None, None) => {}
-            (Some(next), _) if gone.is_none() => path = next.clone(),
-            (None, Some(_)) if gone.is_none() => {
-                is_back(moves, false);
-                gone = Some(moves.at);
+        gone = match (gone, leads.get(&path), comes.get(&path)) {
+            (gone, None, None) => gone,
+            (None, Some(next), _) => {
+                path = next.clone();
+                None
             }
-            (leads, comes) => {
-                if is_back(moves, leads.is_some() && comes.is_none()) {
-                    gone = None;
-                }
-            }
-        }
+            (None, None, Some(_)) => Some((moves.at, moves.by_operation)),
+            (Some((_, last)), Some(_), None) if is_back(last, moves.by_operation) => None,
+            (Some((at, _)), ..) => Some((at, moves.by_operation)),
+        };
     }
     match gone {
-        Some(at) => Spot::Gone(at, path),
+        Some((at, _)) => Spot::Gone(at, path),
         None => Spot::At(path),
     }
 }

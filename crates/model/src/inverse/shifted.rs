@@ -170,9 +170,10 @@ impl<S: TreeSource> Looked<'_, S> {
 
     /// The lines that what goes back wrote itself: they were nowhere before, and nobody else had them first.
     fn written(&self, altered: &[Altered], by_path: &BTreeMap<&WorkspacePath, Vec<&Altered>>) -> Lines {
-        let first =
-            |(path, all): (&&WorkspacePath, &Vec<&Altered>)| self.lines_of(path, all.first()?.was.as_ref()).into();
-        let mut others: Lines = by_path.iter().take(MOST).filter_map(first).flat_map(|lines: Lines| lines).collect();
+        let mut others = Lines::new();
+        for (path, all) in by_path.iter().take(MOST) {
+            others.extend(self.lines_of(path, all.first().and_then(|first| first.was.as_ref())));
+        }
         let mut own = Lines::new();
         for one in altered.iter().take(2 * MOST) {
             let was = self.lines_of(&one.path, one.was.as_ref());
