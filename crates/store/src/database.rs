@@ -262,7 +262,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 serde_json::to_string(&c.settings).map_err(to_sql)?,
                 serde_json::to_string(&c.unagreed).map_err(to_sql)?,
             ])?;
-            crate::sessions::apply_changes(db, seq, &c.owned)?;
+            crate::changes::apply_changes(db, seq, &c.owned)?;
             if let Some(place) = &c.place {
                 crate::sessions::touch_by_checkpoint(db, &place.session, seq, c)?;
             }
