@@ -1,6 +1,5 @@
 //! Reading what was captured: turns, changes, who wrote what, and the moments that a target can mean.
 
-pub(crate) mod annotate;
 pub(crate) mod blame;
 pub(crate) mod changes;
 pub(crate) mod diff;

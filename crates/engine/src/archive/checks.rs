@@ -13,7 +13,7 @@ use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, Ses
 use piton_store::{Archive, ArchiveError};
 
 use super::gather::portable;
-use crate::history::annotate;
+use crate::operation::annotate;
 
 /// Turns and steps have eight digits in the rows' keys.
 const LAST_NUMBER: u32 = 99_999_999;
