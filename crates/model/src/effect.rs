@@ -7,8 +7,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::id::{CheckpointId, OperationId};
+use crate::operation::{ChangesAt, OperationKind};
 use crate::path::WorkspacePath;
-use crate::record::{ChangesAt, OperationKind};
 
 /// One change, of which is asked whether it is in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

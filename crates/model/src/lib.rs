@@ -17,6 +17,7 @@ pub mod inverse;
 pub mod merge;
 pub mod moves;
 mod notebook;
+pub mod operation;
 pub mod outside;
 pub mod ownership;
 pub mod path;
@@ -37,14 +38,12 @@ pub use conversation::{Origin, Rank, Scope};
 pub use diff::{Change, ChangeKind, Counts, TreeSource};
 pub use git::GitState;
 pub use id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
+pub use operation::{ChangesAt, Operation, OperationKind, Outcome};
 pub use ownership::{Candidate, Evidence, Owned, Owner};
 pub use path::{BadPath, EntryName, WorkspacePath};
 pub use plan::{FolderMode, Plan, Step};
 pub use protection::Protection;
-pub use record::{
-    Cause, ChangesAt, Checkpoint, HeldPath, Operation, OperationKind, Outcome, Record, RootIdentity, SettingsAt,
-    UnagreedRules, Workspace,
-};
+pub use record::{Cause, Checkpoint, HeldPath, Record, RootIdentity, SettingsAt, UnagreedRules, Workspace};
 pub use session::{Ending, Place, Session, StepRef, Turn};
 pub use target::Target;
 pub use time::Timestamp;
