@@ -1,21 +1,16 @@
 //! The timeline as a person reads it: turn by turn, with what each step changed and whose the rest is.
 
-use std::collections::{BTreeMap, HashMap, HashSet, hash_map};
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
-use piton_model::diff::{ChangeKind, Counts};
+use piton_model::diff::Counts;
 use piton_model::ownership::{Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, Place, Session, SessionId, StepRef, Timestamp, WorkspacePath};
-use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
+use piton_model::{Cause, CheckpointId, Place, SessionId, Timestamp, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, StepRow, StoreError, TurnRow};
 
-use crate::history::changes::OwnedChange;
 use crate::history::operations::operation_views;
-use crate::history::target::TargetError;
-use crate::view::{
-    ChangedFile, GapView, LogEntry, NumberedChange, OperationView, SessionChanges, SessionView, Sessions, StepView,
-    Timeline, TurnView, Unknown,
-};
+use crate::history::together::{Together, file};
+use crate::view::{GapView, LogEntry, OperationView, StepView, Timeline, TurnView, Unknown};
 use crate::workspace::History;
 
 /// What of the timeline to show.
@@ -31,16 +26,6 @@ pub struct TimelineOptions {
     pub since: Option<Timestamp>,
     /// Future turns too: those that a rewind of the conversation went back past.
     pub future: bool,
-}
-
-/// Whose changes to list.
-#[derive(Clone, Debug, Default)]
-pub struct ChangesOptions {
-    /// The session: the beginning of its id or of the agent's own, or its name; the one that reported last where not
-    /// given.
-    pub session: Option<String>,
-    /// The user's own changes too, as far as they were found in the session. They have no number.
-    pub all: bool,
 }
 
 impl History {
@@ -213,201 +198,12 @@ impl History {
     }
 
     /// Whether a tool was at work at some time between a checkpoint and the one before it.
-    fn may_be_a_tools(&self, row: &CheckpointRow) -> Result<bool, StoreError> {
+    pub(crate) fn may_be_a_tools(&self, row: &CheckpointRow) -> Result<bool, StoreError> {
         let parent = match &row.checkpoint.parent {
             Some(id) => self.store.checkpoint(id)?.map_or(0, |parent| parent.seq),
             None => 0,
         };
         self.store.has_window_between(parent, row.seq)
-    }
-
-    /// Every session, the one that reported last first.
-    ///
-    /// # Errors
-    /// Where the store refuses.
-    pub fn sessions(&self) -> Result<Sessions, StoreError> {
-        Ok(Sessions { sessions: self.session_views(|_| true)? })
-    }
-
-    /// What a session changed: of the one that is meant, or the one that reported last.
-    ///
-    /// # Errors
-    /// Where there is no such session, or the store refuses.
-    pub fn changes(&self, options: &ChangesOptions) -> Result<SessionChanges, TargetError> {
-        let id = &self.session_meant(options.session.as_deref(), "changes")?.session.id;
-        let lineage = self.lineage(id)?;
-        let is_here = |place: &Place| lineage.holds(&place.session, place.turn);
-        let rows = self.store.changes_about(lineage.sessions())?;
-        let mut found_at: HashMap<u64, Arc<CheckpointRow>> = HashMap::new();
-        let mut tools: HashMap<StepRef, String> = HashMap::new();
-        for session in lineage.sessions() {
-            found_at.extend(self.store.checkpoints_of(session)?.into_iter().map(|row| (row.seq, Arc::new(row))));
-            tools.extend(self.store.steps(session, None)?.into_iter().map(|row| (row.step.at, row.step.tool)));
-        }
-        // Another session's checkpoint may have found it.
-        for row in rows.iter().filter(|row| lineage.may_own(&row.owner)) {
-            if let hash_map::Entry::Vacant(at) = found_at.entry(row.seq) {
-                self.store.checkpoint_numbered(row.seq)?.map(|row| at.insert(Arc::new(row)));
-            }
-        }
-        let mut changes: Vec<NumberedChange> = Vec::new();
-        let mut chosen: Vec<OwnedChange> = Vec::new();
-        let mut own = Vec::new();
-        let mut numbers = 1..;
-        for row in &rows {
-            let Some(checkpoint) = found_at.get(&row.seq) else { continue };
-            let place = checkpoint.checkpoint.place.as_ref();
-            let is_yours = row.owner == Owner::You && place.is_some_and(is_here);
-            let is_own = lineage.may_own(&row.owner);
-            let is_wanted = is_own || (options.all && is_yours);
-            if !is_wanted {
-                continue;
-            }
-            let step = match &row.owner {
-                Owner::Step { step, .. } => Some(step),
-                _ => None,
-            };
-            let turn = row.owner.turn().map(|(_, turn)| turn);
-            own.push(is_own.then_some(row));
-            chosen.push(OwnedChange {
-                path: row.path.clone(),
-                owner: row.owner.clone(),
-                kind: row.kind,
-                found_at: Some(checkpoint.clone()),
-            });
-            changes.push(NumberedChange {
-                number: if is_own { numbers.next() } else { None },
-                change: file(row),
-                at: checkpoint.checkpoint.created_at,
-                turn: turn.or(place.map(|place| place.turn)).unwrap_or(0),
-                step: step.map(|step| step.step),
-                tool: step.and_then(|step| tools.get(step)).cloned(),
-                checkpoint: Some(checkpoint.checkpoint.id.clone()),
-                undone: false,
-            });
-        }
-        let in_effect = self.in_effect(&chosen.iter().collect::<Vec<_>>())?;
-        let mut together = Together::default();
-        for ((change, own), in_effect) in changes.iter_mut().zip(own).zip(in_effect) {
-            change.undone = !in_effect;
-            own.filter(|_| in_effect).into_iter().for_each(|row| together.add(row));
-        }
-        // What nobody has captured yet comes last, with the numbers by which an undo knows it.
-        for change in self.uncaptured_now()? {
-            let is_own = lineage.may_own(&change.owner);
-            let is_yours = options.all && change.owner == Owner::You;
-            if !(is_own || is_yours) {
-                continue;
-            }
-            let step = match &change.owner {
-                Owner::Step { step, .. } => Some(step),
-                _ => None,
-            };
-            if is_own {
-                together.note(&change.path, change.kind, &change.owner);
-            }
-            changes.push(NumberedChange {
-                number: if is_own { numbers.next() } else { None },
-                at: self.environment.clock.now(),
-                turn: change.owner.turn().map_or(0, |(_, turn)| turn),
-                step: step.map(|step| step.step),
-                tool: step.and_then(|step| tools.get(step)).cloned(),
-                checkpoint: None,
-                undone: false,
-                change: change.file(),
-            });
-        }
-        let mut unlisted = Counts::default();
-        let mut yours_unlisted = Counts::default();
-        for row in found_at.values().filter(|row| is_unlisted(row)) {
-            match (&row.checkpoint.place, row.checkpoint.cause) {
-                (Some(place), _) if !is_here(place) => {}
-                (Some(_), Cause::AfterTool) => unlisted += row.checkpoint.changes,
-                (Some(_), _) if options.all && !self.may_be_a_tools(row)? => yours_unlisted += row.checkpoint.changes,
-                _ => {}
-            }
-        }
-        let summary = together.counts();
-        let session = self.session_views(|one| one == id)?.pop();
-        let session = session.ok_or_else(|| TargetError::NoSession(id.to_string()))?;
-        let unknown = self.unknown_turns(&lineage, false)?;
-        Ok(SessionChanges { session, changes, summary, unlisted, yours_unlisted, unknown })
-    }
-
-    /// The wanted sessions, the one that reported last first.
-    pub(crate) fn session_views(&self, is_wanted: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionView>, StoreError> {
-        let turns = self.store.last_turns()?;
-        let checkpoints = self.store.checkpoint_counts()?;
-        let gaps = self.store.gap_counts()?;
-        let changes = self.store.changes_by_session(&is_wanted)?;
-        let rows = self.store.sessions()?;
-        let titles = Titles::of(&rows, self.store.first_prompts()?);
-        let current = self.here()?;
-        let view = |row: SessionRow| {
-            let live = self.is_live(&row);
-            let session = row.session;
-            let id = &session.id;
-            let of_paths = changes.get(id).into_iter().flat_map(HashMap::values);
-            let inherited = session.origin.as_ref().map_or(0, |origin| origin.turn.saturating_sub(1));
-            let own = turns.get(id).map_or(0, |number| u32::try_from(*number).unwrap_or(u32::MAX));
-            SessionView {
-                title: titles.get(id),
-                started_at: session.started_at,
-                last_at: row.last_at,
-                ended_at: row.ended_at,
-                live,
-                turns: own.max(inherited),
-                checkpoints: checkpoints.get(id).copied().unwrap_or(0),
-                changes: counts(of_paths.filter_map(|(first, last)| net(*first, *last))),
-                gaps: gaps.get(id).copied().unwrap_or(0),
-                origin: session.origin.as_ref().map(Into::into),
-                rank: session.rank,
-                current: current.as_ref() == Some(id),
-                id: session.id,
-                agent: session.agent,
-                agent_id: session.agent_id,
-                name: session.name,
-                transcript: session.transcript,
-            }
-        };
-        Ok(rows.into_iter().filter(|row| is_wanted(&row.session.id)).map(view).collect())
-    }
-}
-
-/// What sessions are called where nobody named them.
-struct Titles {
-    prompts: HashMap<SessionId, String>,
-    /// The name and the parent of each.
-    known: HashMap<SessionId, (Option<String>, Option<SessionId>)>,
-}
-
-impl Titles {
-    fn of(rows: &[SessionRow], prompts: HashMap<SessionId, String>) -> Self {
-        let known = rows.iter().map(|row| {
-            let Session { id, name, origin, .. } = &row.session;
-            (id.clone(), (name.clone(), origin.as_ref().map(|origin| origin.parent.clone())))
-        });
-        Self { prompts, known: known.collect() }
-    }
-
-    /// The first line of its first prompt; of a branch what its parent is called, marked as such.
-    fn get(&self, id: &SessionId) -> Option<String> {
-        // A record that was tampered with may go in a circle.
-        const GENERATIONS: usize = 1000;
-        let mut at = id;
-        for generation in 0..GENERATIONS {
-            let (name, parent) = self.known.get(at)?;
-            let marked = |text: &str| if generation == 0 { text.to_owned() } else { format!("{text} (branch)") };
-            match (name.as_deref().filter(|_| generation > 0), parent) {
-                (Some(name), _) => return Some(marked(name)),
-                (None, Some(parent)) => at = parent,
-                (None, None) => {
-                    let prompt = self.prompts.get(at)?;
-                    return prompt.lines().find(|line| !line.trim().is_empty()).map(marked);
-                }
-            }
-        }
-        None
     }
 }
 
@@ -449,16 +245,12 @@ struct Touching {
 }
 
 /// Whether more changed than is listed. Of a first checkpoint nothing is.
-fn is_unlisted(row: &CheckpointRow) -> bool {
+pub(crate) fn is_unlisted(row: &CheckpointRow) -> bool {
     let checkpoint = &row.checkpoint;
     checkpoint.owned.iter().all(|owned| owned.paths.is_empty())
         && !checkpoint.changes.is_empty()
         && checkpoint.parent.is_some()
         && !matches!(checkpoint.cause, Cause::Operation | Cause::Manual)
-}
-
-fn file(row: &ChangeRow) -> ChangedFile {
-    ChangedFile { path: (&row.path).into(), kind: row.kind, owner: row.owner.clone() }
 }
 
 fn is_wanted(entry: &Entry, options: &TimelineOptions, touching: Option<&Touching>) -> bool {
@@ -482,58 +274,6 @@ fn turn_shown(cause: Cause, place: Option<&Place>) -> Option<TurnKey> {
         Cause::Prompt | Cause::BeforeTool | Cause::AfterTool | Cause::TurnEnd | Cause::Compaction => {
             Some((place.session.clone(), place.turn))
         }
-    }
-}
-
-/// What two changes of a path come to: the first and the last one.
-fn net(first: ChangeKind, last: ChangeKind) -> Option<ChangeKind> {
-    match (first, last) {
-        // Made and gone again: nothing is left of it.
-        (ChangeKind::Created, ChangeKind::Deleted) => None,
-        (ChangeKind::Created, _) => Some(ChangeKind::Created),
-        (ChangeKind::Deleted, ChangeKind::Created) => Some(ChangeKind::Modified),
-        (_, last) => Some(last),
-    }
-}
-
-fn counts(kinds: impl Iterator<Item = ChangeKind>) -> Counts {
-    let mut counts = Counts::default();
-    for kind in kinds {
-        match kind {
-            ChangeKind::Created => counts.created += 1,
-            ChangeKind::Modified => counts.modified += 1,
-            ChangeKind::Deleted => counts.deleted += 1,
-        }
-    }
-    counts
-}
-
-/// Changes of the same paths, taken together.
-#[derive(Default)]
-struct Together(BTreeMap<WorkspacePath, (ChangeKind, ChangeKind, Owner)>);
-
-impl Together {
-    fn add(&mut self, row: &ChangeRow) {
-        self.note(&row.path, row.kind, &row.owner);
-    }
-
-    fn note(&mut self, path: &WorkspacePath, kind: ChangeKind, owner: &Owner) {
-        self.0.entry(path.clone()).and_modify(|(_, last, by)| (*last, *by) = (kind, owner.clone())).or_insert((
-            kind,
-            kind,
-            owner.clone(),
-        ));
-    }
-
-    fn files(&self) -> Vec<ChangedFile> {
-        let file = |(path, (first, last, owner)): (&WorkspacePath, &(ChangeKind, ChangeKind, Owner))| {
-            Some(ChangedFile { path: path.into(), kind: net(*first, *last)?, owner: owner.clone() })
-        };
-        self.0.iter().filter_map(file).collect()
-    }
-
-    fn counts(&self) -> Counts {
-        counts(self.0.values().filter_map(|(first, last, _)| net(*first, *last)))
     }
 }
 

@@ -1,0 +1,67 @@
+//! Changes of the same paths, taken together: what they come to in the end.
+
+use std::collections::BTreeMap;
+
+use piton_model::WorkspacePath;
+use piton_model::diff::{ChangeKind, Counts};
+use piton_model::ownership::Owner;
+use piton_store::ChangeRow;
+
+use crate::view::ChangedFile;
+
+/// A changed path as views have it.
+pub(crate) fn file(row: &ChangeRow) -> ChangedFile {
+    ChangedFile { path: (&row.path).into(), kind: row.kind, owner: row.owner.clone() }
+}
+
+/// What two changes of a path come to: the first and the last one.
+pub(crate) fn net(first: ChangeKind, last: ChangeKind) -> Option<ChangeKind> {
+    match (first, last) {
+        // Made and gone again: nothing is left of it.
+        (ChangeKind::Created, ChangeKind::Deleted) => None,
+        (ChangeKind::Created, _) => Some(ChangeKind::Created),
+        (ChangeKind::Deleted, ChangeKind::Created) => Some(ChangeKind::Modified),
+        (_, last) => Some(last),
+    }
+}
+
+pub(crate) fn counts(kinds: impl Iterator<Item = ChangeKind>) -> Counts {
+    let mut counts = Counts::default();
+    for kind in kinds {
+        match kind {
+            ChangeKind::Created => counts.created += 1,
+            ChangeKind::Modified => counts.modified += 1,
+            ChangeKind::Deleted => counts.deleted += 1,
+        }
+    }
+    counts
+}
+
+/// Changes of the same paths, taken together.
+#[derive(Default)]
+pub(crate) struct Together(BTreeMap<WorkspacePath, (ChangeKind, ChangeKind, Owner)>);
+
+impl Together {
+    pub(crate) fn add(&mut self, row: &ChangeRow) {
+        self.note(&row.path, row.kind, &row.owner);
+    }
+
+    pub(crate) fn note(&mut self, path: &WorkspacePath, kind: ChangeKind, owner: &Owner) {
+        self.0.entry(path.clone()).and_modify(|(_, last, by)| (*last, *by) = (kind, owner.clone())).or_insert((
+            kind,
+            kind,
+            owner.clone(),
+        ));
+    }
+
+    pub(crate) fn files(&self) -> Vec<ChangedFile> {
+        let file = |(path, (first, last, owner)): (&WorkspacePath, &(ChangeKind, ChangeKind, Owner))| {
+            Some(ChangedFile { path: path.into(), kind: net(*first, *last)?, owner: owner.clone() })
+        };
+        self.0.iter().filter_map(file).collect()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        counts(self.0.values().filter_map(|(first, last, _)| net(*first, *last)))
+    }
+}

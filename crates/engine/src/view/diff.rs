@@ -1,0 +1,113 @@
+//! What surfaces show of differences between two moments.
+
+use piton_model::diff::{Change, ChangeKind, Counts};
+use piton_model::text::Hunk;
+use piton_model::{Entry, ObjectId, SkipReason};
+use serde::{Deserialize, Serialize};
+
+use super::{CheckpointView, PathView, SkippedView};
+
+/// One path's difference, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Where.
+    #[serde(flatten)]
+    pub path: PathView,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// What was there.
+    pub before: Option<EntryView>,
+    /// What is there.
+    pub after: Option<EntryView>,
+}
+
+impl From<&Change> for FileChange {
+    fn from(change: &Change) -> Self {
+        Self {
+            path: (&change.path).into(),
+            kind: change.kind(),
+            before: change.before.as_ref().map(EntryView::from),
+            after: change.after.as_ref().map(EntryView::from),
+        }
+    }
+}
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum EntryView {
+    /// A regular file.
+    File {
+        /// Permission bits in octal.
+        mode: String,
+        /// Bytes.
+        size: u64,
+        /// The hash of its content: files of equal contents have the same.
+        hash: ObjectId,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where it points; lossy where that is not UTF-8.
+        target: String,
+    },
+    /// A folder.
+    Folder {
+        /// Permission bits in octal.
+        mode: String,
+    },
+    /// Not captured.
+    Skipped {
+        /// Why.
+        reason: SkipReason,
+    },
+}
+
+impl From<&Entry> for EntryView {
+    fn from(entry: &Entry) -> Self {
+        let octal = |mode: &u16| format!("{mode:04o}");
+        match entry {
+            Entry::File { mode, size, blob } => Self::File { mode: octal(mode), size: *size, hash: *blob },
+            Entry::Symlink { target } => Self::Symlink { target: String::from_utf8_lossy(target).into_owned() },
+            Entry::Folder { mode, .. } => Self::Folder { mode: octal(mode) },
+            Entry::Skipped { reason } => Self::Skipped { reason: *reason },
+        }
+    }
+}
+
+/// The difference between two moments.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Diff {
+    /// The earlier side; none where it is now.
+    pub from: Option<CheckpointView>,
+    /// The later side; none where it is now.
+    pub to: Option<CheckpointView>,
+    /// How many paths differ.
+    pub changes: Counts,
+    /// What differs.
+    pub files: Vec<FileDiff>,
+    /// What one side has and the other left out, so that nobody knows whether it differs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<SkippedView>,
+    /// Folders that differ and whose listing is damaged in the store: nobody knows in what they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<PathView>,
+}
+
+/// One path's difference with its content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FileDiff {
+    /// What happened.
+    #[serde(flatten)]
+    pub change: FileChange,
+    /// Whether the content is not text, or too large to compare.
+    pub binary: bool,
+    /// Whether the content cannot be had: it was damaged in the store, or changed while it was compared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unavailable: bool,
+    /// Lines that are only on the later side.
+    pub added: u64,
+    /// Lines that are only on the earlier side.
+    pub removed: u64,
+    /// The places that differ.
+    pub hunks: Vec<Hunk>,
+}

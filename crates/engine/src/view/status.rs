@@ -1,0 +1,116 @@
+//! How a workspace stands, and how it became known.
+
+use std::path::PathBuf;
+
+use piton_model::WorkspaceId;
+use piton_model::diff::Counts;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CheckpointView, FileChange, GapView, OperationView, SessionView, SkippedView, UnreadRulesView, Waiting,
+    all_readable, readable,
+};
+
+/// How a workspace stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Where it is.
+    #[serde(serialize_with = "readable")]
+    pub path: PathBuf,
+    /// Whether its folder is the one that was captured.
+    pub folder: FolderState,
+    /// Where its store is.
+    #[serde(serialize_with = "readable")]
+    pub store: PathBuf,
+    /// Bytes that the store takes.
+    pub size: u64,
+    /// Bytes that it may take.
+    pub budget: u64,
+    /// How many checkpoints there are.
+    pub checkpoints: u64,
+    /// The newest.
+    pub last: Option<CheckpointView>,
+    /// What changed since the newest.
+    pub files: Vec<FileChange>,
+    /// The same, counted.
+    pub changes: Counts,
+    /// What the newest checkpoint left out, and why, and the next one will have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_in: Vec<SkippedView>,
+    /// What a capture would leave out now, and what the newest checkpoint left out for want of room in the budget.
+    pub skipped: Vec<SkippedView>,
+    /// Ignore files that have no say, because they cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread_rules: Vec<UnreadRulesView>,
+    /// Worktrees in the workspace that the sessions at work here do not capture: nothing has worked in them yet, or the
+    /// rules leave them out and only sessions that work in them capture them.
+    #[serde(serialize_with = "all_readable")]
+    pub unprotected: Vec<PathBuf>,
+    /// Operations that were cut off and wait for their folder.
+    pub pending: Vec<OperationView>,
+    /// The sessions that are at work, the one that reported last first.
+    pub sessions: Vec<SessionView>,
+    /// The gaps of the session that reported last.
+    pub gaps: Vec<GapView>,
+    /// The newest gap, where nothing was captured since: what happens now is not protected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_captured: Option<GapView>,
+    /// Events that could not be recorded yet, oldest first: the next capture that works records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<GapView>,
+    /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritable: Option<String>,
+    /// Bytes that captures may still take.
+    pub room: u64,
+    /// Whether some of what was captured is gone or incomplete: `verify` names it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub history_lost: bool,
+    /// Changed rules and settings that wait for the user's word.
+    #[serde(default, skip_serializing_if = "Waiting::is_empty")]
+    pub rules_waiting: Waiting,
+}
+
+/// Whether a workspace's folder is the one that was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FolderState {
+    /// It is.
+    Same,
+    /// Another folder stands at its path.
+    Other,
+    /// Nothing stands at its path.
+    Missing,
+}
+
+/// A workspace that became known.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Initialized {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Where it is.
+    #[serde(serialize_with = "readable")]
+    pub path: PathBuf,
+    /// Where its store is.
+    #[serde(serialize_with = "readable")]
+    pub store: PathBuf,
+    /// Bytes that the store may take.
+    pub budget: u64,
+    /// Whether it was known before.
+    pub already_known: bool,
+    /// Stores of the home that cannot be read. One of them may be this folder's, from when it had another path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<UnreadStore>,
+}
+
+/// A store that cannot be read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnreadStore {
+    /// Its folder.
+    #[serde(serialize_with = "readable")]
+    pub store: PathBuf,
+    /// In a few words.
+    pub reason: String,
+}
