@@ -47,9 +47,9 @@ pub use observe::{Elsewhere, ObserveOptions, OwnSettings, SettingsOf, Visit, Vis
 pub use operation::annotate::AnnotateError;
 pub use operation::chosen::{ChangedThere, Choice, ChosenError, Which, Whose};
 pub use operation::draft::{Plan, Settle};
+pub use operation::error::OperationError;
 pub use operation::fork::{ForkError, ForkOptions};
 pub use operation::git_restore::{GitPlan, GitRefusal, GitRestored};
-pub use operation::operate::OperationError;
 pub use operation::recover::RecoverError;
 pub use operation::redo::RedoOptions;
 pub use operation::refusal::{Policy, Refusal};

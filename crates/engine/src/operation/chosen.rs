@@ -21,7 +21,7 @@ use crate::history::elsewhere::Elsewhere;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
 use crate::operation::draft::FolderNow;
-use crate::operation::operate::OperationError;
+use crate::operation::error::OperationError;
 use crate::operation::outside::OutsideChanges;
 use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::{History, Standing};

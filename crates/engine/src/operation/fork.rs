@@ -21,8 +21,8 @@ use crate::conversation::BranchTerms;
 use crate::conversation::branches::BranchError;
 use crate::operation::branch::BranchAsked;
 use crate::operation::draft::Asked;
+use crate::operation::error::OperationError;
 use crate::operation::leftovers::found_at;
-use crate::operation::operate::OperationError;
 use crate::view::{ForkOutcome, SkippedView, WorktreeView};
 use crate::workspace::{InitOptions, OpenError, Workspace};
 

@@ -22,7 +22,7 @@ use crate::capture::sink::HashingSink;
 use crate::history::changes::OwnedChange;
 use crate::history::lineage::Lineage;
 use crate::operation::draft::FolderNow;
-use crate::operation::operate::OperationError;
+use crate::operation::error::OperationError;
 use crate::workspace::History;
 
 /// Something that was captured before a step and left out after it, or left out before it and gone after it.

@@ -15,7 +15,7 @@ use piton_store::{Leftover, OperationState, Purpose, StoreError};
 
 use crate::capture::sink::{HashingSink, StoringSink, Trees};
 use crate::capture::sound::is_sound;
-use crate::operation::operate::random_error;
+use crate::operation::error::random_error;
 use crate::operation::outside::Outer;
 use crate::view::LeftoverView;
 use crate::workspace::locked::Locked;

@@ -14,7 +14,7 @@ use piton_store::{CheckpointRow, OperationState, StoreError};
 use crate::capture::sound::folder_at;
 use crate::history::changes::OwnedChange;
 use crate::operation::draft::{FolderNow, NowAndThen};
-use crate::operation::operate::OperationError;
+use crate::operation::error::OperationError;
 use crate::view::Along;
 use crate::workspace::History;
 

@@ -26,7 +26,7 @@ use piton_store::{Reader, StepRow, StoreError};
 use crate::history::lineage::Lineage;
 use crate::observe::LARGEST_OUTSIDE;
 use crate::operation::draft::Settle;
-use crate::operation::operate::OperationError;
+use crate::operation::error::OperationError;
 use crate::operation::rewind::Carry;
 use crate::view::{ChangedFile, OutsideAct, OutsideView, PathView, shown};
 use crate::workspace::History;

@@ -1,7 +1,7 @@
 //! What refuses a plan: the same for every surface, which shows it and passes an answer.
 
 use crate::operation::draft::Plan;
-use crate::operation::operate::OperationError;
+use crate::operation::error::OperationError;
 use crate::view::{Activity, ChangedFile, RunningView};
 use crate::workspace::History;
 

@@ -17,7 +17,7 @@ use piton_store::{PATIENCE, Purpose, SessionRow, StepRow, StoreError, TurnRow};
 use crate::conversation::Source;
 use crate::operation::chosen::Whose;
 use crate::operation::draft::Asked;
-use crate::operation::operate::OperationError;
+use crate::operation::error::OperationError;
 use crate::operation::redo::RedoOptions;
 use crate::operation::rewind::RewindOptions;
 use crate::operation::undo::UndoOptions;

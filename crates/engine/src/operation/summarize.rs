@@ -14,7 +14,7 @@ use crate::conversation::{BranchPlan, BranchTerms, NoConversation, Point, Replac
 use crate::history::target::TargetError;
 use crate::operation::branch::BranchAsked;
 use crate::operation::draft::Asked;
-use crate::operation::operate::OperationError;
+use crate::operation::error::OperationError;
 use crate::view::{OperationOutcome, SaidView};
 use crate::workspace::{History, Workspace};
 

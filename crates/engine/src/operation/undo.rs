@@ -13,9 +13,9 @@ use crate::capture::sound::{folder_at, is_uncompared};
 use crate::history::changes::OwnedChange;
 use crate::operation::chosen::{Choice, Chosen};
 use crate::operation::draft::{Aim, Asked, FolderNow, Plan, Remarks, Request, Settle};
+use crate::operation::error::OperationError;
 use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
-use crate::operation::operate::OperationError;
 use crate::view::OperationOutcome;
 use crate::workspace::{History, Workspace};
 
