@@ -10,6 +10,7 @@ pub(crate) mod lineage;
 pub(crate) mod lost;
 pub(crate) mod operations;
 pub(crate) mod search;
+pub(crate) mod size;
 pub(crate) mod target;
 pub(crate) mod timeline;
 pub(crate) mod turns;

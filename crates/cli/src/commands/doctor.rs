@@ -202,7 +202,12 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
         _ => checks.note(
             WHAT,
             "hooks are in several settings files, so each event is reported more than once",
-            text!["take one out: ", call("setup").arg("--remove"), ", or with `--project`"],
+            text![
+                "take one out: ",
+                call("setup").arg("--remove"),
+                ", or ",
+                call("setup").arg("--remove").arg("--project")
+            ],
         ),
     }
     first
@@ -239,7 +244,7 @@ fn check_switches(checks: &mut Checks, agent: Agent, folder: &Path) {
     let found = settings::find(Some(folder));
     for problem in &found.problems {
         let hint = text![call("help").arg("config"), " lists what can be set"];
-        checks.note(WHAT, format!("{}; it has no say", problem.message), hint);
+        checks.note(WHAT, format!("{}; it is ignored", problem.message), hint);
     }
     let weakened = hook::weakened(&found.settings);
     for what in &weakened {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::progress::with_progress;
 use crate::unread;
 use crate::{files, hook, settings};
@@ -22,13 +23,10 @@ use crate::{files, hook, settings};
 /// much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
 /// captured now.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {}
 
-const EXAMPLES: &str = "\
-Examples:
-  piton status
-  piton status --json | jq .changes";
+pub const EXAMPLES: [Example; 2] =
+    [Example::Call("status", ""), Example::Shell("piton status --json | jq .changes", "")];
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -61,7 +59,7 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     }
     match status.room {
         _ if status.unwritable.is_some() => {
-            console.advise(text!["free some space, or let your user write there; ", call("doctor"), " tells more"]);
+            console.advise(text!["free some space, or let your user write there; ", call("doctor"), " says more"]);
         }
         0 => console.advise(more_room(status.budget)),
         _ => console.advise(text![call("doctor"), " looks for the reason; the next capture that works ends it"]),
@@ -89,7 +87,7 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
     match status.folder {
         FolderState::Same => {}
         FolderState::Other => {
-            let text = "another folder stands here than the one that was captured";
+            let text = "the folder here is not the one that was captured";
             writeln!(out, "{} {text}", paint.warn("warning:"))?;
         }
         FolderState::Missing => {
