@@ -6,6 +6,7 @@
 
 pub mod agreement;
 mod call;
+pub mod checks;
 mod code;
 pub mod conversation;
 pub mod escape;
@@ -17,6 +18,7 @@ pub mod owners;
 pub mod plan;
 pub mod sessions;
 pub mod skipped;
+pub mod status;
 mod surface;
 mod text;
 mod titles;

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use piton_engine::model::CheckpointId;
 use piton_engine::view::{DamageView, Verification};
 use piton_wording::escape::{escape, escape_view};
+use piton_wording::status::waiting;
 use piton_wording::words::{age, plural, size};
 use piton_wording::{Failure, Style, Text, call, text};
 
-use super::status::waiting;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
