@@ -6,13 +6,15 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum, ValueHint};
+use clap::{FromArgMatches, Parser, ValueEnum, ValueHint};
 use piton_wording::escape::escape_line;
 use piton_wording::{Code, Failure, Style, Terminal, Text, call, text};
 
-use crate::commands::{Command, diff};
+use crate::commands::Command;
 use crate::console::Console;
-use crate::{inside, report};
+use crate::help::{self, Page};
+use crate::inside::{self, Inside};
+use crate::report;
 
 /// Checkpoints and rewinds the folder that an AI coding agent works in.
 ///
@@ -103,7 +105,13 @@ pub struct Refused(clap::Error);
 
 /// Reads the process's arguments.
 pub fn read() -> Result<Cli, Refused> {
-    Cli::try_parse().map_err(Refused)
+    let matches = in_terminal().try_get_matches_from(std::env::args_os()).map_err(Refused)?;
+    Cli::from_arg_matches(&matches).map_err(Refused)
+}
+
+/// Every command, with its pages for a terminal.
+pub fn in_terminal() -> clap::Command {
+    help::command(Page { program: "piton", has_shell: true, surface: &Terminal::default() })
 }
 
 /// What was typed to an agent.
@@ -114,9 +122,9 @@ pub struct Typed {
 }
 
 /// Reads words that were typed to an agent after `/piton`.
-pub fn parse_inside(words: &[OsString]) -> Result<Typed, Refused> {
-    let command = Cli::command().bin_name(inside::PROGRAM).term_width(INSIDE_WIDTH);
-    let command = command.mut_subcommand("diff", |diff| diff.override_usage(diff::usage(inside::PROGRAM)));
+pub fn parse_inside(words: &[OsString], place: &Inside) -> Result<Typed, Refused> {
+    let page = Page { program: inside::PROGRAM, has_shell: false, surface: place };
+    let command = help::command(page).term_width(INSIDE_WIDTH);
     let words = [OsString::from(inside::PROGRAM)].into_iter().chain(words.iter().cloned());
     let matches = command.try_get_matches_from(words).map_err(Refused)?;
     let verb = matches.subcommand_name().unwrap_or_default().to_owned();
@@ -128,7 +136,7 @@ const INSIDE_WIDTH: usize = 100;
 
 /// Prints a command's help.
 pub fn print_help(command: &str) {
-    let mut cli = Cli::command();
+    let mut cli = in_terminal();
     cli.build();
     if let Some(command) = cli.find_subcommand_mut(command) {
         let _ = command.print_long_help();

@@ -13,7 +13,7 @@ use piton_engine::view::{Initialized, Recovered, UnreadStore};
 use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
 use piton_wording::escape::{escape, escape_path, escape_view, quoted};
 use piton_wording::outcome::leftover;
-use piton_wording::{Code, Failure, Text, agreement, call, note, text, warning};
+use piton_wording::{Code, Failure, Text, agreement, call, flag, note, text, warning};
 
 use crate::args::Global;
 use crate::console::Console;
@@ -205,7 +205,7 @@ impl Surroundings {
                 Code::NoFolder,
                 format!("{} is no folder, and no workspace that was there", escape_path(path)),
             )
-            .hint("`--workspace DIR` means another folder");
+            .hint(text![flag("--workspace").asking("DIR"), " means another folder"]);
         }
         if let Some(refusal) = self.engine.refusal(path) {
             return refusal.into();
@@ -323,7 +323,7 @@ fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().or_else(|error| {
         variable("PWD").filter(|folder| folder.is_absolute()).ok_or_else(|| {
             Failure::user(Code::NoCurrentFolder, format!("the current folder is gone: {error}"))
-                .hint("`--workspace DIR` says which one is meant")
+                .hint(text![flag("--workspace").asking("DIR"), " says which one is meant"])
         })
     })
 }

@@ -295,13 +295,13 @@ fn first_gap(observed: &Observed, others: &[(PathBuf, Result<Observed, ObserveEr
 
 /// What the user reads where something was not captured. Said once in a session, so it says how to hear more.
 fn not_captured(reason: &str) -> String {
-    text!["piton: warning: not captured: ", escape(reason), "; ", call("status"), " tells more"].plain()
+    text!["piton: warning: not captured: ", escape(reason), "; ", call("status"), " says more"].plain()
 }
 
 /// The same of another workspace of the session.
 fn not_captured_in(workspace: &Path, reason: &str) -> String {
     let said = format!("piton: warning: not captured in {}: {}; ", escape_path(workspace), escape(reason));
-    text![said, call("status").there(workspace), " tells more"].plain()
+    text![said, call("status").there(workspace), " says more"].plain()
 }
 
 /// A reply with a line more for the user, which comes first.

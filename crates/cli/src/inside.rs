@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 use piton_engine::model::{SessionId, Timestamp};
 use piton_wording::words::time_in;
-use piton_wording::{Call, Code, Failure, Place, Surface, command_line};
+use piton_wording::{Argument, Call, Code, Failure, Flag, Place, Surface, command_line, shell_words};
 
 use crate::args::Cli;
 use crate::zone;
@@ -41,6 +41,12 @@ const COMMANDS: [(&str, Effect); 15] = [
     ("rules", Effect::Writes),
 ];
 
+/// Shows a page of any other.
+const HELP: &str = "help";
+
+/// Flags of those commands that are refused.
+const ONLY_IN_TERMINAL: [&str; 2] = ["--all-workspaces", "--resume"];
+
 /// What a command does to what the user has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -53,6 +59,14 @@ pub enum Effect {
 /// What a command does that can be typed to an agent; none for all others.
 pub fn effect(verb: &str) -> Option<Effect> {
     COMMANDS.iter().find(|(name, _)| *name == verb).map(|(_, effect)| *effect)
+}
+
+/// Whether a call can be run in here; the page of a command can where the command itself can be.
+fn can_be_typed(call: &Call) -> bool {
+    match &call.arguments[..] {
+        [Argument::Word(about), ..] if call.verb == HELP => about.to_str().is_some_and(|verb| effect(verb).is_some()),
+        _ => call.verb == HELP || effect(&call.verb).is_some(),
+    }
 }
 
 /// Refuses what is for a terminal.
@@ -104,16 +118,23 @@ impl Inside {
 impl Surface for Inside {
     fn call(&self, call: &Call) -> String {
         let command = self.command(call);
-        if effect(call.verb).is_some() { format!("`{command}`") } else { format!("`{command}` in a terminal") }
+        if can_be_typed(call) { format!("`{command}`") } else { format!("`{command}` in a terminal") }
     }
 
     fn command(&self, call: &Call) -> String {
-        let program = if effect(call.verb).is_some() { PROGRAM } else { "piton" };
-        command_line(program, call.verb, &self.arguments(call))
+        let program = if can_be_typed(call) { PROGRAM } else { "piton" };
+        command_line(program, &call.verb, &self.arguments(call))
+    }
+
+    fn flag(&self, flag: &Flag) -> String {
+        let words = flag.to_words();
+        let is_refused = words.iter().any(|word| ONLY_IN_TERMINAL.iter().any(|flag| word == flag)) && !flag.is_left_out;
+        let flag = shell_words(&words);
+        if is_refused { format!("`{flag}` in a terminal") } else { format!("`{flag}`") }
     }
 
     fn arguments(&self, call: &Call) -> Vec<OsString> {
-        if effect(call.verb).is_none() {
+        if !can_be_typed(call) {
             return call.words(Some(&self.here()));
         }
         let mut call = call.clone();
@@ -133,24 +154,27 @@ impl Surface for Inside {
 
 #[cfg(test)]
 mod tests {
-    use piton_wording::call;
+    use piton_wording::{call, flag};
 
     use super::*;
     use crate::args;
+    use crate::commands::EXAMPLES;
+    use crate::help::Example;
 
     fn settled(typed: &str) -> Result<Inside, Failure> {
-        let words: Vec<_> = typed.split(' ').map(OsString::from).collect();
-        let mut typed = args::parse_inside(&words).unwrap_or_else(|_| panic!("{typed}"));
+        let words: Vec<_> = shlex::split(typed).unwrap().into_iter().map(OsString::from).collect();
         let mut inside = Inside::new(SessionId::of("an agent", "s1"), Path::new("/w x"));
+        let mut typed = args::parse_inside(&words, &inside).unwrap_or_else(|_| panic!("{typed}"));
         inside.settle(&mut typed.cli).map(|()| inside)
     }
 
     #[test]
     fn whatever_can_be_typed_is_settled_and_nothing_else() {
+        let inside = Inside::new(SessionId::of("an agent", "s1"), Path::new("/w"));
         for command in <Cli as clap::CommandFactory>::command().get_subcommands() {
             let words = [command.get_name(), "x", "y"].map(OsString::from);
             // As few words as each takes.
-            let typed = (1..=words.len()).find_map(|count| args::parse_inside(&words[..count]).ok());
+            let typed = (1..=words.len()).find_map(|count| args::parse_inside(&words[..count], &inside).ok());
             let Some(mut typed) = typed else { continue };
             let is_settled = typed.cli.command.settle_inside().is_ok();
             assert_eq!(is_settled, effect(command.get_name()).is_some(), "{}", command.get_name());
@@ -179,6 +203,44 @@ mod tests {
     }
 
     #[test]
+    fn every_example_is_one_that_can_be_used_where_it_is_shown() {
+        for (verb, examples) in EXAMPLES {
+            assert!(!examples.is_empty(), "{verb}");
+            for example in examples {
+                match example {
+                    Example::Call(typed, _) => assert!(settled(typed).is_ok(), "{typed}"),
+                    // A shell's own signs, or what is refused in here.
+                    Example::Shell(line, _) => {
+                        let is_refused = || line.strip_prefix("piton ").is_some_and(|typed| settled(typed).is_err());
+                        assert!(line.contains(['|', '>']) || is_refused(), "{line}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_says_commands_as_they_are_typed_where_it_is_read() {
+        let inside = Inside::new(SessionId::of("an agent", "s1"), Path::new("/w"));
+        for (verb, _) in EXAMPLES {
+            let page = args::parse_inside(&[verb.into(), "--help".into()], &inside).err().unwrap().text();
+            assert!(page.contains(&format!("Usage: /piton {verb}")), "{page}");
+            assert!(page.contains(&format!("\n  /piton {verb}")), "{page}");
+            let named = page.split("`piton ").skip(1).filter_map(|rest| rest.split([' ', '`']).next());
+            let wrong: Vec<&str> = named.filter(|verb| effect(verb).is_some()).collect();
+            assert!(wrong.is_empty(), "{verb}: {wrong:?}");
+            assert!(!page.lines().any(|line| line.trim_start().starts_with("piton ")), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_is_refused_in_here_is_for_a_terminal() {
+        let inside = settled("undo").unwrap();
+        assert_eq!(inside.flag(&flag("--all-workspaces")), "`--all-workspaces` in a terminal");
+        assert_eq!(inside.flag(&flag("--path").arg("a b")), "`--path 'a b'`");
+    }
+
+    #[test]
     fn a_call_is_said_as_it_is_typed_here_or_is_for_a_terminal() {
         let check = |typed: &str, call: &Call, expected: &str| {
             assert_eq!(settled(typed).unwrap().call(call), expected, "{typed}");
@@ -190,6 +252,8 @@ mod tests {
         check("undo --workspace /b", &call("undo").there("/w x"), "`/piton undo --workspace '/w x'`");
         check("undo", &call("verify"), "`piton verify --workspace '/w x'` in a terminal");
         check("undo", &call("init").arg("--force"), "`piton init --force '/w x'` in a terminal");
+        check("undo", &call("help").arg("undo"), "`/piton help undo`");
+        check("undo", &call("help").arg("config"), "`piton help config` in a terminal");
         check("undo", &call("setup"), "`piton setup` in a terminal");
         let session = SessionId::of("an agent", "s1");
         check("undo", &call("log").of_session(&session), "`/piton log`");

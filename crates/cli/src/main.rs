@@ -12,6 +12,7 @@ mod conversation;
 mod environment;
 mod files;
 mod gitconfig;
+mod help;
 mod hook;
 mod inside;
 mod operate;

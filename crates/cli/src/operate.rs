@@ -10,7 +10,7 @@ use piton_engine::{
 use piton_wording::lines::Lines;
 use piton_wording::owners::Names;
 use piton_wording::plan::{self, Around};
-use piton_wording::{Call, Code, Failure, call, text};
+use piton_wording::{Call, Code, Failure, call, flag, text};
 
 use serde::Serialize;
 
@@ -57,7 +57,8 @@ impl GoArgs {
     pub fn settle_inside(&mut self) -> Result<(), Failure> {
         if self.diff && !self.preview {
             let because = "which shows the contents and asks";
-            return Err(only_in_terminal("--diff", because).hint("`--preview --diff` shows them and changes nothing"));
+            return Err(only_in_terminal("--diff", because)
+                .hint(text![flag("--preview").arg("--diff"), " shows them and changes nothing"]));
         }
         self.yes |= !self.preview;
         Ok(())
@@ -364,6 +365,10 @@ pub fn someone_to_ask(console: &Console) -> Result<(), Failure> {
     if console.can_ask() {
         return Ok(());
     }
-    Err(Failure::user(Code::NobodyToAsk, "there is no terminal to ask at; nothing was changed")
-        .hint("`--preview` shows what would change; `--yes` goes on without asking"))
+    Err(Failure::user(Code::NobodyToAsk, "there is no terminal to ask at; nothing was changed").hint(text![
+        flag("--preview"),
+        " shows what would change; ",
+        flag("--yes"),
+        " goes on without asking"
+    ]))
 }

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use piton_engine::model::WorkspacePath;
 use piton_wording::escape::escape_path;
-use piton_wording::{Call, Code, Failure};
+use piton_wording::{Call, Code, Failure, flag, text, without};
 
 /// What `--path` and `--path-b64` are.
 #[derive(Debug, Default, clap::Args)]
@@ -43,7 +43,13 @@ impl PathArgs {
             Code::ArgumentsClash,
             "`--path` means files of the workspace, and `--outside` those that are not in it",
         )
-        .hint("without `--path` everything goes back, and with `--outside` the files outside too"))
+        .hint(text![
+            "without ",
+            without("--path"),
+            " everything goes back, and with ",
+            flag("--outside"),
+            " the files outside too"
+        ]))
     }
 }
 
@@ -61,7 +67,7 @@ pub fn resolve(root: &Path, here: &Path, typed: &OsStr) -> Result<WorkspacePath,
                 Code::PathOutside,
                 format!("`{}` is outside the workspace {}", escape_path(Path::new(typed)), escape_path(root)),
             )
-            .hint("`--workspace DIR` means another workspace")
+            .hint(text![flag("--workspace").asking("DIR"), " means another workspace"])
         })?,
     };
     WorkspacePath::new(inside.into_os_string().into_vec())
@@ -76,9 +82,8 @@ pub fn from_base64(text: &str) -> Result<WorkspacePath, Failure> {
     };
     let path = WorkspacePath::from_base64(text).map_err(failed)?;
     if path.is_root() {
-        return Err(
-            Failure::user(Code::BadPath, "an empty path means nothing").hint("`--path .` is the current folder")
-        );
+        return Err(Failure::user(Code::BadPath, "an empty path means nothing")
+            .hint(text![flag("--path").arg("."), " is the current folder"]));
     }
     Ok(path)
 }

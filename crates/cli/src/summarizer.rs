@@ -12,7 +12,7 @@ use std::time::Duration;
 use piton_engine::ToSummarize;
 use piton_engine::model::settings::{Layer, Settings};
 use piton_engine::model::summary::{MOST_SUMMARY, tidy};
-use piton_wording::{Code, Failure};
+use piton_wording::{Code, Failure, flag, text};
 
 /// Who summarizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,9 @@ impl Summarizer {
                 Self::Command(_) => "`summary.command` in your settings is what was run",
                 _ => "`summary.url` in your settings is who was asked",
             };
-            failure.hint(format!("nothing was made; {who}")).hint("`--digest` makes piton's own digest instead")
+            failure
+                .hint(format!("nothing was made; {who}"))
+                .hint(text![flag("--digest"), " makes piton's own digest instead"])
         })
     }
 }

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use piton_engine::view::RunningView;
 use piton_engine::{OperationError, Workspace};
 use piton_wording::escape::escape;
-use piton_wording::{Code, Failure};
+use piton_wording::{Code, Failure, flag, text};
 
 use crate::console::Console;
 use crate::operate::{Act, Way};
@@ -71,9 +71,11 @@ pub fn until_idle(
         if Instant::now() >= until {
             bar.inspect(|bar| bar.finish_and_clear());
             let limit = piton_engine::model::settings::Value::Time(at_most);
-            return Err(act
-                .failed(OperationError::Running(running), &way.command)
-                .hint(format!("this waited for {limit}; `--wait-at-most 2h` waits for longer")));
+            return Err(act.failed(OperationError::Running(running), &way.command).hint(text![
+                format!("this waited for {limit}; "),
+                flag("--wait-at-most").arg("2h"),
+                " waits longer"
+            ]));
         }
         if let (Some(bar), Some(one)) = (&bar, running.first()) {
             bar.set_style(

@@ -174,6 +174,11 @@ pub struct CheckpointView {
     pub description: Option<String>,
     /// Kept whatever retention says: a person made it.
     pub pinned: bool,
+    /// Bytes of all files in its tree, each counted in full, as they would be written out; not what the store takes for them.
+    /// Symlinks, folders and skipped paths count as nothing. Only `History::measure` fills it in; none where a listing is
+    /// damaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
 }
 
 impl From<&CheckpointRow> for CheckpointView {
@@ -194,6 +199,7 @@ impl From<&CheckpointRow> for CheckpointView {
             place: c.place.clone(),
             description: c.description.clone(),
             pinned: c.cause == Cause::Manual,
+            size: None,
         }
     }
 }
@@ -272,6 +278,9 @@ pub struct Shown {
     pub checkpoint: CheckpointDetail,
     /// What changed since its parent, and who did it.
     pub files: Vec<OwnedFile>,
+    /// The agent's own id of the tool call that the checkpoint was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// Captures of the same turn that should have been and were not: what they would have held may be in this one.
     pub gaps: Vec<GapView>,
     /// The repository's state then, where there is one.

@@ -54,7 +54,8 @@ pub struct Merged {
 
 impl Merged {
     /// Whether nothing needed a decision.
-    pub fn is_clean(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_clean(&self) -> bool {
         self.clashes.is_empty() && !self.whole
     }
 

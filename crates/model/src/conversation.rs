@@ -20,11 +20,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether files go back.
-    pub fn has_code(self) -> bool {
-        self != Self::Conversation
-    }
-
     /// Whether the conversation goes back.
     pub fn has_conversation(self) -> bool {
         self != Self::Code

@@ -15,7 +15,7 @@ use crate::words::grouped;
 /// How to agree, and how to hear more; in another workspace where one is given.
 pub fn how(workspace: Option<&Path>) -> Text {
     let rules = || workspace.map_or_else(|| call("rules"), |path| call("rules").there(path));
-    text![rules().arg("accept"), " agrees, ", rules(), " tells more"]
+    text![rules().arg("accept"), " agrees, ", rules(), " says more"]
 }
 
 /// More paths than this are counted.
@@ -36,7 +36,7 @@ pub fn sentences(waiting: &Waiting) -> Vec<String> {
         let says = |setting: &piton_engine::view::HeldSetting| format!("{} = {}", setting.key, escape(&setting.says));
         let says: Vec<_> = waiting.settings.iter().map(says).collect();
         all.push(format!(
-            "not by you, .piton/config.toml was changed to say {}; that does not hold until you agree",
+            ".piton/config.toml was changed, and not by you: it says {}; that takes effect only when you agree",
             says.join(", ")
         ));
     }
@@ -61,6 +61,6 @@ pub fn by(owner: &Owner) -> String {
     match owner.turn() {
         Some((_, turn)) => format!("by the agent, in turn {turn}"),
         None if matches!(owner, Owner::Operation { .. }) => "by an operation that brought them back".to_owned(),
-        None => "by an agent or nobody known".to_owned(),
+        None => "by an agent or an unknown program".to_owned(),
     }
 }

@@ -1,5 +1,9 @@
-//! A command of piton's as data: what to run, with what, and where.
+//! A command of piton's as data: what to run, with what, and where; and words that change one.
+//!
+//! A [`Call`] is a whole command. A [`Flag`] is for the command that the reader has in hand already: the one that failed, or
+//! whose plan is shown.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 
 use piton_engine::model::SessionId;
@@ -12,7 +16,7 @@ const INIT: &str = "init";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The name of the command, such as `rewind`.
-    pub verb: &'static str,
+    pub verb: Cow<'static, str>,
     /// What follows it, flags included, without the session and the workspace.
     pub arguments: Vec<Argument>,
     /// The session that it is about, where that has to be said.
@@ -46,7 +50,60 @@ pub enum Place {
 /// A command without arguments, in the workspace that the text is about.
 pub fn call(verb: &'static str) -> Call {
     let place = if ANYWHERE.contains(&verb) { Place::Anywhere } else { Place::Here };
-    Call { verb, arguments: Vec::new(), session: None, place }
+    Call { verb: verb.into(), arguments: Vec::new(), session: None, place }
+}
+
+/// Words to add to the reader's own command, or to leave out of it. A surface shows them as words to type, or as a button that
+/// runs the command again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// The flag, with its value where it has one.
+    pub words: Vec<Argument>,
+    /// Whether the command is meant without them.
+    pub is_left_out: bool,
+}
+
+/// A flag to add to the reader's own command.
+pub fn flag(name: &'static str) -> Flag {
+    Flag { words: vec![Argument::Word(name.into())], is_left_out: false }
+}
+
+/// A flag to leave out of the reader's own command.
+pub fn without(name: &'static str) -> Flag {
+    Flag { is_left_out: true, ..flag(name) }
+}
+
+impl Flag {
+    /// With its value, or a word more.
+    #[must_use]
+    pub fn arg(mut self, word: impl Into<OsString>) -> Self {
+        self.words.push(Argument::Word(word.into()));
+        self
+    }
+
+    /// With a value that the user has to fill in.
+    #[must_use]
+    pub fn asking(mut self, placeholder: &'static str) -> Self {
+        self.words.push(Argument::Placeholder(placeholder));
+        self
+    }
+
+    /// Its words in their order, unquoted.
+    pub fn to_words(&self) -> Vec<OsString> {
+        self.words.iter().map(Argument::to_word).collect()
+    }
+
+    /// What the user has to fill in first.
+    pub fn placeholders(&self) -> Vec<&'static str> {
+        placeholders(&self.words).collect()
+    }
+}
+
+fn placeholders(words: &[Argument]) -> impl Iterator<Item = &'static str> {
+    words.iter().filter_map(|word| match word {
+        Argument::Placeholder(name) => Some(*name),
+        Argument::Word(_) => None,
+    })
 }
 
 impl Call {
@@ -118,15 +175,11 @@ impl Call {
 
     /// What the user has to fill in before it can be run.
     pub fn placeholders(&self) -> Vec<&'static str> {
-        let asked = self.arguments.iter().filter_map(|argument| match argument {
-            Argument::Placeholder(name) => Some(*name),
-            Argument::Word(_) => None,
-        });
         let place = match self.place {
             Place::Asked(name) => Some(name),
             _ => None,
         };
-        asked.chain(place).collect()
+        placeholders(&self.arguments).chain(place).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use piton_engine::view::{ConversationOutcome, ConversationPlanView};
 
-use crate::call::call;
+use crate::call::{call, flag};
 use crate::lines::{LONG_LIST, Lines, Room};
 use crate::owners::Names;
 use crate::plan::say_owned;
@@ -30,21 +30,21 @@ pub fn say_plan(out: &mut Lines, room: &Room, plan: &ConversationPlanView, names
     };
     let turn = plan.turn.to_string();
     out.say(match plan.anew {
-        true => text![title, " begins anew, since nothing was said before turn ", turn, leaves],
+        true => text![title, " starts over, since nothing was said before turn ", turn, leaves],
         false => text![title, " a new branch that ends before turn ", turn, leaves],
     });
     if let Some(prompt) = &plan.prompt {
-        out.say(format!("The prompt of turn {} comes back, to be changed and sent again:", plan.turn));
+        out.say(format!("The prompt of turn {}, to edit and send again:", plan.turn));
         say_prompt(out, prompt, if is_whole { usize::MAX } else { FEW });
     }
     if plan.cut_off {
-        out.say(note("the agent is writing: the transcript's last line is not whole, and is left out"));
+        out.say(note("the agent is still writing: the transcript's last line is incomplete and is left out"));
     }
     let shown = if is_whole { usize::MAX } else { room.lines(LONG_LIST / 4) };
     let heading = note("newer than that conversation, and stay as they are:");
     say_owned(out, heading, &plan.newer, shown, |file| names.evidence(&file.owner, &[]));
     if !plan.newer.is_empty() {
-        out.say(Text::new(Style::Dim, "`--scope both` takes the files back with it"));
+        out.say(text![flag("--scope").arg("both"), " takes the files back with it"].in_style(Style::Dim));
     }
 }
 
@@ -57,16 +57,16 @@ pub fn say_stays(out: &mut Lines, why: &str) {
 pub fn say_outcome(out: &mut Lines, done: &ConversationOutcome, names: &Names, here: Option<&Path>) {
     out.say(match &done.session {
         Some(session) if done.prompt.is_none() && done.resume.is_none() => {
-            format!("the conversation goes on in session {}", names.session(session))
+            format!("the conversation continues in session {}", names.session(session))
         }
-        Some(session) => format!("the conversation goes on in session {}:", names.session(session)),
-        None => "the conversation begins anew: start a new session of the agent".to_owned(),
+        Some(session) => format!("the conversation continues in session {}:", names.session(session)),
+        None => "the conversation starts over: start a new session of the agent".to_owned(),
     });
     if let Some(command) = resume_line(done, here) {
         out.say(text!["  ", Text::new(Style::Bold, command)]);
     }
     if let Some(prompt) = &done.prompt {
-        out.say(format!("the prompt of turn {}, to change and send again:", done.turn));
+        out.say(format!("the prompt of turn {}, to edit and send again:", done.turn));
         say_prompt(out, prompt, usize::MAX);
     }
 }

@@ -6,16 +6,16 @@ mod operations;
 mod places;
 mod targets;
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 
 use serde::Serialize;
 
-use crate::call::Call;
 use crate::code::Code;
-use crate::surface::Surface;
+use crate::surface::{Surface, shell_words};
 use crate::text;
-use crate::text::Text;
+use crate::text::{Part, Text};
 
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,14 +55,19 @@ struct Body {
     ways: Vec<Way>,
 }
 
-/// A command that a hint names.
+/// A command that a hint names, or words that change the one that failed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Way {
-    verb: &'static str,
+    /// None where `arguments` are for the command that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verb: Option<String>,
     /// Bytes that are not UTF-8 are replaced here; `text` has them quoted.
     arguments: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     placeholders: Vec<&'static str>,
+    /// The command that failed is to be run again without these arguments.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    left_out: bool,
     text: String,
 }
 
@@ -112,7 +117,8 @@ impl Failure {
     /// It for a program, with commands as a surface says them.
     pub fn document(&self, surface: &dyn Surface) -> Document {
         let mut ways: Vec<Way> = Vec::new();
-        for way in self.hints.iter().flat_map(Text::calls).map(|call| Way::of(call, surface)) {
+        let parts = self.hints.iter().flat_map(Text::spans).map(|span| &span.part);
+        for way in parts.filter_map(|part| Way::of(part, surface)) {
             if !ways.contains(&way) {
                 ways.push(way);
             }
@@ -130,20 +136,31 @@ impl Failure {
 }
 
 impl Way {
-    fn of(call: &Call, surface: &dyn Surface) -> Self {
-        let arguments = surface.arguments(call);
-        Self {
-            verb: call.verb,
-            arguments: arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            placeholders: call.placeholders(),
-            text: surface.command(call),
+    fn of(part: &Part, surface: &dyn Surface) -> Option<Self> {
+        let lossy = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        match part {
+            Part::Call(call) => Some(Self {
+                verb: Some(call.verb.to_string()),
+                arguments: lossy(&surface.arguments(call)),
+                placeholders: call.placeholders(),
+                left_out: false,
+                text: surface.command(call),
+            }),
+            Part::Flag(flag) => Some(Self {
+                verb: None,
+                arguments: lossy(&flag.to_words()),
+                placeholders: flag.placeholders(),
+                left_out: flag.is_left_out,
+                text: shell_words(&flag.to_words()),
+            }),
+            Part::Words(_) | Part::Time(_) => None,
         }
     }
 }
 
 /// What to do where the store's own copy of something is damaged.
 fn damaged() -> Text {
-    text![crate::call("verify"), " says which files of which checkpoints need it; all others are whole"]
+    text![crate::call("verify"), " says which files of which checkpoints are affected; all others are intact"]
 }
 
 /// What brings an operation to its end once the cause is gone.

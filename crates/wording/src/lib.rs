@@ -6,6 +6,7 @@
 
 pub mod agreement;
 mod call;
+pub mod checks;
 mod code;
 pub mod conversation;
 pub mod escape;
@@ -17,15 +18,16 @@ pub mod owners;
 pub mod plan;
 pub mod sessions;
 pub mod skipped;
+pub mod status;
 mod surface;
 mod text;
 mod titles;
 pub mod turns;
 pub mod words;
 
-pub use call::{Argument, Call, Place, call};
+pub use call::{Argument, Call, Flag, Place, call, flag, without};
 pub use code::Code;
 pub use failure::{Document, Failure, Fault};
-pub use surface::{Surface, Terminal, command_line};
+pub use surface::{Surface, Terminal, command_line, shell_words};
 pub use text::{Part, Span, Style, Text, note, warning};
 pub use titles::{Titles, state as operation_state};

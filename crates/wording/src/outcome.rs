@@ -6,7 +6,7 @@ use std::path::Path;
 use piton_engine::model::SkipReason;
 use piton_engine::view::{LeftoverView, OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView};
 
-use crate::call::{Call, call};
+use crate::call::{Call, call, flag};
 use crate::conversation;
 use crate::escape::{escape, escape_view};
 use crate::lines::{LONG_LIST, Lines, Room};
@@ -55,7 +55,7 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
         return "nothing was done: everything is in conflict".to_owned();
     }
     if !outcome.conflicts.is_empty() {
-        return "nothing to do: what is there now was decided for".to_owned();
+        return "nothing to do: you chose to keep what is there now".to_owned();
     }
     if !outcome.not_done.is_empty() && outcome.not_done.iter().all(|one| one.was_captured) {
         return "nothing was done: what is there now is left out by a rule, so only a rewind brings back what was there"
@@ -65,7 +65,7 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
         return "nothing was done: what is left cannot be restored".to_owned();
     }
     if !outcome.unsure.is_empty() {
-        return "nothing was done: what is left may be somebody else's".to_owned();
+        return "nothing was done: what is left may be your own edits or another session's".to_owned();
     }
     if outcome.git_stays.is_some() {
         return "nothing was done: only git's part is left, and git stays as it is".to_owned();
@@ -108,17 +108,17 @@ pub fn remarks(room: &Room, outcome: &OperationOutcome, names: &Names, verb: &st
     list(out, changed_again.into(), paths(&outcome.changed_again));
     let before = outcome.operation.as_ref().map(|operation| Text::new(Style::Id, operation.before.short()));
     let kept = before.map(|id| text!["; kept in ", id]).unwrap_or_default();
-    let rescued = text!["written by another program in the last moment", kept.clone()];
+    let rescued = text!["written by another program at the last moment", kept.clone()];
     list(out, rescued, paths(&outcome.rescued));
-    let came_since = "came or changed after the plan was shown, and left as they are";
+    let came_since = "created or changed after the plan was shown; left as they are";
     list(out, came_since.into(), paths(&outcome.came_since));
     let deleted_new = text!["deleted, though neither a plan nor an earlier checkpoint showed them", kept];
     list(out, deleted_new, paths(&outcome.deleted_new));
-    let leftovers = "done, but its own copies of what came out could not all be removed";
+    let leftovers = "done, but some of piton's temporary copies could not be removed";
     list(out, leftovers.into(), outcome.leftovers.iter().map(|left| leftover(left).into()).collect());
     let open = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
     let open = open.map(|conflict| text![escape_view(&conflict.path), ": ", conflict.why.describe()]);
-    list(out, "left as they are, because in conflict".into(), open.collect());
+    list(out, "left as they are because of conflicts".into(), open.collect());
     let (refused, unknown): (Vec<_>, Vec<_>) =
         outcome.not_done.iter().partition(|one| one.reason == SkipReason::Refused);
     list(out, "not restored".into(), unknown.into_iter().map(not_done).collect());
@@ -128,24 +128,24 @@ pub fn remarks(room: &Room, outcome: &OperationOutcome, names: &Names, verb: &st
     let along = outcome.along.iter().filter(|_| outcome.operation.is_some());
     let along = along
         .map(|one| Text::from(format!("{} (the same file as {})", escape_view(&one.path), escape_view(&one.with))));
-    list(out, "went along, because it was moved".into(), along.collect());
+    list(out, "also changed, because the file was moved".into(), along.collect());
     let shown = room.lines(LONG_LIST / 4);
-    let heading = note("left alone, because it may be somebody else's:");
+    let heading = note("left alone, because it may be your own edit or another session's:");
     say_owned(out, heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]));
     if !outcome.unsure.is_empty() {
-        out.say(Text::new(Style::Dim, "`--unsure` takes that back too"));
+        out.say(text![flag("--unsure"), " takes that back too"].in_style(Style::Dim));
     }
-    let heading = note("came back, though the deletion may be somebody else's:");
+    let heading = note("came back, though you or another session may have deleted it:");
     say_owned(out, heading, &outcome.unsure_back, shown, |file| names.evidence(&file.owner, &[]));
     say_owned(out, note("carried over:"), &outcome.carried, shown, |file| whose(file, names));
     say_outside(out, &outcome.outside, outcome.touched_outside, way_outside(outcome));
     if outcome.operation.is_some() && !outcome.commands.is_empty() {
         let ran = plural(outcome.commands.len() as u64, "command");
-        out.say(note(format!("not undone: what {ran} did beside files")));
+        out.say(note(format!("not undone: side effects of {ran} outside the workspace's files")));
     }
     let others = skipped::others(&outcome.skipped, &outcome.not_done);
     if !others.is_empty() {
-        let text = format!("left alone, because not captured: {}", skipped::summary(&others));
+        let text = format!("not captured, so left alone: {}", skipped::summary(&others));
         out.say(Text::new(Style::Dim, text));
     }
     all
@@ -158,7 +158,7 @@ fn way_outside(outcome: &OperationOutcome) -> Text {
             let undo = call("undo").with("--op", done.id.short());
             text![undo, ", then ", call("redo").arg("--outside"), ","]
         }
-        _ => text![call("redo"), ", then the same with `--outside`,"],
+        _ => text![call("redo"), ", then the same with ", flag("--outside"), ","],
     }
 }
 

@@ -124,7 +124,7 @@ pub fn gap(gap: &GapView, steps: &[StepView]) -> String {
 /// `a`, `a or b`, `a, b or c`.
 fn either(all: &[String]) -> String {
     match all {
-        [] => "nobody knows".to_owned(),
+        [] => "unknown".to_owned(),
         [one] => one.clone(),
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }

@@ -14,7 +14,7 @@ use piton_engine::view::{
     ChangedFile, CheckpointView, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn,
 };
 
-use crate::call::call;
+use crate::call::{call, flag};
 use crate::conversation;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::lines::{LONG_LIST, Lines, Room};
@@ -88,37 +88,42 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     say_conflicts(out, room, &plan.conflicts, around.whole);
     if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
         let can_be_decided = plan.open_conflicts().any(|conflict| conflict.why.can_be_decided());
-        let ways = if can_be_decided { &conflicts::WAYS[..] } else { &conflicts::ONLY_PARTIAL[..] };
-        ways.iter().for_each(|way| out.say(*way));
+        conflicts::say_ways(out, can_be_decided);
     }
     let shown = if around.whole { usize::MAX } else { room.lines(LONG_LIST / 4) };
     let along = plan.along.iter().map(|one| {
         let with = Text::new(Style::Dim, format!("(the same file as {})", escape_view(&one.with)));
         text![escape_view(&one.path), " ", with]
     });
-    out.list("Goes along, because it was moved:", along, shown);
+    out.list("Also changes, because the file was moved:", along, shown);
     let names = &around.names;
     let with_owner = |file: &ChangedFile| names.evidence(&file.owner, &[]);
-    say_owned(out, "Left alone, because it may be somebody else's:", &plan.unsure, shown, with_owner);
+    say_owned(
+        out,
+        "Left alone, because it may be your own edit or another session's:",
+        &plan.unsure,
+        shown,
+        with_owner,
+    );
     if !plan.unsure.is_empty() {
-        out.say(Text::new(Style::Dim, "`--unsure` takes that back too"));
+        out.say(text![flag("--unsure"), " takes that back too"].in_style(Style::Dim));
     }
-    let heading = "Comes back, though its deletion may be somebody else's:";
+    let heading = "Comes back, though you or another session may have deleted it:";
     say_owned(out, heading, &plan.unsure_back, shown, with_owner);
     let heading = "These hold edits that are not this session's and would be overwritten:";
     say_owned(out, heading, &plan.others, shown, |file| whose(file, names));
     if !plan.others.is_empty() {
-        let ways = "`--keep-mine` carries your own over, `--only-session` those of other sessions too";
-        out.say(Text::new(Style::Dim, ways));
+        let (mine, all) = (flag("--keep-mine"), flag("--only-session"));
+        out.say(text![mine, " carries your own over, ", all, " those of other sessions too"].in_style(Style::Dim));
     }
     say_owned(out, "Carried over:", &plan.carried, shown, |file| whose(file, names));
-    say_outside(out, &plan.outside, plan.touches_outside, "`--outside`".into());
+    say_outside(out, &plan.outside, plan.touches_outside, flag("--outside").into());
     say_commands(out, room, &plan.commands, around);
     out.list(warning("not restored:"), plan.not_done.iter().map(outcome::not_done), shown);
     say_unknown(out, &plan.unknown);
     let others = skipped::others(&plan.skipped, &plan.not_done);
     let others = skipped::lines(&others, if around.whole { usize::MAX } else { 3 });
-    out.list("Left alone, because not captured:", others.into_iter().map(Text::from), usize::MAX);
+    out.list("Not captured, so left alone:", others.into_iter().map(Text::from), usize::MAX);
     if !around.all_workspaces {
         say_other_workspaces(out, &plan.kind, &plan.other_workspaces);
     }
@@ -207,7 +212,7 @@ fn nothing(plan: &PlanView) -> String {
         _ if !plan.carried.is_empty() => "what changed since is carried over",
         // What the target did not capture may be otherwise, or gone: nobody knows.
         true if !plan.skipped.is_empty() => "what was captured is as it was then",
-        true => "the files are like that already",
+        true => "the files are already like that",
         false => "nothing of it is left",
     };
     format!("  nothing to do: {why}")
@@ -244,10 +249,10 @@ fn say_commands(out: &mut Lines, room: &Room, commands: &[CommandView], around: 
     let mut commands: Vec<&CommandView> = commands.iter().collect();
     commands.sort_by_key(|command| command.at);
     let shown = if around.whole { commands.len() } else { room.lines(MOST_COMMANDS).min(commands.len()) };
-    out.say("Not undone: what these commands did beside files (processes, databases, pushes)");
+    out.say("Not undone: side effects of these commands outside the workspace's files (processes, databases, pushes)");
     if shown < commands.len() {
         let earlier = grouped((commands.len() - shown) as u64);
-        out.say(text!["  ", Text::new(Style::Dim, format!("… {earlier} earlier; `--preview` shows all"))]);
+        out.say(text!["  … ", earlier, " earlier; ", flag("--preview"), " shows all"].in_style(Style::Dim));
     }
     for command in &commands[commands.len() - shown..] {
         let mut lines = command.command.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -273,7 +278,7 @@ pub fn say_other_workspaces(out: &mut Lines, kind: &str, others: &[PathBuf]) {
     }
     let places: Vec<_> = others.iter().map(|path| escape_path(path)).collect();
     let way = match kind {
-        "rewind" => text!["`--all-workspaces` rewinds those too"],
+        "rewind" => text![flag("--all-workspaces"), " rewinds those too"],
         "undo" => text![call("undo").in_asked("DIR"), " is for one of those"],
         _ => text![call("redo").in_asked("DIR"), " is for one of those"],
     };

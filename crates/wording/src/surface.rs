@@ -1,12 +1,12 @@
 //! How a surface says what it has its own way for.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt::Debug;
 
 use jiff::tz::TimeZone;
 use piton_engine::model::Timestamp;
 
-use crate::call::Call;
+use crate::call::{Call, Flag};
 use crate::escape::shell_word;
 use crate::words::time_in;
 
@@ -19,7 +19,12 @@ pub trait Surface: Debug {
 
     /// A call as it is typed here, without marks.
     fn command(&self, call: &Call) -> String {
-        command_line("piton", call.verb, &self.arguments(call))
+        command_line("piton", &call.verb, &self.arguments(call))
+    }
+
+    /// A flag of the reader's own command in a sentence, with the same marks. Whether it is to be left out, the sentence says.
+    fn flag(&self, flag: &Flag) -> String {
+        format!("`{}`", shell_words(&flag.to_words()))
     }
 
     /// What follows the verb here, with all that does not go without saying.
@@ -57,8 +62,13 @@ impl Surface for Terminal {
 
 /// A line that a shell reads as these words.
 pub fn command_line(program: &str, verb: &str, arguments: &[OsString]) -> String {
-    let words = [OsStr::new(program), OsStr::new(verb)].into_iter().chain(arguments.iter().map(OsString::as_os_str));
-    words.map(shell_word).collect::<Vec<_>>().join(" ")
+    let words: Vec<OsString> = [program.into(), verb.into()].into_iter().chain(arguments.iter().cloned()).collect();
+    shell_words(&words)
+}
+
+/// Words as a shell reads them.
+pub fn shell_words(words: &[OsString]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use piton_engine::model::Timestamp;
 
-use crate::call::Call;
+use crate::call::{Call, Flag};
 use crate::surface::{Surface, Terminal};
 
 /// How a part of a text looks.
@@ -35,6 +35,8 @@ pub enum Part {
     Words(String),
     /// A command that the reader could run.
     Call(Call),
+    /// Words that the reader could add to the command in hand, or leave out of it.
+    Flag(Flag),
     /// A moment.
     Time(Timestamp),
 }
@@ -98,14 +100,6 @@ impl Text {
         &self.0
     }
 
-    /// The commands that it names, in their order.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.0.iter().filter_map(|span| match &span.part {
-            Part::Call(call) => Some(call),
-            _ => None,
-        })
-    }
-
     /// All of it in one piece, raw, as a surface says it.
     pub fn said(&self, surface: &dyn Surface) -> String {
         self.0.iter().map(|span| span.part.said(surface)).collect()
@@ -129,6 +123,7 @@ impl Part {
         match self {
             Self::Words(words) => Cow::Borrowed(words),
             Self::Call(call) => Cow::Owned(surface.call(call)),
+            Self::Flag(flag) => Cow::Owned(surface.flag(flag)),
             Self::Time(at) => Cow::Owned(surface.time(*at)),
         }
     }
@@ -167,6 +162,12 @@ impl From<Call> for Text {
 impl From<&Call> for Text {
     fn from(call: &Call) -> Self {
         call.clone().into()
+    }
+}
+
+impl From<Flag> for Text {
+    fn from(flag: Flag) -> Self {
+        Self(vec![Span { style: Style::Plain, part: Part::Flag(flag) }])
     }
 }
 

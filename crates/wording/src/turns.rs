@@ -36,7 +36,7 @@ pub fn step_remark(step: &StepView, is_running: bool) -> Text {
     let ending = match step.ending {
         None if step.background => Text::new(Style::Good, "in the background"),
         None if is_running => Text::new(Style::Good, "running"),
-        None | Some(Ending::Lost) => Text::new(Style::Dim, "no word of its end"),
+        None | Some(Ending::Lost) => Text::new(Style::Dim, "end unknown"),
         Some(Ending::Failed) => Text::new(Style::Bad, "failed"),
         Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
         Some(Ending::Done) => Text::default(),

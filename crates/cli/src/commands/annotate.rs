@@ -9,13 +9,13 @@ use piton_wording::{Code, Failure, words};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 
 /// Note something on a checkpoint
 ///
 /// Any checkpoint can have a note, those that were made automatically too. It takes the place of the note before it, and
 /// `piton search` finds it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
     target: String,
@@ -23,11 +23,11 @@ pub struct Args {
     text: String,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton annotate t3 \"the tests passed here\"
-  git log -1 --format=%s | piton annotate before-refactor -
-  piton annotate before-refactor \"\"";
+pub const EXAMPLES: [Example; 3] = [
+    Example::Call(r#"annotate t3 "the tests passed here""#, ""),
+    Example::Shell("git log -1 --format=%s | piton annotate before-refactor -", ""),
+    Example::Call(r#"annotate before-refactor """#, ""),
+];
 
 /// Longer than any note may be, so that the engine says so and not the memory.
 const MOST_READ: u64 = 1 << 20;

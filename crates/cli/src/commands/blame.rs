@@ -13,6 +13,7 @@ use piton_wording::{Failure, Style, Text, words};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::paths::{from_base64, resolve};
 use crate::progress::with_progress;
 use crate::table::{Cell, ShownText, line, widest};
@@ -26,7 +27,6 @@ use crate::table::{Cell, ShownText, line, widest};
 /// What a rewind, an undo or a redo brought back is still whose it was, and a file that was moved is followed. Into a file or
 /// pipe every line says all of it, and contents are written as they are.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The file
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, required_unless_present = "path_b64")]
@@ -42,12 +42,12 @@ pub struct Args {
     lines: Option<(u32, u32)>,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton blame src/auth.ts
-  piton blame src/auth.ts -L 10,20
-  piton blame src/auth.ts --at t3              as it was before turn 3
-  piton blame src/auth.ts --json | jq -r '.origins[] | select(.kind == \"step\") | .prompt'";
+pub const EXAMPLES: [Example; 4] = [
+    Example::Call("blame src/auth.ts", ""),
+    Example::Call("blame src/auth.ts -L 10,20", ""),
+    Example::Call("blame src/auth.ts --at t3", "as it was before turn 3"),
+    Example::Shell(r#"piton blame src/auth.ts --json | jq -r '.origins[] | select(.kind == "step") | .prompt'"#, ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;

@@ -11,7 +11,7 @@ use piton_wording::escape::escape;
 use piton_wording::owners::Names;
 use piton_wording::sessions::{left_at, title};
 use piton_wording::words::plural;
-use piton_wording::{Code, Failure, call, text, warning, words};
+use piton_wording::{Code, Failure, call, flag, text, warning, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -228,7 +228,7 @@ fn age(typed: &str) -> Result<i64, Failure> {
     match typed.parse() {
         Ok(Target::Age(ms)) => Ok(ms),
         _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
-            .hint("an age is a number and s, m, h or d: `--older-than 30d`, `--older-than 12h`")),
+            .hint(text!["an age is a number and s, m, h or d, as in ", flag("--older-than").arg("30d")])),
     }
 }
 

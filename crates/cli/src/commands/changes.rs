@@ -14,6 +14,7 @@ use piton_wording::{Failure, Style, Text, call, note, text, words};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::settings;
 use crate::table::{Cell, ShownText, line, widest};
 
@@ -23,7 +24,6 @@ use crate::table::{Cell, ShownText, line, widest};
 /// somebody else's, with everybody who may have been it. The last line sums up: a path that changed several times is one
 /// file in it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The session: the beginning of its id, or its name [default: the one that reported last]
     #[arg(long, value_name = "SESSION")]
@@ -33,11 +33,11 @@ pub struct Args {
     all: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton changes
-  piton changes --session kmzq --all
-  piton changes --json | jq -r '.changes[] | select(.kind == \"deleted\") | .path'";
+pub const EXAMPLES: [Example; 3] = [
+    Example::Call("changes", ""),
+    Example::Call("changes --session kmzq --all", ""),
+    Example::Shell(r#"piton changes --json | jq -r '.changes[] | select(.kind == "deleted") | .path'"#, ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;

@@ -11,6 +11,7 @@ use piton_wording::{Failure, Style, call, skipped, text};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{Surroundings, say_recovered};
+use crate::help::Example;
 use crate::progress::with_progress;
 use crate::unread;
 
@@ -20,7 +21,6 @@ use crate::unread;
 /// one. What is left out (ignored folders such as node_modules, sockets, unreadable files) is counted here and listed by
 /// `piton show`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// A name to find it by, such as before-refactor
     name: Option<String>,
@@ -32,11 +32,11 @@ pub struct Args {
     sync: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton checkpoint
-  piton checkpoint before-refactor -m \"tests are green\"
-  piton checkpoint --json | jq -r .checkpoint.id";
+pub const EXAMPLES: [Example; 3] = [
+    Example::Call("checkpoint", ""),
+    Example::Call(r#"checkpoint before-refactor -m "tests are green""#, ""),
+    Example::Shell("piton checkpoint --json | jq -r .checkpoint.id", ""),
+];
 
 pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let mut workspace = Surroundings::read(global)?.open_or_init(console)?;

@@ -1,11 +1,10 @@
 //! `piton completions`: what a shell needs to complete piton's words.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 use piton_wording::Failure;
 use serde::Serialize;
 
-use crate::args::Cli;
+use crate::args;
 use crate::console::Console;
 
 /// Print what a shell needs to complete piton's words
@@ -31,7 +30,7 @@ struct Completions {
 
 pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "piton", &mut script);
+    clap_complete::generate(args.shell, &mut args::in_terminal(), "piton", &mut script);
     let made = Completions { shell: args.shell.to_string(), script: String::from_utf8_lossy(&script).into_owned() };
     console.print(&made, |out, _| out.write_all(&script))
 }

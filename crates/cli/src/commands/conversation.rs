@@ -9,7 +9,7 @@ use piton_engine::view::{Conversation, SaidView};
 use piton_wording::escape::{escape, escape_line};
 use piton_wording::owners::Names;
 use piton_wording::words::{age, plural};
-use piton_wording::{Failure, call, note, text};
+use piton_wording::{Failure, call, flag, note, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -74,7 +74,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         ]);
     }
     match (conversation.next, conversation.said.is_empty()) {
-        (Some(next), _) => console.say(format!("there is more: `--from t{next}` goes on")),
+        (Some(next), _) => console.say(text!["there is more: ", flag("--from").arg(format!("t{next}")), " goes on"]),
         (None, true) if conversation.last == 0 => console.say("nothing was said yet"),
         (None, true) => console.say(format!("nothing was said there; the last turn is t{}", conversation.last)),
         (None, false) => {}

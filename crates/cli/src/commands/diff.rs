@@ -16,6 +16,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::paths::{PathArgs, resolve};
 use crate::progress::with_progress;
 use crate::unread;
@@ -31,7 +32,7 @@ use crate::{columns, patch};
 /// On a terminal, or with colour, control characters in them are escaped. Text that is not UTF-8 is shown with
 /// replacement characters, so a patch of such a file does not apply; and git's patches have no empty folders.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = usage("piton"), after_help = EXAMPLES)]
+#[command(override_usage = usage("piton"))]
 pub struct Args {
     /// FROM and TO, where they are given; then the paths to compare
     #[arg(value_name = "TARGET|PATH", value_hint = clap::ValueHint::AnyPath)]
@@ -71,14 +72,14 @@ impl Args {
     }
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton diff                                   since the newest checkpoint
-  piton diff before-refactor --stat
-  piton diff 2h @ src/auth.rs --side-by-side
-  piton diff start before-refactor -- docs
-  piton diff before-refactor > work.patch && git apply -R work.patch
-  piton diff --name-only -z | xargs -0 ls -l";
+pub const EXAMPLES: [Example; 6] = [
+    Example::Call("diff", "since the newest checkpoint"),
+    Example::Call("diff before-refactor --stat", ""),
+    Example::Call("diff 2h @ src/auth.rs --side-by-side", ""),
+    Example::Call("diff start before-refactor -- docs", ""),
+    Example::Shell("piton diff before-refactor > work.patch && git apply -R work.patch", ""),
+    Example::Shell("piton diff --name-only -z | xargs -0 ls -l", ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;

@@ -8,15 +8,13 @@ use std::process::ExitCode;
 
 use piton_agents::setup::InstalledHook;
 use piton_agents::{Agent, Setup};
-use piton_engine::view::{FolderState, KeptGit, KeptGitState};
-use piton_engine::{Abilities, CaptureError, GitError, GitRefusal, OpenError, StoreError, Workspace, WriteError};
+use piton_engine::OpenError;
+use piton_wording::checks::{Checks, Report, Verdict};
 use piton_wording::escape::{escape, escape_path};
-use piton_wording::words::{age, plural, size};
-use piton_wording::{Failure, Style, Text, agreement, call, owners, text};
-use serde::{Serialize, Serializer};
+use piton_wording::words::{plural, size};
+use piton_wording::{Failure, Style, call, text};
 
 use super::setup;
-use super::status::{more_room, waiting};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
@@ -43,44 +41,10 @@ const LITTLE_SPACE: u64 = 256 << 20;
 /// So much of the log is looked at, from its end.
 const END_OF_LOG: usize = 64 << 10;
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report {
-    /// Whether an agent that is started now is captured.
-    works: bool,
-    checks: Vec<Check>,
-}
-
-#[derive(Serialize)]
-struct Check {
-    /// What was looked at.
-    what: &'static str,
-    state: State,
-    /// What was found.
-    found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(serialize_with = "as_plain")]
-    hint: Option<Text>,
-}
-
-fn as_plain<S: Serializer>(hint: &Option<Text>, serializer: S) -> Result<S::Ok, S::Error> {
-    hint.as_ref().map(Text::plain).serialize(serializer)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum State {
-    Ok,
-    /// Worth knowing; capture works all the same.
-    Note,
-    /// Capture does not work.
-    Problem,
-}
-
 pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
     let folder = surroundings.folder()?;
-    let mut checks = Checks(Vec::new());
+    let mut checks = Checks::default();
     let agent = setup::usual_agent();
     let installed = agent.setup.and_then(|setup| check_hooks(&mut checks, agent, setup, &folder));
     check_switches(&mut checks, agent, &folder);
@@ -90,31 +54,9 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     if let Some(setup) = agent.setup {
         check_round_trip(&mut checks, agent, setup, installed.as_ref());
     }
-    let works = checks.0.iter().all(|check| check.state != State::Problem);
-    let report = Report { works, checks: checks.0 };
+    let report = checks.report();
     console.print(&report, |out, look| write(out, look, &report))?;
-    Ok(if works { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-struct Checks(Vec<Check>);
-
-impl Checks {
-    fn ok(&mut self, what: &'static str, found: impl Into<String>) {
-        self.0.push(Check { what, state: State::Ok, found: found.into(), hint: None });
-    }
-
-    fn note(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<Text>) {
-        self.0.push(Check { what, state: State::Note, found: found.into(), hint: Some(hint.into()) });
-    }
-
-    fn problem(&mut self, what: &'static str, found: impl Into<String>, hint: impl Into<Text>) {
-        self.0.push(Check { what, state: State::Problem, found: found.into(), hint: Some(hint.into()) });
-    }
-
-    fn failed(&mut self, what: &'static str, failure: Failure) {
-        let hint = failure.hints.into_iter().next();
-        self.0.push(Check { what, state: State::Problem, found: failure.message, hint });
-    }
+    Ok(if report.works { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// The files in which an agent looks for hooks, for a session in this workspace.
@@ -202,7 +144,12 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
         _ => checks.note(
             WHAT,
             "hooks are in several settings files, so each event is reported more than once",
-            text!["take one out: ", call("setup").arg("--remove"), ", or with `--project`"],
+            text![
+                "take one out: ",
+                call("setup").arg("--remove"),
+                ", or ",
+                call("setup").arg("--remove").arg("--project")
+            ],
         ),
     }
     first
@@ -239,7 +186,7 @@ fn check_switches(checks: &mut Checks, agent: Agent, folder: &Path) {
     let found = settings::find(Some(folder));
     for problem in &found.problems {
         let hint = text![call("help").arg("config"), " lists what can be set"];
-        checks.note(WHAT, format!("{}; it has no say", problem.message), hint);
+        checks.note(WHAT, format!("{}; it is ignored", problem.message), hint);
     }
     let weakened = hook::weakened(&found.settings);
     for what in &weakened {
@@ -308,144 +255,19 @@ fn check_workspace(checks: &mut Checks, surroundings: &Surroundings, folder: &Pa
         Ok(status) => status,
         Err(error) => return checks.failed(WHAT, error.into()),
     };
-    if let Some(reason) = &status.unwritable {
-        let hint = "free some space, or let your user write there: root may have made it";
-        checks.problem("store", format!("nothing can be captured: {reason}"), hint);
-    }
-    if let Some(last) = status.waiting.last() {
-        let hint = "the next capture that works records them";
-        checks.problem("gap", waiting(&status.waiting, age(last.at, &console.look.now)), hint);
-    }
+    checks.about_status(folder, &status, &console.look.now);
     if let Some((left_out, root)) = surroundings.left_out() {
         let hint = text![call("init").there(&left_out.folder), " makes it a workspace of its own"];
         checks.problem(WHAT, hook::unprotected_note(&left_out, &root), hint);
-    }
-    if status.history_lost {
-        let hint = text![call("verify"), " names it, and the file to delete when you have seen it"];
-        checks.note(WHAT, "some of what was captured is gone or incomplete", hint);
-    }
-    for worktree in &status.unprotected {
-        let found = format!("{}: a worktree that only sessions in it capture", escape_path(worktree));
-        checks.note(WHAT, found, "it is captured from the first event on that is about it");
-    }
-    let used = format!("{} of {}", size(status.size), size(status.budget));
-    match status.folder {
-        FolderState::Missing => {
-            checks.problem(WHAT, format!("{path} is gone"), text![call("rewind").asking("TARGET"), " brings it back"]);
-        }
-        _ if status.room == 0 => {
-            checks.problem(WHAT, format!("{path}: {used} used, no room for captures"), more_room(status.budget));
-        }
-        _ if status.size.saturating_mul(10) > status.budget.saturating_mul(9) => {
-            let more = text!["allow more: ", call("init").arg("--budget").asking("SIZE").there(folder)];
-            checks.note(WHAT, format!("{path}: {used} used"), more);
-        }
-        _ => checks.ok(WHAT, format!("{path}: {}, {used}", plural(status.checkpoints, "checkpoint"))),
     }
     if let Some(error) = workspace.unended() {
         let hint = "take away what is in its way; the next command ends it";
         checks.problem(WHAT, escape(&error.to_string()), hint);
     }
-    check_filesystem(checks, &mut workspace);
-    for said in agreement::sentences(&status.rules_waiting) {
-        checks.note("rules", said, agreement::how(None));
-    }
-    for unread in &status.unread_rules {
-        let found = format!("{} cannot be read: {}", escape_path(&unread.path), unread.reason);
-        checks.note("rules", found, "its rules do not hold; make it a plain file that your user may read");
-    }
-    if let Some(gap) = &status.not_captured {
-        let found =
-            format!("the last event was not captured, {}, {}", age(gap.at, &console.look.now), owners::gap(gap, &[]));
-        let hint = if status.room == 0 { more_room(status.budget) } else { text![call("log"), " shows every gap"] };
-        checks.problem("gap", found, hint);
-    }
-    check_kept_git(checks, &workspace, console);
-    let Ok(sessions) = workspace.sessions() else { return };
-    let live = sessions.sessions.iter().filter(|session| session.live).count() as u64;
-    if let Some(last) = sessions.sessions.first() {
-        let heard = age(last.last_at, &console.look.now);
-        let found =
-            format!("{} at work; the last word was {heard}, from {}", plural(live, "session"), escape(&last.agent));
-        match last.gaps {
-            0 => checks.ok("sessions", found),
-            gaps => {
-                let found = format!("{found}; {} in it", plural(gaps, "gap"));
-                checks.note("sessions", found, text![call("log"), " shows where and why"]);
-            }
-        }
-    }
-}
-
-/// Tries out what a rewind needs, in the workspace's own folder.
-fn check_filesystem(checks: &mut Checks, workspace: &mut Workspace) {
-    const WHAT: &str = "filesystem";
-    match workspace.abilities() {
-        Ok(None) => {}
-        Ok(Some(Abilities { set_mode: false, .. })) => checks.note(
-            WHAT,
-            "it does not take permission bits, so that a rewind cannot bring them back",
-            "contents come back; a rewind names what got other bits, and ends in 1",
-        ),
-        Ok(Some(Abilities { exchange: true, rename_to_new: true, .. })) => {
-            checks.ok(WHAT, "a rewind replaces each file in one step");
-        }
-        Ok(Some(found)) if found.rename_to_new || found.link => checks.note(
-            WHAT,
-            "it cannot exchange two names, so a file that a rewind replaces is away for an instant",
-            "nothing to do: a rewind works, and overwrites nothing",
-        ),
-        Ok(Some(_)) => checks.note(
-            WHAT,
-            "it has neither safe renames nor hard links, so a file that a rewind replaces is away for an instant",
-            "let nothing else write there during a rewind: a file that is made in that instant may be overwritten",
-        ),
-        Err(CaptureError::Store(StoreError::Busy)) => checks.note(
-            WHAT,
-            "not tried out: another piton is at work in this workspace",
-            text!["run ", call("doctor"), " again when it is done"],
-        ),
-        Err(error) => checks.note(WHAT, error.to_string(), "captures work; a rewind may be refused"),
-    }
-}
-
-/// Looks at what earlier operations keep in the user's repository and nobody needs any more.
-fn check_kept_git(checks: &mut Checks, workspace: &Workspace, console: &Console) {
-    const WHAT: &str = "git";
-    let kept = match workspace.kept_git() {
-        Ok(kept) => kept,
-        Err(GitRefusal::Write(WriteError::Git(error @ GitError::Obstacle { .. }))) => {
-            let hint = "captures and rewinds work; what needs git (`--git`) is refused until that is a file or gone";
-            return checks.note(WHAT, error.to_string(), hint);
-        }
-        // Without git nothing was kept, or it cannot be listed; neither keeps a capture from working.
-        Err(_) => Vec::new(),
-    };
-    let is_old = |one: &&KeptGit| matches!(one.state, KeptGitState::TakenBack | KeptGitState::Moved);
-    let old: Vec<String> = kept
-        .iter()
-        .filter(is_old)
-        .map(|one| {
-            let age = one.began_at.map(|at| age(at, &console.look.now)).unwrap_or_default();
-            format!("{} ({age})", one.operation.short())
-        })
-        .collect();
-    if !old.is_empty() {
-        let found = format!("refs/piton/ keeps what can no longer be taken back, of operations {}", old.join(", "));
-        checks.note(WHAT, found, text![call("ops").arg("--forget-git"), " removes it"]);
-    }
-    let unknown: Vec<String> = kept
-        .iter()
-        .filter(|one| one.state == KeptGitState::Unknown)
-        .map(|one| format!("refs/piton/{}/", one.operation))
-        .collect();
-    if !unknown.is_empty() {
-        let found = format!("{} is of another workspace's store, or of one that is gone", unknown.join(", "));
-        checks.note(
-            WHAT,
-            found,
-            "if it is gone, `git update-ref -d REF` removes what `git for-each-ref refs/piton` lists",
-        );
+    checks.about_filesystem(workspace.abilities());
+    checks.about_kept_git(workspace.kept_git(), &console.look.now);
+    if let Ok(sessions) = workspace.sessions() {
+        checks.about_sessions(&sessions.sessions, &console.look.now);
     }
 }
 
@@ -494,9 +316,9 @@ fn write(out: &mut dyn Write, look: &Look, report: &Report) -> io::Result<()> {
     let paint = look.paint;
     for check in &report.checks {
         let state = match check.state {
-            State::Ok => paint.good("ok     "),
-            State::Note => paint.warn("note   "),
-            State::Problem => paint.alarm("problem"),
+            Verdict::Ok => paint.good("ok     "),
+            Verdict::Note => paint.warn("note   "),
+            Verdict::Problem => paint.alarm("problem"),
         };
         writeln!(out, "{state} {:<10} {}", check.what, escape(&check.found))?;
         if let Some(hint) = &check.hint {

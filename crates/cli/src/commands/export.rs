@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use piton_engine::view::Exported;
 use piton_engine::{ExportOptions, ExportWhat};
 use piton_wording::escape::{escape, escape_path, escape_view};
-use piton_wording::{Code, Failure, Style, call, text, words};
+use piton_wording::{Code, Failure, Style, call, flag, text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -117,7 +117,8 @@ fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::R
         if paths.is_empty() {
             continue;
         }
-        writeln!(out, "{note} left out, because {why}; `--include PATH` takes one in:")?;
+        let include = flag("--include").asking("PATH");
+        writeln!(out, "{note} left out, because {why}; {} takes one in:", look.text(include))?;
         let shown = look.lines(files::ON_A_TERMINAL).min(paths.len());
         paths[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
         files::write_rest(out, look, "  ", paths.len() - shown)?;

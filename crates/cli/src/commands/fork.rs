@@ -80,7 +80,7 @@ fn write(out: &mut dyn Write, look: &Look, args: &Args, forked: &ForkOutcome, na
         }
         (Some(id), None) => writeln!(out, "forked {target} as session {}", look.paint.id(names.session(id)))?,
         (None, _) => {
-            writeln!(out, "forked {target}: nothing was said before it, so the conversation begins anew")?;
+            writeln!(out, "forked {target}: nothing was said before it, so the conversation starts over")?;
         }
     }
     if let Some(WorktreeView { path, verified, .. }) = &forked.worktree {

@@ -7,11 +7,12 @@ use piton_engine::model::{Target, Timestamp};
 use piton_engine::view::{LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
 use piton_wording::owners::Names;
-use piton_wording::{Code, Failure, Style, Text, Titles, call, text, words};
+use piton_wording::{Code, Failure, Style, Text, Titles, call, flag, text, words};
 
 use crate::args::Global;
 use crate::console::Console;
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::paths::PathArgs;
 use crate::titles;
 
@@ -24,10 +25,9 @@ pub use timeline::{Around, Detail, write};
 /// Beneath it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be captured (gap).
 /// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos.
 ///
-/// Turns that a rewind of the conversation went back past are future turns: they are left out, and counted at the end.
+/// Turns after the point that a rewind of the conversation went to are future turns: they are left out, and counted at the end.
 /// `--future` shows them, marked; `piton redo` goes back to them.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Show the tool calls of each turn
     #[arg(long, conflicts_with = "checkpoints")]
@@ -43,7 +43,7 @@ pub struct Args {
     /// Only what is not older: 10m, 2h, 3d
     #[arg(long, value_name = "AGE", conflicts_with = "checkpoints")]
     since: Option<String>,
-    /// Show future turns too: those that a rewind of the conversation went back past
+    /// Show future turns too: those after the point that a rewind of the conversation went to
     #[arg(long, conflicts_with = "checkpoints")]
     future: bool,
     /// At most so many
@@ -54,14 +54,14 @@ pub struct Args {
     checkpoints: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton log
-  piton log --steps -n 3                  the last three entries, tool by tool
-  piton log --files --path src/auth.ts    who changed it, and when
-  piton log --since 2h
-  piton log --future                      with what a rewind went back past
-  piton log --checkpoints --json | jq -r '.checkpoints[].id'";
+pub const EXAMPLES: [Example; 6] = [
+    Example::Call("log", ""),
+    Example::Call("log --steps -n 3", "the last three entries, tool by tool"),
+    Example::Call("log --files --path src/auth.ts", "who changed it, and when"),
+    Example::Call("log --since 2h", ""),
+    Example::Call("log --future", "with the turns after the rewind point"),
+    Example::Shell("piton log --checkpoints --json | jq -r '.checkpoints[].id'", ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
@@ -100,7 +100,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 }
 
 fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result<(), Failure> {
-    let log = workspace.log(LogOptions { limit: args.limit })?;
+    let mut log = workspace.log(LogOptions { limit: args.limit })?;
+    // A person gets the size of one with `show`.
+    if console.is_json() {
+        workspace.measure(&mut log.checkpoints)?;
+    }
+    let log = log;
     let (titles, names) = if console.is_json() {
         (Titles::default(), Names::default())
     } else {
@@ -136,6 +141,6 @@ pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     match typed.parse() {
         Ok(Target::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
         _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
-            .hint("an age is a number and s, m, h or d: `--since 10m`, `--since 2h`, `--since 3d`")),
+            .hint(text!["an age is a number and s, m, h or d, as in ", flag("--since").arg("10m")])),
     }
 }

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 use piton_wording::escape::escape_path;
 use piton_wording::{Code, Failure};
 use serde::Serialize;
 
-use crate::args::Cli;
+use crate::args;
 use crate::console::Console;
 
 /// Write the manual pages
@@ -42,7 +41,7 @@ struct Page {
 }
 
 pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = args::in_terminal().disable_help_subcommand(true);
     command.build();
     let Some(folder) = &args.folder else {
         let mut text = Vec::new();

@@ -38,7 +38,27 @@ use piton_wording::Failure;
 
 use crate::args::Cli;
 use crate::console::Console;
+use crate::help::Example;
 use crate::inside::only_in_terminal;
+
+/// Examples of the commands that can be typed to an agent as well: how they are written depends on where they are shown.
+pub const EXAMPLES: [(&str, &[Example]); 15] = [
+    ("log", &log::EXAMPLES),
+    ("status", &status::EXAMPLES),
+    ("changes", &changes::EXAMPLES),
+    ("sessions", &sessions::EXAMPLES),
+    ("show", &show::EXAMPLES),
+    ("diff", &diff::EXAMPLES),
+    ("blame", &blame::EXAMPLES),
+    ("search", &search::EXAMPLES),
+    ("checkpoint", &checkpoint::EXAMPLES),
+    ("annotate", &annotate::EXAMPLES),
+    ("ops", &ops::EXAMPLES),
+    ("undo", &undo::EXAMPLES),
+    ("rewind", &rewind::EXAMPLES),
+    ("redo", &redo::EXAMPLES),
+    ("rules", &rules::EXAMPLES),
+];
 
 /// What piton can do.
 #[derive(Debug, clap::Subcommand)]

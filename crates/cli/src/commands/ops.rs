@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::table::{ShownText, line, widest};
 use crate::titles;
 
@@ -21,7 +22,6 @@ use crate::titles;
 /// and how it stands: `taken back` was undone by a later one, `rolled back` failed and left everything as it was, `not
 /// ended` is under way, or was cut off and waits for its folder.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// At most so many
     #[arg(short = 'n', long = "limit", value_name = "N")]
@@ -37,12 +37,12 @@ struct Forgotten {
     forgotten: Vec<KeptGit>,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton ops
-  piton undo --op kmzq            takes back that one
-  piton ops --forget-git          after `rewind --git`: clears up in the repository
-  piton ops -n 1 --json | jq -r '.operations[].id'";
+pub const EXAMPLES: [Example; 4] = [
+    Example::Call("ops", ""),
+    Example::Call("undo --op kmzq", "takes back that one"),
+    Example::Call("ops --forget-git", "after `rewind --git`: clears up in the repository"),
+    Example::Shell("piton ops -n 1 --json | jq -r '.operations[].id'", ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;

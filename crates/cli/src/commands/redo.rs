@@ -13,6 +13,7 @@ use piton_wording::{Failure, call, text};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::operate::{self, Act, GoArgs, Way};
 use crate::outcome;
 use crate::settle::SettleArgs;
@@ -25,7 +26,6 @@ use crate::titles;
 /// take back the one before that. Where taking back does not go together with what was done since, nothing is done and the
 /// places are shown; what `--partial` leaves, the next redo goes on with.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Which: the beginning of an id of `piton ops` [default: the last rewind or undo that still stands]
     #[arg(long = "op", value_name = "ID")]
@@ -36,11 +36,11 @@ pub struct Args {
     go: GoArgs,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton redo --preview
-  piton redo --yes
-  piton redo --op kmzq           takes back that one: `piton ops` lists them";
+pub const EXAMPLES: [Example; 3] = [
+    Example::Call("redo --preview", ""),
+    Example::Call("redo --yes", ""),
+    Example::Call("redo --op kmzq", "takes back that one: `piton ops` lists them"),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let mut workspace = Surroundings::read(global)?.open(console)?;

@@ -18,6 +18,7 @@ use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::conversation;
 use crate::environment::{self, Surroundings};
+use crate::help::Example;
 use crate::inside::only_in_terminal;
 use crate::operate::{self, Act, GoArgs, How};
 use crate::outcome;
@@ -34,7 +35,6 @@ use crate::signals::Signals;
 /// The conversation goes back as a branch: a new session of the agent that ends just before the turn, under an id of its
 /// own. The old one stays as it is.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The checkpoint: t5 (just before turn 5), t5.2, t5.end, an id or its beginning, a name, an age such as 10m, or start
     target: String,
@@ -100,18 +100,18 @@ impl From<ScopeArg> for Scope {
     }
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton rewind t5                           just before the agent's turn 5
-  piton rewind t5.2 --preview               just before the second tool call of turn 5
-  piton rewind before-refactor --preview
-  piton rewind 10m                          ten minutes back, after a question
-  piton rewind t5 --keep-mine               with the edits that you made since
-  piton rewind t5 --scope code              the files, and not the conversation
-  piton rewind t5 --scope conversation --resume
-  piton rewind t5 --wait --yes              as soon as the agent's turn has ended
-  piton rewind kmzq --path src/auth.rs --yes
-  piton rewind start --json --yes";
+pub const EXAMPLES: [Example; 10] = [
+    Example::Call("rewind t5", "just before the agent's turn 5"),
+    Example::Call("rewind t5.2 --preview", "just before the second tool call of turn 5"),
+    Example::Call("rewind before-refactor --preview", ""),
+    Example::Call("rewind 10m", "ten minutes back, after a question"),
+    Example::Call("rewind t5 --keep-mine", "with the edits that you made since"),
+    Example::Call("rewind t5 --scope code", "the files, and not the conversation"),
+    Example::Shell("piton rewind t5 --scope conversation --resume", ""),
+    Example::Call("rewind t5 --wait --yes", "as soon as the agent's turn has ended"),
+    Example::Call("rewind kmzq --path src/auth.rs --yes", ""),
+    Example::Call("rewind start --json --yes", ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
@@ -128,7 +128,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
             Code::ArgumentsClash,
             format!("`{flag}` is about files, and `--scope conversation` leaves them as they are"),
         )
-        .hint("`--scope both` takes files and conversation back"));
+        .hint(text![piton_wording::flag("--scope").arg("both"), " takes files and conversation back"]));
     }
     args.paths.refuse_outside(args.go.outside)?;
     let paths = args.paths.resolve(workspace.path(), &surroundings.here)?;

@@ -6,12 +6,13 @@ use piton_engine::Workspace;
 use piton_engine::view::{Accepted, Waiting};
 use piton_wording::escape::{escape, escape_view};
 use piton_wording::owners::Names;
-use piton_wording::{Code, Failure, Text, call, text, words};
+use piton_wording::{Code, Failure, Text, call, flag, text, words};
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::{self, Surroundings};
+use crate::help::Example;
 
 /// Show changed rules that wait for your word, or agree to them
 ///
@@ -19,7 +20,6 @@ use crate::environment::{self, Surroundings};
 /// changes there, or nobody known, takes nothing away: a path that the last checkpoint has stays captured, and a setting
 /// that protects less does not hold, until you agree here. To have the change itself gone, undo it: `piton undo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     act: Option<Act>,
@@ -28,12 +28,12 @@ pub struct Args {
     yes: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton rules                                what waits, and who changed it
-  piton rules accept                         shows it, and asks
-  piton rules accept --yes                   for scripts; refused where an agent runs it
-  piton rules --json | jq '.waiting.paths[].path'";
+pub const EXAMPLES: [Example; 4] = [
+    Example::Call("rules", "what waits, and who changed it"),
+    Example::Call("rules accept", "shows it, and asks"),
+    Example::Call("rules accept --yes", "for scripts; refused where an agent runs it"),
+    Example::Shell("piton rules --json | jq '.waiting.paths[].path'", ""),
+];
 
 #[derive(Debug, clap::Subcommand)]
 enum Act {
@@ -112,10 +112,8 @@ fn accept(workspace: &mut Workspace, is_sure: bool, console: &mut Console) -> Re
     }
     if !console.can_ask() {
         if !is_sure {
-            return Err(Failure::user(
-                Code::NobodyToAsk,
-                "nobody can be asked here, so this needs `--yes`; nothing was agreed to",
-            ));
+            return Err(Failure::user(Code::NobodyToAsk, "nobody can be asked here; nothing was agreed to")
+                .hint(text![flag("--yes"), " agrees without asking"]));
         }
     } else if !is_sure {
         let names = Names::of(&workspace.sessions()?.sessions);
@@ -186,7 +184,7 @@ mod tests {
         };
         let paths = ["a", "b", "c", "d", "e", "f"].map(held).to_vec();
         let said = agreement::sentences(&Waiting { paths, settings: Vec::new() });
-        let expected = ".gitignore changed (by an agent or nobody known) and leaves out a, b, c, d and 2 more; they stay \
+        let expected = ".gitignore changed (by an agent or an unknown program) and leaves out a, b, c, d and 2 more; they stay \
                         captured until you agree";
         assert_eq!(said, [expected]);
     }

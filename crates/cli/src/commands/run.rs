@@ -13,7 +13,7 @@ use piton_engine::view::{CheckpointView, Observed};
 use piton_engine::{DiffOptions, Engine, EventPlace, ObserveOptions, ObservedElsewhere, OwnSettings};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::words::changes;
-use piton_wording::{Code, Failure, call, note, text};
+use piton_wording::{Code, Failure, call, flag, note, text};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::{Handle, Signals};
@@ -82,7 +82,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
             None
         }
         Err(failure) => {
-            let failure = failure.hint("nothing was run; `--anyway` runs it without a way back");
+            let failure = failure.hint(text!["nothing was run; ", flag("--anyway"), " runs it without a way back"]);
             return Ok(ended(failure, OURS, console));
         }
     };

@@ -8,6 +8,7 @@ use piton_wording::{Failure, Style, Text, words};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::table::{ShownText, line, widest};
 
 /// Find moments by words: in prompts, names, notes, tool calls and paths
@@ -16,7 +17,6 @@ use crate::table::{ShownText, line, widest};
 /// have all the words; each matches from its beginning, so `auth` finds `author`. Case does not matter, and no character
 /// has a meaning of its own.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// What to look for
     #[arg(required = true, value_name = "WORDS")]
@@ -26,12 +26,12 @@ pub struct Args {
     limit: u64,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton search login
-  piton search npm install -n 5
-  piton search -- --force                 a word that begins with a dash
-  piton search src/auth.ts --json | jq -r '.found[].target'";
+pub const EXAMPLES: [Example; 4] = [
+    Example::Call("search login", ""),
+    Example::Call("search npm install -n 5", ""),
+    Example::Call("search -- --force", "a word that begins with a dash"),
+    Example::Shell("piton search src/auth.ts --json | jq -r '.found[].target'", ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;

@@ -11,6 +11,7 @@ use piton_wording::{Failure, Style, Text, call, text, words};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::table::{Cell, ShownText, line, widest};
 use crate::tree;
 
@@ -21,7 +22,6 @@ use crate::tree;
 ///
 /// `--tree` shows the branches beneath the sessions that they left, with the turn, how and when; and where you are.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// As a tree: branches beneath the sessions that they left
     #[arg(long)]
@@ -34,12 +34,12 @@ pub struct Args {
 /// Narrower than this, a branch does not say whose it is.
 const WIDE: usize = 100;
 
-const EXAMPLES: &str = "\
-Examples:
-  piton sessions
-  piton sessions --tree
-  piton log --session kmzq
-  piton sessions --json | jq -r '.sessions[] | select(.live) | .id'";
+pub const EXAMPLES: [Example; 4] = [
+    Example::Call("sessions", ""),
+    Example::Call("sessions --tree", ""),
+    Example::Call("log --session kmzq", ""),
+    Example::Shell("piton sessions --json | jq -r '.sessions[] | select(.live) | .id'", ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;

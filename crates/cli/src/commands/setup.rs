@@ -10,7 +10,7 @@ use piton_engine::view::Captured;
 use piton_engine::{CaptureOptions, Clock, SystemClock, TargetError};
 use piton_wording::escape::escape_path;
 use piton_wording::words::{changes, label};
-use piton_wording::{Code, Failure, call, text};
+use piton_wording::{Code, Failure, call, flag, text};
 use serde::Serialize;
 
 use crate::agent_files;
@@ -220,7 +220,7 @@ pub fn user_folder(agent: Agent, setup: &dyn Setup) -> Result<PathBuf, Failure> 
             Code::AgentSettings,
             format!("there is no home folder, so it is not known where {title}'s settings are"),
         )
-        .hint(format!("set HOME or {variable}, or use `--project`"))
+        .hint(text![format!("set HOME or {variable}, or use "), flag("--project")])
     })?;
     std::path::absolute(&folder).map_err(|error| refused(&folder, &error))
 }
@@ -467,7 +467,7 @@ fn refused(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::user(Code::AgentSettings, format!("{}: {error}; nothing was changed", shown(path)));
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            failure.hint("let your user write there, or use `--project`")
+            failure.hint(text!["let your user write there, or use ", flag("--project")])
         }
         io::ErrorKind::NotFound => failure.hint("it is a symlink that leads nowhere: mend or remove it"),
         _ => failure,

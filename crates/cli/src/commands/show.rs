@@ -14,6 +14,7 @@ use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::files;
+use crate::help::Example;
 use crate::titles;
 use crate::unread;
 
@@ -22,17 +23,16 @@ use crate::unread;
 /// Beside each path is who changed it and how that is known: a step that names the file, the only tool that ran when it
 /// changed, you, or nobody who can be told for sure. On a terminal long lists are cut; into a file or pipe everything is listed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
     target: String,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton show before-refactor
-  piton show t3.end                 how turn 3 left the files
-  piton show kmzq | less";
+pub const EXAMPLES: [Example; 3] = [
+    Example::Call("show before-refactor", ""),
+    Example::Call("show t3.end", "how turn 3 left the files"),
+    Example::Shell("piton show kmzq | less", ""),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
@@ -77,6 +77,9 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessi
     }
     for gap in &shown.gaps {
         line("gap", format!("{} ({})", owners::gap(gap, &[]), words::age(gap.at, &look.now)))?;
+    }
+    if let Some(size) = checkpoint.size {
+        line("size", format!("{} in all its files", words::size(size)))?;
     }
     line("changed", words::changes(&checkpoint.changes))?;
     write_files(out, look, &shown.files, &names)?;

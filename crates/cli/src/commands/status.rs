@@ -1,17 +1,17 @@
 //! `piton status`: how the workspace stands.
 
-use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::view::{FolderState, GapView, SessionView, Status};
+use piton_engine::view::{FolderState, Status};
 use piton_wording::escape::{escape, escape_path};
-use piton_wording::{Failure, Text, agreement, call, owners, skipped, text, warning, words};
+use piton_wording::{Failure, agreement, call, owners, skipped, status, text, warning, words};
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::progress::with_progress;
 use crate::unread;
 use crate::{files, hook, settings};
@@ -22,13 +22,10 @@ use crate::{files, hook, settings};
 /// much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
 /// captured now.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {}
 
-const EXAMPLES: &str = "\
-Examples:
-  piton status
-  piton status --json | jq .changes";
+pub const EXAMPLES: [Example; 2] =
+    [Example::Call("status", ""), Example::Shell("piton status --json | jq .changes", "")];
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -61,25 +58,12 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     }
     match status.room {
         _ if status.unwritable.is_some() => {
-            console.advise(text!["free some space, or let your user write there; ", call("doctor"), " tells more"]);
+            console.advise(text!["free some space, or let your user write there; ", call("doctor"), " says more"]);
         }
-        0 => console.advise(more_room(status.budget)),
+        0 => console.advise(status::more_room(status.budget)),
         _ => console.advise(text![call("doctor"), " looks for the reason; the next capture that works ends it"]),
     }
     Ok(ExitCode::from(1))
-}
-
-/// What to do where captures have no room left.
-pub fn more_room(budget: u64) -> Text {
-    let more = call("init").with("--budget", format!("{}G", words::gibibytes(budget.saturating_mul(2))));
-    text!["allow more: ", more, "; or name what to leave out in `.pitonignore`"]
-}
-
-/// What to say of events that wait to be recorded, given how long ago the last of them was.
-pub fn waiting(events: &[GapView], age: impl Display) -> String {
-    let count = words::plural(events.len() as u64, "event");
-    let last = events.last().map(|last| owners::gap(last, &[])).unwrap_or_default();
-    format!("{count} could not be recorded yet; the last {age}, {last}")
 }
 
 fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
@@ -89,7 +73,7 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
     match status.folder {
         FolderState::Same => {}
         FolderState::Other => {
-            let text = "another folder stands here than the one that was captured";
+            let text = "the folder here is not the one that was captured";
             writeln!(out, "{} {text}", paint.warn("warning:"))?;
         }
         FolderState::Missing => {
@@ -127,7 +111,7 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     if let Some(last) = status.waiting.last() {
-        let text = waiting(&status.waiting, words::age(last.at, &look.now));
+        let text = status::waiting(&status.waiting, words::age(last.at, &look.now));
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     if let Some(reason) = &status.unwritable {
@@ -135,7 +119,7 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
     for session in &status.sessions {
-        writeln!(out, "{}{}", word("at work"), at_work(session, look))?;
+        writeln!(out, "{}{}", word("at work"), look.text(status::at_work(session, &look.now)))?;
     }
     if let Some(last) = status.gaps.last() {
         let count = words::plural(status.gaps.len() as u64, "gap");
@@ -172,13 +156,4 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
     let used = format!("{} of {}", words::size(status.size), words::size(status.budget));
     let count = words::plural(status.checkpoints, "checkpoint");
     writeln!(out, "{}{count}, {used}, in {}", word("store"), escape_path(&status.store))
-}
-
-/// `claude-code kmzqwxyl, t3, heard 2 min ago`.
-fn at_work(session: &SessionView, look: &Look) -> String {
-    let id = look.paint.id(session.id.short());
-    let turn = if session.turns == 0 { "before its first turn".to_owned() } else { format!("t{}", session.turns) };
-    let name = session.name.as_deref().map(|name| format!(" \"{}\"", escape(name))).unwrap_or_default();
-    let heard = words::age(session.last_at, &look.now);
-    format!("{} {id}{name}, {turn}, heard {heard}", escape(&session.agent))
 }

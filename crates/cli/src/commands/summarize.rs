@@ -9,7 +9,7 @@ use piton_engine::view::{Summarized, SummaryView};
 use piton_wording::escape::escape_line;
 use piton_wording::owners::Names;
 use piton_wording::words::grouped;
-use piton_wording::{Code, Failure, call, text};
+use piton_wording::{Code, Failure, call, flag, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -94,7 +94,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         false => {
             // A mistake there must not make a digest of what should have been a summary.
             let settings = settings::find(Some(workspace.path())).strictly();
-            let settings = settings.map_err(|f| f.hint("`--digest` goes on without the settings"))?.settings;
+            let settings =
+                settings.map_err(|f| f.hint(text![flag("--digest"), " goes on without the settings"]))?.settings;
             (Summarizer::of(&settings), args.time_limit.unwrap_or(settings.summary_time_limit.value))
         }
     };

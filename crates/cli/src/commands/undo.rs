@@ -8,12 +8,13 @@ use piton_engine::view::OperationOutcome;
 use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
 use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
-use piton_wording::{Call, Code, Failure, call, text};
+use piton_wording::{Call, Code, Failure, call, text, without};
 
 use super::{log, redo};
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
+use crate::help::Example;
 use crate::operate::{self, Act, GoArgs};
 use crate::outcome;
 use crate::paths::PathArgs;
@@ -24,10 +25,9 @@ use crate::signals::Signals;
 ///
 /// Without anything: the last turn that changed something which is still there. What you and others did since stays, in
 /// the same files too: the change is taken out of what is there now. Where that does not go together, nothing is done and
-/// the places are shown. What may be somebody else's is left alone. The state now is captured first, so `piton redo` takes
+/// the places are shown. What may be your own edit or another session's is left alone. The state now is captured first, so `piton redo` takes
 /// the undo back.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// What: last, last 3, numbers of `piton changes`, turns (t3), steps (t3.2), of another session (kmzq:t3), or all
     #[arg(value_name = "WHAT")]
@@ -46,7 +46,7 @@ pub struct Args {
     /// Whose changes: agent or you [default: agent]
     #[arg(long, value_name = "WHO", hide_possible_values = true)]
     owner: Option<Whom>,
-    /// Take back what may be somebody else's too
+    /// Take back what may be your own edit or another session's, too
     #[arg(long)]
     unsure: bool,
     #[command(flatten)]
@@ -66,19 +66,19 @@ enum Whom {
     Agent,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  piton undo                              the agent's last turn that changed something
-  piton undo last 2                       its last two changes
-  piton undo 3 5                          changes 3 and 5 of `piton changes`
-  piton undo t3 t4.2                      turn 3, and the second step of turn 4
-  piton undo all --path src               all that the session did beneath src
-  piton undo --since 10m --preview        what it did in the last ten minutes
-  piton undo t3 --conflict markers        with both versions in the file where they clash
-  piton undo --owner you --path notes.md  your own edits of a file
-  piton undo t3 --owner you               what you did from the beginning of turn 3 to the next prompt
-  piton undo --wait                       as soon as the agent's turn has ended
-  piton undo --op kmzq                    takes back an operation: `piton ops` lists them";
+pub const EXAMPLES: [Example; 11] = [
+    Example::Call("undo", "the agent's last turn that changed something"),
+    Example::Call("undo last 2", "its last two changes"),
+    Example::Call("undo 3 5", "changes 3 and 5 of `piton changes`"),
+    Example::Call("undo t3 t4.2", "turn 3, and the second step of turn 4"),
+    Example::Call("undo all --path src", "all that the session did beneath src"),
+    Example::Call("undo --since 10m --preview", "what it did in the last ten minutes"),
+    Example::Call("undo t3 --conflict markers", "with both versions in the file where they clash"),
+    Example::Call("undo --owner you --path notes.md", "your own edits of a file"),
+    Example::Call("undo t3 --owner you", "what you did from the beginning of turn 3 to the next prompt"),
+    Example::Call("undo --wait", "as soon as the agent's turn has ended"),
+    Example::Call("undo --op kmzq", "takes back an operation: `piton ops` lists them"),
+];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let surroundings = Surroundings::read(global)?;
@@ -93,8 +93,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     }
     let (what, of) = Which::of_words(&args.words).map_err(OperationError::from)?;
     if let (Some(_), Some(session)) = (&of, &args.session) {
-        return Err(Failure::user(Code::ArgumentsClash, "the session is said twice")
-            .hint(format!("`--session {session}` or the beginning of the words, one of them is enough")));
+        return Err(Failure::user(Code::ArgumentsClash, "the session is said twice").hint(text![
+            "leave out ",
+            without("--session").arg(session),
+            ": the words name one already"
+        ]));
     }
     let between = args.between.as_deref().and_then(|two| match two {
         [from, to] => Some((from.clone(), to.clone())),

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use piton_engine::model::CheckpointId;
 use piton_engine::view::{DamageView, Verification};
 use piton_wording::escape::{escape, escape_view};
+use piton_wording::status::waiting;
 use piton_wording::words::{age, plural, size};
 use piton_wording::{Failure, Style, Text, call, text};
 
-use super::status::waiting;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
@@ -52,13 +52,13 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     if found.sound {
-        console.advise(text!["let your user write there; ", call("status"), " tells more"]);
+        console.advise(text!["let your user write there; ", call("status"), " says more"]);
         return Ok(ExitCode::from(1));
     }
     let hint = if found.repaired {
         "every other file of every checkpoint is whole; a capture stores again what the workspace still has".into()
     } else {
-        text![call("verify").arg("--repair"), " makes the database anew from the packs"]
+        text![call("verify").arg("--repair"), " rebuilds the database from the packs"]
     };
     console.advise(text![Text::new(Style::Id, "hint:"), " ", hint]);
     Ok(ExitCode::from(1))

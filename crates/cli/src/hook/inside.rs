@@ -79,12 +79,19 @@ fn understood(typed: &str, session: &SessionId, root: &Path) -> Result<(Vec<OsSt
     if let Some(verb) = other {
         return Err(not_here(verb));
     }
+    // A page of what can only be typed elsewhere would have nothing but wrong examples.
+    if let [help, verb, ..] = &words[..]
+        && is_help(help)
+        && inside::effect(verb).is_none()
+    {
+        return Err(not_here(verb));
+    }
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    let mut typed = args::parse_inside(&words).map_err(|refused| (refused.text(), "nothing"))?;
+    let mut place = Inside::new(session.clone(), root);
+    let mut typed = args::parse_inside(&words, &place).map_err(|refused| (refused.text(), "nothing"))?;
     if inside::effect(&typed.verb).is_none() {
         return Err(not_here(&typed.verb));
     }
-    let mut place = Inside::new(session.clone(), root);
     place.settle(&mut typed.cli).map_err(|failure| (report::in_lines(&failure, &place), "nothing"))?;
     Ok((words, typed))
 }

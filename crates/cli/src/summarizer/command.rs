@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use piton_wording::escape::escape_line;
-use piton_wording::{Code, Failure};
+use piton_wording::{Code, Failure, flag, text};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -97,7 +97,11 @@ pub fn ask(line: &str, given: &str, limit: Duration) -> Result<String, Failure> 
         End::Ended(status) => Err(said(format!("the summary command failed ({status})"), &mut stderr)),
         End::OutOfTime => {
             let text = format!("the summary command took longer than {} s and was ended", limit.as_secs_f32());
-            Err(said(text, &mut stderr).hint("`summary.time-limit` or `--time-limit` gives it more time"))
+            Err(said(text, &mut stderr).hint(text![
+                "`summary.time-limit` or ",
+                flag("--time-limit").asking("TIME"),
+                " gives it more time"
+            ]))
         }
         End::TooMuch => Err(Failure::user(
             Code::SummarizerFailed,

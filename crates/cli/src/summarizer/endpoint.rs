@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use piton_wording::{Code, Failure};
+use piton_wording::{Code, Failure, flag, text};
 use serde_json::{Value, json};
 use ureq::http::Uri;
 
@@ -43,8 +43,11 @@ impl Endpoint {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         let mut answer = request.send(body.to_string()).map_err(|error| match error {
-            ureq::Error::Timeout(_) => cannot(&format!("no answer within {} s", limit.as_secs_f32()))
-                .hint("`summary.time-limit` or `--time-limit` gives it more time"),
+            ureq::Error::Timeout(_) => cannot(&format!("no answer within {} s", limit.as_secs_f32())).hint(text![
+                "`summary.time-limit` or ",
+                flag("--time-limit").asking("TIME"),
+                " gives it more time"
+            ]),
             error => cannot(&error),
         })?;
         let status = answer.status();

@@ -46,7 +46,7 @@ fn both_go_back_and_it_is_said_how_to_go_on() {
     assert!(told.contains("1 deleted; verified"), "{told}");
     let resume = told.lines().find_map(|line| line.trim().strip_prefix("claude --resume ")).unwrap();
     assert_eq!(Claude::resumed(&scene.world, resume).prompts().len(), 2);
-    assert!(told.contains("the prompt of turn 3, to change and send again:\n  │ test it\n"), "{told}");
+    assert!(told.contains("the prompt of turn 3, to edit and send again:\n  │ test it\n"), "{told}");
     let listed = scene.ok(&["sessions"]);
     assert!(listed.contains("set it up (branch)"), "{listed}");
     let told = scene.told(&["redo", "--yes"]);

@@ -44,7 +44,7 @@ fn a_user_is_told_once_at_the_prompt_and_agrees_at_a_terminal() {
     });
     let said = prompt(&scene, "go on");
     let expected = "piton: warning: .gitignore changed (by the agent, in turn 1) and leaves out data; it stays captured until you \
-                    agree; `piton rules accept` agrees, `piton rules` tells more";
+                    agree; `piton rules accept` agrees, `piton rules` says more";
     assert_eq!(said, expected);
     assert_eq!(prompt(&scene, "and on"), "");
 
@@ -89,7 +89,7 @@ fn a_hook_captures_though_an_agent_switched_it_off() {
     });
     let said = prompt(&scene, "go on");
     let settings =
-        "not by you, .piton/config.toml was changed to say capture.automatic = false, capture.size-limit = 1;";
+        ".piton/config.toml was changed, and not by you: it says capture.automatic = false, capture.size-limit = 1;";
     assert!(said.contains(settings) && said.contains(".pitonignore changed"), "{said}");
     scene.world.write("src/main.rs", "mine\n");
     shell(&scene, "b", || {

@@ -312,6 +312,19 @@ fn a_checkpoint_shows_its_place_and_who_changed_what() {
 }
 
 #[test]
+fn a_checkpoint_has_a_size_and_its_tool_call_has_the_agents_own_id() {
+    let scene = with_a_session();
+    // src/auth.ts and notes.md, then src/login.ts with them.
+    let before = scene.json(&["show", "t1.1"]);
+    assert_eq!((&before["checkpoint"]["size"], &before["call"]), (&json!(8), &json!("1")));
+    assert_eq!(scene.json(&["show", "t1.end"])["checkpoint"]["size"], 14);
+    assert!(steady(&scene.ok(&["show", "t1.end"])).contains("size  14 B in all its files"));
+    let all = scene.json(&["log", "--checkpoints"]);
+    let sizes: Vec<_> = all["checkpoints"].as_array().unwrap().iter().map(|c| c["size"].as_u64().unwrap()).collect();
+    assert_eq!(sizes.last(), Some(&8), "{sizes:?}");
+}
+
+#[test]
 fn a_gap_is_shown_wherever_somebody_looks() {
     let scene = with_a_session();
     let mut workspace = World::at(scene.world.base(), |around| around.limit.files = 1).open();

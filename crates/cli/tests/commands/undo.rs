@@ -77,7 +77,7 @@ mod words {
         let scene = two_turns();
         let told = scene.told(&["undo", "--yes"]);
         assert!(told.contains("undid turn 3 “build it”: 1 deleted; verified"), "{told}");
-        assert!(told.contains("not undone: what 1 command did beside files"), "{told}");
+        assert!(told.contains("not undone: side effects of 1 command outside the workspace's files"), "{told}");
         assert!(told.contains("`piton redo` takes it back"), "{told}");
         assert!(!scene.world.path("built.txt").exists());
         let told = scene.told(&["undo", "--yes"]);
@@ -189,7 +189,7 @@ Undo turn 1 “write it”, turn 2 “make it better”, turn 3 “build it”
   - delete   my notes.md
   ± merge    a.txt
 2 to delete, 1 to merge
-Not undone: what these commands did beside files (processes, databases, pushes)
+Not undone: side effects of these commands outside the workspace's files (processes, databases, pushes)
   t3.1  make all …
 ";
         assert_eq!(shown, expected);
@@ -262,7 +262,9 @@ Not undone: what these commands did beside files (processes, databases, pushes)
         });
         let shown = scene.ok(&["undo", "--preview"]);
         assert!(
-            shown.contains("Left alone, because it may be somebody else's:\n  ~ mine.txt (t2.1 or you)"),
+            shown.contains(
+                "Left alone, because it may be your own edit or another session's:\n  ~ mine.txt (t2.1 or you)"
+            ),
             "{shown}"
         );
         assert!(shown.contains("`--unsure` takes that back too"), "{shown}");
@@ -271,7 +273,7 @@ Not undone: what these commands did beside files (processes, databases, pushes)
         let done = scene.run(&["undo", "t2", "--yes"]);
         let told = both(&done);
         assert_eq!(done.status.code(), Some(1), "{told}");
-        assert!(told.contains("nothing was done: what is left may be somebody else's"), "{told}");
+        assert!(told.contains("nothing was done: what is left may be your own edits or another session's"), "{told}");
         scene.told(&["undo", "t2", "--unsure", "--yes"]);
         assert_eq!(scene.read("mine.txt"), "two\n");
     }
@@ -300,7 +302,7 @@ Not undone: what these commands did beside files (processes, databases, pushes)
         let done = undo(&["--yes"]);
         let told = both(&done);
         assert_eq!(done.status.code(), Some(1), "{told}");
-        assert!(told.contains("nothing was done: what is left may be somebody else's"), "{told}");
+        assert!(told.contains("nothing was done: what is left may be your own edits or another session's"), "{told}");
         assert!(!scene.world.ws().exists());
         assert_eq!(undo(&["--yes", "--unsure"]).status.code(), Some(0));
         assert_eq!(scene.read("f"), "1");
@@ -356,7 +358,7 @@ mod conflicts {
         assert_eq!(done.status.code(), Some(1), "not all of it is done: {told}");
         assert!(told.contains("1 restored"), "{told}");
         assert!(
-            told.contains("left as they are, because in conflict:\n  a.txt: changed at the same place since"),
+            told.contains("left as they are because of conflicts:\n  a.txt: changed at the same place since"),
             "{told}"
         );
         assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), ("mine\n", "one\n"));

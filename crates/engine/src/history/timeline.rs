@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::ownership::Owner;
 use piton_model::plan::{Layered, RootState};
-use piton_model::session::Gap;
+use piton_model::session::{Gap, StepRef};
 use piton_model::{Checkpoint, ObjectId, SkipReason, WorkspacePath};
 use piton_store::StoreError;
 
@@ -129,10 +129,16 @@ impl History {
             None => Vec::new(),
         };
         let is_near = |gap: &Gap| row.checkpoint.place.as_ref().is_some_and(|place| place.turn == gap.place.turn);
+        let mut checkpoint = (&row).into();
+        self.measure([&mut checkpoint])?;
+        let place = row.checkpoint.place.as_ref();
+        let step = place
+            .and_then(|place| Some(StepRef { session: place.session.clone(), turn: place.turn, step: place.step? }));
+        let step = step.map_or(Ok(None), |step| self.store.step(&step))?;
         Ok(Shown {
             git: self.git_at(&row)?,
             checkpoint: CheckpointDetail {
-                checkpoint: (&row).into(),
+                checkpoint,
                 skipped,
                 unsettled: row.checkpoint.unsettled.iter().map(Into::into).collect(),
             },
@@ -141,6 +147,7 @@ impl History {
                 .filter(|c| !c.implied)
                 .map(|c| OwnedFile { change: c.into(), owner: owners.remove(&c.path) })
                 .collect(),
+            call: step.and_then(|row| row.step.call),
             gaps: gaps.iter().map(|(_, gap)| gap).filter(|gap| is_near(gap)).map(Into::into).collect(),
             unreadable: readable.lost_folders().iter().map(Into::into).collect(),
         })

@@ -5,12 +5,16 @@ use std::io;
 use piton_engine::{ArchiveError, ExportError, ExportSessionError, ImportError, PlaceError};
 
 use super::Failure;
-use crate::call::call;
+use crate::call::{call, flag, without};
 use crate::code::Code;
 use crate::escape::quoted;
 use crate::text;
+use crate::text::Text;
 
-const INTO: &str = "`--into DIR` means a repository of its own; a bare one is made where nothing is";
+/// Where else commits could go.
+fn into(what: &str) -> Text {
+    text![flag("--into").asking("DIR"), " means ", what, "; where nothing is, a bare one is made"]
+}
 
 fn nothing_in(text: String) -> Failure {
     Failure::user(Code::NothingToExport, text).hint(text![call("sessions"), " lists those that worked here"])
@@ -22,27 +26,35 @@ impl From<ExportError> for Failure {
         match error {
             ExportError::Target(error) => error.into(),
             ExportError::NothingIn(_) => nothing_in(text),
-            ExportError::Place(PlaceError::NoRepository(_)) => Self::user(Code::NoRepository, text)
-                .hint("`--into DIR` means another repository; a bare one is made where nothing is"),
+            ExportError::Place(PlaceError::NoRepository(_)) => {
+                Self::user(Code::NoRepository, text).hint(into("another repository"))
+            }
             ExportError::Place(PlaceError::NotEmpty(_)) => Self::user(Code::PathTaken, text)
                 .hint("name a repository's own folder, an empty one, or one that is not there"),
             ExportError::Place(PlaceError::Git(error)) | ExportError::Git(error) => error.into(),
             ExportError::Place(PlaceError::Io { .. }) => Self::user(Code::CannotWrite, text),
-            ExportError::Displaced { path, .. } => Self::user(Code::Displaced, text).hint(INTO).hint(text![
-                "move ",
-                quoted(&path),
-                " away, and ",
-                call("rewind").asking("TARGET"),
-                " brings the folder back"
-            ]),
-            ExportError::OtherFolder(_) => Self::user(Code::OtherFolder, text).hint(INTO),
+            ExportError::Displaced { path, .. } => {
+                Self::user(Code::Displaced, text).hint(into("a repository of its own")).hint(text![
+                    "move ",
+                    quoted(&path),
+                    " away, and ",
+                    call("rewind").asking("TARGET"),
+                    " brings the folder back"
+                ])
+            }
+            ExportError::OtherFolder(_) => Self::user(Code::OtherFolder, text).hint(into("a repository of its own")),
             ExportError::BadName(_) => Self::user(Code::BadReference, text)
                 .hint("a branch's name, such as piton/x, as git takes it: nothing else can be made"),
-            ExportError::NotIgnored(_) => Self::user(Code::NotLeftOut, text)
-                .hint("without `--include` the output lists those; everything else is in the commits anyway"),
-            ExportError::Exists(_) => {
-                Self::user(Code::NameTaken, text).hint("another name, or `--force` to replace it")
-            }
+            ExportError::NotIgnored(_) => Self::user(Code::NotLeftOut, text).hint(text![
+                "without ",
+                without("--include"),
+                " the output lists those; everything else is in the commits anyway"
+            ]),
+            ExportError::Exists(_) => Self::user(Code::NameTaken, text).hint(text![
+                "choose another name, or ",
+                flag("--force"),
+                " to replace it"
+            ]),
             ExportError::CheckedOut { .. } => {
                 Self::user(Code::CheckedOut, text).hint("a branch that somebody works on is never moved")
             }
@@ -74,10 +86,16 @@ impl From<ImportError> for Failure {
         match error {
             ImportError::Archive(error) => error.into(),
             ImportError::Store(error) => error.into(),
-            ImportError::Here(_) | ImportError::ParentHere { .. } => Self::user(Code::AlreadyHere, text)
-                .hint("nothing was recorded; `--workspace DIR` imports it into the store of another workspace"),
+            ImportError::Here(_) | ImportError::ParentHere { .. } => Self::user(Code::AlreadyHere, text).hint(text![
+                "nothing was recorded; ",
+                flag("--workspace").asking("DIR"),
+                " imports it into the store of another workspace"
+            ]),
             ImportError::CheckpointHere(_) | ImportError::CalledLike { .. } => Self::user(Code::AlreadyHere, text)
-                .hint("nothing was recorded; an empty folder of its own can take it: `--workspace DIR`"),
+                .hint(text![
+                    "nothing was recorded; an empty folder of its own can take it: ",
+                    flag("--workspace").asking("DIR")
+                ]),
         }
     }
 }
@@ -94,7 +112,7 @@ impl From<ArchiveError> for Failure {
                 Self::user(Code::NotAnArchive, text).hint(text![call("export").asking("SESSION"), " makes one"])
             }
             ArchiveError::Newer { .. } => {
-                Self::user(Code::ArchiveNewer, text).hint("a later piton made it; update piton to read it")
+                Self::user(Code::ArchiveNewer, text).hint("a newer piton made it; update piton to read it")
             }
             ArchiveError::OverBudget { .. } => {
                 let more = call("init").arg("--budget").asking("SIZE");

@@ -3,7 +3,7 @@
 use piton_engine::{BranchError, ConversationError, ForkError, OperationError, SummarizeError};
 
 use super::Failure;
-use crate::call::call;
+use crate::call::{call, flag};
 use crate::code::Code;
 use crate::text;
 
@@ -73,9 +73,11 @@ impl From<ForkError> for Failure {
             ForkError::Open(error) => error.into(),
             ForkError::NothingSaid(_) => Self::user(Code::NothingSaid, text)
                 .hint("start a new session of the agent")
-                .hint("`--worktree DIR` lays out the code of that moment for it"),
-            ForkError::Worktree { .. } => Self::user(Code::PathTaken, text)
-                .hint("name a folder that is empty or not there yet, such as `--worktree ../two`"),
+                .hint(text![flag("--worktree").asking("DIR"), " puts the code of that moment into a folder for it"]),
+            ForkError::Worktree { .. } => Self::user(Code::PathTaken, text).hint(text![
+                "name a folder that is empty or does not exist yet, such as ",
+                flag("--worktree").arg("../two")
+            ]),
             ForkError::Operation(error @ OperationError::Conversation(_)) => Self::user(Code::NoConversation, error)
                 .hint(text![call("log"), " lists the turns; a fork begins before one, or at its end: `t5.end`"]),
             ForkError::Operation(error @ OperationError::TooManyBranches(_)) => {
@@ -101,8 +103,12 @@ impl From<SummarizeError> for Failure {
         match error {
             SummarizeError::Operation(error) => error.into(),
             SummarizeError::Name(error) => error.into(),
-            SummarizeError::Nothing { .. } => Self::user(Code::NothingToSummarize, error)
-                .hint("`--from` means a turn and all later ones, `--up-to` all before it"),
+            SummarizeError::Nothing { .. } => Self::user(Code::NothingToSummarize, error).hint(text![
+                flag("--from"),
+                " means a turn and all later ones, ",
+                flag("--up-to"),
+                " all before it"
+            ]),
             SummarizeError::Conversation(_) => Self::user(Code::NoConversation, error),
             SummarizeError::Bad(_) => Self::user(Code::BadSummary, error),
         }

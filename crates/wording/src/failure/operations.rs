@@ -8,7 +8,7 @@ use piton_engine::{
 };
 
 use super::{AGAIN, Failure, damaged};
-use crate::call::{Argument, Call, call};
+use crate::call::{Argument, Call, call, flag, without};
 use crate::code::Code;
 use crate::escape::quoted;
 use crate::text;
@@ -24,7 +24,7 @@ impl Failure {
         let hints = match &error {
             OperationError::Stale { .. } => vec![text!["run ", command, " again to see the new plan"]],
             OperationError::OtherFolder { .. } => {
-                vec![text![with("--preview"), " shows what would change; `--across` goes on all the same"]]
+                vec![text![with("--preview"), " shows what would change; ", with("--across"), " goes on all the same"]]
             }
             OperationError::Conflict(conflicts) => in_conflict(conflicts, command),
             OperationError::Running(_) => vec![
@@ -53,7 +53,7 @@ impl Failure {
     /// No session is recorded, so none changed anything; `instead` is what can be done all the same.
     pub fn no_session(instead: Text) -> Self {
         let (setup, run) = (call("setup"), call("run").arg("--").asking("CMD"));
-        Self::user(Code::NoSession, "no session is recorded here, so there is nothing that one changed")
+        Self::user(Code::NoSession, "no session is recorded here, so no agent changed anything")
             .hint(instead)
             .hint(text!["a session is recorded when an agent reports to piton: ", setup, ", or ", run])
     }
@@ -72,25 +72,28 @@ impl From<OperationError> for Failure {
             OperationError::Displaced { path, .. } => Self::user(Code::Displaced, text)
                 .hint(format!("move {} away, and run the command again", quoted(&path))),
             OperationError::Git(error) => error.into(),
-            OperationError::Conversation(NoConversation::Within { .. }) => {
-                Self::user(Code::NoConversation, text).hint("`--scope code` takes only the files back")
-            }
+            OperationError::Conversation(NoConversation::Within { .. }) => Self::user(Code::NoConversation, text)
+                .hint(text![flag("--scope").arg("code"), " takes only the files back"]),
             OperationError::Conversation(_) => Self::user(Code::NoConversation, text)
-                .hint("`--scope code` takes the files back and leaves the conversation as it is"),
+                .hint(text![flag("--scope").arg("code"), " takes the files back and leaves the conversation as it is"]),
             OperationError::WentOn => {
                 Self::user(Code::Stale, text).hint("run the command again when the agent has ended its turn")
             }
             OperationError::DeletedBranch(id) => Self::user(Code::BranchDeleted, text)
                 .hint(text![call("branch").with("restore", id.short()), " brings it back first"]),
-            OperationError::TooManyBranches(_) => {
-                Self::too_many_branches(text).hint("`--scope code` takes the files back and makes no branch")
-            }
+            OperationError::TooManyBranches(_) => Self::too_many_branches(text)
+                .hint(text![flag("--scope").arg("code"), " takes the files back and makes no branch"]),
             OperationError::StaleGit | OperationError::StaleOutside { .. } | OperationError::StaleTranscript => {
                 Self::user(Code::Stale, text).hint("run the command again to see the new plan")
             }
             OperationError::ConflictOutside(_) => Self::user(Code::ConflictOutside, text)
-                .hint("without `--outside` everything in the workspace is done")
-                .hint("`--conflict` decides, and `--partial` leaves it as it is"),
+                .hint(text!["without ", without("--outside"), " everything in the workspace is done"])
+                .hint(text![
+                    flag("--conflict").asking("WHICH"),
+                    " decides, and ",
+                    flag("--partial"),
+                    " leaves it as it is"
+                ]),
             OperationError::NotStanding(_) => {
                 Self::user(Code::NotStanding, text).hint(text![call("ops"), " lists the operations and how they stand"])
             }
@@ -109,12 +112,12 @@ impl From<OperationError> for Failure {
             }
             OperationError::RolledBack { damaged: paths, .. } if !paths.is_empty() => {
                 Self::ours(Code::StoreDamaged, text)
-                    .hint("`--partial` does all the rest, and leaves these paths as they are")
+                    .hint(text![flag("--partial"), " does all the rest, and leaves these paths as they are"])
                     .hint(damaged())
             }
             OperationError::RolledBack { refused, .. } if !refused.is_empty() => Self::user(Code::Refused, text)
                 .hint("nothing was lost; run the command again when the cause is gone")
-                .hint("`--partial` does all the rest, and leaves what the system refuses as it is"),
+                .hint(text![flag("--partial"), " does all the rest, and leaves what the system refuses as it is"]),
             OperationError::RolledBack { .. } => Self::user(Code::RolledBack, text)
                 .hint("nothing was lost; run the command again when the cause is gone"),
             OperationError::Stuck { .. } => Self::user(Code::HalfDone, text)
@@ -197,8 +200,11 @@ impl From<ChosenError> for Failure {
             ChosenError::NoNumber { .. } => {
                 of(Code::UnknownChange).hint(text![call("changes"), " lists them with their numbers"])
             }
-            ChosenError::YoursHaveNoNumbers(_) => of(Code::NoNumbers)
-                .hint("`t3` with `--owner you` is what you did during turn 3; `--path` and `--since` choose too"),
+            ChosenError::YoursHaveNoNumbers(_) => of(Code::NoNumbers).hint(text![
+                "`t3` with ",
+                flag("--owner").arg("you"),
+                " is what you did during turn 3; `--path` and `--since` choose too"
+            ]),
             ChosenError::Nothing { outside: true, .. } => of(Code::NothingToUndo).hint(text![
                 "it changed files outside the workspace: ",
                 undo().arg("--outside"),
@@ -212,7 +218,11 @@ impl From<ChosenError> for Failure {
             ]),
             ChosenError::Nothing { .. } => of(Code::NothingToUndo).hint(text![
                 call("changes"),
-                " lists what the session changed; `--unsure` and `--owner` say whose is meant"
+                " lists what the session changed; ",
+                flag("--unsure"),
+                " and ",
+                flag("--owner").arg("you"),
+                " take back more"
             ]),
         }
     }
@@ -232,15 +242,13 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
     let partial = text![with("--partial"), " leaves files in conflict as they are, and does the rest"];
     if !conflicts.iter().any(|conflict| conflict.why.can_be_decided()) {
         let ways = conflicts.iter().map(|conflict| {
-            let path = quoted(conflict.path.as_path());
+            let path = || flag("--path").arg(conflict.path.as_path());
             match conflict.why {
-                Why::InTheWay => text![
-                    "`--path ",
-                    path,
-                    "` asks for the whole of it, and puts the folder in the place of what is there"
-                ],
+                Why::InTheWay => {
+                    text![path(), " asks for the whole of it, and puts the folder in the place of what is there"]
+                }
                 Why::Along => {
-                    text!["`--path ", path, "` asks for that file too, and overwrites what others edited in it"]
+                    text![path(), " asks for that file too, and overwrites what others edited in it"]
                 }
                 _ => text!["move what is there out of the workspace"],
             }
@@ -252,8 +260,13 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
         return ways;
     }
     let decide = text![with("--conflict").arg("theirs"), " brings back what was there before"];
-    let others = "`--conflict ours` keeps what is there now; `--conflict markers` writes both, where it is text";
-    let mut ways = vec![partial, decide, others.into()];
+    let others = text![
+        flag("--conflict").arg("ours"),
+        " keeps what is there now; ",
+        flag("--conflict").arg("markers"),
+        " writes both, where it is text"
+    ];
+    let mut ways = vec![partial, decide, others];
     if let Some(conflict) = conflicts.iter().find(|conflict| conflict.why == Why::Lines) {
         // With that the lines come back to where they were.
         let is_path = |word: &Argument| matches!(word, Argument::Word(word) if word == "--path");
@@ -269,7 +282,7 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
 impl From<GitRefusal> for Failure {
     fn from(error: GitRefusal) -> Self {
         let of = |code| Self::user(code, &error);
-        let without = "without `--git` the files alone are rewound, and `.git` is left as it is";
+        let without = text!["without ", without("--git"), " the files alone are rewound, and `.git` is left as it is"];
         match error {
             GitRefusal::Target(error) => error.into(),
             GitRefusal::Store(error) => error.into(),

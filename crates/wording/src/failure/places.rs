@@ -6,7 +6,7 @@ use std::path::Path;
 use piton_engine::{CaptureError, ObserveError, OpenError, RecoverError, StoreError};
 
 use super::{AGAIN, Failure, damaged};
-use crate::call::call;
+use crate::call::{call, flag};
 use crate::code::Code;
 use crate::escape::{escape_path, quoted};
 use crate::text;
@@ -20,13 +20,15 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::NotKnown(_) => Self::user(Code::NotKnown, text)
                 .hint(text![call("checkpoint"), " captures it; ", call("init"), " only makes it known"])
-                .hint("`--workspace DIR` means another folder"),
+                .hint(text![flag("--workspace").asking("DIR"), " means another folder"]),
             OpenError::Folder { path, source } => of_folder(&path, &source),
             OpenError::Refused { .. } => Self::user(Code::NotAProject, text)
                 .hint(text!["go to the project's own folder, or insist with ", call("init").arg("--force")]),
             OpenError::Own { .. } => Self::user(Code::OwnFolder, text).hint("go to the folder that you work in"),
             OpenError::Git { .. } => Self::user(Code::GitFolder, text).hint("go to a working tree of the repository"),
-            OpenError::Budget(_) => Self::user(Code::BadBudget, text).hint("give more, such as `--budget 5G`"),
+            OpenError::Budget(_) => {
+                Self::user(Code::BadBudget, text).hint(text!["give more, such as ", flag("--budget").arg("5G")])
+            }
             OpenError::Store(error) => error.into(),
         }
     }
@@ -120,7 +122,7 @@ impl From<StoreError> for Failure {
         }
         if error.is_damaged_database() {
             let repair = call("verify").arg("--repair");
-            return Self::ours(Code::StoreDamaged, text).hint(text![repair, " makes the database anew from the packs"]);
+            return Self::ours(Code::StoreDamaged, text).hint(text![repair, " rebuilds the database from the packs"]);
         }
         match error {
             // The store's place is the user's choice.
@@ -130,16 +132,16 @@ impl From<StoreError> for Failure {
                 _ => Self::ours(Code::StoreFailed, text),
             },
             StoreError::Database(_) | StoreError::Stuck | StoreError::ReadOnlyView => {
-                Self::ours(Code::StoreFailed, text).hint(text![call("verify"), " tells more"])
+                Self::ours(Code::StoreFailed, text).hint(text![call("verify"), " says more"])
             }
             StoreError::Older | StoreError::Unfinished | StoreError::PackCut { .. } | StoreError::Diverged { .. } => {
-                Self::ours(Code::StoreDamaged, text).hint(text![call("verify"), " tells more"])
+                Self::ours(Code::StoreDamaged, text).hint(text![call("verify"), " says more"])
             }
             StoreError::Damaged(_) | StoreError::Missing(_) | StoreError::DamagedRecord { .. } => {
                 Self::ours(Code::StoreDamaged, text).hint(damaged())
             }
             StoreError::Newer { .. } | StoreError::UnknownRecord { .. } => {
-                Self::user(Code::StoreNewer, text).hint("a later piton made this store; update piton to use it")
+                Self::user(Code::StoreNewer, text).hint("a newer piton made this store; update piton to use it")
             }
             StoreError::OverBudget { budget, needed } => {
                 let more = gibibytes(budget.saturating_mul(2).max(needed.saturating_add(needed / 4)));
@@ -159,10 +161,14 @@ impl From<StoreError> for Failure {
 fn of_folder(path: &Path, source: &io::Error) -> Failure {
     let text = format!("{}: {source}", escape_path(path));
     match source.kind() {
-        io::ErrorKind::NotFound => Failure::user(Code::NoFolder, text).hint("`--workspace DIR` means another folder"),
-        io::ErrorKind::NotADirectory => {
-            Failure::user(Code::NoFolder, text).hint("a workspace is a folder; `--path` means one file in it")
+        io::ErrorKind::NotFound => {
+            Failure::user(Code::NoFolder, text).hint(text![flag("--workspace").asking("DIR"), " means another folder"])
         }
+        io::ErrorKind::NotADirectory => Failure::user(Code::NoFolder, text).hint(text![
+            "a workspace is a folder; ",
+            flag("--path"),
+            " means one file in it"
+        ]),
         io::ErrorKind::PermissionDenied => {
             Failure::user(Code::FolderUnreadable, text).hint("your user must be able to read it")
         }

@@ -4,7 +4,7 @@ use piton_engine::model::Target;
 use piton_engine::{AnnotateError, BlameError, DiffError, TargetError};
 
 use super::Failure;
-use crate::call::call;
+use crate::call::{call, flag, without};
 use crate::code::Code;
 use crate::text;
 
@@ -38,8 +38,8 @@ impl From<TargetError> for Failure {
             TargetError::SeveralSessions { target, live } => {
                 let (one, target) = (live.first().map_or("SESSION", String::as_str), target.as_str());
                 let way = match target.parse() {
-                    Ok(Target::Turn { .. }) => format!("say which, as in `{one}:{target}`"),
-                    _ => format!("say which, as in `--session {one}`"),
+                    Ok(Target::Turn { .. }) => text![format!("say which, as in `{one}:{target}`")],
+                    _ => text!["say which, as in ", flag("--session").arg(one)],
                 };
                 Self::user(Code::SeveralSessions, text).hint(text![way, "; ", call("sessions"), " lists them"])
             }
@@ -94,7 +94,7 @@ impl From<BlameError> for Failure {
             BlameError::Capture(error) => error.into(),
             BlameError::Store(error) => error.into(),
             BlameError::Gone { last, .. } => Self::user(Code::NotThen, text)
-                .hint(format!("`--at {}` asks about the last checkpoint that has it", last.short())),
+                .hint(text![flag("--at").arg(last.short()), " asks about the last checkpoint that has it"]),
             BlameError::NotThen { .. } => {
                 Self::user(Code::NotThen, text).hint(text![log("FILE"), " says when it came and when it went"])
             }
@@ -109,12 +109,13 @@ impl From<BlameError> for Failure {
                 Self::user(Code::NotText, text).hint(text![log("FILE"), " says who changed it, and when"])
             }
             BlameError::NotCaptured { .. } => Self::user(Code::NotCaptured, text).hint(text![
-                "`--at TARGET` asks about a checkpoint that has it; ",
+                flag("--at").asking("TARGET"),
+                " asks about a checkpoint that has it; ",
                 call("show").asking("TARGET"),
                 " says what one left out"
             ]),
             BlameError::NoSuchLine { .. } => {
-                Self::user(Code::NoSuchLine, text).hint("without `-L` all lines are shown")
+                Self::user(Code::NoSuchLine, text).hint(text!["without ", without("-L"), " all lines are shown"])
             }
         }
     }

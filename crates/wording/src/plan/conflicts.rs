@@ -4,25 +4,35 @@ use piton_engine::model::content::Clash;
 use piton_engine::model::inverse::Why;
 use piton_engine::view::ConflictView;
 
+use crate::call::{Flag, flag};
 use crate::escape::escape_view;
 use crate::lines::{Lines, Room};
 use crate::text;
 use crate::text::{Style, Text};
 
-/// How to go on where no decision settles any of them.
-pub const ONLY_PARTIAL: [&str; 2] = [
-    "Nothing is done while a conflict is open:",
-    "  --partial           leaves these files as they are, and does the rest",
-];
+/// How to go on, each with what it does.
+fn ways(can_be_decided: bool) -> Vec<(Flag, &'static str)> {
+    let decide = |which: &str| flag("--conflict").arg(which);
+    let decisions = [
+        (decide("ours"), "keeps what is there now"),
+        (decide("theirs"), "brings back what was there before"),
+        (decide("markers"), "writes both into the file, where it is text"),
+    ];
+    let decisions = decisions.into_iter().filter(|_| can_be_decided);
+    decisions.chain([(flag("--partial"), "leaves these files as they are, and does the rest")]).collect()
+}
 
-/// How to go on.
-pub const WAYS: [&str; 5] = [
-    "Nothing is done while a conflict is open:",
-    "  --conflict ours     keeps what is there now",
-    "  --conflict theirs   brings back what was there before",
-    "  --conflict markers  writes both into the file, where it is text",
-    "  --partial           leaves these files as they are, and does the rest",
-];
+/// How to go on, as a list. `can_be_decided` is whether a decision settles any of them.
+pub fn say_ways(out: &mut Lines, can_be_decided: bool) {
+    out.say("Nothing is done while a conflict is open:");
+    let ways = ways(can_be_decided);
+    let width = |way: &Flag| way.to_words().iter().map(|word| word.len() + 1).sum::<usize>();
+    let widest = ways.iter().map(|(way, _)| width(way)).max().unwrap_or_default();
+    for (way, does) in ways {
+        let space = " ".repeat(widest - width(&way) + 2);
+        out.say(text!["  ", way, space, does]);
+    }
+}
 
 /// As many places of a file are shown before somebody is asked.
 const PLACES: usize = 3;
@@ -56,7 +66,7 @@ pub fn say(out: &mut Lines, room: &Room, conflicts: &[ConflictView], is_whole: b
         out.rest("    ", conflict.clashes.len().saturating_sub(places));
     }
     if !is_all {
-        out.say(text!["  ", Text::new(Style::Dim, "`--preview` shows all of it")]);
+        out.say(text!["  ", flag("--preview"), " shows all of it"].in_style(Style::Dim));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use piton_engine::view::{Activity, Interrupted, PlanView, RunningView};
 
+use crate::call::flag;
 use crate::lines::Lines;
 use crate::owners::Names;
 use crate::text;
@@ -14,7 +15,7 @@ pub fn say(out: &mut Lines, plan: &PlanView, names: &Names) {
         let said = sentence(one, names);
         out.say(match one {
             RunningView { blocks: true, what: Activity::Tool, .. } => {
-                warning(text![said, "; `--wait` waits for its end"])
+                warning(text![said, "; ", flag("--wait"), " waits for its end"])
             }
             RunningView { blocks: true, .. } => warning(said),
             RunningView { what: Activity::Background, .. } => note(text![said, ", and may go on changing files"]),

@@ -7,7 +7,7 @@ use piton_engine::model::Target;
 use piton_engine::view::{PathView, SessionExported};
 use piton_engine::{ArchiveError, ExportSessionError, TargetError, Workspace};
 use piton_wording::escape::{escape, escape_path, escape_view};
-use piton_wording::{Code, Failure, call, text, words};
+use piton_wording::{Code, Failure, call, flag, text, without, words};
 
 use super::Args;
 use crate::args::Global;
@@ -27,11 +27,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let is_stream = args.output.as_deref() == Some(Path::new("-"));
     if is_stream && console.is_json() {
         return Err(Failure::user(Code::ArgumentsClash, "the archive and the JSON document cannot both go to stdout")
-            .hint("without `--json`, or `-o FILE`"));
+            .hint(text!["leave out ", without("--json"), ", or name a file: ", flag("-o").asking("FILE")]));
     }
     if is_stream && console.look.terminal {
-        return Err(Failure::user(Code::CannotWrite, "an archive is nothing that a terminal can show")
-            .hint("`-o FILE`, or a pipe"));
+        return Err(Failure::user(Code::CannotWrite, "an archive is nothing that a terminal can show").hint(text![
+            "name a file with ",
+            flag("-o").asking("FILE"),
+            ", or use a pipe"
+        ]));
     }
     let surroundings = Surroundings::read(global)?;
     let workspace = surroundings.open(console)?;
@@ -43,7 +46,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
                 format!("`{wanted}` is no session, and an archive is of a whole one"),
             )
             .hint(text![call("sessions"), " lists them"])
-            .hint("`--git BRANCH` makes commits of checkpoints under that name, such as `--git piton/export`"));
+            .hint(text![
+                flag("--git").asking("BRANCH"),
+                " makes commits of checkpoints under that name, such as ",
+                flag("--git").arg("piton/export")
+            ]));
         }
         Err(error) => return Err(error.into()),
     };
@@ -95,7 +102,8 @@ fn exact(place: &Path) -> Result<PathBuf, Failure> {
 fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -> Result<SessionExported, Failure> {
     let refused = |error: io::Error| Failure::user(Code::CannotWrite, format!("{}: {error}", escape_path(place)));
     let taken = || Failure::user(Code::PathTaken, format!("{} is there already", escape_path(place)));
-    let taken = || taken().hint("another name with `-o FILE`, or `--force` to replace it");
+    let taken =
+        || taken().hint(text![flag("-o").asking("FILE"), " takes another name, ", flag("--force"), " replaces it"]);
     if place.is_dir() {
         return Err(Failure::user(Code::PathTaken, format!("{} is a folder", escape_path(place)))
             .hint("name the file to write"));

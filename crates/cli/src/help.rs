@@ -1,0 +1,90 @@
+//! Help pages, as the surface on which they are read says commands.
+//!
+//! Prose is written in the doc comments of arguments, where a command in backquotes that begins with `piton` is a call:
+//! it is read as one here, before clap has the page, and said by the surface. Examples are data of each command.
+
+use clap::builder::{Resettable, StyledStr};
+use clap::{Arg, Command, CommandFactory};
+use piton_wording::{Call, Place, Surface, Text, text};
+
+use crate::args::Cli;
+use crate::commands::{EXAMPLES, diff};
+
+/// One line of a page's examples, with what it says of itself.
+#[derive(Clone, Copy, Debug)]
+pub enum Example {
+    /// A command, as words after the program's name.
+    Call(&'static str, &'static str),
+    /// Something for a shell, or that only a terminal can do.
+    Shell(&'static str, &'static str),
+}
+
+/// Where pages are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// What stands before a command.
+    pub program: &'static str,
+    /// Whether lines for a shell can be used there.
+    pub has_shell: bool,
+    pub surface: &'a dyn Surface,
+}
+
+/// Every command, with its pages.
+pub fn command(page: Page<'_>) -> Command {
+    let mut command = said(Cli::command(), page).bin_name(page.program);
+    for (verb, examples) in EXAMPLES {
+        command = command.mut_subcommand(verb, |command| command.after_help(list(examples, page)));
+    }
+    command.mut_subcommand("diff", |command| command.override_usage(diff::usage(page.program)))
+}
+
+/// A call as it is written in prose and in examples, without the program's name.
+pub fn read_call(words: &str) -> Option<Call> {
+    let mut words = shlex::split(words)?.into_iter();
+    let verb = words.next()?;
+    // A page is about no workspace in particular.
+    let call = Call { verb: verb.into(), arguments: Vec::new(), session: None, place: Place::Anywhere };
+    Some(words.fold(call, Call::arg))
+}
+
+/// A command whose prose, and that of all beneath it, is said by the page's surface.
+fn said(command: Command, page: Page<'_>) -> Command {
+    let prose = |text: Option<&StyledStr>| -> Resettable<StyledStr> {
+        text.map(|text| StyledStr::from(prose(&text.to_string()).said(page.surface))).into()
+    };
+    let (about, long) = (prose(command.get_about()), prose(command.get_long_about()));
+    let (after, after_long) = (prose(command.get_after_help()), prose(command.get_after_long_help()));
+    let of_argument = |argument: Arg| {
+        let (help, long) = (prose(argument.get_help()), prose(argument.get_long_help()));
+        argument.help(help).long_help(long)
+    };
+    let command = command.about(about).long_about(long).after_help(after).after_long_help(after_long);
+    command.mut_args(of_argument).mut_subcommands(|command| said(command, page))
+}
+
+/// Prose with its calls.
+fn prose(markup: &str) -> Text {
+    let pieces = markup.split('`').enumerate();
+    pieces.fold(Text::default(), |text, (at, piece)| match (at % 2, piece.strip_prefix("piton ").and_then(read_call)) {
+        (0, _) => text![text, piece],
+        (_, Some(call)) => text![text, call],
+        (_, None) => text![text, "`", piece, "`"],
+    })
+}
+
+/// Examples as a list with what each does beside it.
+fn list(examples: &[Example], page: Page<'_>) -> String {
+    let rows = examples.iter().filter_map(|example| match *example {
+        Example::Call(words, does) => read_call(words).map(|call| (page.surface.command(&call), prose(does))),
+        Example::Shell(line, does) => page.has_shell.then(|| (line.to_owned(), prose(does))),
+    });
+    let rows: Vec<(String, String)> = rows.map(|(line, does)| (line, does.said(page.surface))).collect();
+    let explained = rows.iter().filter(|(_, does)| !does.is_empty());
+    let width = explained.map(|(line, _)| line.chars().count()).max().unwrap_or_default();
+    let row = |(line, does): &(String, String)| match does.is_empty() {
+        true => format!("\n  {line}"),
+        false => format!("\n  {line:<width$}  {does}"),
+    };
+    let rows: String = rows.iter().map(row).collect();
+    if rows.is_empty() { rows } else { format!("Examples:{rows}") }
+}
