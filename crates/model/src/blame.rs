@@ -1,10 +1,10 @@
-//! Who wrote which line: from a version of a file back through those that it came from.
+//! Blame: which version of a file each of its lines first appeared in.
 //!
-//! Knows versions and lines and nothing else. Which versions a version came from, and who made it, is the caller's:
-//! a [`Ancestry`] says the first, and the second is asked of the versions that lines are found to begin in.
+//! Works on versions and lines only. The caller's [`Ancestry`] says which versions a version came from; who made the
+//! version that a line begins in is for the caller to look up afterwards.
 //!
-//! A version may have several origins, since a rewind or an undo brings lines back from elsewhere. They are asked in
-//! order, and a line belongs to the first that has it.
+//! A version may have several origins, because a rewind or an undo brings lines back from elsewhere. They are tried in
+//! order, and a line belongs to the first one that has it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -14,36 +14,33 @@ use imara_diff::{Algorithm, Diff, NoSliderHeuristic, Token};
 
 use crate::id::ObjectId;
 
-/// Where versions of a file come from: the store, or values in memory.
+/// Access to a file's versions: the store, or values in memory.
 pub trait Ancestry {
-    /// Names a version. What came later is greater, so that the newest is looked at first and no version twice.
+    /// Names a version. Later versions compare greater, so the newest is visited first and none is visited twice.
     type Version: Clone + Ord;
-    /// Why a version cannot be had.
     type Error;
 
-    /// The versions that a version came from, in the order in which they are asked for its lines; none where it is the
-    /// first. One that is not earlier than what came from it is passed over.
+    /// The versions that `of` came from, in the order in which they are searched for its lines; empty for the first
+    /// version. An origin that is not earlier than `of` is ignored.
     fn origins(&mut self, of: &Self::Version) -> Result<Vec<Origin<Self::Version>>, Self::Error>;
 
-    /// The bytes of a content.
     fn bytes(&mut self, blob: &ObjectId) -> Result<Vec<u8>, Self::Error>;
 }
 
 /// A version that another came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin<V> {
-    /// Which.
     pub version: V,
-    /// Its content: the same content is passed through without a look at it.
+    /// An origin with the same content as its successor is passed through without reading it.
     pub blob: ObjectId,
 }
 
-/// Lines as people and `git blame` count them, each with its end.
+/// Lines as people and `git blame` count them, each with its line ending.
 pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n')
 }
 
-/// For each wanted line of a version, counted from 0, the version that it begins in.
+/// For each wanted line of a version (counted from 0), the version that it begins in.
 pub fn blame<H: Ancestry>(
     history: &mut H,
     of: Origin<H::Version>,
@@ -89,18 +86,18 @@ pub fn blame<H: Ancestry>(
             found[sought.answer] = Some(version.clone());
         }
     }
-    // Each line waits in exactly one place until it is found, so none is left out.
+    // Every line is in exactly one pending version until its origin is found, so none is missing here.
     Ok(found.into_iter().flatten().collect())
 }
 
-/// A line of a version, and which of the answers it is for.
+/// A line of a version, and the index of the answer it is for.
 #[derive(Clone, Copy)]
 struct Sought {
     line: usize,
     answer: usize,
 }
 
-/// A version whose lines are sought, in order of the lines.
+/// A version with lines whose origin is still sought, in line order.
 struct Pending {
     text: Rc<Text>,
     lines: Vec<Sought>,
@@ -111,12 +108,12 @@ struct Text {
     blob: ObjectId,
     bytes: Vec<u8>,
     tokens: Vec<Token>,
-    /// Where each line begins.
+    /// The byte offset of each line.
     starts: Vec<usize>,
 }
 
-/// Every line that was seen so far, numbered: the same line has the same number in all versions, so that comparing two
-/// of them compares numbers.
+/// Numbers every distinct line seen so far: equal lines have the same number in all versions, so comparing two versions
+/// compares numbers.
 #[derive(Default)]
 struct Known {
     numbers: HashMap<Box<[u8]>, Token>,
@@ -124,8 +121,8 @@ struct Known {
 }
 
 impl Known {
-    /// Numbers the lines of a content. Those that it has in common with a neighbour, which are nearly all as a rule, are
-    /// taken from there in long runs: comparing bytes is far faster than looking up lines.
+    /// Numbers the lines of a content. Lines shared with a neighbouring version, usually nearly all, are copied from it
+    /// in long runs: comparing bytes is far faster than looking up lines.
     fn read(&mut self, blob: ObjectId, bytes: Vec<u8>, neighbour: Option<&Text>) -> Text {
         let (mut tokens, mut starts) = (Vec::new(), Vec::new());
         let mut at = 0;
@@ -134,7 +131,7 @@ impl Known {
             if let Some(other) = neighbour.filter(|other| near < other.starts.len()) {
                 let from = other.starts[near];
                 let same = common_start(&other.bytes[from..], &bytes[at..]);
-                // The line in which they part is not common, unless both end there.
+                // The line in which the two diverge is not shared, unless both end there.
                 let both_end = (from + same, at + same) == (other.bytes.len(), bytes.len());
                 let whole =
                     other.starts[near..].partition_point(|start| *start <= from + same) - usize::from(!both_end);
@@ -149,8 +146,8 @@ impl Known {
             }
             let Some(line) = lines(&bytes[at..]).next() else { break };
             let token = self.number(line);
-            // Some lines of the neighbour may be gone here. Many lines are like others, such as a lone bracket: only where
-            // more is the same do both go on together.
+            // Some of the neighbour's lines may be missing here. Many lines look alike, such as a lone bracket, so the
+            // two are matched up again only where a longer stretch is the same.
             let together = |other: &Text, near: usize| {
                 common_start(&other.bytes[other.starts[near]..], &bytes[at..]) >= ENOUGH.min(bytes.len() - at)
             };
@@ -175,15 +172,15 @@ impl Known {
         }
     }
 
-    /// Takes out the lines that an earlier version has as well, as lines of that one.
+    /// Moves the lines that `earlier` also has out of `lines`, and returns them as lines of `earlier`.
     fn pass(&mut self, earlier: &Text, later: &Text, lines: &mut Vec<Sought>) -> Vec<Sought> {
         let (before, after) = (&earlier.tokens[..], &later.tokens[..]);
         self.diff.compute_with(Algorithm::Histogram, before, after, self.numbers.len() as u32);
-        // As `piton diff` does, so that both tell of the same lines.
+        // The same heuristic as `piton diff`, so that both report the same lines.
         self.diff.postprocess_with(before, after, NoSliderHeuristic);
         let mut passed = Vec::with_capacity(lines.len());
         let mut hunks = self.diff.hunks().peekable();
-        // How far the lines after a difference stand from where they stood.
+        // How far lines after a difference are shifted, on each side.
         let (mut ahead, mut behind) = (0, 0);
         lines.retain(|sought| {
             while let Some(hunk) = hunks.next_if(|hunk| hunk.after.end as usize <= sought.line) {
@@ -199,16 +196,16 @@ impl Known {
     }
 }
 
-/// How many lines of a neighbour may be gone at once before its lines are found by looking them up.
+/// How many of a neighbour's lines may be missing in a row before lines are looked up one by one instead.
 const AHEAD: usize = 64;
 
-/// So many bytes are seldom the same by chance.
+/// Bytes that must match: this many are seldom equal by chance.
 const ENOUGH: usize = 128;
 
-/// Bytes that are compared at once.
+/// Bytes compared at a time.
 const AT_ONCE: usize = 256;
 
-/// How many bytes two contents have in common at their beginning.
+/// Length of the common prefix, in bytes.
 fn common_start(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.chunks_exact(AT_ONCE).zip(b.chunks_exact(AT_ONCE)).take_while(|(a, b)| a == b).count() * AT_ONCE;
     blocks + a[blocks..].iter().zip(&b[blocks..]).take_while(|(a, b)| a == b).count()
@@ -218,7 +215,7 @@ fn common_start(a: &[u8], b: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// Versions in memory: each has its lines, one letter a line, and the versions that it came from.
+    /// Versions in memory: each has its lines, one letter per line, and the versions it came from.
     struct Story(Vec<(&'static str, Vec<usize>)>);
 
     fn bytes_of(letters: &str) -> Vec<u8> {
@@ -245,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Checks where each line of the last version begins, a digit a line.
+    /// Checks where each line of the last version begins, one digit per line.
     fn check(story: &str, versions: &[(&'static str, &[usize])], expected: &str) {
         let mut history = Story(versions.iter().map(|(letters, from)| (*letters, from.to_vec())).collect());
         let last = history.origin(versions.len() - 1);
@@ -268,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_line_that_the_first_origin_does_not_have_is_asked_of_the_next() {
-        // 2 went from 1 back to 0 for a part: `b` is of 0 again, `x` of 1, and `n` of nobody before.
+        // Version 2 went partly back from 1 to 0: `b` is from 0 again, `x` from 1, and `n` is new.
         check("two origins", &[("ab", &[]), ("ax", &[0]), ("axbn", &[1, 0])], "0102");
         check("the first has all", &[("ab", &[]), ("abc", &[0]), ("abc", &[1, 0])], "001");
         check("both ways lead to one version", &[("abc", &[]), ("ab", &[0]), ("bc", &[0]), ("abc", &[1, 2])], "000");
@@ -299,7 +296,7 @@ mod tests {
         assert_eq!(blame(&mut Two, Origin { version: 1, blob: ObjectId([1; 32]) }, 0..9), Ok(vec![0, 1]));
     }
 
-    /// Numbers that depend on nothing but the ones before.
+    /// A deterministic pseudo-random sequence.
     fn next(state: &mut u64) -> usize {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) as usize

@@ -1,8 +1,8 @@
-//! Taking one change back out of a file that went on: a three-way merge of contents.
+//! Taking one change back out of a file that was edited since: a three-way merge of contents.
 //!
-//! `engine::undo` calls it with `base` as what the change left, `ours` as what is there now and `theirs` as what was
-//! there before the change. Whole entries are `merge`'s. Nothing here guesses: what cannot be told apart is a clash, and
-//! a clash has a result only when somebody decided it.
+//! `engine::undo` passes what the change left as `base`, what is there now as `ours`, and what was there before the
+//! change as `theirs`. Whole entries are merged in `merge`. Nothing here guesses: an ambiguous place is a clash, and a
+//! clash has a result only once somebody has decided it.
 
 mod align;
 
@@ -16,39 +16,37 @@ use serde::{Deserialize, Serialize};
 use crate::notebook;
 use crate::text::is_binary;
 
-/// How conflicts are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// What is there now stays.
+    /// Keep what is there now.
     Ours,
-    /// What was there before the change comes back.
+    /// Bring back what was there before the change.
     Theirs,
-    /// Both are written into the file, between markers, for a person to choose.
+    /// Write both into the file between conflict markers, for a person to choose.
     Markers,
 }
 
-/// A place that both sides changed, differently.
+/// A place that the two sides changed differently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clash {
-    /// The first line of ours that it concerns, from 1; where ours has nothing there, the line that follows.
+    /// The first affected line of ours, from 1; where ours has nothing there, the line that follows.
     pub line: u32,
-    /// What ours has there: lines without their ends; bytes that are not UTF-8 are replaced.
+    /// Lines without their endings; invalid UTF-8 is replaced.
     pub ours: Vec<String>,
-    /// What both began from.
     pub base: Vec<String>,
-    /// What theirs has there.
     pub theirs: Vec<String>,
 }
 
-/// What came of merging.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// The content; `None` where a conflict is undecided, or cannot be decided this way.
+    /// `None` where a conflict is undecided, or cannot be decided this way.
     pub bytes: Option<Vec<u8>>,
     /// Every place in conflict, decided or not.
     pub clashes: Vec<Clash>,
-    /// Both sides changed and only one of them can be had: binary, or a mix that would be a broken notebook.
+    /// Both sides changed and only one of them can be kept: the content is binary, or the mix would be a broken
+    /// notebook.
     pub whole: bool,
 }
 
@@ -63,7 +61,7 @@ impl Merged {
         Self { bytes: Some(bytes.to_vec()), clashes: Vec::new(), whole: false }
     }
 
-    /// One side or the other, and nothing between.
+    /// A merge that can only take one side as a whole.
     pub(crate) fn whole(ours: &[u8], theirs: &[u8], clashes: Vec<Clash>, decision: Option<Decision>) -> Self {
         let bytes = match decision {
             Some(Decision::Ours) => Some(ours.to_vec()),
@@ -74,14 +72,11 @@ impl Merged {
     }
 }
 
-/// What the sides are called in markers.
+/// What the sides are called in conflict markers; see the module for what each side is.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a> {
-    /// What is there now.
     pub ours: &'a str,
-    /// What the change left.
     pub base: &'a str,
-    /// What was there before the change.
     pub theirs: &'a str,
 }
 
@@ -114,7 +109,7 @@ pub fn merge(
 
 /// Merges line by line.
 ///
-/// A last line without its end is never glued to what the other side adds after it: that is a clash.
+/// A last line without a line ending is never glued to what the other side adds after it: that is a clash.
 pub(crate) fn merge_text(
     base: &[u8],
     ours: &[u8],
@@ -136,8 +131,8 @@ pub(crate) fn merge_text(
             out.extend(merged);
             continue;
         }
-        // What both sides have at the edges is no matter of dispute; base loses only what all three share, so that it
-        // still says what became of the rest.
+        // Lines that both sides share at the edges are not in dispute. Base loses only what all three share, so that it
+        // still shows what became of the rest.
         let lead = shared(o, t);
         let trail = shared_end(&o[lead..], &t[lead..]);
         let base_lead = shared(&o[..lead], b);
@@ -166,7 +161,6 @@ pub(crate) fn merge_text(
     ((clashes.is_empty() || decision.is_some()).then_some(out), clashes)
 }
 
-/// The ways to align a side's lines with those of base.
 fn aligned(base: &[&[u8]], side: &[&[u8]]) -> Alignments {
     let mut alignments = Alignments::of(base, side);
     for hunk in alignments.ways.iter_mut().flatten().chain(&mut alignments.certain) {
@@ -175,7 +169,7 @@ fn aligned(base: &[&[u8]], side: &[&[u8]]) -> Alignments {
     alignments
 }
 
-/// What becomes of a piece that only one side changed, or both alike.
+/// The result for a piece that only one side changed, or both changed alike.
 fn undisputed<'a, T: PartialEq>(base: &[T], ours: &'a [T], theirs: &'a [T]) -> Option<&'a [T]> {
     match () {
         () if ours == theirs || base == theirs => Some(ours),
@@ -184,7 +178,8 @@ fn undisputed<'a, T: PartialEq>(base: &[T], ours: &'a [T], theirs: &'a [T]) -> O
     }
 }
 
-/// What becomes of a piece whichever way its sides are aligned; none where it depends on that, or is a clash anyway.
+/// The result for a piece if it is the same under every alignment; `None` where it depends on the alignment, or clashes
+/// anyway.
 fn merged_any_way(
     piece: &Piece,
     [base, ours, theirs]: [&[&[u8]]; 3],
@@ -218,7 +213,7 @@ fn merged_any_way(
     result
 }
 
-/// Those of some hunks, in order, that lie within a stretch of base and of the side. None lies across its ends.
+/// The hunks that lie within a stretch of base and of the side; none may straddle its ends.
 fn held<'a>(hunks: &'a [Hunk], base: &Range<usize>, side: &Range<usize>) -> &'a [Hunk] {
     let from = hunks.partition_point(|hunk| hunk.base.start < base.start || hunk.side.start < side.start);
     let to = hunks.partition_point(|hunk| hunk.base.end <= base.end && hunk.side.end <= side.end);
@@ -228,17 +223,17 @@ fn held<'a>(hunks: &'a [Hunk], base: &Range<usize>, side: &Range<usize>) -> &'a 
 /// One place where a side differs from base.
 #[derive(Clone, Debug)]
 pub(crate) struct Hunk {
-    /// What it takes the place of; empty for an insertion.
+    /// The lines it replaces; empty for an insertion.
     pub base: Range<usize>,
-    /// What stands there on that side.
+    /// The lines on that side.
     pub side: Range<usize>,
-    /// Nothing can follow it: its last line has no end.
+    /// Nothing can follow it: its last line has no line ending.
     pub open: bool,
-    /// Where in it something was added or taken away cannot be told, and its edges are no exception.
+    /// It cannot be told where in it, its edges included, lines were added or removed.
     pub floats: bool,
 }
 
-/// Where a side differs from base, as the text diff sees it.
+/// Where a side differs from base according to the text diff.
 pub(crate) fn hunks<T: Copy + Default + Eq + Hash>(base: &[T], side: &[T]) -> Vec<Hunk> {
     hunks_by(Algorithm::Histogram, base, side)
 }
@@ -253,22 +248,21 @@ fn hunks_by<T: Copy + Default + Eq + Hash>(algorithm: Algorithm, base: &[T], sid
     diff.hunks().map(|h| Hunk { base: range(h.before), side: range(h.after), open: false, floats: false }).collect()
 }
 
-/// A stretch of base with what became of it on both sides. All pieces in order are the three contents.
+/// A stretch of base with the matching stretches of both sides. All pieces, in order, cover the three contents.
 pub(crate) struct Piece {
     pub base: Range<usize>,
     pub ours: Range<usize>,
     pub theirs: Range<usize>,
-    /// Whether a hunk of ours or of theirs is in it.
     pub changed: bool,
 }
 
 /// Cuts three contents at the same places.
 ///
-/// Hunks share a piece when they change a common line of base or insert at the same point. Those that only touch do not:
-/// their order is beyond doubt, unless one of them could be at that point as well as elsewhere.
+/// Hunks share a piece when they change a common line of base or insert at the same point. Hunks that only touch stay
+/// separate, since their order is certain, unless one of them could just as well be elsewhere.
 pub(crate) fn pieces(len: usize, ours: &[Hunk], theirs: &[Hunk]) -> Vec<Piece> {
     let mut queue: Vec<(&Hunk, usize)> = ours.iter().map(|h| (h, 0)).chain(theirs.iter().map(|h| (h, 1))).collect();
-    // An insertion goes before what replaces the line that follows it.
+    // An insertion goes before a hunk that replaces the line after it.
     queue.sort_by_key(|(h, _)| (h.base.start, h.base.end));
     let mut out = Vec::new();
     let mut at = 0;
@@ -312,17 +306,17 @@ pub(crate) fn pieces(len: usize, ours: &[Hunk], theirs: &[Hunk]) -> Vec<Piece> {
     out
 }
 
-/// Lines with their ends, so that a missing last end of line is a difference.
+/// Lines with their endings, so that a missing final newline is a difference.
 fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
 
-/// How many lines both begin with.
+/// Length of the common prefix, in lines.
 fn shared(a: &[&[u8]], b: &[&[u8]]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How many lines both end with.
+/// Length of the common suffix, in lines.
 fn shared_end(a: &[&[u8]], b: &[&[u8]]) -> usize {
     a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }
@@ -336,7 +330,7 @@ fn marker(out: &mut Vec<u8>, sign: &str, label: &str, end: &str) {
     out.extend(end.as_bytes());
 }
 
-/// The lines of one side, ended so that a marker can follow.
+/// Appends the lines of one side, terminated so that a marker can follow.
 fn side(out: &mut Vec<u8>, lines: &[&[u8]], end: &str) {
     out.extend(lines.concat());
     if lines.last().is_some_and(|line| !line.ends_with(b"\n")) {
@@ -344,7 +338,7 @@ fn side(out: &mut Vec<u8>, lines: &[&[u8]], end: &str) {
     }
 }
 
-/// Lines as a person sees them.
+/// Lines for display.
 fn shown(lines: &[&[u8]]) -> Vec<String> {
     let text = |line: &&[u8]| {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -369,7 +363,7 @@ mod tests {
         merged.bytes.as_deref().map(|bytes| std::str::from_utf8(bytes).unwrap())
     }
 
-    /// A merge that needs no decision, either way round.
+    /// Checks a merge that needs no decision, with the sides either way round.
     fn check(base: &str, ours: &str, theirs: &str, expected: &str) {
         for merged in [text(base, ours, theirs, None), text(base, theirs, ours, None)] {
             assert_eq!(written(&merged), Some(expected), "{:?}", merged.clashes);
@@ -377,7 +371,7 @@ mod tests {
         }
     }
 
-    /// A merge with one clash: at which line, with what on the three sides.
+    /// Checks a merge with one clash: its line, and what the three sides have there.
     fn check_clash(base: &str, ours: &str, theirs: &str, expected: (u32, &str, &str, &str)) {
         let merged = text(base, ours, theirs, None);
         assert_eq!(merged.bytes, None);
@@ -435,10 +429,10 @@ mod tests {
 
     #[test]
     fn an_edit_that_could_be_at_several_places_is_a_clash_where_it_matters() {
-        // Which of the three went, the one before the new line or one after it?
+        // Which of the three was deleted, the one before the new line or one after it?
         check_clash("a\na\na\n", "a\na\n", "a\nx\na\na\n", (2, "", "a", "x a"));
         check_clash("a\na\n", "a\na\na\n", "a\nx\na\n", (2, "a", "", "x"));
-        // Here it does not matter, nor away from the equal lines.
+        // Here it makes no difference, and neither does it away from the equal lines.
         check("a\na\na\nb\n", "a\na\nb\n", "a\na\na\nb\nx\n", "a\na\nb\nx\n");
         check("p\na\na\nq\n", "p\na\na\na\nq\n", "P\na\na\nq\n", "P\na\na\na\nq\n");
         check("a\na\nb\n", "a\nb\n", "x\na\na\nb\n", "x\na\nb\n");
@@ -545,7 +539,7 @@ mod tests {
         assert_eq!(merged, Merged::clean(b"\xfe\nB\n"));
     }
 
-    /// Lines of a small alphabet, so that the same ones come up often; the last may lack its end.
+    /// Lines from a small alphabet, so that equal ones are frequent; the last may lack its line ending.
     fn any_text() -> impl Strategy<Value = String> {
         (prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "", "}", "d\r"]), 0..12), any::<bool>())
             .prop_map(|(lines, ended)| {
@@ -561,7 +555,7 @@ mod tests {
         fn one_side_that_changed_is_the_result(base in any_text(), other in any_text()) {
             prop_assert_eq!(text(&base, &other, &base, None), Merged::clean(other.as_bytes()));
             prop_assert_eq!(text(&base, &base, &other, None), Merged::clean(other.as_bytes()));
-            // The line merge says so too, without the shortcut.
+            // The line merge agrees, without the shortcut.
             let (b, o) = (base.as_bytes(), other.as_bytes());
             for (ours, theirs) in [(b, o), (o, b), (o, o)] {
                 prop_assert_eq!(merge_text(b, ours, theirs, None, &LABELS), (Some(o.to_vec()), Vec::new()));
@@ -635,8 +629,8 @@ mod tests {
             for merged in [text(&base, &ours, &theirs, None), text(&base, &theirs, &ours, None)] {
                 prop_assert_eq!(written(&merged), Some(&*both));
             }
-            // Undo: the change goes and all that came after it stays. Where edits touched, a deleted line may come back on
-            // the other side of its new neighbour.
+            // Undo: the change goes and everything made after it stays. Where edits touched, a deleted line may come
+            // back on the other side of its new neighbour.
             if apart {
                 let undone = text(&theirs, &both, &base, None);
                 prop_assert_eq!(written(&undone), Some(&*ours));

@@ -1,4 +1,4 @@
-//! Conversations: how a session began as a branch of another, and where an operation moves the conversation.
+//! Conversations: how a session began as a branch of another, and where an operation moves the conversation to.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +7,22 @@ use crate::plan::Step;
 use crate::session::Session;
 use crate::time::Timestamp;
 
-/// What a rewind puts back.
+/// What a rewind restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// The workspace's files.
     Code,
-    /// What was said.
     Conversation,
-    /// Both, as one act.
+    /// Both, as one operation.
     Both,
 }
 
 impl Scope {
-    /// Whether the conversation goes back.
     pub fn has_conversation(self) -> bool {
         self != Self::Code
     }
 
-    /// The word in every surface.
+    /// The name used in every surface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -38,38 +35,33 @@ impl Scope {
 /// How a session began as a branch of another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The session that it shares its beginning with.
     pub parent: SessionId,
-    /// The first turn that is its own: those before are the parent's.
+    /// The first turn of its own; earlier turns belong to the parent.
     pub turn: u32,
-    /// So many turns at the beginning are not in its transcript: a summary stands for them.
+    /// How many turns at the beginning are missing from its transcript because a summary stands for them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: u32,
-    /// When it was made.
     pub at: Timestamp,
-    /// How.
     pub how: Began,
-    /// The summary that stands for turns, where the agent keeps no transcript that has it.
+    /// The summary that stands for turns, for agents that keep no transcript it could be in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
-/// How a branch came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Began {
-    /// By a rewind.
     Rewind,
-    /// On purpose, beside what goes on.
+    /// Made on purpose, while the parent continues.
     Fork,
-    /// The turns from one on are replaced by a summary.
+    /// A summary replaces a turn and all later ones.
     SummaryFrom,
-    /// The turns before one are replaced by a summary.
+    /// A summary replaces the turns before one.
     SummaryUpTo,
 }
 
 impl Began {
-    /// The word in every surface.
+    /// The name used in every surface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rewind => "rewind",
@@ -80,28 +72,26 @@ impl Began {
     }
 }
 
-/// What a person made of a session.
+/// The standing that a person gave a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
-    /// Nothing particular.
     #[default]
     Plain,
     /// A branch that became the main line.
     Main,
-    /// Put aside: another line is the main one now.
+    /// Set aside because another session is the main line now.
     Archived,
-    /// A branch that was deleted; its transcript is in piton's trash.
+    /// A deleted branch; its transcript is in piton's trash.
     Deleted,
 }
 
 impl Rank {
-    /// Whether it is nothing particular.
     pub fn is_plain(&self) -> bool {
         *self == Self::Plain
     }
 
-    /// The word in every surface.
+    /// The name used in every surface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -111,39 +101,36 @@ impl Rank {
         }
     }
 
-    /// The rank of a word.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Plain, Self::Main, Self::Archived, Self::Deleted].into_iter().find(|rank| rank.as_str() == word)
     }
 }
 
-/// From which conversation to which.
+/// Which session the conversation leaves and which one continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Went {
-    /// The session that it comes from.
     pub from: SessionId,
-    /// The session that goes on; none where the conversation begins anew.
+    /// `None` where the conversation starts anew.
     pub to: Option<SessionId>,
-    /// The first turn that `to` does not have of `from`.
+    /// The first turn of `from` that `to` does not share.
     pub turn: u32,
-    /// Whether the user goes there. A fork only makes a branch, and everybody stays where they are.
+    /// Whether the user continues there. A fork only makes a branch, and everyone stays where they are.
     pub goes: bool,
 }
 
 /// What an operation does to the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationMove {
-    /// From where to where.
     #[serde(flatten)]
     pub went: Went,
-    /// The branch that it makes; recorded for good when the operation is done.
+    /// The branch it makes; recorded permanently once the operation is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<Session>,
-    /// The branch's transcript: a new file in the agent's own folder, its path from the file system's root.
+    /// The branch's transcript: a new file in the agent's own folder. Its path is relative to the filesystem's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<Step>,
-    /// The folder elsewhere that the code of that moment is laid out in, where that was asked for: one step, so that it is
-    /// there whole or not at all. Its path is from the file system's root.
+    /// The folder that receives the code of that moment, if requested: a single step, so that it is there whole or not
+    /// at all. Its path is relative to the filesystem's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Step>,
 }

@@ -1,4 +1,4 @@
-//! What differs between two trees, path by path.
+//! The differences between two trees, path by path.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use crate::path::{EntryName, WorkspacePath};
 use crate::plan::RootState;
 use crate::tree::{Entry, SkipReason, Tree};
 
-/// Where trees come from: the store, or values in memory.
+/// Access to trees: the store, or values in memory.
 pub trait TreeSource {
-    /// Why a tree cannot be had.
     type Error;
 
-    /// The tree of an id; shared, since one act looks at the same trees several times.
+    /// Shared, since one operation looks at the same trees several times.
     fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, Self::Error>;
 }
 
@@ -35,33 +34,25 @@ impl TreeSource for HashMap<ObjectId, Arc<Tree>> {
     }
 }
 
-/// One path's difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Where.
     pub path: WorkspacePath,
-    /// What was there.
     pub before: Option<Entry>,
-    /// What is there.
     pub after: Option<Entry>,
-    /// A folder that appears or goes together with what it holds: not worth a line of its own.
+    /// A folder that appears or disappears together with its contents: not worth a line of its own.
     pub implied: bool,
 }
 
-/// What happened to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// It was not there.
     Created,
-    /// It is another: content, mode or kind.
+    /// Its content, mode or kind differs.
     Modified,
-    /// It is no longer there.
     Deleted,
 }
 
 impl Change {
-    /// What happened.
     pub fn kind(&self) -> ChangeKind {
         match (&self.before, &self.after) {
             (None, _) => ChangeKind::Created,
@@ -71,14 +62,11 @@ impl Change {
     }
 }
 
-/// How many paths were created, modified and deleted; folders count only where they are empty or change their mode.
+/// Folders count only where they are empty or their mode changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Paths that were not there before.
     pub created: u64,
-    /// Paths that are another.
     pub modified: u64,
-    /// Paths that are gone.
     pub deleted: u64,
 }
 
@@ -101,7 +89,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Counts {
-    /// Counts the changes that are worth a line.
+    /// Counts all changes that are not implied.
     pub fn of<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Self {
         let mut counts = Self::default();
         for change in changes.into_iter().filter(|c| !c.implied) {
@@ -114,15 +102,15 @@ impl Counts {
         counts
     }
 
-    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// All that differs from one tree to another, in path order; walks only folders whose ids differ.
+/// The differences from one tree to another, in path order; walks only folders whose ids differ. `None` is an absent
+/// root.
 ///
-/// Skipped entries are unknown, so a path that is skipped on either side is not a change. `None` is an absent root.
+/// Skipped entries are unknown, so a path that is skipped on either side is not a change.
 pub fn changes<S: TreeSource>(
     source: &S,
     from: Option<&ObjectId>,
@@ -133,7 +121,7 @@ pub fn changes<S: TreeSource>(
     Ok(out)
 }
 
-/// As [`changes`], for whole roots: a root whose own permission bits differ is a change of the root, the empty path.
+/// Like [`changes`], for whole roots: a difference in the root's own permission bits is a change at the empty path.
 pub fn root_changes<S: TreeSource>(
     source: &S,
     from: Option<&RootState>,
@@ -150,7 +138,7 @@ pub fn root_changes<S: TreeSource>(
     Ok(out)
 }
 
-/// As [`changes`], for what stands at one path on each side.
+/// Like [`changes`], for the entries at one path.
 pub fn entry_changes<S: TreeSource>(
     source: &S,
     path: &WorkspacePath,
@@ -178,7 +166,7 @@ fn changes_at<S: TreeSource>(
     };
     let (from, to) = (listing(before), listing(after));
     let own = out.len();
-    // Two folders that differ only in what they hold are no change of their own.
+    // Two folders that differ only in their contents are not a change themselves.
     let same_folder = matches!(
         (before, after),
         (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) if a == b
@@ -213,18 +201,17 @@ fn walk<S: TreeSource>(
     Ok(())
 }
 
-/// A path that one tree has and the other left out, so that the two cannot be compared there.
+/// A path that one tree has and the other skipped, so that the two cannot be compared there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The path.
     pub path: WorkspacePath,
-    /// What the first tree has there; none where that is the one that left it out.
+    /// What the first tree has there; `None` if it is the one that skipped the path.
     pub before: Option<Entry>,
-    /// Why the other left it out.
+    /// Why the other tree skipped it.
     pub reason: SkipReason,
 }
 
-/// What one tree has and the other left out, in path order; walks only folders whose ids differ.
+/// What one tree has and the other skipped, in path order; walks only folders whose ids differ.
 pub fn left_out<S: TreeSource>(source: &S, from: &ObjectId, to: &ObjectId) -> Result<Vec<LeftOut>, S::Error> {
     fn go<S: TreeSource>(
         source: &S,
@@ -258,8 +245,8 @@ pub fn left_out<S: TreeSource>(source: &S, from: &ObjectId, to: &ObjectId) -> Re
     Ok(out)
 }
 
-/// What one tree left out and the other has not at all, in path order: it went, and nobody knows what it was. Of a
-/// repository inside whose `.git` went, the folder is named. Walks only folders whose ids differ.
+/// What one tree skipped and the other lacks entirely, in path order: it was deleted, and its content is unknown. For a
+/// nested repository whose `.git` was deleted, its folder is listed. Walks only folders whose ids differ.
 pub fn gone_unknown<S: TreeSource>(
     source: &S,
     from: &ObjectId,
@@ -278,7 +265,7 @@ pub fn gone_unknown<S: TreeSource>(
         for (name, old, new) in pairs(&before, &after) {
             match (old, new) {
                 (Some(Entry::Skipped { reason }), None) => found.push((path.join(name), *reason)),
-                // What holds a folder that is left out now is not known either.
+                // The contents of a folder that is skipped now are unknown as well.
                 (_, Some(Entry::Skipped { .. })) => {}
                 (Some(Entry::Folder { tree, holds_skipped: true, .. }), new) => {
                     let to = if let Some(Entry::Folder { tree, .. }) = new { Some(*tree) } else { None };
@@ -314,7 +301,7 @@ pub fn pairs<'a>(
     })
 }
 
-/// The entry at a path; the root counts as a folder that is not an entry and gives none.
+/// The entry at a path. The root is a folder but not an entry, so it gives `None`.
 pub fn lookup<S: TreeSource>(source: &S, root: &ObjectId, path: &WorkspacePath) -> Result<Option<Entry>, S::Error> {
     let mut tree = source.tree(root)?;
     let mut names = path.names().peekable();
@@ -322,7 +309,7 @@ pub fn lookup<S: TreeSource>(source: &S, root: &ObjectId, path: &WorkspacePath) 
         match tree.get(name) {
             Some(entry) if names.peek().is_none() => return Ok(Some(entry.clone())),
             Some(Entry::Folder { tree: id, .. }) => tree = source.tree(id)?,
-            // Beneath something that was not captured everything is unknown as well.
+            // Everything beneath something that was not captured is unknown as well.
             Some(Entry::Skipped { reason }) => return Ok(Some(Entry::Skipped { reason: *reason })),
             _ => return Ok(None),
         }
@@ -355,7 +342,8 @@ pub fn skipped<S: TreeSource>(
     Ok(out)
 }
 
-/// The folders of a tree, itself included, that are a repository's root: what is in their `.git` has no entry.
+/// The folders of a tree, itself included, that are the root of a repository: the contents of their `.git` have no
+/// entries.
 pub fn repositories<S: TreeSource>(
     source: &S,
     path: &WorkspacePath,
@@ -382,7 +370,7 @@ mod tests {
     use super::*;
     use crate::tree::literal::{Forest, file, folder, skipped};
 
-    /// Checks what a change from one tree to another looks like: `+ path`, `~ path`, `- path`, implied ones in brackets.
+    /// Checks the changes from one tree to another: `+ path`, `~ path`, `- path`, implied ones in brackets.
     fn check(from: &[(&str, crate::tree::literal::Lit)], to: &[(&str, crate::tree::literal::Lit)], expected: &[&str]) {
         let mut forest = Forest::default();
         let (from, to) = (forest.plant(from), forest.plant(to));

@@ -1,4 +1,4 @@
-//! A tree with some paths put otherwise: what a plan leaves behind, computed and not scanned.
+//! Editing a tree: the result of a plan, computed rather than scanned.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,22 +11,20 @@ use crate::tree::{Entry, Tree};
 /// Trees that are not in the store yet.
 pub type NewTrees = HashMap<ObjectId, Arc<Tree>>;
 
-/// What to do at one path of a tree.
 #[derive(Clone, Debug)]
 pub enum Edit {
-    /// Put this entry there; `None` takes it out.
+    /// Puts this entry there; `None` removes what is there.
     Put(Option<Entry>),
-    /// Give the folder there these permission bits.
+    /// Sets the permission bits of the folder there.
     Mode(u16),
 }
 
-/// An edit with its path's names.
+/// An edit with the names its path consists of.
 type At<'a> = (Vec<&'a [u8]>, &'a Edit);
 
-/// Applies edits to a tree and returns the new root's id with every tree that is new.
+/// Applies edits to a tree and returns the new root's id with every new tree.
 ///
-/// Edits apply in order of their paths; one whose parent folder is not there is dropped, since there is nothing to
-/// hold it.
+/// Edits apply in path order. One whose parent folder does not exist is dropped, since nothing could hold it.
 pub fn edit<S: TreeSource>(
     source: &S,
     root: &ObjectId,
@@ -75,14 +73,14 @@ fn folder<S: TreeSource>(
     Ok((keep(Arc::new(tree), new), holds_skipped))
 }
 
-/// Adds a tree to the new ones and returns its id.
+/// Adds a tree to `new` and returns its id.
 pub fn keep(tree: Arc<Tree>, new: &mut NewTrees) -> ObjectId {
     let id = ObjectId::of_tree(&tree.encode());
     new.entry(id).or_insert(tree);
     id
 }
 
-/// An entry with the permission bits of another one, as far as the two have the same files and folders. Trees that this makes
+/// `entry` with the permission bits of `other`, wherever both have the same files and folders. Trees that this creates
 /// are added to `new`.
 pub fn with_bits_of<S: TreeSource>(
     source: &S,

@@ -1,8 +1,8 @@
 //! Which changes are in effect: a rewind suspends what was done since its target, an undo what it took back, and a redo
-//! makes that good again.
+//! reinstates both.
 //!
-//! Worked out from the order in which things happened, and not from the checkpoints' parents: after an undo in the middle
-//! or a redo onto new work no single parent tells what is in a file.
+//! Derived from the order of events and not from the checkpoints' parents: after an undo in the middle, or a redo on
+//! top of new work, no single parent says what is in a file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,36 +10,34 @@ use crate::id::{CheckpointId, OperationId};
 use crate::operation::{ChangesAt, OperationKind};
 use crate::path::WorkspacePath;
 
-/// One change, of which is asked whether it is in effect.
+/// A change whose effect is tracked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChangeRef {
     /// The checkpoint that found it.
     pub checkpoint: CheckpointId,
-    /// Where.
     pub path: WorkspacePath,
 }
 
 /// An operation that was carried out.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// Which.
     pub id: OperationId,
-    /// Its place in the order.
+    /// The sequence number of its record.
     pub seq: u64,
-    /// What it did.
     pub kind: OperationKind,
 }
 
 /// When changes came into effect and went out of it.
 #[derive(Debug)]
 pub struct Effects {
-    /// For each change, since when it is in effect or not; the first entry is when it was found.
+    /// For each change, the sequence numbers at which it came into effect (true) or went out of it; the first is when
+    /// it was found.
     since: Vec<Vec<(u64, bool)>>,
 }
 
 impl Effects {
-    /// Follows changes, each with the place of its checkpoint in the order, through operations in their order.
-    /// `seq_of` tells the place of any checkpoint.
+    /// Follows changes, each with its checkpoint's sequence number, through operations in their order. `seq_of` gives
+    /// the sequence number of any checkpoint.
     pub fn follow(
         changes: &[(u64, ChangeRef)],
         operations: &[Done],
@@ -85,24 +83,23 @@ impl Effects {
                 }
                 // It changes no file.
                 OperationKind::Branch => {}
-                // It drives what a crash left to the state before: nothing came of the operation.
+                // It rolls back what a crash left behind: nothing came of the operation.
                 OperationKind::Recover { .. } => {}
             }
         }
         effects
     }
 
-    /// Whether a change is in effect now.
     pub fn is_in_effect(&self, number: usize) -> bool {
         self.at(number, u64::MAX)
     }
 
-    /// The place in the order at which a change came into effect last, or went out of it.
+    /// The sequence number at which a change last came into effect or went out of it.
     pub fn turned_at(&self, number: usize) -> u64 {
         self.since[number].last().map_or(0, |(since, _)| *since)
     }
 
-    /// Whether a change was in effect at some place in the order.
+    /// Whether a change was in effect at a sequence number.
     pub fn at(&self, number: usize, seq: u64) -> bool {
         self.since[number].iter().rev().find(|(since, _)| *since <= seq).is_some_and(|(_, state)| *state)
     }
@@ -114,12 +111,12 @@ impl Effects {
     }
 }
 
-/// Whether a change's path stayed as it was though an operation should have put it otherwise.
+/// Whether a change's path stayed as it was although an operation should have changed it.
 fn is_left(left: &[WorkspacePath], change: &ChangeRef) -> bool {
     left.iter().any(|path| change.path.is_within(path))
 }
 
-/// Changes by checkpoint.
+/// Changed paths by checkpoint.
 fn index(changes: &[ChangesAt]) -> HashMap<&CheckpointId, HashSet<&WorkspacePath>> {
     let mut all: HashMap<_, HashSet<_>> = HashMap::new();
     changes.iter().for_each(|at| all.entry(&at.checkpoint).or_default().extend(&at.paths));
@@ -134,11 +131,11 @@ fn holds(index: &HashMap<&CheckpointId, HashSet<&WorkspacePath>>, change: &Chang
 mod tests {
     use super::*;
 
-    /// Plays a history and says which changes are in effect: a change is the letter of its checkpoint and its path.
+    /// Plays a history and checks which changes are in effect. A change is the letter of its checkpoint and its path.
     ///
-    /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` only the path `b`; `<a^b` keeps the
-    /// change b; `-ab` undoes the changes a and b; `+2` takes back the second operation, `+2-a` and with it
-    /// the change a, `+2!b` all but the path `b`, `+2:b` only that.
+    /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` rewinds only the path `b`; `<a^b`
+    /// keeps the change b; `-ab` undoes the changes a and b; `+2` takes back the second operation, `+2-a` the change a
+    /// along with it, `+2!b` everything but the path `b`, `+2:b` only that.
     fn check(history: &str, expected: &str) {
         let id = |name: &str| CheckpointId::from_random([name.as_bytes()[0]; 8]);
         let operation = |n: usize| OperationId::from_random([n as u8; 8]);
@@ -191,12 +188,12 @@ mod tests {
             ("a b c <a", "a"),
             ("a b c <a d", "ad"),
             ("a b c <a +1", "abc"),
-            // Work since stays in effect when the rewind is taken back.
+            // Later work stays in effect when the rewind is taken back,
             ("a b c <a d +1", "abcd"),
-            // Unless it goes with the branch that the redo leads away from; and comes back with it.
+            // unless it belongs to the branch that the redo leads away from; it returns with that branch.
             ("a b c <a d e +1-d", "abce"),
             ("a b c <a d +1-d +2", "ad"),
-            // To a future turn, and from there back again.
+            // To a future turn, and back from there.
             ("a b c <a d <c", "abc"),
             ("a b c <a d <c <d", "ad"),
             ("a b c <a:b", "ac"),
@@ -208,20 +205,20 @@ mod tests {
             ("a b c -b <a +2", "ac"),
             ("a b c -b <a +2 +1", "abc"),
             ("a b c -b -c +2", "ac"),
-            // What is carried over stays in effect, and only that; taken back, the rest comes as well.
+            // Carried-over changes stay in effect, and only those; taking the rewind back reinstates the rest.
             ("a b c <a^c", "ac"),
             ("a b c <a^c +1", "abc"),
             ("a b c <a^c d -c", "ad"),
             ("a b c <a^c d -c +2 +1", "abcd"),
             ("a b c -c <a^b +2", "ab"),
             ("a b c <a:c^c", "abc"),
-            // A redo that is taken back, and that once more.
+            // A redo that is taken back, and that taken back in turn.
             ("a b c -b +1 +2", "ac"),
             ("a b c -b +1 +2 +3", "abc"),
             ("a b c <a +1 +2", "a"),
             ("a b c <a +1 d +2", "ad"),
             ("a b c <a +1 d +2 +3", "abcd"),
-            // Taken back in part, and then the rest: what was undone in between stays undone.
+            // Taken back in part, then the rest: what was undone in between stays undone.
             ("a b c <a +1!b", "ac"),
             ("a b c <a +1!b +1:b", "abc"),
             ("a b c <a +1!b -c +1:b", "ab"),
@@ -233,7 +230,7 @@ mod tests {
             ("a b c -a -b +1", "ac"),
             ("a b c -a <a +1", "a"),
             ("a b c -b <c +1", "abc"),
-            // A target, or an operation, that is not known any more says nothing.
+            // A target or an operation that is no longer known has no effect.
             ("a b c <z", "abc"),
             ("a b c +9", "abc"),
         ] {

@@ -1,116 +1,106 @@
-//! Events: what an agent reports while it works, in piton's words. Adapters make them from an agent's own bytes.
+//! Events: what an agent reports while it works, in piton's terms. Adapters make them from an agent's own bytes.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What one report of an agent says.
+/// One report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The agent: `claude-code`, or what a generic report calls itself.
+    /// `claude-code`, or the name that a generic report gives.
     pub agent: String,
-    /// The agent's own id of the session; letters, digits and `._-` only, so it can stand in a file's name.
+    /// The agent's own session id: only letters, digits and `._-`, so it can be part of a file name.
     pub session: String,
-    /// Where the agent works; always absolute.
+    /// The agent's working folder; always absolute.
     pub cwd: Option<PathBuf>,
-    /// The agent's conversation file, as the agent says: nothing checked that it lies where such files lie.
+    /// The agent's conversation file, as the agent reports it: nothing has checked that it lies where such files
+    /// belong.
     pub transcript: Option<PathBuf>,
-    /// The id of the prompt that this belongs to: what joins a turn to its line of the transcript.
+    /// The id of the prompt that this belongs to; links a turn to its line in the transcript.
     pub prompt_id: Option<String>,
     /// The subagent that this happened in.
     pub subagent: Option<Subagent>,
-    /// What happened.
     pub event: Event,
 }
 
-/// An agent that the session's agent started.
+/// An agent started by the session's agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subagent {
-    /// Its id in the session.
+    /// Unique within the session.
     pub id: String,
-    /// What the agent calls its kind: `general-purpose`.
+    /// The agent's name for its kind, such as `general-purpose`.
     pub kind: String,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// A session began, or goes on after a pause.
+    /// A session began, or was resumed.
     SessionStarted {
-        /// Why: `startup`, `resume`, `clear`, `compact`.
+        /// `startup`, `resume`, `clear` or `compact`.
         source: Option<String>,
     },
-    /// The user said something: a turn begins, or, where it has the [`Report::prompt_id`] of the turn that runs, goes
-    /// on.
+    /// The user said something: a turn begins. If the report has the [`Report::prompt_id`] of the running turn, that
+    /// turn continues.
     Prompt {
-        /// All of it.
         text: String,
     },
-    /// A tool is about to run.
     BeforeTool(ToolCall),
-    /// A tool ran.
     AfterTool(ToolCall),
     /// A tool failed or was refused; no [`Event::AfterTool`] follows.
     ToolFailed {
-        /// Which call.
         call: ToolCall,
-        /// What the agent says about it, cut to 2000 characters.
+        /// The agent's message, cut to 2000 characters.
         error: String,
         /// Whether the user stopped it.
         interrupted: bool,
     },
     /// The agent's answer is complete.
     TurnEnded {
-        /// Whether it ended in an error.
         failed: bool,
-        /// What the agent said last, cut to 2000 characters.
+        /// The agent's last message, cut to 2000 characters.
         message: Option<String>,
-        /// Whether commands or subagents still run in the background, and may go on changing files.
+        /// Whether commands or subagents still run in the background and may go on changing files.
         background: bool,
     },
-    /// The session is over, until somebody resumes it.
+    /// The session is over, unless somebody resumes it.
     SessionEnded {
-        /// Why, in the agent's words.
+        /// In the agent's words.
         reason: Option<String>,
     },
-    /// The agent is about to replace its conversation by a summary.
+    /// The agent is about to replace its conversation with a summary.
     Compacting {
-        /// What started it: `manual`, `auto`.
+        /// `manual` or `auto`.
         trigger: Option<String>,
     },
-    /// A subagent began; [`Report::subagent`] says which.
+    /// [`Report::subagent`] says which.
     SubagentStarted,
-    /// A subagent came to its end.
     SubagentEnded,
-    /// A piece of the conversation, from an agent that has no transcript of its own.
+    /// Part of the conversation, from an agent that keeps no transcript.
     Message {
-        /// Who said it: `user`, `assistant`.
+        /// `user` or `assistant`.
         role: String,
-        /// All of it.
         text: String,
     },
-    /// Something the agent reports and piton has no use for.
+    /// An event that piton does not handle.
     Other {
-        /// What the agent calls it.
+        /// The agent's name for it.
         name: String,
     },
 }
 
-/// One call of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The agent's own id of the call: what joins before and after.
+    /// The agent's own id of the call; links the before and after events.
     pub id: Option<String>,
-    /// The tool's name.
     pub tool: String,
-    /// What it does in a few words: `Edit src/auth.ts`, `Bash npm install`. One line of at most 120 characters, without
-    /// control characters; paths beneath the report's cwd are relative to it.
+    /// A short description, such as `Edit src/auth.ts` or `Bash npm install`: one line of at most 120 characters,
+    /// without control characters. Paths beneath the report's cwd are relative to it.
     pub summary: String,
     /// The files that the call names: absolute, joined to the report's cwd where the agent gave them relative, and not
-    /// normalised beyond that. They need not exist, and may lie anywhere.
+    /// normalised beyond that. They need not exist and may lie anywhere.
     pub paths: Vec<PathBuf>,
-    /// The shell command as it was given, cut to 4000 characters.
+    /// The shell command, cut to 4000 characters.
     pub command: Option<String>,
-    /// Whether it goes on running after it has returned.
+    /// Whether it keeps running after it has returned.
     pub background: bool,
 }

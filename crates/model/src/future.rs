@@ -1,39 +1,37 @@
-//! Future turns: those that a rewind of the conversation went back past. They are kept and stay readable, and taking the
-//! rewind back makes them turns like any others.
+//! Future turns: those after the target of a conversation rewind. They are kept and stay readable, and taking the
+//! rewind back makes them ordinary turns again.
 //!
-//! Nothing is recorded of it: it follows from the operations that stand and from the turns, in the order of their records.
+//! Nothing is recorded for this: it follows from the operations in force and from the turns, in the order of their
+//! records.
 
 use std::collections::HashMap;
 
 use crate::conversation::Went;
 use crate::id::{OperationId, SessionId};
 
-/// An operation that went elsewhere with the conversation, was done and was not taken back.
+/// An operation that moved the conversation, was completed and was not taken back.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure<'a> {
-    /// Which.
     pub operation: &'a OperationId,
-    /// The number of its record.
+    /// The sequence number of its record.
     pub seq: u64,
-    /// From where to where.
     pub went: &'a Went,
 }
 
 /// A turn, and when it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnAt {
-    /// The number of its record.
+    /// The sequence number of its record.
     pub seq: u64,
-    /// The session that it is recorded with.
+    /// The session it is recorded under.
     pub session: SessionId,
-    /// Its number.
     pub number: u32,
 }
 
-/// The future turns, each with the last operation that went past it. `holds` says whether a turn is in a session's
-/// conversation: its own, or one of those that it is a branch of.
+/// The future turns, each with the last operation that went back past it. `holds` says whether a turn is part of a
+/// session's conversation: its own, or one of those it branched from.
 ///
-/// Who goes on in a conversation that has such a turn is past it again, and then it is none.
+/// Once somebody continues in a conversation that contains such a turn, it is no longer a future turn.
 pub fn future_turns<'a>(
     departures: &[Departure<'a>],
     turns: &[TurnAt],
@@ -64,8 +62,8 @@ pub fn future_turns<'a>(
 mod tests {
     use super::*;
 
-    /// Sessions by a letter: `b` is a branch of `a` that begins with turn 3, `c` one of `b` that begins with turn 2, `f` a
-    /// fork of `a` that begins with turn 4.
+    /// Sessions are single letters: `b` is a branch of `a` from turn 3, `c` a branch of `b` from turn 2, `f` a fork of
+    /// `a` from turn 4.
     fn holds(session: &SessionId, turn: &TurnAt) -> bool {
         let parts: &[(&str, u32)] = match () {
             _ if *session == id("b") => &[("b", u32::MAX), ("a", 3)],
@@ -80,7 +78,7 @@ mod tests {
         SessionId::of("agent", letter)
     }
 
-    /// What happens, in order: `a3` is turn 3 of `a`, `a>b3` a departure from `a` to `b` past turn 3.
+    /// The story in order: `a3` is turn 3 of `a`, `a>b3` a departure from `a` to `b` past turn 3.
     #[track_caller]
     fn check(story: &str, expected: &[&str]) {
         let mut turns = Vec::new();

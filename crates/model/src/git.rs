@@ -1,56 +1,52 @@
 //! A git repository's state at a moment: where HEAD is, what is staged, whether anything is uncommitted.
 //!
-//! Kept beside a checkpoint's tree, which never holds `.git`. With the commit it names everything that is needed to make
-//! the index again: all that HEAD says, but for the entries listed here.
+//! Kept beside a checkpoint's tree, which never contains `.git`. Together with the commit it is enough to rebuild the
+//! index: everything in HEAD, except for the entries listed here.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::ObjectId;
 use crate::path::{WorkspacePath, decode_base64, encode_base64};
 
-/// What git said of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitState {
-    /// The branch and the commit.
     pub head: Head,
-    /// The index where it differs from HEAD, in the index's order.
+    /// Index entries that differ from HEAD, in the index's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub staged: Vec<StagedEntry>,
-    /// Entries that are as in HEAD but carry a flag, which HEAD cannot say. Those that git itself derives from the
-    /// patterns of a sparse checkout are left out.
+    /// Entries that are as in HEAD but carry a flag, which HEAD cannot express. Flags that git itself derives from
+    /// sparse-checkout patterns are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<FlaggedEntry>,
-    /// Whether anything is staged or a tracked file is not as the index has it; none where that was not determined.
+    /// Whether anything is staged or a tracked file differs from the index; `None` where that was not determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted: Option<bool>,
-    /// What git is in the middle of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_progress: Option<InProgress>,
-    /// The rules of the repository's own exclude file, one a line: what they ignored must not leave later, whatever became
-    /// of them.
+    /// The rules of the repository's own exclude file, one per line: what they ignored must not be exported later, even
+    /// if the rules have changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excludes: Option<String>,
-    /// Why something is missing here. What is listed is true all the same; an index made from it would not be whole.
+    /// Why something is missing here. What is listed is still true, but an index made from it would be incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
 }
 
-/// Where HEAD is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The branch's short name, or the whole name of a reference that is no branch; none when detached.
+    /// The branch's short name, or the full name of a reference that is not a branch; `None` when detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Set where the name is not UTF-8: its bytes in base64.
+    /// The name's bytes in base64, where it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_b64: Option<String>,
-    /// The commit in hexadecimal; none before the first one.
+    /// In hexadecimal; `None` before the first commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
 impl Head {
-    /// On a reference, given its full name.
+    /// HEAD on a reference, given its full name.
     pub fn on(reference: &[u8], commit: Option<String>) -> Self {
         let name = reference.strip_prefix(b"refs/heads/").unwrap_or(reference);
         Self {
@@ -60,12 +56,11 @@ impl Head {
         }
     }
 
-    /// On a commit and no branch.
     pub fn detached(commit: String) -> Self {
         Self { branch: None, branch_b64: None, commit: Some(commit) }
     }
 
-    /// The whole name of the branch's reference; none when detached, or on a reference that is no branch.
+    /// The full name of the branch's reference; `None` when detached, or on a reference that is not a branch.
     pub fn reference(&self) -> Option<Vec<u8>> {
         let name = self.branch_bytes().filter(|name| !name.starts_with(b"refs/"))?;
         Some([b"refs/heads/", name.as_slice()].concat())
@@ -86,7 +81,7 @@ impl Head {
 }
 
 impl GitState {
-    /// Whether both have the same HEAD, and indexes with the same entries. `flags`: those that count.
+    /// Whether both have the same HEAD and equivalent indexes. Only the given flags are compared.
     pub fn is_same(&self, other: &Self, flags: u16) -> bool {
         self.head == other.head && self.has_same_index(other, flags)
     }
@@ -105,41 +100,35 @@ impl GitState {
     }
 }
 
-/// A repository's way from one state to another, with all that is needed to drive it to either end.
+/// A repository's transition from one state to another, with everything needed to drive it to either end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitMove {
-    /// Where it is.
     pub before: GitState,
-    /// Where it goes.
     pub after: GitState,
-    /// The branch that points at another commit afterwards. Not always one that HEAD is on: taking a move back leaves the
-    /// branch that HEAD came to.
+    /// The branch that points to another commit afterwards. Not always the one HEAD is on: taking a move back leaves
+    /// the branch that HEAD had moved to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchMove>,
-    /// A fingerprint of the index before, so that nothing is replaced that somebody staged since.
+    /// A fingerprint of the index before, so that nothing staged since is overwritten.
     pub index: String,
 }
 
-/// A branch that points at another commit afterwards.
+/// A branch that points to another commit afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchMove {
-    /// The branch and its commit before; no commit where there was no such branch.
+    /// The branch and its commit before; no commit where the branch did not exist.
     pub before: Head,
-    /// The same branch and its commit afterwards; no commit where it goes.
+    /// The same branch and its commit afterwards; no commit where the branch is deleted.
     pub after: Head,
 }
 
-/// One end of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitEnd {
-    /// Nothing happened.
     Before,
-    /// All of it happened.
     After,
 }
 
 impl GitEnd {
-    /// The other end.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -150,12 +139,10 @@ impl GitEnd {
 }
 
 impl GitMove {
-    /// Whether there is nothing to move.
     pub fn is_empty(&self) -> bool {
         self.branch.is_none() && self.before.is_same(&self.after, ALL_FLAGS)
     }
 
-    /// The state at an end.
     pub fn state(&self, end: GitEnd) -> &GitState {
         match end {
             GitEnd::Before => &self.before,
@@ -163,7 +150,6 @@ impl GitMove {
         }
     }
 
-    /// The branch at an end.
     pub fn branch_at(&self, end: GitEnd) -> Option<&Head> {
         self.branch.as_ref().map(|branch| match end {
             GitEnd::Before => &branch.before,
@@ -172,32 +158,31 @@ impl GitMove {
     }
 }
 
-/// One entry of the index that HEAD does not have like this.
+/// An index entry that differs from HEAD.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagedEntry {
-    /// From the repository's root, which may lie above the workspace's.
+    /// Relative to the repository's root, which may lie above the workspace's.
     pub path: WorkspacePath,
-    /// How it differs from HEAD.
     pub kind: StagedKind,
-    /// Git's mode; 0 for a deleted one.
+    /// Git's mode; 0 if deleted.
     pub mode: u32,
-    /// Git's id of the content in hexadecimal; empty for a deleted one.
+    /// Git's id of the content, in hexadecimal; empty if deleted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// 0, or which side of a conflict: 1 base, 2 ours, 3 theirs.
+    /// 0, or the side of a conflict: 1 base, 2 ours, 3 theirs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stage: u8,
     /// [`ASSUME_VALID`], [`SKIP_WORKTREE`], [`INTENT_TO_ADD`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub flags: u16,
-    /// Piton's own id of the content, where the store has it.
+    /// Piton's own id of the content, if the store has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<ObjectId>,
 }
 
 impl StagedEntry {
-    /// Whether its id is that of a blob which HEAD has not at this path: not of a deleted file, a submodule's commit, or
-    /// a file that is only intended to be added.
+    /// Whether its id names a blob that HEAD does not have at this path: false for deleted files, submodule commits and
+    /// files that are only intended to be added.
     pub fn has_blob(&self) -> bool {
         self.kind != StagedKind::Deleted && self.mode != MODE_GITLINK && self.flags & INTENT_TO_ADD == 0
     }
@@ -206,13 +191,13 @@ impl StagedEntry {
 /// An entry as in HEAD, with a flag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlaggedEntry {
-    /// From the repository's root.
+    /// Relative to the repository's root.
     pub path: WorkspacePath,
     /// [`ASSUME_VALID`], [`SKIP_WORKTREE`].
     pub flags: u16,
 }
 
-/// The mode of a submodule.
+/// Mode of a submodule.
 pub const MODE_GITLINK: u32 = 0o160_000;
 
 /// The user promised not to change the file (`git update-index --assume-unchanged`).
@@ -221,7 +206,6 @@ pub const ASSUME_VALID: u16 = 1;
 pub const SKIP_WORKTREE: u16 = 2;
 /// Only the path is in the index, not the content (`git add --intent-to-add`).
 pub const INTENT_TO_ADD: u16 = 4;
-/// Every flag that is kept.
 pub const ALL_FLAGS: u16 = ASSUME_VALID | SKIP_WORKTREE | INTENT_TO_ADD;
 
 /// How an entry of the index differs from HEAD.
@@ -239,7 +223,7 @@ pub enum StagedKind {
 }
 
 impl StagedKind {
-    /// The word in every surface.
+    /// The name used in every surface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -250,26 +234,19 @@ impl StagedKind {
     }
 }
 
-/// What git is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InProgress {
-    /// `git merge`.
     Merge,
-    /// `git rebase`.
     Rebase,
-    /// `git am`.
     Am,
-    /// `git cherry-pick`.
     CherryPick,
-    /// `git revert`.
     Revert,
-    /// `git bisect`.
     Bisect,
 }
 
 impl InProgress {
-    /// The word in every surface: git's own.
+    /// Git's own name for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Merge => "merge",

@@ -1,4 +1,4 @@
-//! Ids: what names an object by its content, and what names a moment or an act at random.
+//! Ids: objects are named by their content, moments and operations at random.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The name of a blob or a tree: the BLAKE3 hash of its content.
 ///
-/// Trees hash under a key of their own, so that a file whose bytes happen to be a tree's encoding is never taken for
-/// that tree.
+/// Trees are hashed with their own key, so that a file whose bytes happen to be a tree's encoding never has that tree's
+/// id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub [u8; 32]);
 
@@ -16,7 +16,6 @@ pub struct ObjectId(pub [u8; 32]);
 const TREE_CONTEXT: &str = "piton 2026-11 tree";
 
 impl ObjectId {
-    /// The id of a file's bytes.
     pub fn of_blob(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
@@ -26,7 +25,6 @@ impl ObjectId {
         Self(blake3::derive_key(TREE_CONTEXT, encoded))
     }
 
-    /// The hexadecimal form.
     pub fn to_hex(&self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }
@@ -63,10 +61,11 @@ impl<'de> Deserialize<'de> for ObjectId {
 #[error("an id is 16 letters from k to z")]
 pub struct BadId;
 
-/// Letters of a random id.
+/// Length of a random id.
 const LETTERS: usize = 16;
 
-/// Writes random bytes in letters from k to z, so that an id never looks like a number, a name such as `t5`, or a hash.
+/// Encodes random bytes in letters from k to z, so that an id never looks like a number, a name such as `t5`, or a
+/// hash.
 fn letters(random: [u8; 8]) -> String {
     random.iter().flat_map(|b| [b >> 4, b & 15]).map(|n| (b'k' + n) as char).collect()
 }
@@ -84,17 +83,16 @@ macro_rules! random_id {
         pub struct $name(String);
 
         impl $name {
-            /// An id from eight random bytes, which the caller draws.
+            /// An id from eight random bytes that the caller draws.
             pub fn from_random(random: [u8; 8]) -> Self {
                 Self(letters(random))
             }
 
-            /// The sixteen letters.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
 
-            /// The first letters: enough for a person, who may type any prefix that is unique.
+            /// The first letters, as shown to people, who may type any unique prefix.
             pub fn short(&self) -> &str {
                 &self.0[..8]
             }
@@ -134,25 +132,22 @@ macro_rules! random_id {
     };
 }
 
+random_id!(CheckpointId);
 random_id!(
-    /// Names a checkpoint.
-    CheckpointId
-);
-random_id!(
-    /// Names an operation; also part of the names of the files that it stages.
+    /// Also part of the names of the files that the operation stages.
     OperationId
 );
 random_id!(
-    /// Names a workspace, whatever path it is at.
+    /// Stays the same when the workspace is moved to another path.
     WorkspaceId
 );
 random_id!(
-    /// Names a session, the same in every store.
+    /// The same in every store.
     SessionId
 );
 
 impl SessionId {
-    /// The id of a session, from its agent and what the agent calls it.
+    /// The id of a session, derived from its agent and the agent's own id for it.
     pub fn of(agent: &str, agent_id: &str) -> Self {
         let hash = blake3::derive_key("piton 2026-11 session", format!("{agent}\0{agent_id}").as_bytes());
         let mut first = [0; 8];

@@ -1,13 +1,13 @@
-//! Taking back chosen changes: what should stand at each path so that they are undone and everything else stays.
+//! Taking back chosen changes: what each path should hold so that they are undone and everything else stays.
 //!
-//! Each change is a [`Link`]: what it left and what was there before. Where nobody touched the path since, it becomes what
-//! it was; where somebody did, the inverse is merged in (base = what the change left, ours = now, theirs = what was there
+//! Each change is a [`Link`]: what it left, and what was there before. If nobody has touched the path since, it returns
+//! to what it was; otherwise the inverse is merged in (base = what the change left, ours = now, theirs = what was there
 //! before). What cannot be merged is a conflict, and its path is left alone unless a [`Decision`] says otherwise.
 //!
-//! A file that was moved, by whomever, is followed by its [`Trail`]: its path is merged like its content, so what somebody
-//! edited goes along to where the file goes, and where it cannot go, nothing of it is touched at any of its paths.
+//! A file that was moved, by anyone, is followed along its [`Trail`]: its path is merged like its content. Later edits
+//! travel with the file, and where it cannot be moved, none of its paths is touched.
 //!
-//! The result is a root, so that carrying it out is an operation like any other: from now to that root.
+//! The result is a root, so carrying it out is an operation like any other: from the current root to that one.
 
 mod draft;
 mod follow;
@@ -34,9 +34,8 @@ use crate::tree::{Entry, SkipReason};
 /// One change of a path, to be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// What it left.
+    /// What the change left.
     pub after: Option<Entry>,
-    /// What was there before.
     pub before: Option<Entry>,
 }
 
@@ -44,25 +43,25 @@ pub struct Link {
 #[derive(Clone, Debug, Default)]
 pub struct Inverse {
     links: BTreeMap<WorkspacePath, Vec<Link>>,
-    /// Those of files that were moved.
+    /// Changes of files that were moved.
     trails: Vec<Trail>,
-    /// Where changes are carried over to an earlier moment: files that were moved since then.
+    /// When carrying changes over to an earlier moment: files that were moved since then.
     since: Vec<Move>,
-    /// Contents that came to a path while they went from another one.
+    /// Contents that arrived at a path while they disappeared from another one.
     sources: Vec<Source>,
-    /// What changed since the first of these changes: lines may have gone from one path to another.
+    /// Everything that changed since the first of these changes: lines may have been carried from one path to another.
     altered: Vec<Altered>,
-    /// The bits of folders that are made again for what comes back in them.
+    /// Permission bits for folders that are recreated for what returns to them.
     folders: BTreeMap<WorkspacePath, u16>,
 }
 
 impl Inverse {
-    /// Adds a change that is older than all that were added for its path before. Changes that follow upon each other
-    /// become one, so that what lies between them is never asked for.
+    /// Adds a change that is older than all changes added for its path so far. Consecutive changes are joined into one,
+    /// so that the state between them is never needed.
     pub fn add(&mut self, path: WorkspacePath, link: Link) {
         let links = self.links.entry(path).or_default();
         match links.last_mut() {
-            // A folder comes up with each file that came or went with it.
+            // A folder is reported with each file that was created or deleted with it.
             Some(newer)
                 if is_same(newer.before.as_ref(), link.before.as_ref())
                     && is_same(newer.after.as_ref(), link.after.as_ref()) => {}
@@ -71,7 +70,7 @@ impl Inverse {
         }
     }
 
-    /// Adds changes that were sorted, in the order in which they are made.
+    /// Adds changes that were sorted into trails, in the order in which they are made.
     pub fn add_sorted(&mut self, sorted: Sorted) {
         for taken in sorted.rest {
             self.add(taken.path, taken.link);
@@ -79,45 +78,41 @@ impl Inverse {
         self.trails.extend(sorted.trails);
     }
 
-    /// Says which files were moved since the moment that changes are carried over to: such a file goes back to where it was then,
-    /// or stays where it is.
+    /// Sets which files were moved since the moment that changes are carried over to: such a file returns to its path
+    /// at that moment, or stays where it is.
     pub fn moved_since(&mut self, moves: impl Iterator<Item = Move>) {
         self.since.extend(moves);
     }
 
-    /// Says that a content came to a path while it went from others: it does not go from there as long as none of those has it
-    /// again.
+    /// Records a content that arrived at a path while it disappeared from others: it is not removed from there unless
+    /// one of those gets it back.
     pub fn source(&mut self, source: Source) {
         self.sources.push(source);
     }
 
-    /// Says what changed since the first of these changes, whosever doing it was, oldest first: lines of others' that were carried
-    /// from one file to another do not go from there as long as they do not come back.
+    /// Records everything that changed since the first of these changes, by anyone, oldest first: other people's lines
+    /// that were carried from one file to another are not removed unless they return to where they came from.
     pub fn altered(&mut self, altered: impl IntoIterator<Item = Altered>) {
         self.altered.extend(altered);
     }
 
-    /// The files that were moved.
     pub fn trails(&self) -> &[Trail] {
         &self.trails
     }
 
-    /// Leaves files that were moved out after all.
     pub fn retain_trails(&mut self, keep: impl FnMut(&Trail) -> bool) {
         self.trails.retain(keep);
     }
 
-    /// Leaves a path out after all.
     pub fn remove(&mut self, path: &WorkspacePath) {
         self.links.remove(path);
     }
 
-    /// Says which bits a folder has if it must be made again.
+    /// Sets the permission bits for a folder in case it must be recreated.
     pub fn folder(&mut self, path: WorkspacePath, mode: u16) {
         self.folders.insert(path, mode);
     }
 
-    /// Whether a folder's bits are known already.
     pub fn knows_folder(&self, path: &WorkspacePath) -> bool {
         self.folders.contains_key(path)
     }
@@ -131,147 +126,135 @@ impl Inverse {
         links.last()?.before.as_ref().or(links.first()?.after.as_ref())
     }
 
-    /// Whether there is nothing to take back.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && self.trails.is_empty()
     }
 
-    /// What is to be taken back at a path.
+    /// The changes to take back at a path.
     pub fn links_of(&self, path: &WorkspacePath) -> &[Link] {
         self.links.get(path).map(|links| &links[..]).unwrap_or_default()
     }
 
-    /// Every path with something to take back, without those of files that were moved.
+    /// Every path with changes to take back, except those of moved files.
     pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
         self.links.keys()
     }
 }
 
-/// A content that came to a path while it went from others.
+/// A content that arrived at a path while it disappeared from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Where it came to.
+    /// Where it arrived.
     pub path: WorkspacePath,
-    /// Which.
     pub blob: ObjectId,
-    /// Where it went from.
+    /// Where it disappeared.
     pub from: Vec<WorkspacePath>,
 }
 
-/// One change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Altered {
-    /// Where.
     pub path: WorkspacePath,
-    /// What was there.
     pub was: Option<Entry>,
-    /// What is there since.
     pub is: Option<Entry>,
-    /// Whether it goes back.
+    /// Whether this change is taken back.
     pub is_taken: bool,
-    /// Whether it was, or may have been, by the hand of what goes back.
+    /// Whether it was made, or may have been made, by the work that is taken back.
     pub may_be_taken: bool,
 }
 
-/// Where contents come from.
+/// Access to contents.
 pub trait Contents {
-    /// Why a content cannot be had.
     type Error;
 
-    /// The bytes of a blob that stands, or stood, at a path.
+    /// The bytes of a blob that is, or was, at a path.
     fn content(&self, path: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, Self::Error>;
 }
 
-/// What taking back comes to.
+/// The result of taking changes back.
 #[derive(Clone, Debug)]
 pub struct Drafted {
-    /// The root as it should be.
     pub root: RootState,
-    /// Trees of it that no checkpoint has.
+    /// Its trees that no checkpoint has.
     pub new_trees: NewTrees,
-    /// Contents of it that no checkpoint has.
+    /// Its contents that no checkpoint has.
     pub new_blobs: HashMap<ObjectId, Vec<u8>>,
-    /// Paths whose content is put together from now and before.
+    /// Paths whose content is merged from now and before.
     pub merged: Vec<WorkspacePath>,
-    /// Files that go to another path.
+    /// Files that move to another path.
     pub moves: Vec<Move>,
-    /// Paths that somebody changed in a way that does not go together with taking the change back.
     pub conflicts: Vec<Conflict>,
-    /// Left alone because what is there is unknown.
+    /// Paths left alone because what is there is unknown.
     pub kept: Vec<(WorkspacePath, SkipReason)>,
-    /// Paths where a rule left out what is there now: capture them and draft again.
+    /// Paths where a rule skipped what is there now: capture them and draft again.
     pub unknown: Vec<WorkspacePath>,
 }
 
-/// A path where taking back and what was done since do not go together.
+/// A path where taking the changes back is incompatible with later edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Where.
     pub path: WorkspacePath,
-    /// The other paths of a file that was moved: they are left alone with it.
+    /// The other paths of a moved file: they are left alone with it.
     pub others: Vec<WorkspacePath>,
-    /// Why.
     pub why: Why,
-    /// The places, where contents clash.
+    /// The clashing places, for a clash of contents.
     pub clashes: Vec<Clash>,
-    /// Whether it was decided; where not, the path is left alone.
+    /// Whether it was decided; if not, the path is left alone.
     pub decided: bool,
 }
 
 impl Conflict {
-    /// One that is open, with nothing more to say of it.
+    /// An undecided conflict without clashes or other paths.
     pub fn open(path: WorkspacePath, why: Why) -> Self {
         Self { path, others: Vec::new(), why, clashes: Vec::new(), decided: false }
     }
 
-    /// Every path that it is about.
+    /// Every path that the conflict affects.
     pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
         [&self.path].into_iter().chain(&self.others)
     }
 
-    /// Whether everything that it is about stays as it is now: undecided, or decided so where it is about a place.
+    /// Whether all affected paths stay as they are now: undecided, or decided that way for a conflict about a path.
     pub fn stays(&self, decision: Option<Decision>) -> bool {
         let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines);
         !self.decided || (is_of_place && decision == Some(Decision::Ours))
     }
 
-    /// Whether a path is left alone where this is.
+    /// Whether the conflict leaves this path alone.
     pub fn holds(&self, path: &WorkspacePath) -> bool {
         self.paths().any(|one| path.is_within(one))
     }
 }
 
-/// Why a path is in conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// The same lines were changed since.
     SamePlace,
-    /// It was changed since, and can only be taken whole.
+    /// It was changed since, and can only be taken as a whole.
     Whole,
-    /// It was made by what is taken back, and edited since: it would go with the edit.
+    /// It was created by what is taken back and edited since: the edit would be deleted with it.
     Edited,
     /// It was deleted since.
     Deleted,
-    /// Something of another kind stands there now.
+    /// Something of another kind is there now.
     Replaced,
     /// Its mode was changed since.
     Mode,
-    /// It was moved, and something else stands where it would have to go.
+    /// It was moved, and something else is where it would have to go.
     NoRoom,
-    /// It was moved on since.
+    /// It was moved again since.
     Moved,
-    /// It was moved there, and what happened to its old place is not taken back.
+    /// It was moved there, and what happened at its old path is not taken back.
     Half,
-    /// It holds lines that came from a file which stays without them.
+    /// It contains lines from a file that would stay without them.
     Lines,
-    /// A folder that must go holds things of others.
+    /// A folder that must be deleted contains things of others.
     Holds,
-    /// It holds things that are not captured, and a file would have to take its place.
+    /// It contains things that are not captured, and a file would have to take its place.
     Skipped,
-    /// It is no folder, and only paths in the folder that stood there are asked for.
+    /// It is not a folder, and only paths in the folder that used to be there are requested.
     InTheWay,
-    /// It only goes along with what is asked for, and holds edits of others since.
+    /// It is only affected as the other end of a requested move, and others have edited it since.
     Along,
 }
 
@@ -302,10 +285,10 @@ impl Why {
     }
 }
 
-/// Drafts what taking some changes back leaves, given what is there now.
+/// Drafts the result of taking changes back from the current state.
 ///
 /// # Errors
-/// Where a tree or a content cannot be had.
+/// When a tree or a content cannot be read.
 pub fn draft<S: TreeSource, C: Contents<Error = S::Error>>(
     source: &S,
     contents: &C,
@@ -316,11 +299,11 @@ pub fn draft<S: TreeSource, C: Contents<Error = S::Error>>(
     draft_with(source, contents, now, inverse, decision, &LABELS, false)
 }
 
-/// Drafts an earlier moment with some changes carried over to it: the same merge, the other way round. The changes are
-/// given oldest first, each as what was there before it and what it made of that, and what is there now is on their side.
+/// Drafts an earlier moment with some changes carried over to it: the same merge in the other direction. The changes
+/// are given oldest first, each as what was there before it and what it left; the current state is on their side.
 ///
 /// # Errors
-/// Where a tree or a content cannot be had.
+/// When a tree or a content cannot be read.
 pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
     source: &S,
     contents: &C,
@@ -337,7 +320,7 @@ pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
     let mut drafted = draft_with(source, contents, then, carried, turned, &labels, true)?;
     for conflict in &mut drafted.conflicts {
         conflict.clashes.iter_mut().for_each(|clash| std::mem::swap(&mut clash.ours, &mut clash.theirs));
-        // A file whose old place stays taken stays where it is, and so may take the old place of another.
+        // A file whose old path stays occupied stays where it is, and may thereby occupy the old path of another.
         while let Some(one) = carried.since.iter().find(|one| conflict.holds(&one.from) && !conflict.holds(&one.to)) {
             conflict.others.push(one.to.clone());
         }
@@ -354,7 +337,7 @@ fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(
     labels: &Labels<'_>,
     is_carried: bool,
 ) -> Result<Drafted, S::Error> {
-    // What turns out to have no place stays, and may be in the way of others then.
+    // What turns out to have nowhere to go stays, and may then be in the way of others.
     let mut stays = Stays::default();
     loop {
         let mut drafter = Drafter {
@@ -391,10 +374,10 @@ fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(
     }
 }
 
-/// What the sides are called in a file with markers.
+/// What the sides are called in conflict markers.
 const LABELS: Labels<'static> = Labels { ours: "now", base: "what is taken back", theirs: "before" };
 
-/// Whether two entries are the same for taking back: folders are their bits, what they hold counts by itself.
+/// Whether two entries are the same for taking back: a folder is compared by its bits, its contents on their own.
 fn is_same(a: Option<&Entry>, b: Option<&Entry>) -> bool {
     match (a, b) {
         (Some(Entry::Folder { mode: a, .. }), Some(Entry::Folder { mode: b, .. })) => a == b,

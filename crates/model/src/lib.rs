@@ -1,7 +1,7 @@
 //! The pure values of piton: ids, workspace paths, trees, changes, plans, records, text diff.
 //!
-//! Every other room speaks in these. Nothing here does I/O, reads a clock or draws a random number: the same input
-//! gives the same output, so each rule of piton can be tested with a few lines of values.
+//! Every other crate uses these. Nothing here does I/O, reads a clock or draws a random number: the same input gives
+//! the same output, so each of piton's rules can be tested with a few lines of values.
 
 pub mod blame;
 pub mod content;

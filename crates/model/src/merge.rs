@@ -1,4 +1,4 @@
-//! Going back where others went on: a three-way merge of whole entries.
+//! Rolling back where others have made changes since: a three-way merge of whole entries.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use crate::edit::{NewTrees, keep};
 use crate::id::ObjectId;
 use crate::tree::{Entry, Tree};
 
-/// What should stand at a path so that everything still as in `base` becomes as in `theirs`, and everything else stays
-/// as in `ours`.
+/// What a path should hold so that everything still as in `base` becomes as in `theirs`, and everything else stays as
+/// in `ours`.
 ///
-/// Recovery uses it with `base` as what an operation put there, `ours` as what is there now and `theirs` as what was
-/// there before.
+/// Recovery passes what an operation put there as `base`, what is there now as `ours` and what was there before as
+/// `theirs`.
 pub fn merge_entry<S: TreeSource>(
     source: &S,
     base: Option<&Entry>,
@@ -54,8 +54,8 @@ pub fn merge_entry<S: TreeSource>(
     Ok(Some(Entry::Folder { mode, tree: keep(Arc::new(merged), new), holds_skipped }))
 }
 
-/// A file of which only the bits were changed becomes as in `theirs`, with what was done to its bits done there as well. None
-/// where that is not so, or where the contents do not tell `base` from `theirs`.
+/// A file whose bits alone were changed becomes as in `theirs`, with the same bits changed there. `None` where that is
+/// not the case, or where `base` and `theirs` have the same content.
 fn merge_bits(base: Option<&Entry>, ours: Option<&Entry>, theirs: Option<&Entry>) -> Option<Option<Entry>> {
     let (Some(Entry::File { mode, blob, .. }), Some(Entry::File { mode: was, blob: base, .. })) = (ours, base) else {
         return None;
@@ -70,12 +70,13 @@ fn merge_bits(base: Option<&Entry>, ours: Option<&Entry>, theirs: Option<&Entry>
     }
 }
 
-/// Bits with the same change as from some bits to others: what was changed is as it was changed to, the rest stays.
+/// Applies the change of bits `from` → `to` to `bits`: bits that differ between the two get their new value, the rest
+/// stay.
 ///
 /// ```
 /// use piton_model::merge::with_bits;
 ///
-/// // Closed by hand while it was open to all for a moment: it stays closed.
+/// // Closed by hand while it was briefly open to all: it stays closed.
 /// assert_eq!(with_bits(0o600, 0o644, 0o600), 0o600);
 /// assert_eq!(with_bits(0o640, 0o644, 0o600), 0o600);
 /// assert_eq!(with_bits(0o755, 0o644, 0o755), 0o755);
@@ -101,7 +102,7 @@ mod tests {
     use crate::plan::Layered;
     use crate::tree::literal::{Forest, Lit, file};
 
-    /// Merges what stands at `x` in three trees and lists the files of the result with their first bytes.
+    /// Merges what is at `x` in three trees and lists the files of the result with their first bytes.
     fn check(base: &[(&str, Lit)], ours: &[(&str, Lit)], theirs: &[(&str, Lit)], expected: &[(&str, Lit)]) {
         let mut forest = Forest::default();
         let x = WorkspacePath::new("x").unwrap();
@@ -149,7 +150,7 @@ mod tests {
             assert_eq!(found, expected.map(Some));
         };
         check(file(0o644, 1), file(0o664, 1), Some(file(0o755, 2)), Some(file(0o775, 2)));
-        // Its content tells nothing where both ends have the same.
+        // The content proves nothing where both ends have the same.
         check(file(0o644, 1), file(0o664, 1), Some(file(0o755, 1)), None);
         check(file(0o644, 1), file(0o664, 3), Some(file(0o755, 2)), None);
         assert_eq!(merge_bits(Some(&file(0o644, 1)), Some(&file(0o664, 1)), None), Some(None));

@@ -1,7 +1,7 @@
-//! Which files were moved: what went at one path and came at another between two states is one file where its content says
-//! so, and where it says so of no other.
+//! Detects moved files: a file that disappeared at one path and one that appeared at another between two states are the
+//! same file if their content says so, and fits no other.
 //!
-//! A wrong pair would put one file's lines into another, so what could be meant in more ways than one is no move.
+//! A wrong pair would put one file's lines into another, so an ambiguous match is not a move.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,26 +13,23 @@ use crate::path::WorkspacePath;
 use crate::text;
 use crate::tree::Entry;
 
-/// A file that went from one path to another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Move {
-    /// Where it was.
     pub from: WorkspacePath,
-    /// Where it went.
     pub to: WorkspacePath,
 }
 
-/// A path with what stands, or stood, there.
+/// A path with the entry that is, or was, there.
 pub type Placed = (WorkspacePath, Entry);
 
 /// What happened to files between two states.
 #[derive(Clone, Debug, Default)]
 pub struct Happened {
-    /// Files that went.
+    /// Files that disappeared.
     pub gone: Vec<Placed>,
-    /// Files that came.
+    /// Files that appeared.
     pub came: Vec<Placed>,
-    /// Files in whose place something else stands, or that stand in the place of something else: what was there and what is.
+    /// Files that replaced something else or were replaced: the entry before and after.
     pub replaced: Vec<(WorkspacePath, Entry, Entry)>,
 }
 
@@ -50,13 +47,13 @@ impl Happened {
         }
     }
 
-    /// Whether something can have been moved.
+    /// Whether anything can have been moved.
     pub fn can_be_moves(&self) -> bool {
         let (gone, came) = (!self.gone.is_empty(), !self.came.is_empty());
         gone && came || (gone || came) && !self.replaced.is_empty() || self.replaced.len() > 1
     }
 
-    /// The contents that went from paths.
+    /// The contents that disappeared from paths.
     pub fn went(&self) -> impl Iterator<Item = (&WorkspacePath, ObjectId)> {
         let replaced = self.replaced.iter().map(|(path, was, _)| (path, was));
         let all = self.gone.iter().map(|(path, was)| (path, was)).chain(replaced);
@@ -64,22 +61,22 @@ impl Happened {
     }
 }
 
-/// What is made of that.
+/// The result of pairing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paired {
-    /// The moves.
     pub moves: Vec<Move>,
-    /// Files that belong together and of which nobody can tell which became which: those that went and those that came.
+    /// Files that belong together although it is unclear which became which: those that disappeared and those that
+    /// appeared.
     pub unclear: Vec<(Vec<WorkspacePath>, Vec<WorkspacePath>)>,
 }
 
-/// More pairs of files with one and the same content are not told apart: every one is compared with every other.
+/// With more pairs of equal files than this, they are not told apart: each is compared with every other.
 const MOST_EQUAL: usize = 250_000;
 
-/// More files than this are not compared by how much of them is alike: each is read.
+/// With more files than this, contents are not compared for similarity: each one has to be read.
 const MOST_ALIKE: usize = 50;
 
-/// The content of a file, unless it is empty: all empty files are equal, and say nothing.
+/// The content of a file, unless it is empty: all empty files are equal, which proves nothing.
 fn blob(entry: &Entry) -> Option<ObjectId> {
     match entry {
         Entry::File { blob, size, .. } if *size > 0 => Some(*blob),
@@ -87,11 +84,11 @@ fn blob(entry: &Entry) -> Option<ObjectId> {
     }
 }
 
-/// Pairs files that went with files that came: equal contents first, of those the ones whose names and folders are alike;
-/// then contents that are more alike than not, where one end is `concerned`: each of those is read.
+/// Pairs files that disappeared with files that appeared: equal contents first, preferring similar names and folders;
+/// then contents that are more alike than not, where one end is `concerned` (each of those is read).
 ///
-/// A file may have been moved over another one, and something else may stand where it was; but a file that is edited where it
-/// stands while a copy is made of it was not moved. What cannot be read is like nothing.
+/// A file may have been moved over another one, and something else may have replaced it at its old path; but a file
+/// that is edited in place while a copy is made of it was not moved. Unreadable contents match nothing.
 pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&WorkspacePath) -> bool) -> Paired {
     let Happened { gone, came, replaced } = happened;
     let mut paired = Paired::default();
@@ -100,11 +97,11 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     let overs = replaced.iter().map(|(path, _, is)| (path.clone(), is.clone()));
     let mut over: Vec<Placed> = overs.filter(|(_, entry)| blob(entry).is_some()).collect();
     equal(&mut left, &mut new, &mut paired);
-    // What stands there is what stood there, edited, and the equal file that went was a copy of it.
+    // The file at such a path was edited in place, and the equal file that disappeared was a copy of it.
     let arrived: BTreeSet<ObjectId> = new.iter().chain(&over).filter_map(|(_, entry)| blob(entry)).collect();
     let is_edited = |path: &WorkspacePath| {
         let found = replaced.iter().find(|(one, ..)| one == path);
-        // One that stands elsewhere now was moved away first.
+        // A file that is elsewhere now was moved away first.
         found.is_some_and(|(path, was, is)| {
             blob(was).is_some_and(|was| !arrived.contains(&was)) && is_alike(contents, path, was, is)
         })
@@ -131,7 +128,7 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
         equal(&mut found, &mut new, &mut paired);
         equal(&mut found, &mut over, &mut paired);
     }
-    // In whose place something stands that is not it, edited.
+    // Whether what replaced the file at this path is something other than an edited version of it.
     let is_other = |path: &WorkspacePath| match unused.iter().find(|(one, ..)| one == path) {
         Some((path, was, is)) => paired.moves.iter().any(|one| one.to == *path) || !is_alike(contents, path, was, is),
         None => true,
@@ -151,7 +148,7 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     paired
 }
 
-/// Whether a file that stands where another one stood is that one, edited.
+/// Whether the file at a path is an edited version of the one that was there.
 pub fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is: &Entry) -> bool {
     let read = |entry: &Entry| match entry {
         Entry::File { size, .. } if *size > text::LARGEST as u64 => None,
@@ -159,12 +156,12 @@ pub fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is
     };
     match (read(was), read(is)) {
         (Some(was), Some(is)) => text::alike(&was, &is) >= 0.5,
-        // What cannot be told is taken for an edit: then nothing was moved.
+        // If in doubt, assume an edit: then nothing was moved.
         _ => matches!(is, Entry::File { .. }) && blob(is).is_some(),
     }
 }
 
-/// Pairs equal contents, and takes what is paired or unclear out of both sides.
+/// Pairs equal contents, and removes what is paired or unclear from both sides.
 fn equal(from: &mut Vec<Placed>, to: &mut Vec<Placed>, paired: &mut Paired) {
     let mut groups: BTreeMap<ObjectId, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
     for (number, (_, entry)) in from.iter().enumerate() {
@@ -198,7 +195,7 @@ fn equal(from: &mut Vec<Placed>, to: &mut Vec<Placed>, paired: &mut Paired) {
     to.retain(|_| number.next().is_some_and(|number| !used_to.contains(&number)));
 }
 
-/// Pairs what is left by how much of its content is alike.
+/// Pairs the remaining files by the similarity of their contents.
 fn alike<C: Contents>(
     contents: &C,
     left: &[Placed],
@@ -221,7 +218,7 @@ fn alike<C: Contents>(
             // A file of more than twice the size cannot be half alike.
             let may_be = a / 2 <= b && b / 2 <= a && a.max(b) <= text::LARGEST as u64;
             let (Some(old), Some(fresh)) = (blob(&was.1), blob(&is.1)) else { continue };
-            // A file that became a folder is none that was moved into it.
+            // A file that became a folder was not moved into it.
             let may_be = may_be && !is.0.is_within(&was.0);
             if !may_be || !(concerned(&was.0) || concerned(&is.0)) {
                 continue;
@@ -246,7 +243,7 @@ fn one(from: &Placed, to: &Placed) -> Move {
     Move { from: from.0.clone(), to: to.0.clone() }
 }
 
-/// How near two paths are: how many names at their ends are the same, then how many at their beginnings.
+/// How near two paths are: the number of equal names at their ends, then at their beginnings.
 type Nearness = (usize, usize);
 
 fn nearness(a: &WorkspacePath, b: &WorkspacePath) -> Nearness {
@@ -256,13 +253,13 @@ fn nearness(a: &WorkspacePath, b: &WorkspacePath) -> Nearness {
     (ends, begins)
 }
 
-/// Takes pairs of which each is the other's only best, again and again; returns them and what is left on both sides.
+/// Repeatedly takes pairs in which each is the other's only best match; returns them and what is left on both sides.
 fn best_pairs<T: Ord + Copy>(
     mut from: Vec<usize>,
     mut to: Vec<usize>,
     value: impl Fn(usize, usize) -> Option<T>,
 ) -> (Vec<(usize, usize)>, Vec<usize>, Vec<usize>) {
-    // None where nothing goes with it, or two go equally well.
+    // `None` where nothing matches, or two match equally well.
     fn best<T: Ord>(all: &[usize], value: impl Fn(usize) -> Option<T>) -> Option<usize> {
         let most = all.iter().filter_map(|one| value(*one)).max()?;
         let mut found = all.iter().filter(|one| value(**one).as_ref() == Some(&most));
@@ -292,7 +289,7 @@ fn best_pairs<T: Ord + Copy>(
 mod tests {
     use super::*;
 
-    /// Contents that are kept by their ids.
+    /// Contents by id.
     struct Known(HashMap<ObjectId, Vec<u8>>);
 
     impl Contents for Known {
@@ -303,7 +300,8 @@ mod tests {
         }
     }
 
-    /// Pairs files of two states, each `path=content`, and says what came of it: `from>to`, and `?` with what is unclear.
+    /// Pairs the files of two states, each `path=content`, and checks the result: `from>to`, and `?` with what is
+    /// unclear.
     fn check(before: &str, after: &str, expected: &str) {
         let mut known = HashMap::new();
         let mut places = |text: &str| -> BTreeMap<WorkspacePath, Entry> {
@@ -336,11 +334,11 @@ mod tests {
         check("f=1", "g=1 f=2", "f>g");
         check("f=1 g=2", "f=2 g=1", "f>g g>f");
         check("f=1,2,3, t=1,2,4,", "f=1,2,4, g=1,2,3,", "f>g t>f");
-        // Edited on its way, and something new in its place.
+        // Edited while it was moved, and something new at its old path.
         check("f=1,2,3,4,", "f=7, g=1,2,3,5,", "f>g");
         check("f=1,2,3,4, g=7,8,9,", "g=1,2,3,5,", "f>g");
         check("f=1,2,3,4, g=1,2,3,9,", "g=1,2,3,5,", "");
-        // A copy, and an edit of what was copied.
+        // A copy, and an edit of the original.
         check("f=1,2,3,4,", "f=1,2,3,5, f.bak=1,2,3,4,", "");
     }
 
@@ -353,11 +351,11 @@ mod tests {
         check("src/a/i=1 src/b/i=1", "lib/a/i=1 lib/b/i=1", "src/a/i>lib/a/i src/b/i>lib/b/i");
         check("a/x=1 a/y=1", "b/y=1 b/x=1", "a/x>b/x a/y>b/y");
         check("a/b/x=1 c/x=1", "a/b/y=1 c/y=1", "a/b/x>a/b/y c/x>c/y");
-        // One was copied and moved: the nearer end is the move, and where none is nearer, nobody can tell.
+        // One was copied and moved: the nearer end is the move, and if neither is nearer, it is unclear.
         check("a/x=1", "a/y=1 b/z=1", "a/x>a/y");
         check("x=1", "y=1 z=1", "?x>y+z");
         check("x=1 y=1", "u=1 v=1", "?x+y>u+v");
-        // Empty files are all equal, and say nothing.
+        // Empty files are all equal, which proves nothing.
         check("k=", "i=", "");
         check("a/k=", "b/k=", "");
     }
@@ -366,11 +364,11 @@ mod tests {
     fn a_file_that_was_moved_and_edited_is_known_by_what_is_left_of_it() {
         check("f=1,2,3,4,", "g=1,2,3,5,", "f>g");
         check("f=1,2,3,4,", "g=1,7,8,9,", "");
-        // The most alike is meant, and of two that are as much alike the nearer one.
+        // The most similar wins, and of two equally similar ones the nearer.
         check("f=1,2,3,4,", "g=1,2,3,5, h=1,2,5,6,", "f>g");
         check("d/f=1,2,3,4,", "d/g=1,2,3,5, e/h=1,2,3,6,", "d/f>d/g");
         check("f=1,2,3,4,", "g=1,2,3,5, h=1,2,3,6,", "");
-        // An equal content goes before all others.
+        // Equal content takes precedence over everything else.
         check("f=1,2,3,4,", "g=1,2,3,5, h=1,2,3,4,", "f>h");
     }
 }

@@ -1,6 +1,6 @@
-//! Three-way merge of Jupyter notebooks, cell by cell, that keeps the bytes of whatever nobody changed.
+//! Three-way merge of Jupyter notebooks, cell by cell, that preserves the bytes of whatever nobody changed.
 //!
-//! Called only by `content::merge`. The result is JSON and a notebook, or there is none: no markers, no mix that Jupyter
+//! Called only by `content::merge`. The result is a valid notebook, or there is none: no markers, no mix that Jupyter
 //! could not open.
 
 use std::borrow::Cow;
@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 
 use crate::content::{self, Clash, Decision, Hunk, Labels, Merged};
 
-/// Merges three contents of an `.ipynb`; line by line where one of them is no notebook.
+/// Merges three contents of an `.ipynb`; line by line where one of them is not a notebook.
 pub(crate) fn merge(base: &[u8], ours: &[u8], theirs: &[u8], decision: Option<Decision>) -> Merged {
-    // Markers would make it something that no program opens.
+    // With markers in it, no program could open the file.
     let pick = decision.filter(|d| *d != Decision::Markers);
     let sides = (Notebook::parse(base), Notebook::parse(ours), Notebook::parse(theirs));
     let (text, clashes) = if let (Some(b), Some(o), Some(t)) = &sides {
@@ -66,12 +66,12 @@ struct Cell<'a> {
     source: Option<String>,
 }
 
-/// An element of a list or a member of an object, with all the text around it up to the commas or brackets.
+/// An element of a list or a member of an object, with the text around it up to the commas or brackets.
 struct Item<'a> {
     /// White space, and a member's name with its colon.
     lead: &'a str,
     value: &'a str,
-    /// White space before a comma; that before the closing bracket is not an item's.
+    /// White space before a comma; white space before the closing bracket belongs to the list.
     trail: &'a str,
 }
 
@@ -130,18 +130,17 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// A merge under way.
 struct Merging<'m, 'a> {
     ours: &'m Notebook<'a>,
-    /// Where each line of ours begins.
+    /// The byte offset of each line of ours.
     starts: Vec<usize>,
-    /// Never markers.
+    /// Never `Markers`.
     decision: Option<Decision>,
     clashes: Vec<Clash>,
 }
 
 impl<'a> Merging<'_, 'a> {
-    /// The merged text; where a clash is undecided, ours stands in its place.
+    /// The merged text, with ours in place of an undecided clash.
     fn notebook(&mut self, base: &Notebook<'a>, theirs: &Notebook<'a>) -> String {
         let ours = self.ours;
         let head = self.frame(base.head, ours.head, theirs.head);
@@ -172,38 +171,38 @@ impl<'a> Merging<'_, 'a> {
         format!("{head}{cells}{foot}")
     }
 
-    /// What is around the cells, line by line. Whether it is JSON shows when the whole is read again.
+    /// Merges what surrounds the cells, line by line. Whether that is valid JSON is checked at the end, on the whole.
     fn frame(&mut self, base: &str, ours: &str, theirs: &str) -> String {
         let (text, clashes) = self.lines(base, ours, theirs);
         self.clashes.extend(clashes);
         text
     }
 
-    /// As [`content::merge_text`]; ours where a clash is undecided.
+    /// Like [`content::merge_text`], with ours in place of an undecided clash.
     fn lines(&self, base: &str, ours: &str, theirs: &str) -> (String, Vec<Clash>) {
         let [b, o, t] = [base, ours, theirs].map(str::as_bytes);
         let (text, clashes) = content::merge_text(b, o, t, self.decision, &NO_LABELS);
         (text.and_then(|text| String::from_utf8(text).ok()).unwrap_or_else(|| ours.to_owned()), clashes)
     }
 
-    /// Notes that whole cells clash and says whether ours stay.
+    /// Records that whole cells clash and returns whether ours stay.
     fn keeps_ours(&mut self, place: usize, ours: &[Cell], base: &[Cell], theirs: &[Cell]) -> bool {
         let shown = |cells: &[Cell]| cells.iter().flat_map(|c| c.text.lines()).map(str::to_owned).collect();
         self.clash(place, shown(ours), shown(base), shown(theirs))
     }
 
-    /// Notes a clash at a byte of ours and says whether ours stays.
+    /// Records a clash at a byte offset of ours and returns whether ours stays.
     fn clash(&mut self, place: usize, ours: Vec<String>, base: Vec<String>, theirs: Vec<String>) -> bool {
         self.clashes.push(Clash { line: self.line(place), ours, base, theirs });
         self.decision != Some(Decision::Theirs)
     }
 
-    /// The line of ours that a byte is on, from 1.
+    /// The line of ours that contains a byte offset, from 1.
     fn line(&self, place: usize) -> u32 {
         self.starts.partition_point(|start| *start <= place) as u32
     }
 
-    /// A cell that is on all sides.
+    /// Merges a cell that all sides have.
     fn cell(&mut self, base: &Cell<'a>, ours: &Cell<'a>, theirs: &Cell<'a>) -> Cow<'a, str> {
         if ours.text == theirs.text || base.text == theirs.text {
             return Cow::Borrowed(ours.text);
@@ -211,7 +210,7 @@ impl<'a> Merging<'_, 'a> {
         if ours.text == base.text {
             return Cow::Borrowed(theirs.text);
         }
-        // A cell that is code on one side and prose on the other has members that do not go together.
+        // If a cell is code on one side and prose on the other, their members do not fit together.
         if ours.kind != theirs.kind && !same(base.text, theirs.text) && !same(base.text, ours.text) {
             let [o, b, t] = [ours, base, theirs].map(std::slice::from_ref);
             let place = offset(self.ours.text, ours.text);
@@ -219,7 +218,7 @@ impl<'a> Merging<'_, 'a> {
         }
         let mut names: Vec<&str> = ours.names.iter().map(String::as_str).collect();
         for (at, name) in theirs.names.iter().enumerate().filter(|(_, name)| !ours.names.contains(name)) {
-            // Beside its neighbour there, since the names are usually sorted.
+            // Next to its neighbour on that side, since the names are usually sorted.
             let before = at.checked_sub(1).and_then(|b| names.iter().position(|n| *n == theirs.names[b]));
             names.insert(before.map_or(0, |before| before + 1), name);
         }
@@ -235,7 +234,7 @@ impl<'a> Merging<'_, 'a> {
         Cow::Owned(write('{', &out, ours.tail, '}'))
     }
 
-    /// One member of a cell that both sides changed.
+    /// Merges one member of a cell that both sides changed.
     fn member(&mut self, name: &str, base: &Cell<'a>, ours: &Cell<'a>, theirs: &Cell<'a>) -> Option<Cow<'a, str>> {
         let (b, o, t) = (base.value(name), ours.value(name), theirs.value(name));
         if both_same(o, t) || both_same(b, t) {
@@ -253,7 +252,7 @@ impl<'a> Merging<'_, 'a> {
         if both_same(b, o) {
             return t.map(Cow::Borrowed);
         }
-        // What running a cell writes is never worth a question; what is there now is the younger run.
+        // Cell output is never worth a question; what is there now is the more recent run.
         if matches!(name, "outputs" | "execution_count") {
             return o.map(Cow::Borrowed);
         }
@@ -266,7 +265,7 @@ impl<'a> Merging<'_, 'a> {
         if keep { o } else { t }.map(Cow::Borrowed)
     }
 
-    /// The lines of a cell: each side as it is written, and as it reads.
+    /// Merges the lines of a cell, given each side's raw JSON and its decoded text.
     fn source(&mut self, raw: [&'a str; 3], text: [&str; 3]) -> Cow<'a, str> {
         let ours = raw[1];
         let (merged, clashes) = self.lines(text[0], text[1], text[2]);
@@ -283,7 +282,7 @@ impl<'a> Merging<'_, 'a> {
         if ours.starts_with('"') {
             return Cow::Owned(Value::String(merged).to_string());
         }
-        // A line is written as a side wrote it: programs differ in what they escape.
+        // Each line keeps a side's own spelling: programs differ in what they escape.
         let mut literals = HashMap::new();
         for item in [0, 2, 1].into_iter().flat_map(|side| &lists[side].items) {
             if let Ok(line) = serde_json::from_str::<String>(item.value) {
@@ -299,10 +298,10 @@ impl<'a> Merging<'_, 'a> {
     }
 }
 
-/// Where the cells of a side differ from base in number; a cell that was edited is still the same cell.
+/// Where a side added or removed cells; an edited cell is still the same cell.
 ///
-/// Cells are the same by id, or by their whole text where they have none; between those, by what they say; and what is
-/// left, by place where as many are there on both sides.
+/// Cells are matched by id, or by their whole text where they have none; then by their source; and the remaining ones
+/// by position, where both sides have equally many.
 fn align<'a>(base: &[Cell<'a>], side: &[Cell<'a>]) -> Vec<Hunk> {
     fn by_id<'c>(cell: &'c Cell) -> &'c str {
         cell.id.as_deref().unwrap_or(cell.text)
@@ -338,7 +337,7 @@ fn align<'a>(base: &[Cell<'a>], side: &[Cell<'a>]) -> Vec<Hunk> {
     out
 }
 
-/// Pairs cells by a key and gives back the places in between; counted from `from_base` and `from_side`.
+/// Pairs cells by a key and returns the gaps in between, counted from `from_base` and `from_side`.
 fn keyed<'a>(
     base: &[Cell<'a>],
     side: &[Cell<'a>],
@@ -360,7 +359,7 @@ fn keyed<'a>(
     hunks
 }
 
-/// Whether cells are the same, however they are laid out.
+/// Whether cells are the same apart from their layout.
 fn alike(a: &[Cell], b: &[Cell]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a.text, b.text))
 }
@@ -372,13 +371,14 @@ fn both_same(a: Option<&str>, b: Option<&str>) -> bool {
     }
 }
 
-/// Whether two pieces of JSON say the same.
+/// Whether two pieces of JSON have the same value.
 fn same(a: &str, b: &str) -> bool {
     let value = |text| serde_json::from_str::<Value>(text).ok();
     a == b || matches!((value(a), value(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// A list's text, laid out as the first of `styles` that has elements; an element may have a place in that first list.
+/// A list's text, laid out like the first of `styles` that has elements; an element may have an index in that first
+/// list.
 fn write_list(elements: &[(Option<usize>, Cow<str>)], styles: [&List; 3]) -> String {
     let ours = &styles[0].items;
     let style = styles.into_iter().find(|style| !style.items.is_empty()).unwrap_or(styles[0]);
@@ -401,7 +401,6 @@ fn write_list(elements: &[(Option<usize>, Cow<str>)], styles: [&List; 3]) -> Str
     write('[', &out, style.tail, ']')
 }
 
-/// A list's or an object's text.
 fn write(open: char, items: &[(&str, Cow<str>, &str)], tail: &str, close: char) -> String {
     let mut out = String::from(open);
     for (n, (lead, value, trail)) in items.iter().enumerate() {
@@ -418,14 +417,13 @@ fn write(open: char, items: &[(&str, Cow<str>, &str)], tail: &str, close: char) 
     out
 }
 
-/// The elements of a list.
 fn list(text: &str) -> Option<List<'_>> {
     let values: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let (items, tail) = items(text, &values.into_iter().map(RawValue::get).collect::<Vec<_>>());
     Some(List { items, tail })
 }
 
-/// The values of a list or an object, which are slices of its text, with what is around them; and the tail.
+/// The values of a list or an object, which are slices of its text, with the text around them; and the tail.
 fn items<'a>(text: &'a str, values: &[&'a str]) -> (Vec<Item<'a>>, &'a str) {
     // After the opening bracket.
     let mut at = 1;
@@ -441,7 +439,7 @@ fn items<'a>(text: &'a str, values: &[&'a str]) -> (Vec<Item<'a>>, &'a str) {
     (out, tail)
 }
 
-/// Where a slice of a text begins in it.
+/// The offset of a slice in the text it was taken from.
 fn offset(text: &str, part: &str) -> usize {
     part.as_ptr() as usize - text.as_ptr() as usize
 }
@@ -450,7 +448,7 @@ fn line_starts(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
-/// What a cell says: a string, or a list of strings that are one text.
+/// A cell's source: a string, or a list of strings that form one text.
 fn source_text(raw: &str) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -468,13 +466,14 @@ fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
-/// Whether a result is JSON, and no name is in an object twice unless a side was like that: merging lines can do both.
+/// Whether a result is JSON without duplicate names in an object, unless a side had those already: merging lines can
+/// break both.
 fn as_sound(text: &[u8], ours: &[u8], theirs: &[u8]) -> bool {
     let unique = |bytes| serde_json::from_slice::<Unique>(bytes).is_ok();
     is_json(text) && (unique(text) || !(unique(ours) && unique(theirs)))
 }
 
-/// The members of an object in their order, no name twice.
+/// The members of an object in order, without duplicate names.
 struct Members<'a>(Vec<(String, &'a str)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -502,7 +501,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Any JSON in which no object has a name twice.
+/// Any JSON without duplicate names in an object.
 struct Unique;
 
 impl<'de> Deserialize<'de> for Unique {
@@ -575,7 +574,7 @@ mod tests {
         assert_eq!(String::from_utf8(merged.bytes.unwrap()).unwrap(), expected);
     }
 
-    /// A merge that needs a decision; says what each one gives.
+    /// Checks a merge that needs a decision, and the result of each decision.
     #[track_caller]
     fn check_clash(base: &str, ours: &str, theirs: &str, line: u32, if_ours: &str, if_theirs: &str) {
         for decision in [None, Some(Decision::Markers)] {
@@ -589,7 +588,7 @@ mod tests {
         }
     }
 
-    /// A cell as Jupyter writes it; lines of the source are parted by `|`, no id where it is empty.
+    /// A cell as Jupyter writes it. Source lines are separated by `|`; an empty id means none.
     fn cell(id: &str, source: &str, metadata: &str, count: &str) -> String {
         let id = if id.is_empty() { String::new() } else { format!("   \"id\": \"{id}\",\n") };
         let lines = source.replace('|', "\n");
@@ -723,7 +722,7 @@ mod tests {
 
     #[test]
     fn a_mix_that_is_no_notebook_is_taken_whole() {
-        // Both added the same member, at different places: each is fine, together they are not.
+        // Both added the same member at different places: each is valid, together they are not.
         let with = |foot: &str| format!("{{\n\"cells\": [],\n\"a\": 1,\n\"b\": 2,\n\"c\": 3\n{foot}}}\n");
         let base = with("");
         let ours = base.replace("\"a\"", "\"n\": 1,\n\"a\"");
@@ -768,7 +767,7 @@ mod tests {
         merged.bytes.clone().map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
-    /// Notebooks whose cells often are the same ones; some have no ids, and the layout may differ.
+    /// Notebooks that share many cells; some have no ids, and the layout may differ.
     fn any_book() -> impl Strategy<Value = String> {
         let id = prop::sample::select(vec!["", "a", "b", "c", "d"]);
         let source = prop::sample::select(vec!["", "1", "1|2", "1|2|3", "X|2|3", "1|2|Z", "é|\"", "1|"]);

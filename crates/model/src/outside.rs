@@ -1,55 +1,47 @@
-//! Which of the changes that were made to one file outside the workspace are still in it.
+//! Which changes to a file outside the workspace are still in it.
 //!
-//! Nobody captures such a file between two tools that name it. What is known is what each tool and each operation found
-//! and left; what lies between two of them is somebody else's work. So nothing may be joined across such a gap: the
-//! changes that are in effect are returned one by one, and [`crate::inverse`] takes each back for itself.
+//! Such a file is not captured between the tools that name it. All that is known is what each tool and operation found
+//! and left; any difference between two of them is somebody else's work. So nothing may be joined across such a gap:
+//! the changes in effect are returned one by one, and [`crate::inverse`] takes each back separately.
 
 use std::collections::HashMap;
 
 use crate::id::{OperationId, SessionId};
 use crate::inverse::Link;
 
-/// One change of the file, in the order in which they were made.
+/// One change of the file.
 #[derive(Clone, Debug)]
 pub struct Transition<'a> {
-    /// Its place in the order.
     pub seq: u64,
     /// What it found and what it left.
     pub link: Link,
-    /// What made it.
     pub by: By<'a>,
 }
 
-/// What changed the file.
 #[derive(Clone, Copy, Debug)]
 pub enum By<'a> {
     /// A tool of a session.
     Step(&'a SessionId),
-    /// A rewind, to a place in the order.
     Rewind {
-        /// The operation.
         id: &'a OperationId,
-        /// Where it went back to.
+        /// The sequence number it went back to.
         to: u64,
-        /// Whether it may have carried other sessions' changes over.
+        /// Whether it may have carried over changes of other sessions.
         carries: bool,
     },
-    /// An undo.
     Undo(&'a OperationId),
-    /// The taking back of an operation.
+    /// Takes back an earlier operation, `of`.
     Redo {
-        /// The operation.
         id: &'a OperationId,
-        /// The one that it takes back.
         of: &'a OperationId,
     },
 }
 
-/// The changes that must be taken back, oldest first, so that the file is what it was before all of them but for the work
-/// of others: the numbers of those that are in effect. All of them were made after `since`, a place in the order.
+/// The indexes of the changes in effect, oldest first. Taking all of them back makes the file what it was before them,
+/// except for the work of others. All transitions were made after the sequence number `since`.
 pub fn in_effect(transitions: &[Transition<'_>], since: u64) -> Vec<usize> {
     let mut standing: Vec<usize> = Vec::new();
-    // What stood before and after each operation.
+    // The changes in effect before and after each operation.
     let mut around: HashMap<&OperationId, (Vec<usize>, Vec<usize>)> = HashMap::new();
     for (number, transition) in transitions.iter().enumerate() {
         let before = standing.clone();
@@ -64,7 +56,7 @@ pub fn in_effect(transitions: &[Transition<'_>], since: u64) -> Vec<usize> {
             },
             By::Rewind { to, carries, .. } => match earlier_state(&standing, transitions, number) {
                 Some(at) => standing.truncate(at),
-                // Merged with the work of others, so that no earlier state tells what is left.
+                // Merged with the work of others, so no earlier state tells what is left.
                 None if to >= since && !(carries && is_of_several(&standing, transitions, to)) => {
                     standing.retain(|one| transitions[*one].seq <= to);
                 }
@@ -79,7 +71,8 @@ pub fn in_effect(transitions: &[Transition<'_>], since: u64) -> Vec<usize> {
     standing
 }
 
-/// An operation that left the file as it was before some changes took those out of it; otherwise it is a change itself.
+/// An operation that restored the file's state from before some changes took those out; otherwise it is a change
+/// itself.
 fn go_back(standing: &mut Vec<usize>, transitions: &[Transition<'_>], number: usize) {
     match earlier_state(standing, transitions, number) {
         Some(at) => standing.truncate(at),
@@ -87,14 +80,14 @@ fn go_back(standing: &mut Vec<usize>, transitions: &[Transition<'_>], number: us
     }
 }
 
-/// How many of the changes stood when the file was as a transition left it.
+/// How many of the changes were in effect when the file was as a transition left it.
 fn earlier_state(standing: &[usize], transitions: &[Transition<'_>], number: usize) -> Option<usize> {
     let left = &transitions[number].link.after;
     let before = standing.iter().position(|one| transitions[*one].link.before == *left);
     before.or_else(|| standing.last().filter(|one| transitions[**one].link.after == *left).map(|_| standing.len()))
 }
 
-/// Whether several sessions made the changes after a place in the order.
+/// Whether several sessions made the changes after a sequence number.
 fn is_of_several(standing: &[usize], transitions: &[Transition<'_>], after: u64) -> bool {
     let later = standing.iter().map(|one| &transitions[*one]).filter(|one| one.seq > after);
     let mut sessions = later.filter_map(|one| if let By::Step(session) = one.by { Some(session) } else { None });
@@ -108,8 +101,8 @@ mod tests {
     use crate::id::ObjectId;
     use crate::tree::Entry;
 
-    /// Each is `who: from > to`, where `_` is no file. Who is a session's letter, or an operation: `rewind=NAME@SEQ`,
-    /// `partly=NAME@SEQ` (one that carries over), `undo=NAME`, `redo=NAME@OF`. The place in the order is 10, 20, 30 …
+    /// Each is `who: from > to`, where `_` is no file. `who` is a session's letter, or an operation: `rewind=NAME@SEQ`,
+    /// `partly=NAME@SEQ` (one that carries over), `undo=NAME`, `redo=NAME@OF`. The sequence numbers are 10, 20, 30 …
     fn check(story: &[&str], since: u64, expected: &[usize]) {
         let id = |name: &str| OperationId::from_random(ObjectId::of_blob(name.as_bytes()).0[..8].try_into().unwrap());
         let mut names: Vec<(SessionId, OperationId, OperationId)> = Vec::new();
@@ -166,7 +159,7 @@ mod tests {
         check(&["a: 1 > 2", "rewind=r@5: 2m > 1m"], 5, &[]);
         check(&["a: 1 > 2", "a: 2 > 3", "rewind=r@15: 3m > 2m"], 5, &[0]);
         check(&["a: 1 > 2", "partly=r@5: 2m > 1m"], 5, &[]);
-        // Whose it carried over is not known: it is a change that can be taken back.
+        // It is unknown whose changes it carried over, so it counts as a change that can be taken back.
         check(&["a: 1 > 2", "b: 2 > 3", "partly=r@5: 3m > 13m"], 5, &[0, 1, 2]);
         check(&["a: 1 > 2", "a: 2 > 3", "undo=u: 3m > 13m"], 5, &[0, 1, 2]);
     }

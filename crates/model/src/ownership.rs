@@ -1,26 +1,27 @@
-//! Who made a change: the rules by which a path's difference gets its owner, and the evidence for it.
+//! Who made a change: the rules that assign an owner to a path's difference, and the evidence for it.
 //!
-//! A sure owner that is wrong would make an undo take back somebody else's work, so whatever cannot be told is
-//! [`Owner::Unsure`], with everybody who may have been it.
+//! A wrong owner that is claimed with certainty would make an undo take back somebody else's work, so anything
+//! uncertain is [`Owner::Unsure`], with everyone it may have been.
 //!
 //! - A tool's *window* is open from its before event to its after event (or to what shows that it must have ended).
-//! - `named`: a tool whose window was open names the file, and reports that it ran. One that failed, or of which nobody has
-//!   heard since, may not have run at all: the user may have edited the file in its place.
-//! - `window`: the file changed while the window of one tool that does not say what it writes, such as a shell, was
-//!   open and no other.
-//! - Found while no window was open: the user's own; unless events were lost, so that a tool may have run of which nobody
-//!   knows ([`beside_a_missed_tool`]).
-//! - A shell of a session that works here goes before one of a session that works elsewhere, such as in the folder around
-//!   this worktree: two agents side by side in worktrees of one repository hardly write into each other's.
-//! - A workspace may lie in another one. A tool of a session that works in a part of this folder alone is asked about in that
-//!   part; outside of it, its shell gives way to every other, and is never the only one that it may have been.
-//! - Where nothing was captured when a tool began, what the user did before it is in the same change: unsure.
-//! - What went with the workspace's folder went before anybody found the folder gone: it is judged as of that moment, whatever
-//!   ran since ([`Went`]).
-//! - Whoever looks while a tool of another session is at work cannot know that it still is. What is in doubt for that
+//! - `named`: a tool whose window was open names the file and reports that it ran. A tool that failed, or was never
+//!   heard of again, may not have run at all: the user may have edited the file in its place.
+//! - `window`: the file changed while the only open window was that of a tool that does not say what it writes, such as
+//!   a shell.
+//! - Found while no window was open: the user's own, unless events were lost and a tool may have run unnoticed
+//!   ([`beside_a_missed_tool`]).
+//! - A shell of a session that works here takes precedence over one of a session that works elsewhere, such as in the
+//!   folder around this worktree: two agents side by side in worktrees of one repository hardly ever write into each
+//!   other's.
+//! - Workspaces may be nested. A tool of a session that works only in one part of this folder counts in that part;
+//!   outside it, its shell yields to every other one and is never the only candidate.
+//! - Where nothing was captured when a tool began, the same change includes what the user did before it: unsure.
+//! - What disappeared with the workspace's folder did so before anyone found the folder gone: it is judged as of that
+//!   moment, whatever ran since ([`Went`]).
+//! - A capture made while another session's tool is running cannot know that it still runs. What is in doubt for that
 //!   reason alone is settled by the tool's own after event ([`settles`]).
-//! - Nobody reports a user who saves a file while a shell runs. Where the user was the last to change that file, both
-//!   may have been it; otherwise the evidence `window` is all there is, and it is shown.
+//! - Nobody reports a user who saves a file while a shell runs. If the user was the last to change that file, it may
+//!   have been either; otherwise the evidence `window` is all there is, and it is shown.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,28 +31,21 @@ use crate::path::WorkspacePath;
 use crate::record::Cause;
 use crate::session::{Place, StepRef};
 
-/// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "who", rename_all = "kebab-case")]
 pub enum Owner {
-    /// A tool call.
     Step {
-        /// Which.
         #[serde(flatten)]
         step: StepRef,
-        /// How that is known.
         evidence: Evidence,
     },
-    /// The user.
     You,
     /// A rewind, an undo or a redo.
     Operation {
-        /// Which.
         operation: OperationId,
     },
-    /// It cannot be told.
     Unsure {
-        /// Who it may have been.
+        /// Everyone it may have been.
         candidates: Vec<Candidate>,
     },
 }
@@ -66,7 +60,7 @@ impl Owner {
         }
     }
 
-    /// The one turn that made it: of a step, or of all candidates where they lie in one turn.
+    /// The one turn that made it: that of the step, or of all candidates if they share one.
     pub fn turn(&self) -> Option<(&SessionId, u32)> {
         match self {
             Self::Step { step, .. } => Some((&step.session, step.turn)),
@@ -83,7 +77,6 @@ impl Owner {
     }
 }
 
-/// How a step is known to be a change's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
@@ -93,42 +86,37 @@ pub enum Evidence {
     Window,
 }
 
-/// Who a change may be of.
+/// Who may have made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Candidate {
-    /// A tool call.
     Step(StepRef),
-    /// The user.
     You,
 }
 
 /// Changes of one owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owned {
-    /// Whose.
     pub owner: Owner,
-    /// The step that `owner` becomes once that step's own after event has come; see [`settles`].
+    /// The step that becomes the owner once its own after event has arrived; see [`settles`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settles: Option<Settles>,
-    /// What.
     pub paths: Vec<ChangedPath>,
 }
 
 impl Owned {
-    /// Changes whose owner stays as it is.
+    /// Changes whose owner is final.
     pub fn of(owner: Owner, paths: Vec<ChangedPath>) -> Self {
         Self { owner, settles: None, paths }
     }
 }
 
-/// The tool call that turns out to be a change's owner if it reports its own end.
+/// The tool call that will prove to be a change's owner if it reports its own end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settles {
-    /// The call.
     #[serde(flatten)]
     pub step: StepRef,
-    /// What speaks for it then.
+    /// The evidence for it in that case.
     pub evidence: Evidence,
 }
 
@@ -138,63 +126,59 @@ impl From<Settles> for Owner {
     }
 }
 
-/// One changed path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedPath {
-    /// Where.
     pub path: WorkspacePath,
-    /// What happened.
     pub kind: ChangeKind,
 }
 
 /// The time during which a tool may have changed files.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// Whose.
     pub step: StepRef,
     /// The files of this workspace that the tool names.
     pub named: Vec<WorkspacePath>,
-    /// Whether the tool names files, here or elsewhere. One that does is taken to say all that it writes.
+    /// Whether the tool names any files, here or elsewhere. If it does, they are taken to be all that it writes.
     pub says: bool,
-    /// When it opened, in nanoseconds since 1970; [`UNKNOWN`] where nobody heard of its beginning.
+    /// In nanoseconds since 1970; [`UNKNOWN`] if its before event never arrived.
     pub opened: i64,
-    /// Nothing was captured when it opened: what is found may be from before.
+    /// Nothing was captured when it opened: a change found now may be older.
     pub late: bool,
-    /// When it closed, where that is known.
+    /// In nanoseconds since 1970, if known.
     pub closed: Option<i64>,
     /// The tool has returned and may still write.
     pub background: bool,
-    /// Its session works elsewhere, and this workspace is only captured along.
+    /// Its session works elsewhere; this workspace is only captured along.
     pub along: bool,
-    /// Its session works in this part of the workspace alone, which is a workspace of its own.
+    /// Its session works only in this part of the workspace, which is a workspace of its own.
     pub part: Option<WorkspacePath>,
     /// The tool reported that it failed or was interrupted: it may not have run at all.
     pub failed: bool,
 }
 
 impl Window {
-    /// Whether the tool's session works in another part than the one with this path.
+    /// Whether the tool's session works in a part of the workspace that does not contain this path.
     fn is_elsewhere(&self, path: &WorkspacePath) -> bool {
         self.part.as_ref().is_some_and(|part| !path.is_within(part))
     }
 }
 
-/// The opening of a window whose beginning nobody heard of.
+/// [`Window::opened`] of a tool whose before event never arrived.
 pub const UNKNOWN: i64 = i64::MIN;
 
-/// What happened just now, that made somebody look.
+/// The event that caused this capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// This tool has ended.
     After(StepRef),
-    /// The turn goes on or ends: before another tool, before a compaction, at the turn's end.
+    /// The turn continues or ends: before another tool, before a compaction, at the turn's end.
     Within(SessionId, u32),
-    /// Nothing says that a tool was just at work: a prompt, a session's start, a person who asked.
+    /// Nothing says that a tool was just running: a prompt, a session's start, a person's request.
     Between,
 }
 
 impl Moment {
-    /// The moment of an event that is, or would have been, a checkpoint.
+    /// For an event that is, or would have been, a checkpoint.
     pub fn of(cause: Cause, place: &Place) -> Self {
         match (cause, place.step) {
             (Cause::AfterTool, Some(step)) => {
@@ -206,20 +190,20 @@ impl Moment {
     }
 }
 
-/// A workspace's folder that is gone with all that it held.
+/// A workspace's folder that was found gone, with everything in it.
 ///
-/// Nobody deletes files one by one on the way to that: whoever took the folder took them, those that the user was the last to
-/// change among them.
+/// Nobody deletes its files one by one: whoever removed the folder removed them, including those that the user was the
+/// last to change.
 #[derive(Clone, Debug)]
 pub struct Went {
-    /// What made somebody look, and find it gone.
+    /// The event at which it was found gone.
     pub moment: Moment,
-    /// When that was, in nanoseconds since 1970.
+    /// In nanoseconds since 1970.
     pub at: i64,
 }
 
 impl Went {
-    /// Whose doing it was, given the windows that were open at any time since the last capture and had opened by then.
+    /// Who removed it, given the windows that were open at any time since the last capture and had opened by then.
     pub fn owner(&self, path: &WorkspacePath, windows: &[Window]) -> Owner {
         let then =
             |window: &Window| Window { closed: window.closed.filter(|closed| *closed <= self.at), ..window.clone() };
@@ -228,23 +212,22 @@ impl Went {
     }
 }
 
-/// A change whose owner is asked for.
+/// A change whose owner is to be determined.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// Where.
     pub path: &'a WorkspacePath,
-    /// When, in nanoseconds since 1970, where anything tells; of a deletion, the latest that it can have been.
+    /// When it was made, in nanoseconds since 1970, if known; for a deletion, the latest possible time.
     pub when: Option<i64>,
-    /// It is gone, so that it has no time of its own.
+    /// A deleted file has no time of its own.
     pub deleted: bool,
     /// The user was the last to change this path, or may have been.
     pub was_yours: bool,
 }
 
-/// Filesystems' clocks tick coarsely, so a change may seem to be a little older than it is.
+/// In nanoseconds. Filesystem clocks tick coarsely, so a change may appear slightly older than it is.
 const TICK: i64 = 20_000_000;
 
-/// The owner of a change that was found at `moment`, given the windows that were open at any time since the last capture.
+/// The owner of a change found at `moment`, given the windows that were open at any time since the last capture.
 pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     let is_open_then = |window: &&Window| match found.when {
         Some(when) => {
@@ -253,15 +236,15 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
         }
         None => true,
     };
-    // It may have gone after the window closed.
+    // It may have been deleted after the window closed.
     let gone_outside = |window: &Window| {
         found.deleted && window.closed.zip(found.when).is_some_and(|(closed, when)| when > closed + TICK)
     };
     let is_naming = |window: &Window| window.named.iter().any(|named| found.path.is_within(named));
-    // What a tool says that it writes elsewhere has nothing to do with this path.
+    // A tool that names the files it writes elsewhere has nothing to do with this path.
     let is_about = |window: &&Window| !(window.says && window.is_elsewhere(found.path)) || is_naming(window);
     let open: Vec<&Window> = windows.iter().filter(is_open_then).filter(is_about).collect();
-    // A window without an end, at a moment that does not belong to its turn: when it ended nobody knows.
+    // A window without an end, at a moment that does not belong to its turn: nobody knows when it ended.
     let is_vague = |window: &Window| {
         window.background
             || (window.closed.is_none()
@@ -270,7 +253,7 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
                     Moment::Within(session, turn) => (session, *turn) != (&window.step.session, window.step.turn),
                     Moment::Between => true,
                 })
-            // What has no time of its own may be from before or after a window that has closed.
+            // A change without a time of its own may be from before or after a closed window.
             || (window.closed.is_some() && (found.deleted || found.when.is_none()))
     };
     let ended_now = |window: &Window| matches!(moment, Moment::After(step) if *step == window.step);
@@ -279,7 +262,7 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     let may_not_be = |w: &Window| (is_vague(w) && !ended_now(w)) || w.late || w.failed;
     let has_ended = |w: &Window| w.closed.is_some() || ended_now(w);
     match naming[..] {
-        // Where nothing was captured when it began, what the user did before that is in the same change.
+        // Where nothing was captured when it began, the same change includes what the user did before.
         [one] if !may_not_be(one) && has_ended(one) => {
             return Owner::Step { step: one.step.clone(), evidence: Evidence::Named };
         }
@@ -295,7 +278,7 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     }
     match silent[..] {
         [] if open.is_empty() => Owner::You,
-        // A tool that says what it writes, and something else changed: a hook of its own, or the user.
+        // The tool says what it writes, and something else changed: through one of its own hooks, or the user.
         [] => unsure(&open, true),
         [one] if found.was_yours || one.opened == UNKNOWN || one.late || gone_outside(one) => unsure(&[one], true),
         [one] if one.is_elsewhere(found.path) => unsure(&[one], true),
@@ -308,11 +291,11 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
     }
 }
 
-/// The step that a doubtful change turns out to be of, if that step reports its own end.
+/// The step that a doubtful change will prove to be from, if that step reports its own end.
 ///
-/// Somebody else looked while its tool was at work: another session's event, or a person. Whether the tool is at work
-/// still or was given up nobody can tell at that moment. Its own after event tells, and then the change is as sure as
-/// if that event had been the first to find it.
+/// The capture was made while its tool ran, for another session's event or for a person. At that moment nobody can tell
+/// whether the tool still runs or was given up. Its own after event tells, and then the change is as certain as if that
+/// event had been the first to find it.
 pub fn settles(owner: &Owner, found: Found<'_>, windows: &[Window]) -> Option<Settles> {
     let Owner::Unsure { candidates } = owner else { return None };
     let mut steps = candidates.iter().filter_map(|candidate| match candidate {
@@ -330,8 +313,8 @@ pub fn settles(owner: &Owner, found: Found<'_>, windows: &[Window]) -> Option<Se
     }
 }
 
-/// The owner of a change where a tool may have run that nobody recorded: what only the absence of other tools spoke for is
-/// in doubt.
+/// The owner of a change where a tool may have run unrecorded: what rested only on the absence of other tools is now in
+/// doubt.
 pub fn beside_a_missed_tool(owner: Owner) -> Owner {
     match owner {
         Owner::You => Owner::Unsure { candidates: vec![Candidate::You] },
@@ -348,8 +331,8 @@ pub fn beside_a_missed_tool(owner: Owner) -> Owner {
     }
 }
 
-/// The owner of a change where a record of the timeline is lost: what was found then is in no list, so that anybody may have had
-/// a part in it.
+/// The owner of a change where a record of the timeline is lost: nothing lists what that record found, so anyone may
+/// have contributed.
 pub fn across_a_lost_record(owner: Owner) -> Owner {
     match owner {
         Owner::Step { step, .. } => Owner::Unsure { candidates: vec![Candidate::Step(step), Candidate::You] },
@@ -404,7 +387,7 @@ mod tests {
         Window { failed: true, ..window }
     }
 
-    /// Of a session that works in a part of the workspace.
+    /// A window of a session that works in a part of the workspace.
     fn in_part(window: Window, part: &str) -> Window {
         Window { part: Some(WorkspacePath::new(part).unwrap()), ..window }
     }
@@ -709,14 +692,14 @@ mod tests {
         assert!(!is_sure(gone(5), Window { late: true, ..shell(bash.clone(), 4) }, &after));
         assert!(!is_sure(changed(5), Window { late: true, ..shell(bash.clone(), 4) }, &after));
         assert!(!is_sure(changed(5), Window { late: true, ..edit(bash.clone(), 4, "a.txt") }, &after));
-        // Its beginning was never heard of: only what it names is its own.
+        // Its before event never arrived: only what it names is its own.
         assert!(!is_sure(changed(5), Window { opened: UNKNOWN, ..shell(bash.clone(), 0) }, &after));
         assert!(is_sure(changed(5), Window { opened: UNKNOWN, ..edit(bash.clone(), 0, "a.txt") }, &after));
         // A tool that names a file elsewhere says what it writes.
         assert!(!is_sure(changed(5), Window { says: true, ..shell(bash.clone(), 4) }, &after));
     }
 
-    /// Two sessions at work at once, and somebody looks before this one's tool has reported its end.
+    /// Two sessions run at once, and a capture is made before this one's tool has reported its end.
     #[test]
     fn a_tools_own_after_event_settles_what_somebody_else_found_while_it_ran() {
         let (mine, beside, other) = (step(1, 1, 1), step(1, 1, 2), step(2, 4, 1));
@@ -886,7 +869,7 @@ mod tests {
         assert_eq!(who(7, false, &[there], &Moment::After(step(2, 1, 1))), "window 2.1.1");
     }
 
-    /// Another session works in a workspace inside this one, of which `a.txt` is a part or is not.
+    /// Another session works in a workspace inside this one, which `a.txt` is in or not.
     #[test]
     fn a_tool_of_who_works_in_a_part_of_the_workspace_counts_there() {
         let (here, there) = (shell(step(1, 1, 1), 4), closed(shell(step(2, 1, 1), 4), 6));

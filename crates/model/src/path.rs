@@ -1,4 +1,4 @@
-//! Names and paths inside a workspace: bytes, never UTF-8 by assumption, and never a way out.
+//! Names and paths inside a workspace: bytes, not necessarily UTF-8, that never lead out of it.
 
 use std::borrow::Borrow;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a name or path cannot stand in a tree.
+/// Why a name or path cannot be in a tree.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadPath {
     /// A component is empty, or the whole path is absolute.
@@ -29,7 +29,7 @@ pub enum BadPath {
     Base64,
 }
 
-/// Checks that a name may stand in a tree.
+/// Checks that a name may be in a tree.
 pub fn check_name(name: &[u8]) -> Result<(), BadPath> {
     match name {
         b"" => Err(BadPath::Empty),
@@ -40,24 +40,22 @@ pub fn check_name(name: &[u8]) -> Result<(), BadPath> {
     }
 }
 
-/// Whether a name is `.git` to any filesystem, those that fold case included.
+/// Whether a name is `.git` on any filesystem, including those that fold case.
 pub fn is_git(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b".git")
 }
 
-/// One name in a folder; what [`check_name`] accepts.
+/// One name in a folder, as accepted by [`check_name`].
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryName(Box<[u8]>);
 
 impl EntryName {
-    /// A checked name.
     pub fn new(name: impl Into<Box<[u8]>>) -> Result<Self, BadPath> {
         let name = name.into();
         check_name(&name)?;
         Ok(Self(name))
     }
 
-    /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -82,12 +80,10 @@ impl fmt::Debug for EntryName {
 pub struct WorkspacePath(Vec<u8>);
 
 impl WorkspacePath {
-    /// The root.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// A checked path.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, BadPath> {
         let bytes = bytes.into();
         if !bytes.is_empty() {
@@ -96,7 +92,6 @@ impl WorkspacePath {
         Ok(Self(bytes))
     }
 
-    /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -108,7 +103,6 @@ impl WorkspacePath {
         Path::new(OsStr::from_bytes(&self.0))
     }
 
-    /// Whether it is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -124,7 +118,7 @@ impl WorkspacePath {
         Self(bytes)
     }
 
-    /// The same for a name that a listing has and that may be none of an entry (`.Git`): only to be shown.
+    /// Like [`WorkspacePath::join`], for a listed name that no entry may have (`.Git`). For display only.
     pub fn join_any(&self, name: &[u8]) -> Self {
         let mut bytes = self.0.clone();
         if !bytes.is_empty() {
@@ -139,7 +133,7 @@ impl WorkspacePath {
         self.0.split(|b| *b == b'/').filter(|n| !n.is_empty())
     }
 
-    /// The folder that holds it and its name there; none for the root.
+    /// The parent folder and its name there; `None` for the root.
     pub fn split(&self) -> Option<(WorkspacePath, EntryName)> {
         if self.is_root() {
             return None;
@@ -151,7 +145,7 @@ impl WorkspacePath {
         Some((Self(parent.to_vec()), EntryName(name.into())))
     }
 
-    /// Whether this is in a scope: one of its paths, or beneath one; where it names none, everything is.
+    /// Whether this is one of the scope's paths or lies beneath one. An empty scope contains everything.
     pub fn is_in_scope(&self, scope: &[WorkspacePath]) -> bool {
         scope.is_empty() || scope.iter().any(|path| self.is_within(path))
     }
@@ -166,28 +160,25 @@ impl WorkspacePath {
         if self.is_root() { ".".into() } else { String::from_utf8_lossy(&self.0).into_owned() }
     }
 
-    /// The base64 form that stands beside the readable one in JSON, only where the path is not UTF-8.
+    /// The base64 form that accompanies the readable one in JSON, only where the path is not UTF-8.
     pub fn base64(&self) -> Option<String> {
         std::str::from_utf8(&self.0).is_err().then(|| BASE64.encode(&self.0))
     }
 
-    /// Reads the base64 form.
     pub fn from_base64(text: &str) -> Result<Self, BadPath> {
         Self::new(BASE64.decode(text).map_err(|_| BadPath::Base64)?)
     }
 }
 
-/// Reads any bytes in base64.
 pub fn decode_base64(text: &str) -> Result<Vec<u8>, BadPath> {
     BASE64.decode(text).map_err(|_| BadPath::Base64)
 }
 
-/// Writes any bytes in base64.
 pub fn encode_base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-/// Compares two paths name by name: `/` is lower than any byte of a name.
+/// Compares two paths name by name: `/` sorts below any byte of a name.
 pub fn compare_bytes(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     let key = |b: &u8| if *b == b'/' { 0 } else { *b };
     match a.iter().zip(b).find(|(x, y)| x != y) {

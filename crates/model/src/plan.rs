@@ -1,13 +1,13 @@
-//! What a rewind would do, path by path; made without side effects, shown as the preview, applied as it is.
+//! What a rewind would do, path by path: computed without side effects, shown as the preview, applied unchanged.
 //!
-//! The rules about skipped things live here and nowhere else:
-//! - what the target skipped is unknown, so whatever is there now stays; what it could not capture and is gone since is
-//!   named as not restored ([`Plan::undone`]);
-//! - what is skipped now is never deleted, and a folder that holds it stays;
-//! - where the target has something and a rule skipped what is there now, the plan asks for it to be captured first
-//!   ([`Plan::unknown`]); where it cannot be captured, it stays and is listed ([`Plan::kept`]);
-//! - where a file must stand and a folder with skipped things is in its place, that is a conflict;
-//! - what stays though it should have changed is never taken for equal ([`Plan::undone`]).
+//! All rules about skipped things are here:
+//! - what the target skipped is unknown, so whatever is there now stays; if it could not be captured and is gone since,
+//!   it is listed as not restored ([`Plan::undone`]);
+//! - what is skipped now is never deleted, and a folder that contains it stays;
+//! - where the target has something and a rule skips what is there now, the plan asks for that to be captured first
+//!   ([`Plan::unknown`]); if it cannot be captured, it stays and is listed ([`Plan::kept`]);
+//! - where a file must go and a folder with skipped things is in its place, that is a conflict;
+//! - a path that stays although it should have changed never counts as equal ([`Plan::undone`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,34 +21,29 @@ use crate::inverse::Why;
 use crate::path::WorkspacePath;
 use crate::tree::{Entry, SkipReason, Tree};
 
-/// A root as a checkpoint keeps it.
+/// A root as recorded in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootState {
-    /// Its listing.
     pub tree: ObjectId,
-    /// Its permission bits.
     pub mode: u16,
 }
 
-/// One path to change, as a whole: nothing beneath a step's path is a step of its own.
+/// One path to change as a whole: nothing beneath a step's path is a step of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Where.
     pub path: WorkspacePath,
-    /// What must be there for the plan to hold.
+    /// What must be there for the plan to be valid.
     pub before: Option<Entry>,
-    /// What will be there. A folder has no skipped entries here: they cannot be made.
+    /// What will be there. A folder here has no skipped entries, since those cannot be created.
     pub after: Option<Entry>,
 }
 
-/// A folder that stays and whose permission bits matter: they change, or they must be opened while it is written to.
+/// A folder that stays and whose permission bits change, or must be opened while it is written to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolderMode {
-    /// Where; the root is the empty path.
+    /// The root is the empty path.
     pub path: WorkspacePath,
-    /// Its permission bits now.
     pub before: u16,
-    /// Its permission bits at the end.
     pub after: u16,
 }
 
@@ -59,19 +54,19 @@ impl FolderMode {
     }
 }
 
-/// A path that stays as it is though it should change, because what is there now cannot be captured first.
+/// A path that stays as it is although it should change, because what is there now cannot be captured first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
-    /// Where.
     pub path: WorkspacePath,
     /// Why it cannot be captured.
     pub reason: SkipReason,
-    /// What belongs there, or was captured there last; none where that is not known. Its bits may let it be read again.
+    /// What belongs there, or was captured there last, if known. Its bits may allow it to be read again.
     pub known: Option<Entry>,
 }
 
 impl Undone {
-    /// Whether it is still so, given what stands at the path: what is known is not there, or what is not known is gone.
+    /// Whether it is still not done, given the entry at the path: what belongs there is not there or, where that is
+    /// unknown, the path is gone.
     pub fn holds_with(&self, here: Option<&Entry>) -> bool {
         match &self.known {
             Some(known) => here != Some(known),
@@ -80,29 +75,27 @@ impl Undone {
     }
 }
 
-/// What a rewind would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The paths to change, in order, none beneath another.
+    /// In path order; none is beneath another.
     pub steps: Vec<Step>,
     /// Folders whose bits change or must be opened.
     pub folders: Vec<FolderMode>,
     /// Left alone because what is there, or what was there, is unknown.
     pub kept: Vec<(WorkspacePath, SkipReason)>,
-    /// Of those, the ones that are known to be otherwise than they should be.
+    /// Those that are known to differ from what they should be.
     pub undone: Vec<Undone>,
-    /// Paths where a rule left out what is there now: capture them and plan again.
+    /// Paths where a rule skipped what is there now: capture them and plan again.
     pub unknown: Vec<WorkspacePath>,
-    /// Paths that cannot become what the target has without touching something unknown, or what nobody asked for.
+    /// Paths that cannot become what the target has without touching something unknown or not requested.
     pub conflicts: Vec<(WorkspacePath, Why)>,
-    /// Trees that the steps name and no checkpoint has.
+    /// Trees that the steps refer to and no checkpoint has.
     pub new_trees: NewTrees,
-    /// The roots that it leads from and to, where nothing of the way is left out.
+    /// The roots it leads from and to, if the plan covers everything that differs between them.
     pub exact: Option<(RootState, RootState)>,
 }
 
 impl Plan {
-    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.folders.iter().all(|f| f.before == f.after)
     }
@@ -129,7 +122,7 @@ impl Plan {
     }
 }
 
-/// Plans the way from `now` to `target`, for the paths within `scope` (all when it is empty).
+/// Plans the way from `now` to `target` for the paths within `scope` (all when it is empty).
 pub fn plan<S: TreeSource>(
     source: &S,
     now: RootState,
@@ -157,9 +150,8 @@ pub fn plan<S: TreeSource>(
 
 /// Trees in memory laid over another source.
 pub struct Layered<'a, S> {
-    /// Looked at first.
+    /// Searched first.
     pub over: &'a NewTrees,
-    /// Asked for the rest.
     pub under: &'a S,
 }
 
@@ -174,7 +166,7 @@ impl<S: TreeSource> TreeSource for Layered<'_, S> {
     }
 }
 
-/// How a path lies to the scope.
+/// How a path relates to the scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Within,
@@ -187,9 +179,9 @@ struct Planner<'a, S> {
     scope: &'a [WorkspacePath],
     plan: Plan,
     folders: BTreeMap<WorkspacePath, FolderMode>,
-    /// Whether all that differs is a step or a folder's bits.
+    /// Whether everything that differs is a step or a folder's bits.
     is_exact: bool,
-    /// In a folder that the target does not have, and that stays because of what is in it.
+    /// Whether this is in a folder that the target does not have, and that stays because of its contents.
     is_going: bool,
 }
 
@@ -208,7 +200,7 @@ impl<S: TreeSource> Planner<'_, S> {
         id.map(|id| self.source.tree(id)).transpose().map(Option::unwrap_or_default)
     }
 
-    /// Plans one folder that is there now and stays.
+    /// Plans one folder that exists now and stays.
     fn folder(
         &mut self,
         path: &WorkspacePath,
@@ -238,7 +230,7 @@ impl<S: TreeSource> Planner<'_, S> {
     }
 
     fn folder_mode(&mut self, path: &WorkspacePath, before: u16, after: u16) {
-        // A folder whose mode changes is noted before its entries are looked at; keep that one.
+        // A folder whose mode changes is recorded before its entries are visited; keep that record.
         self.folders.entry(path.clone()).or_insert(FolderMode { path: path.clone(), before, after });
     }
 
@@ -258,17 +250,17 @@ impl<S: TreeSource> Planner<'_, S> {
             (Some(Entry::Skipped { reason }), None) => {
                 self.is_exact = false;
                 match reason {
-                    // An ordinary file or folder that came since, and cannot go.
+                    // An ordinary file or folder that is new since the target and cannot be deleted.
                     SkipReason::Unreadable => {
                         self.plan.undone.push(Undone { path: path.clone(), reason: *reason, known: None });
                         self.plan.kept.push((path, *reason));
                     }
-                    // A program that runs made it, and it holds nothing; or it is an ordinary file that came since and was
-                    // never captured.
+                    // A running program made it, and it has no contents; or it is an ordinary file that is new since
+                    // the target and was never captured.
                     SkipReason::Special | SkipReason::TooLarge | SkipReason::Budget => {
                         self.plan.kept.push((path, *reason));
                     }
-                    // It is why the folder around it stays.
+                    // It is the reason why the folder around it stays.
                     _ if self.is_going => self.plan.kept.push((path, *reason)),
                     _ => {}
                 }
@@ -297,7 +289,7 @@ impl<S: TreeSource> Planner<'_, S> {
                 self.folder(&path, *mode, Some(tree), None)?;
                 self.is_going = was_going;
             }
-            // What is asked for lies in a folder that the target does not have, so there it is absent.
+            // The requested path lies in a folder that the target does not have, so it is absent there.
             (Some(Entry::Folder { mode, tree, .. }), Some(_)) if reach == Reach::Above => {
                 self.folder(&path, *mode, Some(tree), None)?;
             }
@@ -315,7 +307,7 @@ impl<S: TreeSource> Planner<'_, S> {
                     None => None,
                 };
                 self.is_exact &= after.as_ref() == want;
-                // A folder of which nothing is asked for, or nothing can be made, need not be there.
+                // A folder in which nothing is requested, or nothing can be created, need not exist.
                 if have.is_some() || after.is_some() {
                     self.plan.steps.push(Step { path, before: have.cloned(), after });
                 }
@@ -324,14 +316,14 @@ impl<S: TreeSource> Planner<'_, S> {
         Ok(())
     }
 
-    /// Names what the target could not capture and is gone since: nobody can bring it back.
+    /// Records what the target could not capture and is gone since: nobody can bring it back.
     fn miss(&mut self, path: &WorkspacePath, reason: SkipReason) {
         if reason.is_missed() {
             self.plan.undone.push(Undone { path: path.clone(), reason, known: None });
         }
     }
 
-    /// What of an entry can be made and lies in the scope; `None` where that is nothing.
+    /// The part of an entry that can be created and lies in the scope; `None` where that is nothing.
     fn makeable(&mut self, path: &WorkspacePath, want: &Entry) -> Result<Option<Entry>, S::Error> {
         let reach = self.reach(path);
         match want {
@@ -345,7 +337,7 @@ impl<S: TreeSource> Planner<'_, S> {
             Entry::Folder { mode, tree, holds_skipped } if *holds_skipped || reach == Reach::Above => {
                 let mut made = Vec::new();
                 let tree = self.source.tree(tree)?;
-                // The repository went with its folder, and its own data was not captured.
+                // The repository was deleted with its folder, and its own data was not captured.
                 if tree.has_git && reach != Reach::Above {
                     let reason = SkipReason::GitFolder;
                     self.plan.undone.push(Undone { path: path.clone(), reason, known: None });
@@ -366,7 +358,8 @@ impl<S: TreeSource> Planner<'_, S> {
         }
     }
 
-    /// What is asked for by its path and is not captured, now or at the target, is never called equal: nobody knows.
+    /// A path that is requested by name and not captured, now or at the target, is never reported as equal: nobody
+    /// knows.
     fn name_unknown_scope(&mut self, now: &ObjectId, target: &ObjectId) -> Result<(), S::Error> {
         for path in self.scope.iter().filter(|path| !path.is_root()) {
             let is_named = self.plan.undone.iter().any(|undone| path.is_within(&undone.path));
@@ -392,7 +385,7 @@ impl<S: TreeSource> Planner<'_, S> {
     }
 }
 
-/// A path and all beneath it that an entry has captured.
+/// A path and everything captured beneath it.
 pub fn captured_paths<S: TreeSource>(
     source: &S,
     path: &WorkspacePath,
@@ -419,8 +412,8 @@ mod tests {
         WorkspacePath::new(p).unwrap()
     }
 
-    /// Checks a plan: `+ a` creates, `= a` replaces, `- a` deletes, `m a` changes or opens a folder's bits,
-    /// `k a` keeps, `? a` asks for, `! a` is a conflict.
+    /// Checks a plan: `+ a` creates, `= a` replaces, `- a` deletes, `m a` changes or opens a folder's bits, `k a`
+    /// keeps, `? a` asks for a capture, `! a` is a conflict.
     fn check(now: &[(&str, Lit)], target: &[(&str, Lit)], scope: &[&str], expected: &[&str]) {
         let mut forest = Forest::default();
         let state = |tree| RootState { tree, mode: 0o755 };
@@ -444,7 +437,7 @@ mod tests {
             _ => format!("! {}", p.display()),
         }));
         assert_eq!(found, expected);
-        // Computed step by step, whatever the plan says of itself.
+        // Computed step by step, regardless of `exact`.
         let computed = Plan { exact: None, ..plan.clone() }.result(&forest.0, now).unwrap();
         if plan.exact.is_some() {
             assert_eq!((computed.0, plan.exact), (target, Some((now, target))));
@@ -490,7 +483,7 @@ mod tests {
         check(&[("d/f", file("1")), ("d/node_modules", skipped())], &[], &[], &["- d/f", "k d/node_modules"]);
         check(&[("repo/f", file("1")), ("repo/", Lit::Git)], &[], &[], &["- repo/f", "k repo"]);
         check(&[("d/e/x", skipped())], &[], &[], &["k d/e/x"]);
-        // In a folder that the target has too it keeps nothing.
+        // In a folder that the target also has, it keeps nothing.
         check(&[("d/f", file("1")), ("d/x", skipped())], &[("d/f", file("1"))], &[], &[]);
     }
 
@@ -509,7 +502,7 @@ mod tests {
     fn what_a_rule_skips_now_is_asked_for_and_what_cannot_be_read_is_left_alone() {
         check(&[("x", skipped())], &[("x/y", file("1"))], &[], &["k x", "? x", "? x/y"]);
         check(&[("x", special())], &[("x", file("1"))], &[], &["k x"]);
-        // What belongs to somebody else is not asked for: old checkpoints may hold what is in it.
+        // What belongs to somebody else is not asked for: old checkpoints may contain what is in it.
         for reason in [SkipReason::Worktree, SkipReason::GitFolder, SkipReason::BareRepository, SkipReason::AgentState]
         {
             let apart = || Lit::Entry(Entry::Skipped { reason });
@@ -527,13 +520,13 @@ mod tests {
             let plan = plan(&forest.0, now, target, &[path(scope)]).unwrap();
             plan.undone.iter().map(|undone| undone.path.display().to_string()).collect::<Vec<_>>()
         };
-        // On both sides alike, now alone, at the target alone, and something inside it.
+        // Skipped on both sides, now only, at the target only, and something inside it.
         assert_eq!(undone(&[("x", skipped())], &[("x", skipped())], "x"), ["x"]);
         assert_eq!(undone(&[("x", skipped())], &[], "x"), ["x"]);
         assert_eq!(undone(&[], &[("x", skipped())], "x"), ["x"]);
         assert_eq!(undone(&[("x", file("1"))], &[("x", skipped())], "x"), ["x"]);
         assert_eq!(undone(&[("x", skipped())], &[("x", skipped())], "x/y"), ["x/y"]);
-        // Named once, and not where only something in the folder is left out.
+        // Listed once, and not where only something inside the folder is skipped.
         assert_eq!(undone(&[("x", special())], &[("x", file("1"))], "x"), ["x"]);
         assert_eq!(undone(&[("d/x", skipped()), ("d/f", file("1"))], &[("d/x", skipped())], "d"), [""; 0]);
     }
@@ -551,7 +544,7 @@ mod tests {
             &[],
             &["= d/f", "m d"],
         );
-        // Only what lies deeper changes, so the read-only folder itself is not opened.
+        // Only deeper paths change, so the read-only folder itself is not opened.
         check(
             &[("d", folder(0o555)), ("d/e/g", file("1"))],
             &[("d", folder(0o555)), ("d/e/g", file("2"))],

@@ -1,6 +1,6 @@
-//! What a workspace's own settings say about how well it is protected, and whether they say less than they did.
+//! How well a workspace's own settings protect it, and whether they protect less than before.
 //!
-//! Pure values: who wrote the settings, and whether that counts, is asked elsewhere (`engine::agreed`).
+//! Pure values: who wrote the settings, and whether that counts, is determined in `engine::agreed`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::{Key, Layer, Partial, Settings};
 
-/// The settings of one file that protection depends on; a key that the file does not have is none.
+/// The settings of one file that affect protection; `None` for a key that the file does not have. Each field is the one
+/// of `Settings` with that name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "each is the field of `Settings` with its name")]
 pub struct Protection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automatic: Option<bool>,
@@ -28,12 +28,11 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// Whether the file says nothing about it.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The keys in which it protects less than another does, over what the user's own file says.
+    /// The keys in which it protects less than `other`, each falling back to the user's own file.
     pub fn weaker_than(&self, other: &Self, users: &Self) -> Vec<Key> {
         let (now, then) = (self.settings(users), other.settings(users));
         let has_more = |these: &[String], than: &[String]| these.iter().any(|tool| !than.contains(tool));
@@ -48,7 +47,8 @@ impl Protection {
         weaker.into_iter().filter(|(_, is_weaker)| *is_weaker).map(|(key, _)| key).collect()
     }
 
-    /// What holds of it while nobody has agreed to what is weaker in it: that much is as agreed, and the rest as it says.
+    /// The settings in force while nobody has agreed to the weaker ones: those are as last agreed, the others as the
+    /// file says.
     pub fn held_to(&self, agreed: &Self, users: &Self) -> Self {
         let mut held = self.clone();
         for key in self.weaker_than(agreed, users) {
@@ -65,7 +65,7 @@ impl Protection {
         held
     }
 
-    /// The settings, with what the user's own file says where it says nothing, and else the defaults.
+    /// These settings, falling back to the user's own file and then to the defaults.
     pub fn settings(&self, users: &Self) -> Settings {
         let of = |layer: Layer, what: &Self| Partial::empty(layer).protecting(what);
         Settings::merged([of(Layer::User, users), of(Layer::Workspace, self)])
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_the_user_says_elsewhere_is_what_a_file_is_measured_by() {
         let limit = |size: &str| format!("capture.ignored-limit = \"{size}\"");
-        // More than the default, and less than what the user wants everywhere.
+        // More than the default, and less than the user wants everywhere.
         check_over(&limit("50MiB"), &limit("5MiB"), "", &[Key::IgnoredLimit], "");
         check_over(&limit("50MiB"), &limit("60MiB"), "", &[], &limit("60MiB"));
         // Less than the default, as the user wants it everywhere.
@@ -115,13 +115,13 @@ mod tests {
             &[Key::SizeLimit],
             "hook.time-budget = \"20s\"",
         );
-        // Taking away what protects more than the default is weaker too.
+        // Removing a setting that protects more than the default is weaker, too.
         check("", "capture.ignored-limit = \"5MiB\"", &[Key::IgnoredLimit], "capture.ignored-limit = \"5MiB\"");
         check("tools.readers = [\"Bash\"]", "tools.readers = [\"X\"]", &[Key::Readers], "tools.readers = [\"X\"]");
         check("tools.readers = []", "tools.readers = [\"X\"]", &[], "tools.readers = []");
         check("", "tools.writers = [\"Read\"]", &[Key::Writers], "tools.writers = [\"Read\"]");
         check("hook.time-budget = \"1s\"", "", &[Key::TimeBudget], "");
-        // What does not protect is nobody's business here.
+        // Keys that do not affect protection are ignored.
         assert!(of("hook.user-line = true").is_empty());
     }
 }

@@ -1,6 +1,6 @@
-//! Records of the timeline: what piton remembers beside trees and blobs.
+//! Records of the timeline: what piton remembers besides trees and blobs.
 //!
-//! Each is written once to a pack and never changed; what is true now follows from all of them in order of their
+//! Each is written once to a pack and never changed; the current state follows from all of them in order of their
 //! sequence numbers. They are JSON, so that a later piton can add a field and an earlier one still reads the rest.
 
 use std::path::{Path, PathBuf};
@@ -17,12 +17,11 @@ use crate::protection::Protection;
 use crate::session::{self, Gap, Message, Place, Session, StepEnd, Turn, TurnEnd};
 use crate::time::Timestamp;
 
-/// One record, with its place in the order of all.
+/// A record with its sequence number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbered {
-    /// Its place; unique in a store, ever growing.
+    /// Unique in a store, and always increasing.
     pub seq: u64,
-    /// What happened.
     #[serde(flatten)]
     pub record: Record,
 }
@@ -31,64 +30,48 @@ pub struct Numbered {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub enum Record {
-    /// The workspace became known, moved, was replaced, or its settings changed; the last one holds.
+    /// The workspace became known, was moved or replaced, or its settings changed; the last record counts.
     Workspace(Workspace),
-    /// A capture.
     Checkpoint(Checkpoint),
-    /// A person named a checkpoint; a later record with the same name moves it.
+    /// A person named a checkpoint; a later record with the same name moves the name.
     Name {
-        /// What is named.
         checkpoint: CheckpointId,
-        /// What it is called.
         name: String,
     },
-    /// A person noted something on a checkpoint; the last one holds.
+    /// A person annotated a checkpoint; the last record counts.
     Annotation {
-        /// What is noted on.
         checkpoint: CheckpointId,
-        /// The note.
         text: String,
     },
     /// An operation is about to change files. From here on it is pending.
     Operation(Box<Operation>),
-    /// A session was heard of for the first time, or got a name; the last one holds.
+    /// A session was first seen, or changed; the last record counts.
     Session(Session),
-    /// A turn began.
     Turn(Turn),
     /// A tool is about to run.
     Step(session::Step),
     /// A tool has run.
     StepEnded(StepEnd),
-    /// A turn came to its end.
     TurnEnded(TurnEnd),
-    /// A session came to its end; it may go on later all the same.
+    /// A session ended; it may still be resumed later.
     SessionEnded {
-        /// Which.
         session: SessionId,
-        /// What the agent said.
+        /// As reported by the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// When.
         at: Timestamp,
     },
-    /// A capture that should have been and was not.
+    /// A capture that should have been made and was not.
     Gap(Gap),
-    /// Something was said.
     Message(Message),
-    /// A session came from an archive: all that is recorded of it before this happened elsewhere.
+    /// A session was imported from an archive: everything recorded of it before this happened elsewhere.
     Imported {
-        /// Which.
         session: SessionId,
-        /// When it came.
         at: Timestamp,
     },
-    /// An operation came to an end.
     Ended {
-        /// Which.
         operation: OperationId,
-        /// How.
         outcome: Outcome,
-        /// When.
         ended_at: Timestamp,
     },
 }
@@ -96,27 +79,26 @@ pub enum Record {
 /// A protected folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspace {
-    /// Its id, whatever path it is at.
+    /// Stays the same when the path changes.
     pub id: WorkspaceId,
-    /// Where it is: the canonical path's bytes, as text or base64.
+    /// The canonical path; lossy where it is not UTF-8.
     pub path: String,
-    /// Set where the path is not UTF-8: its bytes in base64.
+    /// The path's bytes in base64, where it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_b64: Option<String>,
-    /// Which folder it is.
     pub root: RootIdentity,
-    /// Counts the folders that stood at this path: checkpoints of different lines are of different folders.
+    /// Counts the folders that have been at this path: checkpoints of different lines are of different folders.
     pub line: u32,
-    /// Bytes that the store may take at most.
+    /// The store's size limit, in bytes.
     pub budget: u64,
     /// Whether the user insisted on a root that piton refuses.
     pub forced: bool,
-    /// When.
+    /// When this was recorded.
     pub at: Timestamp,
 }
 
 impl Workspace {
-    /// Where it is, from both forms of its path.
+    /// The path, from both of its forms.
     #[cfg(unix)]
     pub fn place(&self) -> PathBuf {
         use std::os::unix::ffi::OsStringExt;
@@ -132,23 +114,21 @@ impl Workspace {
         Self { path, path_b64, ..self }
     }
 
-    /// Both forms of a path: readable, and exact where that cannot say it.
+    /// Both forms of a path: readable text, and base64 where the text is not exact.
     pub fn path_forms(path: &Path) -> (String, Option<String>) {
         let exact = path.to_str().is_none().then(|| crate::path::encode_base64(path.as_os_str().as_encoded_bytes()));
         (path.to_string_lossy().into_owned(), exact)
     }
 }
 
-/// What tells one folder from another that stands at the same path.
+/// Tells a folder from another one at the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RootIdentity {
-    /// The device.
     pub device: u64,
-    /// The inode on it.
     pub inode: u64,
-    /// When the inode was made, in nanoseconds since 1970, where the filesystem tells.
+    /// Birth time of the inode in nanoseconds since 1970, if the filesystem has one.
     pub born: Option<i64>,
-    /// On overlayfs, as containers have it: the first write anywhere in a folder of a lower layer copies the folder, and
+    /// On overlayfs, as in containers: the first write anywhere in a folder of a lower layer copies the folder, and
     /// from then on `born` is the copy's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_layered: bool,
@@ -157,14 +137,14 @@ pub struct RootIdentity {
 impl RootIdentity {
     /// Whether two identities are of one folder.
     ///
-    /// A device number may be another after a reboot; an inode born at the same nanosecond is the same one. Where a folder's
-    /// birth may move, the same inode of the same device is the same folder whatever its birth.
+    /// A device number may change with a reboot; an inode born at the same nanosecond is the same one. Where a folder's
+    /// birth time may change, the same inode on the same device is the same folder whatever its birth time.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_same_birth = match (self.born, other.born) {
             (Some(a), Some(b)) => Some(a == b),
             _ => None,
         };
-        // A recorded identity of an earlier piton does not say whether it is of layers.
+        // Identities recorded by an earlier piton do not say whether they are layered.
         let births_move = self.is_layered || other.is_layered;
         self.inode == other.inode
             && match is_same_birth {
@@ -174,8 +154,8 @@ impl RootIdentity {
             }
     }
 
-    /// Whether two identities are of one folder that is at another path by now. There only an equal birth tells: the number
-    /// of a folder that is gone may be any other folder's.
+    /// Whether two identities are of one folder that was moved to another path. Only an equal birth time proves that:
+    /// the inode number of a deleted folder may be reused.
     pub fn is_same_moved(&self, other: &Self) -> bool {
         self.inode == other.inode && self.born.is_some() && self.born == other.born
     }
@@ -184,23 +164,18 @@ impl RootIdentity {
 /// A moment to return to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Its id.
     pub id: CheckpointId,
-    /// The checkpoint it follows: after a rewind that is the rewind's target.
+    /// The checkpoint it follows: after a rewind, the rewind's target.
     pub parent: Option<CheckpointId>,
-    /// The line it belongs to.
     pub line: u32,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// Why it exists.
     pub cause: Cause,
-    /// The root.
     pub root: RootState,
-    /// How it differs from its parent.
+    /// Compared with its parent.
     pub changes: Counts,
-    /// How many paths it skipped.
+    /// Number of skipped paths.
     pub skipped: u64,
-    /// Files that kept changing while they were read: their last reading is kept.
+    /// Files that kept changing while they were read: the last reading is stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsettled: Vec<WorkspacePath>,
     /// The operation that it is the result or the beginning of.
@@ -209,21 +184,21 @@ pub struct Checkpoint {
     /// Where in which session it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// What it is of, in a few words: of an automatic one what its tool does.
+    /// A short description; for an automatic checkpoint, what its tool does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What changed since its parent, and who did it. Of a first checkpoint nothing is listed. Where there are too many,
-    /// the one owner of all of them is, without paths, or nothing if they are not all one's; the trees tell the rest.
+    /// What changed since its parent, and who did it; empty for a first checkpoint. Where there are too many changes,
+    /// only their owner is listed, without paths, or nothing if they have several; the trees tell the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned: Vec<Owned>,
-    /// The repository's state, kept as an object.
+    /// The repository's [`GitState`], stored as an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<ObjectId>,
-    /// What is captured in it although a rule leaves it out: the user has not agreed to that rule yet. It stays so from
+    /// What is captured although a rule ignores it, because the user has not agreed to that rule yet. Passed on from
     /// checkpoint to checkpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldPath>,
-    /// Files with rules that somebody else than the user changed, and to which the user has not agreed.
+    /// Rule files that somebody other than the user changed, and to which the user has not agreed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unagreed: Vec<UnagreedRules>,
     /// The workspace's own settings.
@@ -231,10 +206,10 @@ pub struct Checkpoint {
     pub settings: Box<SettingsAt>,
 }
 
-/// A workspace's own settings at a checkpoint, as far as protection depends on them.
+/// The part of a workspace's own settings that affects protection, at a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsAt {
-    /// What holds.
+    /// What is in force.
     #[serde(default, skip_serializing_if = "Protection::is_empty")]
     pub holds: Protection,
     /// What the file said, where that is weaker and the user had not agreed to it.
@@ -243,65 +218,57 @@ pub struct SettingsAt {
 }
 
 impl SettingsAt {
-    /// Whether the file said nothing that protection depends on.
+    /// Whether the file said nothing that affects protection.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A path that stays captured although a rule leaves it out; of a folder, all of it that was captured.
+/// A path that stays captured although a rule ignores it; for a folder, everything in it that was captured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldPath {
-    /// Where.
     pub path: WorkspacePath,
-    /// The files with rules that changed, as a person finds them: `.gitignore`, `.git/info/exclude`.
+    /// The rule files that changed, as a person would find them: `.gitignore`, `.git/info/exclude`.
     pub rules: Vec<String>,
-    /// Who changed them: a step, or nobody that can be told. Never the user.
+    /// Who changed them: a step, or unknown. Never the user.
     pub owner: Owner,
 }
 
-/// A file with rules as somebody else than the user left it. Its rules may leave nothing out yet: what a path is judged by
-/// is what the user had there.
+/// A rule file as somebody other than the user left it. Its rules may have no effect yet: paths are judged by what the
+/// user had there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnagreedRules {
-    /// As a person finds it: `.gitignore`, `.git/info/exclude`.
+    /// As a person would find it: `.gitignore`, `.git/info/exclude`.
     pub shown: String,
-    /// Where it is in the workspace; none of a file that is never captured.
+    /// Its path in the workspace; `None` for a file that is never captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<WorkspacePath>,
-    /// What the user had there; none where that was no file, or is not known.
+    /// What the user had there; `None` where that was no file, or is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<ObjectId>,
-    /// Who changed it last: a step, an operation, or nobody that can be told. Never the user.
+    /// Who changed it last: a step, an operation, or unknown. Never the user.
     pub owner: Owner,
 }
 
-/// Why a checkpoint exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// An agent's session began.
     SessionStart,
-    /// The user said something to an agent.
+    /// The user prompted an agent.
     Prompt,
-    /// A tool was about to run.
     BeforeTool,
-    /// A tool had run.
     AfterTool,
-    /// An agent's turn ended.
     TurnEnd,
-    /// The agent was about to shorten its conversation.
+    /// The agent was about to compact its conversation.
     Compaction,
     /// A person asked for it.
     Manual,
-    /// An operation was about to begin.
     BeforeOperation,
-    /// An operation's result.
     Operation,
 }
 
 impl Cause {
-    /// The word in every surface.
+    /// The name used in every surface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SessionStart => "session-start",
@@ -358,7 +325,7 @@ mod tests {
                 (1, 2, Some(4), true),
                 (1, 2, Some(3), true),
                 (1, 2, None, true),
-                // The container was started anew.
+                // The container was restarted.
                 (9, 2, Some(4), true),
                 (9, 2, Some(3), false),
                 (1, 5, Some(4), false),

@@ -1,7 +1,7 @@
 //! Sessions, turns and steps: what an agent did, as it reported it.
 //!
-//! A session is named by its agent and the agent's own id for it, so that the same conversation has the same id in the
-//! store of every workspace that it works in.
+//! A session's id derives from its agent and the agent's own id for it, so that the same conversation has the same id
+//! in the store of every workspace it works in.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,31 +14,28 @@ use crate::time::Timestamp;
 /// One conversation of one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id, the same in every store.
+    /// The same in every store.
     pub id: SessionId,
-    /// Which agent.
     pub agent: String,
-    /// What the agent calls it.
+    /// The agent's own id for it.
     pub agent_id: String,
-    /// What a person calls it.
+    /// The name that a person gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The agent's own conversation file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
     /// When piton first heard of it.
     pub started_at: Timestamp,
-    /// How it began, where it is a branch of another.
+    /// How it began, if it is a branch of another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// What a person made of it.
     #[serde(default, skip_serializing_if = "Rank::is_plain")]
     pub rank: Rank,
-    /// Its transcript as the store keeps it, where it came from another machine or its file was put in the trash.
+    /// Its transcript in the store, if it came from another machine or its file is in the trash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptTranscript>,
-    /// It works elsewhere, and this workspace is only captured along with those: no folder that it reported from, no file
-    /// that a tool of it named and no change that is known to be its own is in here.
+    /// The session works elsewhere, and this workspace is only captured along: it reported from no folder in here, none
+    /// of its tools named a file in here, and no change in here is known to be its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub along: bool,
 }
@@ -50,70 +47,64 @@ fn is_false(flag: &bool) -> bool {
 /// A transcript in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptTranscript {
-    /// Its bytes.
     pub blob: ObjectId,
-    /// How many.
+    /// In bytes.
     pub size: u64,
 }
 
-/// A user's prompt, and all that followed it.
+/// A user's prompt, and everything that followed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Whose.
     pub session: SessionId,
     /// From 1.
     pub number: u32,
-    /// What the user said; unknown where piton came in the middle.
+    /// `None` where piton started in the middle of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// What the agent calls it.
+    /// The agent's own id for the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_id: Option<String>,
-    /// When.
     pub at: Timestamp,
     /// How far the transcript had been read, so that the next prompt need not read all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<TranscriptMark>,
 }
 
-/// How far a transcript was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranscriptMark {
-    /// Bytes.
+    /// In bytes.
     pub length: u64,
-    /// User turns in them.
+    /// Number of user turns in them.
     pub turns: u32,
 }
 
 /// One tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Where in which session.
     #[serde(flatten)]
     pub at: StepRef,
-    /// What the agent calls it.
+    /// The agent's own id for the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The tool.
     pub tool: String,
-    /// What it does, in a few words.
+    /// A short description.
     pub summary: String,
-    /// The shell command, where it is one.
+    /// The shell command, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Files of the workspace that it names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<WorkspacePath>,
-    /// Whether it names files, here or elsewhere.
+    /// Whether it names any files, here or elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub says: bool,
-    /// Files elsewhere that it names, as they were before it.
+    /// Files outside the workspace that it names, as they were before the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,
-    /// It goes on in the background after it has returned.
+    /// It keeps running in the background after it has returned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
-    /// The subagent that calls it.
+    /// The subagent that makes the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent: Option<String>,
     /// The agent's process, to see whether it still runs.
@@ -123,25 +114,22 @@ pub struct Step {
     pub opened: i64,
 }
 
-/// Names a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StepRef {
-    /// The session.
     pub session: SessionId,
-    /// The turn in it, from 1; 0 before the first.
+    /// From 1; 0 before the first turn.
     pub turn: u32,
-    /// The step in the turn, from 1.
+    /// From 1.
     pub step: u32,
 }
 
-/// A process, told from a later one with the same number by when it started.
+/// A process, distinguished from a later one with the same pid by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
     pub pid: u32,
-    /// When it started, as the system counts.
+    /// Start time in the system's own unit.
     pub started: u64,
-    /// It is the agent itself for sure, and not a helper that it reports through.
+    /// Whether it is certainly the agent itself, and not a helper that it reports through.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
 }
@@ -149,57 +137,49 @@ pub struct Process {
 /// A file outside every workspace that a tool named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outside {
-    /// Its absolute path.
+    /// Absolute.
     pub path: String,
-    /// What was there: none where nothing was.
+    /// `None` where there was no file.
     pub file: Option<OutsideFile>,
-    /// Why it is unknown.
+    /// Why its content is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<crate::SkipReason>,
 }
 
-/// What a file outside held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutsideFile {
-    /// Its bytes.
     pub blob: ObjectId,
-    /// How many.
+    /// In bytes.
     pub size: u64,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: u16,
 }
 
-/// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepEnd {
-    /// Which.
     #[serde(flatten)]
     pub at: StepRef,
-    /// How.
     pub how: Ending,
-    /// When, in nanoseconds since 1970.
+    /// In nanoseconds since 1970.
     pub closed: i64,
-    /// What became of the files elsewhere that it names.
+    /// The files outside the workspace that it names, as it left them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,
 }
 
-/// How a step or a turn came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// It ended well.
     Done,
-    /// It ended with an error.
     Failed,
-    /// The user interrupted it.
+    /// By the user.
     Interrupted,
-    /// No word of its end: something later shows that it must have come.
+    /// No end was reported, but something later shows that it must have ended.
     Lost,
 }
 
 impl Ending {
-    /// The word in every surface.
+    /// The name used in every surface.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -209,57 +189,48 @@ impl Ending {
         }
     }
 
-    /// The ending of a word.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Done, Self::Failed, Self::Interrupted, Self::Lost].into_iter().find(|e| e.as_str() == word)
     }
 }
 
-/// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnEnd {
-    /// Whose.
     pub session: SessionId,
-    /// Which.
     pub number: u32,
-    /// How.
     pub how: Ending,
-    /// The agent's last words.
+    /// The agent's last message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When.
     pub at: Timestamp,
 }
 
-/// A capture that should have been and was not.
+/// A capture that should have been made and was not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Where in which session.
     #[serde(flatten)]
     pub place: Place,
-    /// What it would have been.
+    /// The cause that the checkpoint would have had.
     pub cause: Cause,
-    /// Why it was not.
+    /// Why it was not made.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
-    /// Nothing else is recorded of the event, and perhaps of others that came with it: a tool may have run that no step
-    /// tells of.
+    /// Nothing else is recorded of this event, and perhaps of others that came with it: a tool may have run without a
+    /// recorded step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
-    /// The workspace's folder was not there: by then all that it held had gone.
+    /// The workspace's folder did not exist: by then all its contents were gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
 }
 
-/// A place in a session: where a checkpoint or a gap is.
+/// Where in a session a checkpoint or a gap is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {
-    /// The session.
     pub session: SessionId,
-    /// The turn; 0 before the first.
+    /// 0 before the first turn.
     pub turn: u32,
-    /// The step, where it is about one.
+    /// If it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
 }
@@ -267,14 +238,10 @@ pub struct Place {
 /// Something that was said, for agents that keep no transcript of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Whose conversation.
     pub session: SessionId,
-    /// In which turn.
     pub turn: u32,
-    /// Who: `user`, `assistant`, `tool`.
+    /// `user`, `assistant` or `tool`.
     pub role: String,
-    /// What.
     pub text: String,
-    /// When.
     pub at: Timestamp,
 }

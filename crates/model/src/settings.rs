@@ -1,7 +1,7 @@
-//! Settings: what there is to set, how it is written in a `config.toml`, and which of several files decides.
+//! Settings: which keys there are, how a `config.toml` writes them, and which of several files takes precedence.
 //!
-//! Text in, values out: the command line finds the files and reads the variables. A file is taken as a whole or not at
-//! all, so a half-understood file never decides anything.
+//! Text in, values out: the command line finds the files and reads the variables. A file is accepted as a whole or not
+//! at all, so a half-understood file never takes effect.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use toml::de::{DeTable, DeValue};
 use crate::protection::Protection;
 use crate::short;
 
-/// What holds, and who says so.
+/// The settings in force, and where each comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What the user's own file says about protection, whatever decides over it.
+    /// What the user's own file says about protection, even where another layer overrides it.
     pub users: Protection,
-    /// Whether an agent's events make checkpoints by themselves.
+    /// Whether an agent's events make checkpoints automatically.
     pub automatic: Setting<bool>,
     /// Files over this many bytes are skipped.
     pub size_limit: Setting<u64>,
-    /// Ignored single files over this many bytes are skipped.
+    /// Single ignored files over this many bytes are skipped.
     pub ignored_limit: Setting<u64>,
     /// How long a hook may take.
     pub time_budget: Setting<Duration>,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub user_line: Setting<bool>,
     /// Whether the agent is told which files an operation changed under it.
     pub tell_agent: Setting<bool>,
-    /// Tools that count as readers, besides those that the adapter knows.
+    /// Tools that count as readers, besides those the adapter knows.
     pub readers: Setting<Vec<String>>,
     /// Tools that count as mutating, whatever the adapter and `readers` say.
     pub writers: Setting<Vec<String>>,
@@ -38,42 +38,35 @@ pub struct Settings {
     pub most_branches: Setting<u64>,
     /// A command that reads a conversation and writes its summary; empty for none.
     pub summary_command: Setting<String>,
-    /// Where a model is asked for summaries that speaks OpenAI's language; empty for none.
+    /// The URL of an OpenAI-compatible API that is asked for summaries; empty for none.
     pub summary_url: Setting<String>,
-    /// What that model is called; empty for none.
+    /// The model's name in that API; empty for none.
     pub summary_model: Setting<String>,
-    /// The variable that holds the key for it.
+    /// The environment variable that holds the API key.
     pub summary_key_env: Setting<String>,
     /// How long a summary may take.
     pub summary_time_limit: Setting<Duration>,
 }
 
-/// A value and who decided it.
+/// A value and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting<T> {
-    /// What holds.
     pub value: T,
-    /// Who says so.
     pub source: Layer,
 }
 
-/// Who can say something about a setting; a later one decides over an earlier.
+/// Where a setting can come from; a later layer overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
-    /// Piton itself.
     Default,
-    /// The user's file.
     User,
-    /// The workspace's file.
     Workspace,
-    /// A variable of the process.
     Environment,
 }
 
-/// What can be set.
+/// Each is the field of `Settings` with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is the field of `Settings` with its name")]
 pub enum Key {
     Automatic,
     SizeLimit,
@@ -91,26 +84,21 @@ pub enum Key {
     SummaryTimeLimit,
 }
 
-/// A setting's value, for showing.
+/// A setting's value, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// On or off.
     Switch(bool),
-    /// Bytes.
+    /// In bytes.
     Size(u64),
-    /// A length of time.
     #[serde(serialize_with = "as_text")]
     Time(Duration),
-    /// Names of tools.
     Tools(Vec<String>),
-    /// How many of something.
     Count(u64),
-    /// Words.
     Text(String),
 }
 
-/// What one layer says.
+/// The settings of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     layer: Layer,
@@ -130,64 +118,50 @@ pub struct Partial {
     summary_time_limit: Option<Duration>,
 }
 
-/// What is wrong with a file of settings, and where; both count from 1, the column in characters.
+/// What is wrong with a settings file, and where. Line and column count from 1, the column in characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {wrong}")]
 pub struct BadSettings {
-    /// The line.
     pub line: usize,
-    /// The column.
     pub column: usize,
-    /// What is wrong there.
     pub wrong: Wrong,
 }
 
-/// What can be wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// It is no TOML.
     #[error("this is not TOML: {0}")]
     Syntax(String),
-    /// No key has this name.
     #[error("unknown key `{key}`{}", did_you_mean(*nearest))]
     Key {
-        /// As it is written.
+        /// As written in the file.
         key: String,
         /// What was probably meant.
         nearest: Option<&'static str>,
     },
-    /// No section has this name.
     #[error("unknown section `{section}`{}", did_you_mean(*nearest))]
     Section {
-        /// As it is written.
+        /// As written in the file.
         section: String,
         /// What was probably meant.
         nearest: Option<&'static str>,
     },
-    /// A section's name has a value.
+    /// A section's name is given a value.
     #[error("`{0}` is a section and takes no value of its own; write `[{0}]` on a line, and its keys below")]
     NotASection(&'static str),
-    /// The key is right and the value is not.
     #[error("`{}` takes {}; found {found}", key.name(), key.takes())]
-    Value {
-        /// The key.
-        key: Key,
-        /// What it was given.
-        found: String,
-    },
-    /// A workspace's file may come from anywhere, and this would run a program or send a conversation away.
+    Value { key: Key, found: String },
+    /// A workspace's file may come from anywhere, and this key would run a program or send a conversation away.
     #[error("`{}` counts in your own file only: a workspace's file may come from anybody", .0.name())]
     NotHere(Key),
 }
 
-/// Reads what a file says.
 pub fn read(text: &str, layer: Layer) -> Result<Partial, BadSettings> {
     let document = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         bad(text, at, Wrong::Syntax(error.message().replace('\n', ", ")))
     })?;
     let mut partial = Partial::empty(layer);
-    // The parser's tables are sorted by name; of several mistakes the first in the file is told.
+    // The parser's tables are sorted by name; of several mistakes, the first in the file is reported.
     let mut first: Option<(usize, Wrong)> = None;
     let mut report = |at: usize, wrong| {
         if first.as_ref().is_none_or(|(earlier, _)| at < *earlier) {
@@ -254,7 +228,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The defaults, with what each layer says over what earlier ones say. A list replaces a list.
+    /// The defaults, overridden layer by layer. A list replaces a list.
     pub fn merged(partials: impl IntoIterator<Item = Partial>) -> Self {
         let mut settings = Self::default();
         let mut partials: Vec<_> = partials.into_iter().collect();
@@ -289,14 +263,14 @@ impl Settings {
         take(&mut self.summary_time_limit, partial.summary_time_limit, layer);
     }
 
-    /// Whether a tool only reads, where the adapter has its own opinion. A writer stays one whoever calls it a reader:
-    /// one capture too many costs little, one too few loses work.
+    /// Whether a tool only reads, given what the adapter thinks. A writer stays one whoever calls it a reader: an
+    /// unnecessary capture costs little, a missing one loses work.
     pub fn is_reader(&self, tool: &str, known_as_reader: bool) -> bool {
         let named = |patterns: &[String]| patterns.iter().any(|pattern| is_named(pattern, tool));
         !named(&self.writers.value) && (known_as_reader || named(&self.readers.value))
     }
 
-    /// One of them, for showing.
+    /// One of the settings, for display.
     pub fn show(&self, key: Key) -> Setting<Value> {
         fn shown<T: Clone>(setting: &Setting<T>, value: impl Fn(T) -> Value) -> Setting<Value> {
             Setting { value: value(setting.value.clone()), source: setting.source }
@@ -321,7 +295,7 @@ impl Settings {
 }
 
 impl Partial {
-    /// A layer that says nothing.
+    /// A layer that sets nothing.
     pub fn empty(layer: Layer) -> Self {
         Self {
             layer,
@@ -342,7 +316,7 @@ impl Partial {
         }
     }
 
-    /// What it says about how well the workspace is protected.
+    /// The keys that affect how well the workspace is protected.
     pub fn protection(&self) -> Protection {
         Protection {
             automatic: self.automatic,
@@ -354,13 +328,13 @@ impl Partial {
         }
     }
 
-    /// The same layer, with this said about protection instead.
+    /// The same layer with other protection settings.
     pub fn protecting(self, protection: &Protection) -> Self {
         let Protection { automatic, size_limit, ignored_limit, time_budget, readers, writers } = protection.clone();
         Self { automatic, size_limit, ignored_limit, time_budget, readers, writers, ..self }
     }
 
-    /// Takes the text of a variable, which is written as in a file but for the quotes.
+    /// Sets a key from the text of a variable, which is written as in a file but without quotes.
     pub fn set_text(&mut self, key: Key, text: &str) -> Result<(), Wrong> {
         let value = match text.trim() {
             "true" => DeValue::Boolean(true),
@@ -371,7 +345,7 @@ impl Partial {
         self.set(key, &found).map_err(|wrong| Wrong::Value { key, found: describe(wrong.get_ref()) })
     }
 
-    /// Takes a value, or says which part of it is wrong.
+    /// Sets a key, or returns the part of the value that is wrong.
     fn set<'a, 'i>(&mut self, key: Key, found: &'a Spanned<DeValue<'i>>) -> Result<(), &'a Spanned<DeValue<'i>>> {
         let value = found.get_ref();
         match key {
@@ -402,14 +376,14 @@ impl Partial {
 
 const SECTIONS: [&str; 5] = ["capture", "hook", "tools", "conversation", "summary"];
 
-/// A hook that gives up sooner captures nothing on a busy machine; one that takes longer holds the agent up.
+/// A hook that gives up sooner captures nothing on a busy machine.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10 * 60);
-/// Nobody waits longer for a summary.
+/// Longest time limit for a summary: nobody waits longer.
 const LONGEST_SUMMARY: Duration = Duration::from_secs(60 * 60);
 
 impl Key {
-    /// All of them, in the order of a file.
+    /// In the order of a file.
     pub const ALL: [Self; 14] = [
         Self::Automatic,
         Self::SizeLimit,
@@ -427,7 +401,7 @@ impl Key {
         Self::SummaryTimeLimit,
     ];
 
-    /// Its whole name.
+    /// The full name, with its section.
     pub fn name(self) -> &'static str {
         match self {
             Self::Automatic => "capture.automatic",
@@ -447,19 +421,19 @@ impl Key {
         }
     }
 
-    /// The variable that decides over all files; lists have none.
+    /// The variable that overrides all files; lists have none.
     pub fn variable(self) -> Option<String> {
         let is_list = matches!(self, Self::Readers | Self::Writers);
         (!is_list).then(|| format!("PITON_{}", self.name().replace(['.', '-'], "_").to_uppercase()))
     }
 
-    /// Whether it counts in the user's own file and in variables only.
+    /// Whether it counts only in the user's own file and in variables.
     pub fn is_personal(self) -> bool {
-        // These run a program of the user's, or send what was said to somebody.
+        // These run a program of the user's, or send the conversation to a third party.
         self.name().starts_with("summary.")
     }
 
-    /// What it takes, with an example.
+    /// What values it takes, with an example.
     pub fn takes(self) -> &'static str {
         match self {
             Self::Automatic | Self::UserLine | Self::TellAgent => "true or false",
@@ -490,7 +464,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Exact, and as it could stand in a file, but for quotes and brackets.
+/// Exact, and as it could be written in a file, but without quotes and brackets.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -519,7 +493,7 @@ fn as_text<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_str(&Value::Time(*time))
 }
 
-/// Bytes, or `512KiB`, `2 GB`. Units are powers of 1024, as they are for `piton init --budget`.
+/// A number of bytes, or `512KiB`, `2 GB`. Units are powers of 1024, as for `piton init --budget`.
 fn size(value: &DeValue<'_>) -> Option<u64> {
     let bytes = match value {
         DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok()?,
@@ -540,7 +514,7 @@ fn size(value: &DeValue<'_>) -> Option<u64> {
     Some(bytes).filter(|bytes| *bytes < 1 << 60)
 }
 
-/// How many; a variable has it as text.
+/// A number, or its text in a variable.
 fn count(value: &DeValue<'_>) -> Option<u64> {
     let number = match value {
         DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok()?,
@@ -580,7 +554,7 @@ fn tools<'a, 'i>(found: &'a Spanned<DeValue<'i>>) -> Result<Vec<String>, &'a Spa
     found.get_ref().as_array().ok_or(found)?.iter().map(tool).collect()
 }
 
-/// An address of the web, or nothing.
+/// A web address, or the empty text.
 fn url(text: &str) -> Option<String> {
     let text = text.trim();
     let is_address =
@@ -605,7 +579,7 @@ fn unknown_key(key: &str) -> Wrong {
     Wrong::Key { key: cut(key), nearest: nearest(key, Key::ALL.into_iter().map(Key::name)) }
 }
 
-/// The name that was probably meant. A key's own name counts more than its section: it may stand in the wrong one.
+/// The name that was probably meant. A key's own name weighs more than its section, since it may be in the wrong one.
 fn nearest(typed: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let typed = cut(typed);
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
@@ -620,7 +594,7 @@ fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
-/// A value as an error repeats it.
+/// A value as quoted in an error.
 fn describe(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{:?}", cut(text)),
@@ -633,7 +607,7 @@ fn describe(value: &DeValue<'_>) -> String {
     }
 }
 
-/// A file that comes with a repository can hold names of any length; an error stays readable.
+/// A file that comes with a repository can contain names of any length; the error must stay readable.
 fn cut(text: &str) -> String {
     let cut = short::cut(text, 60);
     if cut.len() < text.len() { cut + "…" } else { cut }

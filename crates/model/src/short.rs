@@ -1,11 +1,11 @@
-//! Texts from outside, made short enough for a line.
+//! Shortening text from outside to fit on a line.
 
 /// The first `max` characters of a text.
 pub fn cut(text: &str, max: usize) -> String {
     text.chars().take(max).collect()
 }
 
-/// A text on one line, of at most `max` characters, that cannot steer a terminal.
+/// A text on one line, of at most `max` characters, without terminal control sequences.
 pub fn one_line(text: &str, max: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -32,7 +32,7 @@ pub fn one_line(text: &str, max: usize) -> String {
     out
 }
 
-/// Whether a character changes the direction of what follows it, or is a mark that nobody sees.
+/// Whether a character is invisible or changes the direction of the text after it.
 fn steers(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

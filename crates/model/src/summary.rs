@@ -1,44 +1,42 @@
-//! Summaries that stand for turns of a conversation: what a summarizer is given to read, what is taken of its answer, and
-//! the digest that is made where there is none.
+//! Summaries that stand for turns of a conversation: the text a summarizer is given, what is accepted of its answer,
+//! and the digest that is made where there is no summarizer.
 //!
-//! Text in, text out. Who summarizes, and how it is asked, is the caller's business.
+//! Text in, text out. Who summarizes, and how it is called, is up to the caller.
 
 use std::collections::VecDeque;
 
 use crate::diff::ChangeKind;
 use crate::short::one_line;
 
-/// The most bytes of a conversation that a summarizer is given.
+/// Most bytes of a conversation that a summarizer is given.
 pub const MOST_GIVEN: usize = 400_000;
 
-/// The most bytes of a summary. What is longer is no summary.
+/// Most bytes of a summary.
 pub const MOST_SUMMARY: usize = 100_000;
 
-/// Which turns a summary stands for, seen from the one that is named.
+/// Which turns a summary stands for, relative to the named turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// That turn and all later ones.
     From,
-    /// All before that turn.
+    /// All turns before it.
     UpTo,
 }
 
 /// Why a text cannot stand for turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSummary {
-    /// Nothing is left of it.
     #[error("the summary is empty")]
     Empty,
-    /// It is no summary.
     #[error("the summary is longer than {} bytes", MOST_SUMMARY)]
     TooLong,
 }
 
-/// What is taken of a summarizer's answer: its text, without what a terminal would act on.
+/// A summarizer's answer without terminal control sequences.
 ///
 /// # Errors
-/// Where nothing is left, or too much.
+/// When nothing is left, or too much.
 pub fn tidy(answer: &str) -> Result<String, BadSummary> {
     let text = plain(answer);
     let text = text.trim();
@@ -49,7 +47,7 @@ pub fn tidy(answer: &str) -> Result<String, BadSummary> {
     }
 }
 
-/// A text without the sequences that colour it or move a cursor, and without any other character that a terminal acts on.
+/// A text without escape sequences that colour it or move the cursor, and without other control characters.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -58,7 +56,7 @@ pub fn plain(text: &str) -> String {
             '\u{1b}' => match rest.next() {
                 Some('[') => skip_control(&mut rest),
                 Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut rest),
-                // Two characters, or one that stands alone at the end.
+                // An escape of two characters, or a lone one at the end.
                 _ => {}
             },
             '\u{9b}' => skip_control(&mut rest),
@@ -73,14 +71,14 @@ pub fn plain(text: &str) -> String {
 
 type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// Passes over the parameters and the last letter of a control sequence. A broken one ends where it breaks.
+/// Skips the parameters and the final letter of a control sequence. A malformed one ends where it breaks off.
 fn skip_control(rest: &mut Rest<'_>) {
     while rest.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
     rest.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
 }
 
-/// Passes over a string for the terminal, such as a title or a link. One that never ends ends with its line, so that it does
-/// not take everything with it.
+/// Skips a terminal string, such as a title or a link. An unterminated one ends with its line, so that it does not
+/// swallow everything after it.
 fn skip_string(rest: &mut Rest<'_>) {
     while let Some(c) = rest.next_if(|c| *c != '\n') {
         if c == '\u{7}' || (c == '\u{1b}' && rest.next_if(|c| *c == '\\').is_some()) {
@@ -89,7 +87,7 @@ fn skip_string(rest: &mut Rest<'_>) {
     }
 }
 
-/// A long text of which the beginning and the end are kept, piece by piece, in bounded memory.
+/// Collects a long text piece by piece in bounded memory, keeping its beginning and end.
 #[derive(Debug)]
 pub struct Excerpt {
     most: usize,
@@ -100,12 +98,11 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Keeps about so many bytes.
+    /// `most` is approximate, in bytes.
     pub fn new(most: usize) -> Self {
         Self { most, head: String::new(), tail: VecDeque::new(), tail_length: 0, left_out: 0 }
     }
 
-    /// Adds a piece.
     pub fn add(&mut self, piece: String) {
         if self.tail.is_empty() && self.left_out == 0 && self.head.len() + piece.len() <= self.most / 2 {
             self.head += &piece;
@@ -120,7 +117,7 @@ impl Excerpt {
         }
     }
 
-    /// All of it, with a remark where something is left out, and how many bytes that is.
+    /// The text, with a remark where something was left out, and how many bytes that is.
     pub fn finish(self) -> (String, u64) {
         let mut text = self.head;
         if self.left_out > 0 {
@@ -131,40 +128,36 @@ impl Excerpt {
     }
 }
 
-/// What a digest tells of a turn.
+/// A turn as told in a digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DigestTurn {
-    /// Its number.
     pub number: u32,
-    /// What the user said.
     pub prompt: Option<String>,
-    /// What changed.
     pub files: Vec<(ChangeKind, String)>,
-    /// The commands that ran.
     pub commands: Vec<String>,
-    /// Calls of tools, where nothing more is known of what they did.
+    /// Tool calls of which nothing more is known.
     pub calls: Vec<String>,
-    /// The agent's last words.
+    /// The agent's last message.
     pub answer: Option<String>,
 }
 
-/// The most of each thing in a turn of a digest.
+/// Most items of each kind listed for a turn.
 const MOST_LISTED: usize = 20;
-/// The most characters of a prompt, and of an answer.
+/// Most characters of a prompt or an answer.
 const MOST_WORDS: usize = 1_000;
-/// The most characters of a command, and of a path.
+/// Most characters of a command or a path.
 const MOST_COMMAND: usize = 200;
-/// The most bytes of a digest.
+/// Most bytes of a digest.
 const MOST_DIGEST: usize = 40_000;
 
-/// A summary that is taken from the turns themselves: what was asked, which files changed, what ran, what was answered last.
-/// It says that no model made it.
+/// A summary made from the turns themselves: prompts, changed files, commands, last answers. It says that no model
+/// wrote it.
 pub fn digest(turns: &[DigestTurn]) -> String {
     let told: Vec<String> = turns.iter().map(tell).collect();
     let mut text = "A digest of these turns that piton extracted, without a model: what the user asked, which files \
                     changed, which commands ran, and the agent's last words.\n"
         .to_owned();
-    // The beginning says what it is all about, and the end where it stands.
+    // The beginning says what it is about, and the end where it stands.
     let head = within(told.iter(), MOST_DIGEST / 4);
     let tail = within(told[head..].iter().rev(), MOST_DIGEST * 3 / 4).max(usize::from(head < told.len()));
     told[..head].iter().for_each(|one| text += one);
@@ -176,7 +169,7 @@ pub fn digest(turns: &[DigestTurn]) -> String {
     text
 }
 
-/// How many texts fit into so many bytes.
+/// How many of the texts fit into `most` bytes.
 fn within<'a>(texts: impl Iterator<Item = &'a String>, most: usize) -> usize {
     let mut length = 0;
     texts
@@ -223,7 +216,7 @@ fn list(text: &mut String, what: &str, all: impl ExactSizeIterator<Item = String
     *text += &format!("- {what}: {}{more}\n", shown.join("; "));
 }
 
-/// What a terminal would act on taken out, on one line.
+/// On one line, without terminal control sequences.
 fn shorten(text: &str, most: usize) -> String {
     one_line(&plain(text), most)
 }
@@ -269,7 +262,7 @@ mod tests {
         assert_eq!(left_out, 960);
         let remark = "[… 960 bytes of the conversation are left out here …]\n\n";
         assert_eq!(text, format!("piece 000\npiece 001\n{remark}piece 098\npiece 099\n"));
-        // A piece that is too long by itself is the end, and stays.
+        // A piece that is too long on its own is kept as the end.
         let mut one = Excerpt::new(4);
         one.add("0123456789".into());
         assert_eq!(one.finish(), ("0123456789".into(), 0));

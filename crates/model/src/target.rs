@@ -1,52 +1,47 @@
-//! What a person types to mean a moment.
+//! Targets: what a person types to refer to a moment.
 
 use std::str::FromStr;
 
 use crate::id::is_id_prefix;
 
-/// A moment to return to, as it was typed; the engine finds the checkpoint.
+/// A moment to return to, as typed; the engine finds the checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `@`: the workspace as it is now.
     Now,
     /// `start`: the first checkpoint of the current line.
     Start,
-    /// Letters from k to z: a whole name made of those letters, else the beginning of a checkpoint's id.
+    /// Letters from k to z: a name made of those letters, or else the beginning of a checkpoint's id.
     Id(String),
-    /// A whole name.
     Name(String),
-    /// `90s`, `10m`, `2h`, `3d`: the last checkpoint at least that old, in milliseconds.
+    /// `90s`, `10m`, `2h`, `3d`, in milliseconds: the last checkpoint that is at least this old.
     Age(i64),
     /// `t5`, `t5.2`, `t5.end`: a place in a session.
     Turn {
-        /// The turn's number, from 1.
+        /// From 1.
         turn: u32,
-        /// Where in the turn.
         place: TurnPlace,
     },
 }
 
-/// Where in a turn a target points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnPlace {
     /// Just before the turn was acted on.
     Before,
     /// Just before one of its steps.
     Step(u32),
-    /// After all of it.
     End,
 }
 
 /// Why a text is not a target or not a name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadTarget {
-    /// Nothing was typed.
     #[error("a target is not empty")]
     Empty,
-    /// A name must not be taken for something else.
+    /// The name could be mistaken for another form of target.
     #[error("a name may not look like {0}")]
     Taken(&'static str),
-    /// A name that cannot be typed or shown.
+    /// The name cannot be typed or shown.
     #[error("a name has at most 100 characters, no control characters, no `:` and no space at its ends")]
     Shape,
 }
@@ -71,13 +66,13 @@ impl FromStr for Target {
     }
 }
 
-/// As many letters of an id as piton shows; nobody should be able to give such a name to another checkpoint.
+/// Length of an id as piton shows it; nobody should be able to give a checkpoint a name that looks like another's id.
 const SHOWN_LETTERS: usize = 8;
 
-/// Checks that a name cannot be taken for another form of target.
+/// Checks that a name cannot be mistaken for another form of target.
 ///
-/// Short names of letters from k to z (`two`, `ok`, `trunk`) are words before they are ids, so they are allowed and
-/// looked up first.
+/// Short names of letters from k to z (`two`, `ok`, `trunk`) are more likely words than ids, so they are allowed, and
+/// names are looked up first.
 pub fn check_name(name: &str) -> Result<(), BadTarget> {
     let shape = !name.is_empty()
         && name.chars().count() <= 100
@@ -99,7 +94,7 @@ pub fn check_name(name: &str) -> Result<(), BadTarget> {
     }
 }
 
-/// A target's session, where it begins with one, and the rest: `SESSION:t5`.
+/// Splits off a leading session: `SESSION:t5`.
 pub fn split_session(text: &str) -> (Option<&str>, &str) {
     match text.split_once(':') {
         Some((session, rest)) if !session.is_empty() => (Some(session), rest),

@@ -1,74 +1,62 @@
-//! The difference between two files, line by line.
+//! Line-by-line diffs of two files.
 
 use imara_diff::{Algorithm, Diff, InternedInput};
 use serde::{Deserialize, Serialize};
 
-/// How the contents of a path differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "content", rename_all = "kebab-case")]
 pub enum TextDiff {
     /// Both sides are text (a missing side is empty).
-    Text {
-        /// The places that differ, each with the lines around it.
-        hunks: Vec<Hunk>,
-    },
+    Text { hunks: Vec<Hunk> },
     /// A side has a NUL byte, or is too large to compare.
     Binary,
 }
 
-/// One place that differs.
+/// One place that differs, with the lines around it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunk {
-    /// The first line of the old side, from 1; 0 where the old side is empty.
+    /// From 1; 0 where the old side is empty.
     pub old_start: u32,
-    /// How many lines of the old side.
     pub old_lines: u32,
-    /// The first line of the new side.
     pub new_start: u32,
-    /// How many lines of the new side.
     pub new_lines: u32,
-    /// The lines, in order.
     pub lines: Vec<Line>,
 }
 
-/// One line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// Which side it is on.
     pub side: Side,
-    /// Its text without the end of line; bytes that are not UTF-8 are replaced.
+    /// Without the line ending; invalid UTF-8 is replaced.
     pub text: String,
-    /// Whether the file ends here without an end of line.
+    /// Whether the file ends here without a newline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_newline: bool,
 }
 
-/// The side of a line.
+/// Which side of a diff a line is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// On both.
+    /// On both sides.
     Context,
-    /// Only on the old side.
     Removed,
-    /// Only on the new side.
     Added,
 }
 
-/// Files over this are not compared line by line.
+/// Larger files, in bytes, are not compared line by line.
 pub(crate) const LARGEST: usize = 16 << 20;
 
-/// Whether bytes are shown as binary: not text, or text that cannot be compared line by line in sensible time.
+/// Whether bytes are shown as binary: not text, or text that cannot be compared line by line in reasonable time.
 pub fn is_binary(bytes: &[u8]) -> bool {
-    // All of it: git looks at the first 8,000 bytes alone, but many a format begins with more text than that.
+    // The whole file: git examines only the first 8,000 bytes, but many formats begin with more text than that.
     bytes.len() > LARGEST || bytes.contains(&0) || is_monotonous(bytes)
 }
 
-/// Whether bytes are very many lines of very few kinds. What such files have in common takes time in the square of their
-/// length to find: minutes where there are hundreds of thousands.
+/// Whether bytes are very many lines of very few kinds. Diffing such files takes quadratic time: minutes for hundreds
+/// of thousands of lines.
 fn is_monotonous(bytes: &[u8]) -> bool {
     const MANY: usize = 20_000;
-    // Fewer bytes than this are not so many lines, and most files are shorter.
+    // Shorter files, which most are, cannot have that many lines.
     if bytes.len() < MANY {
         return false;
     }
@@ -84,7 +72,7 @@ fn is_monotonous(bytes: &[u8]) -> bool {
     })
 }
 
-/// How much of two contents is alike, from 0 to 1: their common lines, of all that they have.
+/// Similarity of two contents, from 0 to 1: the share of their lines that they have in common.
 pub(crate) fn alike(a: &[u8], b: &[u8]) -> f64 {
     if is_binary(a) || is_binary(b) {
         return if a == b { 1.0 } else { 0.0 };
@@ -115,7 +103,7 @@ pub fn diff(old: &[u8], new: &[u8], context: u32) -> TextDiff {
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut rest = &changes[..];
     while let Some(first) = rest.first() {
-        // Differences whose surroundings touch share a hunk.
+        // Differences whose context overlaps share a hunk.
         let apart = context.saturating_mul(2);
         let near = rest.windows(2).take_while(|w| w[1].before.start - w[0].before.end <= apart).count() + 1;
         let (group, later) = rest.split_at(near);
@@ -146,7 +134,7 @@ pub fn diff(old: &[u8], new: &[u8], context: u32) -> TextDiff {
     TextDiff::Text { hunks }
 }
 
-/// Lines with their ends, so that a missing last end of line is a difference.
+/// Lines with their endings, so that a missing final newline is a difference.
 fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
@@ -165,7 +153,7 @@ fn push(out: &mut Vec<Line>, side: Side, lines: &[&[u8]]) {
 mod tests {
     use super::*;
 
-    /// Checks a diff in the unified form, one line of context.
+    /// Checks a diff in unified form, with one line of context.
     fn check(old: &str, new: &str, expected: &str) {
         let TextDiff::Text { hunks } = diff(old.as_bytes(), new.as_bytes(), 1) else { panic!("binary") };
         let mut found = String::new();

@@ -1,4 +1,4 @@
-//! Moments of the host's clock. For people only: order is a sequence number, never the clock.
+//! Times of the host's clock. For display only: order is given by sequence numbers, never by the clock.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ pub struct Timestamp(pub i64);
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A clock can be wrong by more than a calendar holds; that must not stop a capture.
+        // A clock can be so wrong that no calendar can express it; that must not stop a capture.
         let nearest = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
-        // By seconds: the calendar's last second has milliseconds that `from_millisecond` refuses.
+        // By seconds: `from_millisecond` refuses the milliseconds of the calendar's last second.
         let (second, rest) = (self.0.div_euclid(1_000), self.0.rem_euclid(1_000) as i32);
         let time = jiff::Timestamp::new(second, rest * 1_000_000).unwrap_or(nearest);
         write!(f, "{time:.3}")

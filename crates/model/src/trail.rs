@@ -1,8 +1,8 @@
-//! Files that are followed through their moves.
+//! Following files through their moves.
 //!
-//! A path says which file is meant only as long as nobody moves it. So changes of a file that was moved, by whomever, are
-//! gathered in a trail: one file, with its changes in the order in which they are taken back or carried over, each with the
-//! path that the file had at the time. All other changes stay with their paths.
+//! A path identifies a file only until somebody moves it. So the changes of a file that was moved, by anyone, are
+//! collected in a trail: one file, with its changes in the order in which they are taken back or carried over, each
+//! with the path that the file had at the time. All other changes stay with their paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::moves::{Move, Placed};
 use crate::path::WorkspacePath;
 use crate::tree::Entry;
 
-/// What happened at one place in the order: a checkpoint's number, an operation's; the last of all is what no checkpoint has.
+/// The sequence number of a checkpoint or an operation; the greatest stands for the state that no checkpoint has.
 pub type Moment = u64;
 
 /// A change that is taken back or carried over.
@@ -19,44 +19,43 @@ pub type Moment = u64;
 pub struct Taken {
     /// When it was found.
     pub at: Moment,
-    /// Where.
     pub path: WorkspacePath,
     /// What it is turned from and into.
     pub link: Link,
 }
 
-/// All moves of one moment, whosever.
+/// All moves of one moment, by anyone.
 #[derive(Clone, Debug, Default)]
 struct MovesAt {
     at: Moment,
-    /// Whether an operation made them: it may have put back what stood at a path before.
+    /// Whether an operation made them: it may have restored what was at a path before.
     by_operation: bool,
     leading_from: Leads,
     leading_to: Leads,
 }
 
-/// One file with what is taken back, or carried over, of its changes.
+/// One file with the changes of it that are taken back or carried over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail {
-    /// Where it is in the state that is begun with; none where nothing of it is there, whatever stands at its path.
+    /// Where it is in the starting state; `None` where it does not exist there, whatever is at its path.
     pub begins: Option<WorkspacePath>,
     /// Where it is now, or was last.
     pub now: WorkspacePath,
-    /// Its changes, in the order in which they are made.
+    /// In the order in which they are made.
     pub steps: Vec<TrailStep>,
 }
 
-/// One change of a file, which may be of its path, too.
+/// One change of a file, possibly of its path as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrailStep {
-    /// What it is made of; none where there was no file.
+    /// What it starts from; `None` where there was no file.
     pub from: Option<Placed>,
-    /// What it is made into.
+    /// What it results in.
     pub to: Option<Placed>,
 }
 
 impl Trail {
-    /// Every path that the file has, had or gets by this, each once.
+    /// Every path that the file has, had or gets, each once.
     pub fn paths(&self) -> BTreeSet<&WorkspacePath> {
         let of_steps = self.places().map(|(path, _)| path);
         self.begins.iter().chain([&self.now]).chain(of_steps).collect()
@@ -67,13 +66,13 @@ impl Trail {
         self.paths().into_iter().filter(|path| *path != one).cloned().collect()
     }
 
-    /// Every version of it, with its path.
+    /// Every version of the file, with its path.
     pub fn places(&self) -> impl Iterator<Item = &Placed> {
         self.steps.iter().flat_map(|step| step.from.iter().chain(&step.to))
     }
 
     fn add(&mut self, step: TrailStep) {
-        // Changes that follow upon each other are one, so that what lies between them is never asked for.
+        // Consecutive changes are joined into one, so that the state between them is never needed.
         match self.steps.last_mut() {
             Some(last) if last.to == step.from => last.to = step.to,
             _ => self.steps.push(step),
@@ -81,28 +80,28 @@ impl Trail {
     }
 }
 
-/// How far the state that is begun with lies from the changes.
+/// The starting state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// They are taken back, from now on, newest first.
+    /// Changes are taken back from the current state, newest first.
     Now,
-    /// They are carried over to an earlier moment, oldest first.
+    /// Changes are carried over to an earlier moment, oldest first.
     Then(Moment),
 }
 
-/// Where a file is at some moment: at a path; or not there any more, or not yet, and something else took its path.
+/// Where a file is at some moment: at a path; or it is gone, or not there yet, and something else has its path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Spot {
     At(WorkspacePath),
     Gone(Moment, WorkspacePath),
 }
 
-/// The moves of a time, in order.
+/// The moves of a period, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Moved(Vec<MovesAt>);
 
 impl Moved {
-    /// Takes the moves of each moment, in any order: what was done by hands, and by operations.
+    /// From the moves of each moment, in any order: those made by hand, and by operations.
     pub fn new(
         by_hands: impl IntoIterator<Item = (Moment, Vec<Move>)>,
         by_operations: impl IntoIterator<Item = (Moment, Vec<Move>)>,
@@ -120,12 +119,11 @@ impl Moved {
         Self(all.into_values().collect())
     }
 
-    /// Whether nothing was moved.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Where the file that is at a path now was at an earlier moment, as far as it was there.
+    /// Where the file that is at a path now was at an earlier moment, if it existed.
     pub fn path_then(&self, path: &WorkspacePath, then: Moment) -> Option<WorkspacePath> {
         match self.back(path.clone(), Moment::MAX, then) {
             Spot::At(path) => Some(path),
@@ -142,7 +140,7 @@ impl Moved {
         moves.collect::<Vec<_>>().into_iter()
     }
 
-    /// The other ends of moves at a moment: a file may be moved over one that was moved away.
+    /// The other ends of the moves at a path at a moment: a file may be moved over one that was moved away.
     pub fn partners(&self, at: Moment, path: &WorkspacePath) -> impl Iterator<Item = &WorkspacePath> {
         self.led_from(at, path).into_iter().chain(self.led_to(at, path))
     }
@@ -176,30 +174,30 @@ impl Moved {
         self.at(at)?.leading_from.get(path)
     }
 
-    /// Follows a file from after one moment to after another.
+    /// Follows a file forward, from after one moment to after another.
     fn forth(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
         let moves = self.0.iter().filter(|moves| moves.at > from && moves.at <= to);
-        // What an operation moves away from where the file was makes room for it again.
+        // When an operation moves away what took the file's path, the file is back there.
         followed(path, moves.map(|moves| (moves, &moves.leading_from, &moves.leading_to)), |_, now| now)
     }
 
-    /// Follows a file from after one moment back to after another.
+    /// Follows a file backward, from after one moment to after another.
     fn back(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
         let moves = self.0.iter().rev().filter(|moves| moves.at > to && moves.at <= from);
-        // What an operation made room for stood there before the file came that it moved away.
+        // What an operation made room for was there before the file that it moved away arrived.
         followed(path, moves.map(|moves| (moves, &moves.leading_to, &moves.leading_from)), |last, _| last)
     }
 }
 
-/// Follows a file through moves, each with where it leads to and where something else comes from. When what took the file's place
-/// goes, `is_back` tells whether the file stands there again: it is given whether the last moves at that place, and these, were an
-/// operation's.
+/// Follows a file through moves, each with where it leads to and where something else comes from. When what took the
+/// file's path leaves, `is_back` says whether the file is there again; its arguments say whether the last moves at that
+/// path, and these, were made by an operation.
 fn followed<'a>(
     mut path: WorkspacePath,
     moves: impl Iterator<Item = (&'a MovesAt, &'a Leads, &'a Leads)>,
     is_back: impl Fn(bool, bool) -> bool,
 ) -> Spot {
-    // Since when something else stands there, and whether an operation moved something there last.
+    // Since when something else is there, and whether an operation moved something there last.
     let mut gone: Option<(Moment, bool)> = None;
     for (moves, leads, comes) in moves {
         gone = match (gone, leads.get(&path), comes.get(&path)) {
@@ -219,22 +217,21 @@ fn followed<'a>(
     }
 }
 
-/// Where files were moved, by where they were.
+/// Old paths of moved files and their new ones.
 type Leads = BTreeMap<WorkspacePath, WorkspacePath>;
 
-/// Changes, sorted.
+/// Changes sorted into trails and the rest.
 #[derive(Debug, Default)]
 pub struct Sorted {
-    /// Those of files that were moved.
+    /// Those of moved files.
     pub trails: Vec<Trail>,
-    /// All others.
     pub rest: Vec<Taken>,
 }
 
-/// Sorts changes, given in the order in which they are made, into trails of files that were moved and all others.
+/// Sorts changes, given in the order in which they are made, into trails of moved files and all others.
 pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
     let mut moved = moved.clone();
-    // Where only one end is taken, the other is not meant: somebody else's, or good already.
+    // If only one end of a move is taken, the other is not meant: it is somebody else's, or already as it should be.
     let is_taken: BTreeSet<(Moment, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
     moved.leave_out(|at, one| is_taken.contains(&(at, &one.from)) != is_taken.contains(&(at, &one.to)));
     let ends: BTreeSet<WorkspacePath> = moved.ends().into_iter().cloned().collect();
@@ -250,7 +247,7 @@ pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
             if is_on { on_trail.push(one) } else { rest.push(one) }
         }
     }
-    // Both ends of a move that is taken as a whole are one step.
+    // The two ends of a move that is taken as a whole are one step.
     let mut steps: Vec<(Moment, TrailStep)> = Vec::new();
     let mut joined: BTreeMap<(Moment, &WorkspacePath, bool), usize> = BTreeMap::new();
     for one in &on_trail {
@@ -282,7 +279,7 @@ pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
     }
     let mut trails: BTreeMap<Spot, Trail> = BTreeMap::new();
     for (at, step) in steps {
-        // In the direction of time: what was there before the change, and what was there after it.
+        // In chronological order: what was there before the change, and what was there after it.
         let (before, after) = match begin {
             Begin::Now => (&step.to, &step.from),
             Begin::Then(_) => (&step.from, &step.to),
@@ -317,8 +314,8 @@ pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
     Sorted { trails, rest }
 }
 
-/// A change at an end of a move in two, where what was there and what is there now are not the same file: one that goes, and then
-/// one that comes, in the order in which they are made.
+/// Splits a change at an end of a move where the entries before and after are not the same file: one that leaves, and
+/// then one that arrives, in the order in which they are made.
 fn parts(one: Taken, moved: &Moved) -> Vec<Taken> {
     let Taken { at, path, link } = one;
     let is_file = |entry: &Option<Entry>| matches!(entry, Some(Entry::File { .. }));
@@ -347,9 +344,9 @@ mod tests {
         Entry::File { mode: 0o644, size: content.len() as u64, blob }
     }
 
-    /// Plays a history, one moment a word: `f:1-2` changes f from 1 to 2 (`-2` makes it, `1-` deletes it), `f>g:1-2` moves it and
-    /// changes it on the way. A word that begins with `!` is what is taken; the others are somebody else's. Says which trails
-    /// come of that: where the file is in the state that is begun with, and its steps.
+    /// Plays a history, one moment per word: `f:1-2` changes f from 1 to 2 (`-2` creates it, `1-` deletes it),
+    /// `f>g:1-2` moves it and changes it on the way. Words that begin with `!` are taken; the others are somebody
+    /// else's. Checks the resulting trails: where the file is in the starting state, and its steps.
     fn check(history: &str, begin: Begin, expected: &str) {
         let mut taken = Vec::new();
         let mut moves = Vec::new();
@@ -400,18 +397,18 @@ mod tests {
         // An edit before a move is found where the file is now.
         check("!f:0-1 f>g:1-1", Begin::Now, "g[f1>f0]g");
         check("!f:0-1 f>g:1-1 g>h:1-1", Begin::Now, "h[f1>f0]h");
-        // A move is one step, and one with the edits that touch it.
+        // A move is one step, together with adjacent edits.
         check("!f>g:0-0", Begin::Now, "g[g0>f0]g");
         check("!f>g:0-1 !g>h:1-1", Begin::Now, "h[h1>f0]h");
         check("!f>g:0-0 g:0-1 !g>h:1-1", Begin::Now, "h[h1>g1 g0>f0]h");
         // There and back again.
         check("!f>g:0-0 g>f:0-0", Begin::Now, "f[g0>f0]f");
         check("!f>g:0-0 !g>f:0-0", Begin::Now, "");
-        // Moved, and deleted where it was.
+        // Moved, and deleted at its new path.
         check("!f>g:0-0 !g:0-", Begin::Now, "g[->f0]g");
-        // Something else was moved to where it had been: nothing of it is there.
+        // Something else was moved to where it had been: it no longer exists.
         check("!g:1- !f>g:0-0", Begin::Now, "g[g0>f0]g -[->g1]g");
-        // Something new at the old place is another file.
+        // A new file at the old path is another file.
         check("f>g:0-0 !f:-1", Begin::Now, "f[f1>-]f");
     }
 
@@ -423,9 +420,9 @@ mod tests {
         check("f:0-1 !f>g:1-1", Begin::Then(0), "f[f1>g1]g");
         // Moved there and back by others.
         check("f>g:0-0 !g:0-1 g>f:1-1", Begin::Then(0), "f[g0>g1]f");
-        // A new file in the place of one that was moved.
+        // A new file at the path of one that was moved.
         check("f>g:0-0 !f:-1", Begin::Then(0), "-[->f1]f");
-        // Older than the moment, and good again since: from where it was then.
+        // Older than the moment, and reinstated since: it starts from where the file was then.
         check("!f>g:0-0 g>f:0-0 f>g:0-0", Begin::Then(2), "f[f0>g0]g");
     }
 }

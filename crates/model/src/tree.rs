@@ -1,4 +1,4 @@
-//! Trees: a folder's listing, one line an entry, addressed by the hash of its encoding.
+//! Trees: a folder's listing, one entry per name, addressed by the hash of its encoding.
 //!
 //! The encoding is part of the on-disk format (`docs/format.md`). It is canonical: one listing has one encoding, so
 //! equal folders have equal ids and comparing two checkpoints walks only what differs.
@@ -8,87 +8,73 @@ use serde::{Deserialize, Serialize};
 use crate::id::ObjectId;
 use crate::path::{BadPath, EntryName};
 
-/// Permission bits that an entry keeps: read, write, execute, set-id and sticky.
+/// The permission bits that an entry stores: read, write, execute, set-id and sticky.
 pub const MODE_BITS: u16 = 0o7777;
 
-/// A folder's listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// Whether the folder holds a `.git`, which is never captured: such a folder is never removed.
+    /// Whether the folder contains a `.git`, which is never captured: such a folder is never removed.
     pub has_git: bool,
     entries: Vec<(EntryName, Entry)>,
 }
 
-/// One line of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Entry {
-    /// A regular file.
     File {
-        /// Permission bits.
         mode: u16,
-        /// Length in bytes.
+        /// In bytes.
         size: u64,
-        /// Its content.
         blob: ObjectId,
     },
-    /// A symbolic link; its target is bytes and never followed.
+    /// The target is never followed.
     Symlink {
-        /// Where it points, as it is written in the link.
+        /// As written in the link.
         #[serde(with = "bytes_form")]
         target: Vec<u8>,
     },
-    /// A folder.
     Folder {
-        /// Permission bits.
         mode: u16,
-        /// Its listing.
         tree: ObjectId,
         /// Whether anything in it, at any depth, is not captured: a skipped entry or a `.git`. Such a folder is never
         /// removed or replaced as a whole.
         holds_skipped: bool,
     },
-    /// Something that is there and was not captured: unknown, never absent.
-    Skipped {
-        /// Why.
-        reason: SkipReason,
-    },
+    /// Something that exists and was not captured: unknown, never absent.
+    Skipped { reason: SkipReason },
 }
 
-/// Why something was left out of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum SkipReason {
-    /// A folder that an ignore rule names, or a single ignored file over the size that is captured all the same.
+    /// A folder that an ignore rule matches, or a single ignored file over the size up to which those are captured.
     Ignored = 1,
-    /// Named in `.pitonignore`.
+    /// Matched by `.pitonignore`.
     Excluded = 2,
-    /// Piton may not read it.
+    /// Piton has no permission to read it.
     Unreadable = 3,
     /// A socket, pipe or device.
     Special = 4,
-    /// Over the size rule.
+    /// Over the size limit.
     TooLarge = 5,
-    /// Piton's own store.
     Store = 6,
-    /// An agent's own state folder.
     AgentState = 7,
     /// A linked git worktree, which is a workspace of its own.
     Worktree = 8,
-    /// A repository's own folder that is not called `.git` and that a `.git` file leads to.
+    /// A repository's own folder that is not called `.git` and that a `.git` file refers to.
     GitFolder = 9,
-    /// A bare repository that no `.git` file leads to; `!` in `.pitonignore` takes it in.
+    /// A bare repository that no `.git` file refers to; `!` in `.pitonignore` includes it.
     BareRepository = 10,
-    /// A file of an operation that another workspace's store has and that has not ended.
+    /// A file staged by an unfinished operation of another workspace's store.
     Staged = 11,
     /// A name that is `.git` on filesystems that fold case, which no entry may have.
     GitName = 12,
-    /// There was no room for it in the store, and no operation touches it.
+    /// The store had no room for it; no operation touches it.
     Budget = 13,
-    /// What the store has of it is damaged. Only ever in memory: a rewind that leaves it alone says so.
+    /// The store's copy is damaged. Only in memory: a rewind that leaves it alone says so.
     Damaged = 14,
-    /// The system did not let an operation change it. Only ever in memory, like the one above.
+    /// The system did not let an operation change it. Only in memory, too.
     Refused = 15,
 }
 
@@ -110,18 +96,18 @@ impl SkipReason {
         Self::Damaged,
     ];
 
-    /// Whether no later try can bring back what is left out for this: nobody has it.
+    /// Whether no later attempt can bring back what was skipped for this reason: nobody has it.
     pub fn is_for_good(self) -> bool {
         matches!(self, Self::Damaged | Self::GitFolder)
     }
 
-    /// Whether the thing could be read if the rules were set aside: an operation that is about to replace it does so.
+    /// Whether it could be read if the rules were ignored: an operation that is about to replace it does so.
     pub fn is_by_rule(self) -> bool {
         matches!(self, Self::Ignored | Self::Excluded | Self::TooLarge)
     }
 
-    /// Whether somebody misses what was left out for this when it is gone: an ordinary file that could not be captured. What a
-    /// rule leaves out is made again, and sockets come and go.
+    /// Whether somebody would miss it when it is gone: an ordinary file that could not be captured. What a rule ignores
+    /// can be regenerated, and sockets come and go.
     pub fn is_missed(self) -> bool {
         matches!(self, Self::Unreadable | Self::TooLarge | Self::Budget | Self::BareRepository)
     }
@@ -147,19 +133,16 @@ impl SkipReason {
         }
     }
 
-    /// The reason for a code of the encoding.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| *reason as u8 == code)
     }
 }
 
 impl Entry {
-    /// Whether this is a folder.
     pub fn is_folder(&self) -> bool {
         matches!(self, Self::Folder { .. })
     }
 
-    /// Whether this is unknown rather than captured.
     pub fn is_skipped(&self) -> bool {
         matches!(self, Self::Skipped { .. })
     }
@@ -183,7 +166,7 @@ pub enum BadTree {
     /// A version, kind or reason that this piton does not know.
     #[error("unknown code {0} in a tree")]
     Code(u8),
-    /// Names out of order, or the same name twice.
+    /// Names out of order, or a duplicate name.
     #[error("the names of a tree are not in order")]
     Order,
     /// A name that no entry may have.
@@ -201,25 +184,24 @@ impl Tree {
     /// A tree of these entries, which it sorts.
     ///
     /// # Panics
-    /// When a name comes twice: a filesystem cannot say that, so the caller is wrong.
+    /// On a duplicate name: no filesystem has those, so the caller is wrong.
     pub fn new(has_git: bool, mut entries: Vec<(EntryName, Entry)>) -> Self {
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         assert!(entries.windows(2).all(|w| w[0].0 != w[1].0), "a name comes twice in one folder");
         Self { has_git, entries }
     }
 
-    /// The entries in order of their names.
+    /// In order of their names.
     pub fn entries(&self) -> &[(EntryName, Entry)] {
         &self.entries
     }
 
-    /// The entry of a name.
     pub fn get(&self, name: &[u8]) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|(n, _)| n.as_bytes().cmp(name)).ok()?;
         Some(&self.entries[at].1)
     }
 
-    /// Puts, replaces or (with `None`) takes out one entry.
+    /// Inserts, replaces or (with `None`) removes one entry.
     pub fn set(&mut self, name: EntryName, entry: Option<Entry>) {
         match (self.entries.binary_search_by(|(n, _)| n.cmp(&name)), entry) {
             (Ok(at), Some(entry)) => self.entries[at].1 = entry,
@@ -234,7 +216,6 @@ impl Tree {
         self.has_git || self.entries.iter().any(|(_, e)| e.holds_skipped())
     }
 
-    /// The canonical encoding.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = TreeEncoder::new(self.has_git);
         for (name, entry) in &self.entries {
@@ -248,7 +229,7 @@ impl Tree {
         out.finish()
     }
 
-    /// Reads an encoding; takes only what [`Tree::encode`] could have written.
+    /// Accepts only what [`Tree::encode`] could have written.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadTree> {
         let mut input = Input(bytes);
         match input.byte()? {
@@ -283,16 +264,15 @@ impl Tree {
     }
 }
 
-/// Writes a tree's encoding entry by entry, for a caller that has the entries in order and no [`Tree`].
+/// Encodes a tree entry by entry, for a caller that has the entries in name order and no [`Tree`].
 pub struct TreeEncoder(Vec<u8>);
 
 impl TreeEncoder {
-    /// Begins a tree.
     pub fn new(has_git: bool) -> Self {
         Self(vec![VERSION, has_git as u8])
     }
 
-    /// Appends a file; like all of these, in order of the names.
+    /// Entries must be appended in order of their names.
     pub fn file(&mut self, name: &[u8], mode: u16, size: u64, blob: &ObjectId) {
         self.name(FILE, name);
         self.0.extend_from_slice(&mode.to_le_bytes());
@@ -300,14 +280,12 @@ impl TreeEncoder {
         self.0.extend_from_slice(&blob.0);
     }
 
-    /// Appends a symlink.
     pub fn symlink(&mut self, name: &[u8], target: &[u8]) {
         self.name(SYMLINK, name);
         self.varint(target.len() as u64);
         self.0.extend_from_slice(target);
     }
 
-    /// Appends a folder.
     pub fn folder(&mut self, name: &[u8], mode: u16, tree: &ObjectId, holds_skipped: bool) {
         self.name(FOLDER, name);
         self.0.extend_from_slice(&mode.to_le_bytes());
@@ -315,13 +293,11 @@ impl TreeEncoder {
         self.0.push(holds_skipped as u8);
     }
 
-    /// Appends a skipped entry.
     pub fn skipped(&mut self, name: &[u8], reason: SkipReason) {
         self.name(SKIPPED, name);
         self.0.push(reason as u8);
     }
 
-    /// The encoding.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -341,7 +317,7 @@ impl TreeEncoder {
     }
 }
 
-/// What is left to read of an encoding.
+/// The rest of an encoding.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -380,7 +356,7 @@ impl<'a> Input<'a> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // Neither bits that fall off the end nor a padded form: each number has one encoding.
+            // No bits may overflow, and no padding: each number has exactly one encoding.
             if bits.checked_shl(shift).map(|v| v >> shift) != Some(bits) || (byte == 0 && shift > 0) {
                 return Err(BadTree::Code(byte));
             }
@@ -494,7 +470,7 @@ pub(crate) mod literal {
 
     use super::*;
 
-    /// What stands at a path of a literal; folders above it come by themselves.
+    /// What is at a path of a literal; folders above it are implied.
     #[derive(Clone)]
     pub enum Lit {
         Entry(Entry),

@@ -1,7 +1,8 @@
-//! How often a merge puts an edit in the wrong place without a word, beside `git merge-file` on the same contents.
+//! How often a merge silently puts an edit in the wrong place, compared with `git merge-file` on the same contents.
 //!
-//! Each edit is known by the lines that it touches, not by their text: so the right result is known where lines are equal
-//! and a diff can only guess. `PITON_MERGES=20000 cargo test -p piton-model --test merge_beside_git` looks for longer.
+//! Each edit is identified by the lines it touches, not by their text, so the right result is known even where lines
+//! are equal and a diff can only guess. `PITON_MERGES=20000 cargo test -p piton-model --test merge_beside_git` runs for
+//! longer.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "git reads files of the test's own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -12,7 +13,7 @@ use std::process::Command;
 
 use piton_model::content::{Labels, merge};
 
-/// The same numbers at every run.
+/// The same numbers on every run.
 struct Random(u64);
 
 impl Random {
@@ -28,21 +29,21 @@ impl Random {
     }
 }
 
-/// One edit: these lines of base become those.
+/// Replaces these lines of base with those.
 #[derive(Clone, Debug)]
 struct Edit {
     base: Range<usize>,
     lines: Vec<String>,
 }
 
-/// How near the edits of the two sides come to each other.
+/// How near the edits of the two sides are to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distance {
-    /// A line that nobody touched is between them.
+    /// An untouched line is between them.
     Apart,
-    /// They touch, and their order is beyond doubt.
+    /// They touch, and their order is certain.
     Touching,
-    /// They change the same lines or add at the same point: whatever comes of it is a guess.
+    /// They change the same lines or insert at the same point: any result is a guess.
     Together,
 }
 
@@ -72,7 +73,7 @@ impl Case {
             if first.end < second.start {
                 continue;
             }
-            // Where something is added beside a line that the other side replaces, nobody knows which comes first.
+            // Where something is inserted next to a line that the other side replaces, nobody knows which comes first.
             let in_doubt = first.end > second.start || first.is_empty() || second.is_empty();
             if in_doubt {
                 return Distance::Together;
@@ -87,7 +88,7 @@ impl Case {
     }
 }
 
-/// Edits of one side that leave a line between them.
+/// Edits of one side with at least one line between them.
 fn edits(random: &mut Random, len: usize, most: usize, line: &mut impl FnMut(&mut Random) -> String) -> Vec<Edit> {
     let mut edits: Vec<Edit> = Vec::new();
     for _ in 0..random.within(1..most + 1) {
@@ -191,7 +192,7 @@ impl Git {
         Self(folder)
     }
 
-    /// None where it is in conflict.
+    /// `None` on conflict.
     fn merge(&self, base: &str, ours: &str, theirs: &str) -> Option<String> {
         for (name, text) in [("base", base), ("ours", ours), ("theirs", theirs)] {
             std::fs::write(self.0.join(name), text).unwrap();
@@ -222,7 +223,7 @@ fn how_many(usual: usize) -> usize {
     std::env::var("PITON_MERGES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// What came of the merges of one distance: piton's, git's, and how many only git merged, and rightly.
+/// The results for one distance: piton's, git's, and how many only git merged correctly.
 #[derive(Debug, Default, Clone, Copy)]
 struct Beside {
     piton: Tally,
@@ -268,7 +269,7 @@ fn repetitive_text_is_merged_to_a_wrong_place_no_more_often_than_by_git() {
 fn ordinary_text_merges_cleanly_at_least_as_often_as_with_git() {
     let [apart, touching] = compare("ordinary", 0x51ed_270b, 800, ordinary);
     assert!(apart.piton.wrong <= apart.git.wrong, "{apart:?}");
-    // Being careful may cost one merge in two hundred; what touches, git never merges.
+    // Being careful may cost one merge in two hundred; git never merges edits that touch.
     assert!(apart.only_git * 200 <= apart.piton.merges, "{apart:?}");
     assert!(apart.piton.clean + touching.piton.clean >= apart.git.clean + touching.git.clean, "{apart:?} {touching:?}");
 }

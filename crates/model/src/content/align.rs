@@ -1,8 +1,8 @@
-//! Which lines of base a side kept for certain.
+//! Which lines of base a side certainly kept.
 //!
-//! Where lines are equal a diff has to choose: of two equal lines, which one went? Its choice is as good as another one, and
-//! a merge that relies on it puts the other side's edit in the wrong place. So the sides are aligned in several ways, each
-//! as good as the others, and only what all agree on counts as kept.
+//! Where lines are equal, a diff has to choose: of two equal lines, which one was deleted? Any choice is as good as
+//! another, and a merge that relies on it can put the other side's edit in the wrong place. So each side is aligned in
+//! several equally good ways, and only what all of them agree on counts as kept.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -12,11 +12,11 @@ use imara_diff::Algorithm;
 
 use super::{Hunk, held, hunks_by};
 
-/// The ways to align a side with base, and what they have in common.
+/// The ways to align a side with base, and what they agree on.
 pub(super) struct Alignments {
-    /// Each way's places that differ.
+    /// The differing places, per alignment.
     pub ways: Vec<Vec<Hunk>>,
-    /// The places where any of them differs, with all that they disagree about.
+    /// The places where any of them differs, widened to everything they disagree about.
     pub certain: Vec<Hunk>,
 }
 
@@ -27,7 +27,7 @@ impl Alignments {
         let mut ways = Vec::new();
         for algorithm in [Algorithm::Histogram, Algorithm::Myers] {
             ways.push(hunks_by(algorithm, base, side));
-            // From the end: what can be at either of two places is at the first here and at the last there.
+            // Diffed from the end: an edit that fits in two places is at the first one here and at the last one there.
             let mut from_end = hunks_by(algorithm, &turned_base, &turned_side);
             from_end.reverse();
             for hunk in &mut from_end {
@@ -40,20 +40,21 @@ impl Alignments {
         Self { ways, certain }.settled(base, side)
     }
 
-    /// Takes back the doubt where every change has a line of its own, which is in no other place: a function that came or
-    /// went between others can be moved by the lines that they all end with, but a reader knows where it begins.
+    /// Drops the doubt where every change contains a line of its own that occurs nowhere else. A function that was
+    /// added or removed between others could be shifted by the closing lines they all share, but a reader knows where
+    /// it begins.
     fn settled<T: Copy + Eq + Hash>(self, base: &[T], side: &[T]) -> Self {
         if !self.certain.iter().any(|hunk| hunk.floats) {
             return self;
         }
-        // How often each line is in base, and in the side.
+        // How often each line occurs in base and in the side.
         let mut counts: HashMap<T, [u32; 2]> = HashMap::new();
         base.iter().for_each(|line| counts.entry(*line).or_default()[0] += 1);
         side.iter().for_each(|line| counts.entry(*line).or_default()[1] += 1);
         let is_plain = |hunk: &Hunk| {
             let mut lines = base[hunk.base.clone()].iter().chain(&side[hunk.side.clone()]);
             let has_own = lines.clone().any(|line| matches!(counts.get(line), Some([1, 0] | [0, 1])));
-            // Lines of which both have one were moved, or the two are aligned badly.
+            // Lines that occur once in both were moved, or the two are aligned badly.
             has_own && !lines.any(|line| counts.get(line) == Some(&[1, 1]))
         };
         let mut settled = Self { ways: vec![Vec::new(); self.ways.len()], certain: Vec::new() };
@@ -73,7 +74,7 @@ impl Alignments {
     }
 }
 
-/// The places that differ when only those lines count as kept that every way pairs with the same line.
+/// The differing places when a line counts as kept only if every alignment pairs it with the same line.
 fn in_common(ways: &[Vec<Hunk>], base_len: usize, side_len: usize) -> Vec<Hunk> {
     let mut kept: Vec<Option<usize>> = pairs(ways.first().map_or(&[], Vec::as_slice), base_len);
     for way in ways.iter().skip(1) {
@@ -97,7 +98,7 @@ fn in_common(ways: &[Vec<Hunk>], base_len: usize, side_len: usize) -> Vec<Hunk> 
     out
 }
 
-/// For each line of base the line of the side that is paired with it.
+/// For each line of base, the line of the side that it is paired with.
 fn pairs(hunks: &[Hunk], base_len: usize) -> Vec<Option<usize>> {
     let mut pairs = vec![None; base_len];
     let (mut base, mut side) = (0, 0);

@@ -1,4 +1,4 @@
-//! Putting together the state in which chosen changes are undone, path by path.
+//! Building the state in which chosen changes are undone, path by path.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub(super) struct Drafter<'a, S, C> {
     pub(super) inverse: &'a Inverse,
     pub(super) decision: Option<Decision>,
     pub(super) labels: &'a Labels<'a>,
-    /// Whether changes are carried over to an earlier moment: what is not there then was made by what goes back.
+    /// Whether changes are carried over to an earlier moment: what does not exist there was created by what goes back.
     pub(super) is_carried: bool,
-    /// Where contents of files that were moved are: at the path of the file's that had them.
+    /// For contents of moved files, the path of the file that had them.
     pub(super) homes: HashMap<ObjectId, WorkspacePath>,
     pub(super) out: Drafted,
 }
 
-/// Links of a path, with its names.
+/// The links of a path, with the names it consists of.
 struct At<'a> {
     names: Vec<&'a [u8]>,
     path: &'a WorkspacePath,
@@ -42,7 +42,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         let inverse = self.inverse;
         stays.skipped.iter().for_each(|(path, reason)| self.leave_skipped(path, *reason));
         let follows = self.follow(now, stays)?;
-        // Files that go elsewhere are not in the way of what comes to their places.
+        // Files that are moved elsewhere do not block what comes to their old paths.
         let vacate = follows.iter().filter_map(|one| {
             let begins = one.begins.clone()?;
             let stays = one.to.as_ref().filter(|(path, _)| *path == begins).map(|(_, entry)| entry.clone());
@@ -75,7 +75,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         self.keep_named(now, stays)
     }
 
-    /// A tree of the state that is drafted so far.
+    /// A tree of the state drafted so far.
     pub(super) fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, S::Error> {
         Layered { over: &self.out.new_trees, under: self.source }.tree(id)
     }
@@ -132,7 +132,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             }
             return Ok(now.cloned());
         }
-        // What it holds first: whether a folder may go depends on what is left in it.
+        // Contents first: whether a folder may be deleted depends on what is left in it.
         let mut current = now.cloned();
         let mut inside = None;
         if !below.is_empty() {
@@ -156,9 +156,9 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 let mode = self.inverse.folders.get(path).copied().unwrap_or(0o755);
                 Ok(Some(self.folder_of(mode, inside)))
             }
-            // Decided already, for the file that stands there.
+            // Already decided for the file that is there.
             Some(_) if self.out.conflicts.iter().any(|conflict| conflict.path == *path) => Ok(now.cloned()),
-            // A file stands where a folder must be; what would come back in it has no place.
+            // A file is where a folder must be; what would come back in it has nowhere to go.
             Some(_) => {
                 let mode = self.inverse.folders.get(path).copied().unwrap_or(0o755);
                 let then = self.folder_of(mode, inside);
@@ -201,7 +201,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             return Ok(Ok(current));
         }
         Ok(match (base, current, theirs) {
-            // A folder is its bits and what it holds, and what it holds is taken back path by path.
+            // A folder is its bits and its contents, and the contents are taken back path by path.
             (
                 Some(Folder { mode: left, .. }),
                 Some(Folder { mode, tree, holds_skipped }),
@@ -219,11 +219,11 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 let is_empty = self.is_empty(&tree)?;
                 Ok(if is_empty { None } else { Some(Folder { mode, tree, holds_skipped }) })
             }
-            // Somebody took it away or put something else there: nothing of the change is left.
+            // Somebody deleted or replaced it: nothing of the change is left.
             (Some(Folder { .. }), current, None) => Ok(current),
-            // What it held comes back path by path, and makes the folder again if there is anything.
+            // Its contents come back path by path and recreate the folder if there are any.
             (Some(Folder { .. }), None, Some(Folder { .. })) => Ok(None),
-            // Somebody made the folder again.
+            // Somebody recreated the folder.
             (_, Some(here @ Folder { .. }), Some(Folder { .. })) => Ok(Some(here)),
             (base, current, Some(Folder { mode, .. })) if current.as_ref() == base => {
                 Ok(Some(self.folder_of(*mode, Tree::default())))
@@ -248,7 +248,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                     _ => Why::Replaced,
                 };
                 let was = match was {
-                    // What it held went path by path, and comes back so.
+                    // Its contents were deleted path by path, and come back that way.
                     Some(Folder { mode, .. }) if base.is_none() => Some(self.folder_of(*mode, Tree::default())),
                     was => was.cloned(),
                 };
@@ -258,7 +258,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         })
     }
 
-    /// Merges three versions of a file: the bits and the content, each for itself.
+    /// Merges three versions of a file: permission bits and content separately.
     pub(super) fn merge_file(
         &mut self,
         path: &WorkspacePath,
@@ -290,7 +290,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         if their_blob == base_blob || their_blob == our_blob {
             return Ok(Ok(Some(Entry::File { mode, size: *our_size, blob: *our_blob })));
         }
-        // Too large to be merged is too large to be read for it.
+        // Too large to merge, so not worth reading.
         if [base_size, our_size, their_size].into_iter().any(|size| *size > text::LARGEST as u64) {
             return Ok(self.decide(path, Why::Whole, Some(ours.clone()), Some(theirs.clone())));
         }
@@ -305,7 +305,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         let Some(bytes) = merged.bytes else { return Ok(Err(Open)) };
         let blob = ObjectId::of_blob(&bytes);
         let entry = Entry::File { mode, size: bytes.len() as u64, blob };
-        // Decided for one side as a whole: nothing is put together.
+        // Decided for one side as a whole: nothing was merged.
         if blob != *our_blob && blob != *their_blob {
             self.out.merged.push(path.clone());
             self.out.new_blobs.insert(blob, bytes);
@@ -313,7 +313,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         Ok(Ok(Some(entry)))
     }
 
-    /// A conflict that can only be decided one way or the other.
+    /// A conflict that can only be decided for one side or the other.
     pub(super) fn decide<T>(
         &mut self,
         path: &WorkspacePath,

@@ -1,4 +1,4 @@
-//! Files that were moved: where each of them goes, and what stays because it cannot.
+//! Moved files: where each of them goes, and what stays because it cannot be moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use crate::plan::{Layered, RootState};
 use crate::trail::{Trail, TrailStep};
 use crate::tree::{Entry, SkipReason, Tree};
 
-/// What was found to have no place where it would go.
+/// What turned out to have nowhere to go.
 #[derive(Default)]
 pub(super) struct Stays {
-    /// Trails, by their numbers, and why.
+    /// Trails by index, with the reason.
     pub(super) trails: BTreeMap<usize, Why>,
-    /// Paths whose content would be nowhere, each with one that it came from.
+    /// Paths whose content would otherwise exist nowhere, each with a path that it came from.
     pub(super) ends: BTreeMap<WorkspacePath, (WorkspacePath, Why)>,
-    /// What is not captured and stands where a file would go.
+    /// Uncaptured things at paths where a file would go.
     pub(super) skipped: Vec<(WorkspacePath, SkipReason)>,
 }
 
@@ -31,18 +31,18 @@ impl Stays {
     }
 }
 
-/// What becomes of a file that was moved.
+/// What becomes of a moved file.
 pub(super) struct Follows {
-    /// Its number.
+    /// The trail's index.
     pub(super) trail: usize,
-    /// Where it is in the state that is begun with.
+    /// Where it is in the starting state.
     pub(super) begins: Option<WorkspacePath>,
-    /// What it becomes, and where.
+    /// The resulting path and entry.
     pub(super) to: Option<Placed>,
 }
 
 impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
-    /// What becomes of the files that were moved, without those that stay as they are.
+    /// What becomes of the moved files, except for those that stay as they are.
     pub(super) fn follow(&mut self, now: RootState, stays: &Stays) -> Result<Vec<Follows>, S::Error> {
         let inverse = self.inverse;
         let mut all = Vec::new();
@@ -55,7 +55,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 self.leave_skipped(&path, reason);
                 continue;
             }
-            // Where no file of it should be, something else may stand; whether that makes room is seen when it is placed.
+            // Where the trail has no file, something else may be; whether it makes room is decided on placement.
             let is_other = |(_, entry): &Placed| !matches!(entry, Entry::File { .. });
             let begins_with_none = trail.steps.first().is_some_and(|step| step.from.is_none());
             let here = here.filter(|here| !(begins_with_none && is_other(here)));
@@ -85,7 +85,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         Ok(all)
     }
 
-    /// Takes a file's steps one by one: its content and its path, each for itself.
+    /// Applies a file's steps one by one, merging content and path separately.
     pub(super) fn along(
         &mut self,
         trail: &Trail,
@@ -110,7 +110,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         let (from, to) = (step.from.as_ref(), step.to.as_ref());
         let is_move = matches!((from, to), (Some((from, _)), Some((to, _))) if from != to);
         let (path, entry) = match current {
-            // Somebody deleted it where it went; where it was, it was deleted by the move.
+            // Somebody deleted it at its new path; the move itself deleted it at the old one.
             None if is_move && !self.is_carried => return Ok(Ok(to.cloned())),
             None => (None, None),
             Some((path, entry @ Entry::File { .. })) => (Some(path), Some(entry)),
@@ -125,7 +125,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             (None, to) => to.map(|(to, _)| to.clone()),
             (Some(path), Some((to, _))) if is_move && path != *to => match from {
                 Some((from, _)) if *from == path => Some(to.clone()),
-                // Somebody else moved it on.
+                // Somebody else moved it again.
                 _ => match self.decide(name, Why::Moved, Some(path), Some(to.clone())) {
                     Ok(path) => path,
                     Err(Open) => return Ok(Err(Open)),
@@ -136,7 +136,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         Ok(Ok(path.zip(entry)))
     }
 
-    /// Puts files that were moved where they go. Those for which there is no room stay, all of them.
+    /// Puts moved files where they go. Those without room stay, with all their paths.
     pub(super) fn place(&mut self, now: RootState, follows: Vec<Follows>, stays: &mut Stays) -> Result<(), S::Error> {
         let mut taken: BTreeSet<WorkspacePath> = BTreeSet::new();
         let mut edits: BTreeMap<WorkspacePath, Edit> = BTreeMap::new();
@@ -169,7 +169,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
                 }
                 at = above;
             }
-            // A folder sorts right before what it holds.
+            // A folder sorts directly before its contents.
             let holds_one = taken.range(&path..).next().is_some_and(|other| other.is_within(&path));
             let mut above = path.split();
             let mut is_held = false;
@@ -200,7 +200,8 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         self.edit(&edits.into_iter().collect::<Vec<_>>())
     }
 
-    /// Finds contents that would go from where they came to and not be again where they came from: those paths stay.
+    /// Finds contents that would be removed from where they arrived without returning to where they came from: those
+    /// paths stay.
     pub(super) fn keep_sources(&mut self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
         let inverse = self.inverse;
         let mut decided = Vec::new();
@@ -233,7 +234,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
         Ok(())
     }
 
-    /// Finds what would be done all the same at a path that an open conflict names: it stays, too.
+    /// Finds pending edits at paths that an open conflict names: they stay, too.
     pub(super) fn keep_named(&self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
         let layered = Layered { over: &self.out.new_trees, under: self.source };
         let open = self.out.conflicts.iter().filter(|conflict| !conflict.decided);
@@ -253,7 +254,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
     }
 }
 
-/// Where a content is, or was.
+/// The content of an entry, with the path where it is or was.
 pub(super) fn home((path, entry): &Placed) -> Option<(ObjectId, WorkspacePath)> {
     match entry {
         Entry::File { blob, .. } => Some((*blob, path.clone())),
@@ -261,8 +262,8 @@ pub(super) fn home((path, entry): &Placed) -> Option<(ObjectId, WorkspacePath)> 
     }
 }
 
-/// Whether what a file that was moved becomes has something of now and something of before: its content is none that is known,
-/// or it goes elsewhere with what somebody made of it since.
+/// Whether the result for a moved file combines now and before: its content is not one of the known versions, or it
+/// moves and takes later edits along.
 fn is_put_together(trail: &Trail, here: Option<&Placed>, (path, entry): &Placed) -> bool {
     let Some((begins, here)) = here else { return false };
     let is_known = entry == here || trail.places().any(|(_, known)| known == entry);

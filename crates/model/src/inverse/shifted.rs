@@ -1,9 +1,10 @@
-//! Lines that a hand took out of one file and put into another: they do not go from there as long as they do not come back.
+//! Lines that were taken out of one file and put into another: they are not removed from there unless they return.
 //!
-//! Who takes back a session's work takes back what it wrote, and nothing that was there before or that others wrote. A line that
-//! the session only carried from one file to another, at once or in several steps, must be somewhere in the end. So of all that
-//! changed since the first change that goes back: a line of others' that went from a file by the hands of what goes back, and
-//! that neither this file nor any other will have, keeps the file in which it stands now.
+//! Taking back a session's work takes back what it wrote, and nothing that was there before or that others wrote. A
+//! line that the session only carried from one file to another, at once or in several steps, must exist somewhere in
+//! the end. So for everything that changed since the first change that goes back: if another author's line left a file
+//! through the work that goes back, and neither this file nor any other will have it, the file that contains it now is
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,23 +19,23 @@ use crate::plan::{Layered, RootState};
 use crate::text;
 use crate::tree::Entry;
 
-/// Larger files are not looked at: each is read.
+/// Largest file that is examined, in bytes: each one is read.
 const LARGEST: u64 = 4 << 20;
 
-/// Of more files the rest is not looked at.
+/// Most files that are examined.
 const MOST: usize = 2_000;
 
-/// Fewer letters and digits than this say nothing of where a line came from: a brace, a `fi`.
+/// Lines with fewer letters and digits than this, such as a brace or a `fi`, do not show where they came from.
 const FEWEST: usize = 3;
 
-/// One line with so many letters and digits tells by itself.
+/// A line with this many letters and digits is evidence on its own.
 const ENOUGH: usize = 12;
 
-/// Lines, without the blanks around them.
+/// Lines without surrounding blanks.
 type Lines = BTreeSet<Vec<u8>>;
 
 impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
-    /// Keeps files with lines that would be nowhere.
+    /// Keeps files with lines that would otherwise exist nowhere.
     pub(super) fn keep_lines(&mut self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
         let inverse = self.inverse;
         let trail_of = |path: &WorkspacePath| inverse.trails.iter().position(|trail| trail.now == *path);
@@ -58,10 +59,11 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
     }
 }
 
-/// The same where changes are carried over to an earlier moment, and everything else goes back at the paths that are reached.
+/// Like `keep_lines`, for changes that are carried over to an earlier moment while everything else at the affected
+/// paths goes back.
 ///
 /// # Errors
-/// Where a tree cannot be had.
+/// When a tree cannot be read.
 pub fn lines_lost<S: TreeSource, C: Contents<Error = S::Error>>(
     source: &S,
     contents: &C,
@@ -70,7 +72,7 @@ pub fn lines_lost<S: TreeSource, C: Contents<Error = S::Error>>(
     (carried, is_reached): (&Inverse, &dyn Fn(&WorkspacePath) -> bool),
     decision: Option<Decision>,
 ) -> Result<Vec<Conflict>, S::Error> {
-    // What no checkpoint has is where it stands now, also where it goes elsewhere.
+    // What no checkpoint has is where it is now, even if it is moved.
     let places = carried.altered.iter().filter_map(|one| Some((blob_of(one.is.as_ref()?)?, &one.path)));
     let homes: HashMap<ObjectId, &WorkspacePath> = places.collect();
     let read = |path: &WorkspacePath, blob: &ObjectId| match drafted.new_blobs.get(blob) {
@@ -88,21 +90,21 @@ pub fn lines_lost<S: TreeSource, C: Contents<Error = S::Error>>(
     Ok(found.into_iter().map(conflict).collect())
 }
 
-/// Reads a blob that stands, or stood, at a path.
+/// Reads a blob that is, or was, at a path.
 type Read<'a, E> = dyn Fn(&WorkspacePath, &ObjectId) -> Result<Vec<u8>, E> + 'a;
 
-/// What there is now, and what is drafted.
+/// The current state and the drafted one.
 struct Looked<'a, S: TreeSource> {
     source: &'a S,
     now: RootState,
     drafted: &'a Drafted,
-    /// Whether a path becomes what is drafted; all others stay.
+    /// Whether a path gets its drafted state; all others stay.
     is_reached: &'a dyn Fn(&WorkspacePath) -> bool,
     read: &'a Read<'a, S::Error>,
 }
 
 impl<S: TreeSource> Looked<'_, S> {
-    /// The files that would lose lines which would be nowhere, each with the file that they came from.
+    /// The files that would lose lines which would then exist nowhere, each with the file the lines came from.
     fn homeless(
         &self,
         altered: &[Altered],
@@ -146,11 +148,11 @@ impl<S: TreeSource> Looked<'_, S> {
         Ok(found)
     }
 
-    /// The lines that went from a file by the hands of what goes back, and that it will not have again.
+    /// The lines that left a file through the work that goes back, and that it will not get back.
     fn lost(&self, path: &WorkspacePath, all: &[&Altered]) -> Result<Lines, S::Error> {
         let end = self.end(path)?;
         let is_theirs = |one: &&&Altered| one.may_be_taken && one.was.is_some();
-        // Nearly always: all of it is taken back, and nothing need be read.
+        // The usual case: all of it is taken back, and nothing needs to be read.
         let is_back = all.iter().all(|one| one.is_taken)
             && all.first().is_some_and(|first| end.as_ref().and_then(blob_of) == first.was.as_ref().and_then(blob_of));
         let mut lost = Lines::new();
@@ -168,7 +170,7 @@ impl<S: TreeSource> Looked<'_, S> {
         Ok(lost)
     }
 
-    /// The lines that what goes back wrote itself: they were nowhere before, and nobody else had them first.
+    /// The lines written by the work that goes back: they existed nowhere before, and nobody else had them first.
     fn written(&self, altered: &[Altered], by_path: &BTreeMap<&WorkspacePath, Vec<&Altered>>) -> Lines {
         let mut others = Lines::new();
         for (path, all) in by_path.iter().take(MOST) {
@@ -188,7 +190,7 @@ impl<S: TreeSource> Looked<'_, S> {
         own
     }
 
-    /// What stands at a path in the end.
+    /// The entry at a path in the end.
     fn end(&self, path: &WorkspacePath) -> Result<Option<Entry>, S::Error> {
         if !(self.is_reached)(path) {
             return lookup(self.source, &self.now.tree, path);
@@ -197,7 +199,7 @@ impl<S: TreeSource> Looked<'_, S> {
         lookup(&layered, &self.drafted.root.tree, path)
     }
 
-    /// The lines of a text that say where they came from: none where it cannot be read.
+    /// The lines of a text that are evidence of their origin; none where it cannot be read.
     fn lines_of(&self, path: &WorkspacePath, entry: Option<&Entry>) -> Lines {
         let Some(Entry::File { blob, size, .. }) = entry else { return Lines::new() };
         let content = if *size > LARGEST { None } else { (self.read)(path, blob).ok() };
@@ -207,7 +209,8 @@ impl<S: TreeSource> Looked<'_, S> {
     }
 }
 
-/// Whether lines that two files share tell that they were carried from one to the other: a single `return 0` stands everywhere.
+/// Whether lines that two files share are evidence that they were carried from one to the other: a single `return 0` is
+/// everywhere.
 fn tells<'a>(shared: impl Iterator<Item = &'a Vec<u8>>) -> bool {
     let mut few = false;
     for line in shared {

@@ -27,8 +27,8 @@ fn known() -> Known {
     Known(TEXTS.iter().map(|t| (ObjectId::of_blob(t.as_bytes()), t.as_bytes().to_vec())).collect())
 }
 
-/// The inverse of changes, each from one tree to the next, given oldest first. Those of others, between them and before
-/// what is there now, are followed where they move files.
+/// The inverse of changes, each from one tree to the next, oldest first. Other people's changes in between, and before
+/// the current state, are followed where they move files.
 fn inverse(forest: &mut Forest, changes: &[(Paths<'_>, Paths<'_>)], now: Paths<'_>) -> Inverse {
     let mut inverse = Inverse::default();
     let mut taken = Vec::new();
@@ -77,7 +77,7 @@ fn drafted(forest: &Forest, now: ObjectId, inverse: &Inverse, decision: Option<D
     draft(&forest.0, &known(), RootState { tree: now, mode: 0o755 }, inverse, decision).unwrap()
 }
 
-/// Takes back one change and checks what is left, and the conflicts: `path why`.
+/// Takes back one change and checks the result and the conflicts: `path why`.
 fn check(before: Paths<'_>, after: Paths<'_>, now: Paths<'_>, expected: Paths<'_>, conflicts: &[&str]) {
     check_all(&[(before, after)], now, None, expected, conflicts);
 }
@@ -119,12 +119,12 @@ fn a_folder_goes_with_the_last_thing_in_it_if_it_came_with_the_first() {
     check(&[], made, deep, &[("d/e/mine", file("mine"))], &[]);
     // What was there before the change stays.
     check(&[("d", folder(0o755))], &[("d/a", file("1"))], &[("d/a", file("1"))], &[("d", folder(0o755))], &[]);
-    // So does a repository, and what is not captured.
+    // So do repositories and things that are not captured.
     let git: Paths<'_> = &[("d/a", file("1")), ("d/e/b", file("1")), ("d/e/", Lit::Git)];
     check(&[], made, git, &[("d/e/", Lit::Git)], &[]);
     let unknown: Paths<'_> = &[("d/a", file("1")), ("d/e/b", file("1")), ("d/e/socket", special())];
     check(&[], made, unknown, &[("d/e/socket", special())], &[]);
-    // Half of it is gone already, by somebody else's hand.
+    // Somebody else has already deleted half of it.
     check(&[], made, &[("d/e", folder(0o755))], &[], &[]);
     check(&[], made, &[], &[], &[]);
     check(&[], made, &[("d", link("elsewhere"))], &[("d", link("elsewhere"))], &[]);
@@ -134,7 +134,7 @@ fn a_folder_goes_with_the_last_thing_in_it_if_it_came_with_the_first() {
 fn a_folder_comes_back_with_its_bits_and_without_what_others_took() {
     let was: Paths<'_> = &[("d", folder(0o700)), ("d/a", file("1")), ("d/e", folder(0o750)), ("d/e/b", file("1"))];
     check(was, &[], &[], was, &[]);
-    // One that somebody made again has their bits.
+    // A folder that somebody recreated has their bits.
     let again: Paths<'_> = &[("d", folder(0o711)), ("d/mine", file("mine"))];
     let both: Paths<'_> = &[
         ("d", folder(0o711)),
@@ -145,7 +145,7 @@ fn a_folder_comes_back_with_its_bits_and_without_what_others_took() {
     ];
     check(was, &[], again, both, &[]);
     check(was, &[], &[("d", file("mine"))], &[("d", file("mine"))], &["d Replaced"]);
-    // Only a file of it went by the change, and the folder by somebody else.
+    // The change deleted only a file of it, and somebody else the folder.
     let left: Paths<'_> = &[("d", folder(0o700)), ("d/e", folder(0o750)), ("d/e/b", file("1"))];
     check(was, left, &[], &[("d", folder(0o700)), ("d/a", file("1"))], &[]);
 }
@@ -186,7 +186,7 @@ fn bits_are_taken_back_by_themselves() {
     let (plain, run): (Paths<'_>, Paths<'_>) = (&[("a", file("1"))], &[("a", executable("1", 0o755))]);
     check(plain, run, &[("a", executable("mine", 0o755))], &[("a", file("mine"))], &[]);
     check(plain, run, &[("a", executable("1", 0o700))], &[("a", executable("1", 0o700))], &["a Mode"]);
-    // A file that came with the change, and whose bits somebody changed: that is told as what it is.
+    // A file created by the change, whose bits somebody changed: reported as a mode conflict.
     check(&[], plain, run, run, &["a Mode"]);
     // The root has bits, too.
     let mut forest = Forest::default();
@@ -202,7 +202,7 @@ fn a_move_takes_the_edit_along_only_where_there_is_room_for_it() {
     let (old, new): (Paths<'_>, Paths<'_>) = (&[("d/old", file(LONG))], &[("new", file(LONG))]);
     let edited: Paths<'_> = &[("new", file(TEXTS[5]))];
     check(old, new, edited, &[("d/old", file(TEXTS[5]))], &[]);
-    // Its old place is taken, or its folder's: the file must not go with nowhere to go to, edited or not.
+    // Its old path, or that of its folder, is occupied: the file must not disappear, edited or not.
     for content in [LONG, TEXTS[5]] {
         for taken in [("d", file("mine")), ("d/old", file("mine")), ("d/old/mine", file("mine"))] {
             let both: &[&str] = &["d Replaced", "new+d/old NoRoom"];
@@ -211,12 +211,12 @@ fn a_move_takes_the_edit_along_only_where_there_is_room_for_it() {
             check(old, new, now, now, conflicts);
             check_all(&[(old, new)], now, Some(Decision::Ours), now, conflicts);
             let back: Paths<'_> = &[("d/old", file(content))];
-            // Decided for the folder, there is room in it.
+            // Once that is decided for the folder, there is room in it.
             let decided = if taken.0 == "d" { &both[..1] } else { conflicts };
             check_all(&[(old, new)], now, Some(Decision::Theirs), back, decided);
         }
     }
-    // One that somebody put back, or made again from nothing, is in nobody's way.
+    // One that somebody put back, or recreated from scratch, is in nobody's way.
     check(old, new, &[("new", file(LONG)), ("d/old", file(LONG))], old, &[]);
 }
 
@@ -230,7 +230,7 @@ fn a_conflict_leaves_every_path_of_a_moved_file_alone() {
     check_all(&changes, moved, None, moved, &["g+f SamePlace"]);
     check_all(&changes, moved, Some(Decision::Theirs), first, &["g+f SamePlace"]);
     check_all(&changes, moved, Some(Decision::Ours), mine, &["g+f SamePlace"]);
-    // Moved on by somebody else.
+    // Moved again by somebody else.
     let (g, h): (Paths<'_>, Paths<'_>) = (&[("g", texts(0))], &[("h", texts(0))]);
     check_all(&[(first, g)], h, None, h, &["h+f,g Moved"]);
     check_all(&[(first, g)], h, Some(Decision::Ours), h, &["h+f,g Moved"]);
@@ -269,7 +269,7 @@ fn an_edit_of_others_goes_along_a_chain_of_moves() {
     // Edited, and moved by somebody else.
     let (changed, elsewhere): (Paths<'_>, Paths<'_>) = (&[("f", file(TEXTS[6]))], &[("z/f", file(TEXTS[6]))]);
     check_all(&[(f, changed)], elsewhere, None, &[("z/f", file(LONG))], &[]);
-    // Another file had the name, and comes back to it.
+    // Another file had the name, and gets it back.
     let (both, one): (Paths<'_>, Paths<'_>) = (&[("f", file(LONG)), ("g", file("1"))], &[("f", file(LONG))]);
     check_all(&[(both, one), (f, g)], edited, None, &[("f", file(TEXTS[5])), ("g", file("1"))], &[]);
 }
@@ -281,10 +281,10 @@ fn changes_of_one_path_with_others_between_them_are_taken_back_one_by_one() {
     // Somebody else's edit lies after the one that goes, or before it.
     check_all(&[(base, first)], both, None, second, &[]);
     check_all(&[(first, both)], both, None, first, &[]);
-    // Two in a row are one: what lay between them is never asked for.
+    // Two in a row are joined: the state between them is never needed.
     let between: Paths<'_> = &[("a", file("never stored"))];
     check_all(&[(base, between), (between, both)], both, None, base, &[]);
-    // Made, taken away by somebody, made again.
+    // Created, deleted by somebody, created again.
     check_all(&[(&[], base), (&[], first)], first, None, &[], &[]);
 }
 
