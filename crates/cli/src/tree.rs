@@ -1,11 +1,9 @@
 //! The tree of sessions: each branch beneath the session that it began in, with the turn that it left from, how and when.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
-use piton_engine::model::SessionId;
 use piton_engine::view::SessionView;
-use piton_wording::sessions::{left_at, marks, title};
+use piton_wording::sessions::{TreeRow, left_at, marks, title, tree};
 use piton_wording::{Style, Text, words};
 use unicode_width::UnicodeWidthStr;
 
@@ -24,7 +22,7 @@ const ID: usize = 8;
 
 /// Writes the tree, the session that reported last first.
 pub fn write(out: &mut dyn Write, look: &Look, sessions: &[SessionView]) -> io::Result<()> {
-    let rows = rows(sessions, look.width / 3);
+    let rows = tree(sessions, look.width / 3);
     let (tight, narrow) = (look.width < TIGHT, look.width < NARROW);
     let age = |session: &SessionView| {
         let at = session.origin.as_ref().map_or(session.started_at, |origin| origin.at);
@@ -51,7 +49,7 @@ pub fn write(out: &mut dyn Write, look: &Look, sessions: &[SessionView]) -> io::
     let taken = 2 + column(trees) + 2 + column(origins) + column(ages) + column(counts) + ends;
     let titles = widest(rows.iter().map(|row| title(row.session).width()));
     let titles = titles.min(look.width.saturating_sub(taken).clamp(SHORTEST, LONGEST));
-    for Row { prefix, session } in &rows {
+    for TreeRow { prefix, session } in &rows {
         let live = if session.live { Text::new(Style::Bold, "*") } else { Text::default() };
         let id = Text::new(Style::Dim, prefix).and(Style::Id, session.id.short());
         let cells = [
@@ -66,41 +64,6 @@ pub fn write(out: &mut dyn Write, look: &Look, sessions: &[SessionView]) -> io::
         writeln!(out, "{}", line(&cells))?;
     }
     Ok(())
-}
-
-/// A session and what stands before it.
-struct Row<'a> {
-    prefix: String,
-    session: &'a SessionView,
-}
-
-/// The rows of all trees. Of a tree that is deeper than the screen is wide only the last levels are drawn.
-fn rows(sessions: &[SessionView], widest: usize) -> Vec<Row<'_>> {
-    let is_listed: HashSet<&SessionId> = sessions.iter().map(|session| &session.id).collect();
-    let parent = |session: &SessionView| session.origin.as_ref().map(|origin| origin.parent.clone());
-    let is_root = |session: &&SessionView| parent(session).is_none_or(|parent| !is_listed.contains(&parent));
-    let mut seen: HashSet<&SessionId> = HashSet::new();
-    let mut rows = Vec::new();
-    // What goes in a circle, in a record that was tampered with, hangs from nothing and comes last.
-    for root in sessions.iter().filter(is_root).chain(sessions) {
-        let mut left = vec![(root, String::new(), String::new())];
-        while let Some((session, prefix, below)) = left.pop() {
-            if !seen.insert(&session.id) {
-                continue;
-            }
-            let mut branches: Vec<&SessionView> =
-                sessions.iter().filter(|other| parent(other).as_ref() == Some(&session.id)).collect();
-            branches.sort_by_key(|branch| branch.origin.as_ref().map(|origin| (origin.turn, origin.at)));
-            let last = branches.len().saturating_sub(1);
-            for (at, branch) in branches.into_iter().enumerate().rev() {
-                let (line, on) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-                left.push((branch, format!("{below}{line}"), format!("{below}{on}")));
-            }
-            let too_many = prefix.chars().count().saturating_sub(widest / 3 * 3);
-            rows.push(Row { prefix: prefix.chars().skip(too_many).collect(), session });
-        }
-    }
-    rows
 }
 
 #[cfg(test)]

@@ -165,3 +165,25 @@ fn damaged() -> Text {
 
 /// What brings an operation to its end once the cause is gone.
 const AGAIN: &str = "any piton command in this workspace tries again by itself";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{call, flag, without};
+    use crate::surface::Terminal;
+
+    #[test]
+    fn commands_and_flags_of_hints_are_data_for_a_program() {
+        let failure = Failure::user(Code::ConflictOutside, "no")
+            .hint(text!["without ", without("--outside"), " the rest is done; ", call("ops"), " lists them"])
+            .hint(text![flag("--conflict").asking("WHICH"), " decides"]);
+        let document = serde_json::to_value(failure.document(&Terminal::default())).unwrap();
+        assert_eq!(document["error"]["hints"][1], "`--conflict WHICH` decides");
+        let expected = serde_json::json!([
+            {"arguments": ["--outside"], "left_out": true, "text": "--outside"},
+            {"verb": "ops", "arguments": [], "text": "piton ops"},
+            {"arguments": ["--conflict", "WHICH"], "placeholders": ["WHICH"], "text": "--conflict WHICH"},
+        ]);
+        assert_eq!(document["error"]["ways"], expected);
+    }
+}

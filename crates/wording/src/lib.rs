@@ -5,7 +5,10 @@
 //! to say (a command to type, a button, a time of the day) is data in a [`Text`], and a [`Surface`] says it.
 
 pub mod agreement;
+pub mod blame;
 mod call;
+pub mod changes;
+pub mod checkpoints;
 pub mod checks;
 mod code;
 pub mod conversation;
@@ -16,6 +19,7 @@ pub mod lines;
 pub mod outcome;
 pub mod owners;
 pub mod plan;
+pub mod search;
 pub mod sessions;
 pub mod skipped;
 pub mod status;

@@ -1,7 +1,9 @@
 //! Sessions: what they are called, where they come from, and how they stand.
 
-use piton_engine::model::Rank;
+use std::collections::HashSet;
+
 use piton_engine::model::conversation::Began;
+use piton_engine::model::{Rank, SessionId};
 use piton_engine::view::{OriginView, SessionView};
 
 use crate::text::{Style, Text};
@@ -65,4 +67,42 @@ pub fn state(session: &SessionView, now: &Now) -> Text {
         rank if rank.is_empty() => text,
         rank => text.and(Style::Plain, ", ").and_all(rank),
     }
+}
+
+/// A session and what stands before it.
+#[derive(Clone, Debug)]
+pub struct TreeRow<'a> {
+    /// The lines of the tree, such as `│  └─ `.
+    pub prefix: String,
+    /// Each comes once.
+    pub session: &'a SessionView,
+}
+
+/// The rows of all trees. Of a tree that is deeper than `widest` columns only the last levels are drawn.
+pub fn tree(sessions: &[SessionView], widest: usize) -> Vec<TreeRow<'_>> {
+    let is_listed: HashSet<&SessionId> = sessions.iter().map(|session| &session.id).collect();
+    let parent = |session: &SessionView| session.origin.as_ref().map(|origin| origin.parent.clone());
+    let is_root = |session: &&SessionView| parent(session).is_none_or(|parent| !is_listed.contains(&parent));
+    let mut seen: HashSet<&SessionId> = HashSet::new();
+    let mut rows = Vec::new();
+    // What goes in a circle, in a record that was tampered with, hangs from nothing and comes last.
+    for root in sessions.iter().filter(is_root).chain(sessions) {
+        let mut left = vec![(root, String::new(), String::new())];
+        while let Some((session, prefix, below)) = left.pop() {
+            if !seen.insert(&session.id) {
+                continue;
+            }
+            let mut branches: Vec<&SessionView> =
+                sessions.iter().filter(|other| parent(other).as_ref() == Some(&session.id)).collect();
+            branches.sort_by_key(|branch| branch.origin.as_ref().map(|origin| (origin.turn, origin.at)));
+            let last = branches.len().saturating_sub(1);
+            for (at, branch) in branches.into_iter().enumerate().rev() {
+                let (line, on) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+                left.push((branch, format!("{below}{line}"), format!("{below}{on}")));
+            }
+            let too_many = prefix.chars().count().saturating_sub(widest / 3 * 3);
+            rows.push(TreeRow { prefix: prefix.chars().skip(too_many).collect(), session });
+        }
+    }
+    rows
 }

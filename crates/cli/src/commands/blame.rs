@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use piton_engine::BlameOptions;
-use piton_engine::model::ownership::{Candidate, Owner};
-use piton_engine::view::{Blame, LineOrigin, OriginKind};
+use piton_engine::view::Blame;
+use piton_wording::blame::{Margin, margin};
 use piton_wording::escape::{escape_line, escape_view};
 use piton_wording::owners::Names;
-use piton_wording::{Failure, Style, Text, words};
+use piton_wording::{Failure, Style, Text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -90,16 +90,10 @@ const LONGEST_ABOUT: usize = 32;
 /// A path or a line needs so much at least.
 const SHORTEST_TEXT: usize = 16;
 
-/// What stands before the lines of one origin.
-struct Margin {
-    who: Text,
-    age: String,
-    about: Text,
-}
-
 fn write(out: &mut dyn Write, look: &Look, blame: &Blame, names: &Names) -> io::Result<()> {
     let with_prompts = look.width >= ROOM_FOR_PROMPTS;
-    let margins: Vec<Margin> = blame.origins.iter().map(|origin| margin(look, origin, names, with_prompts)).collect();
+    let margins: Vec<Margin> =
+        blame.origins.iter().map(|origin| margin(origin, names, &look.now, with_prompts)).collect();
     let whos = widest(margins.iter().map(|margin| margin.who.width()));
     let ages = widest(margins.iter().map(|margin| margin.age.len()));
     let abouts = widest(margins.iter().map(|margin| margin.about.width())).min(LONGEST_ABOUT);
@@ -138,43 +132,11 @@ fn write(out: &mut dyn Write, look: &Look, blame: &Blame, names: &Names) -> io::
     Ok(())
 }
 
-fn margin(look: &Look, origin: &LineOrigin, names: &Names, with_prompts: bool) -> Margin {
-    let who = match (origin.kind, &origin.owner) {
-        (OriginKind::Step, Some(Owner::Step { step, .. })) => Text::new(Style::Id, names.step(step)),
-        (OriginKind::Step, _) => Text::new(Style::Id, "step"),
-        (OriginKind::You, _) => Text::new(Style::Bold, "you"),
-        // One turn's for sure, whichever of its steps it was.
-        (OriginKind::Unsure, _) => match (&origin.session, origin.turn) {
-            (Some(session), Some(turn)) => Text::new(Style::Warn, names.target(session, turn, None)),
-            _ => Text::new(Style::Warn, "unsure"),
-        },
-        (OriginKind::Operation, _) => Text::new(Style::Id, origin.summary.as_deref().unwrap_or("operation")),
-        (OriginKind::BeforePiton, _) => Text::new(Style::Dim, "before piton"),
-        (OriginKind::Now, _) => Text::new(Style::Good, "now"),
-    };
-    let about = match (&origin.owner, origin.kind) {
-        (Some(Owner::Unsure { candidates }), _) => Text::new(Style::Dim, may_be(candidates, names)),
-        (_, OriginKind::Now) => Text::new(Style::Dim, "not captured yet"),
-        _ => Text::new(Style::Plain, origin.tool.clone().unwrap_or_default()),
-    };
-    let prompt = origin.prompt.as_deref().filter(|_| with_prompts).unwrap_or_default();
-    let gap = if about.is_empty() || prompt.is_empty() { "" } else { "  " };
-    let about = about.and(Style::Plain, gap).and(Style::Dim, prompt);
-    // Its first checkpoint says nothing of when a line was written.
-    let at = origin.at.filter(|_| origin.kind != OriginKind::BeforePiton);
-    let age = at.map(|at| words::short_age(at, &look.now)).unwrap_or_default();
-    Margin { who, age, about }
-}
-
-/// `t1.1 or t1.2`.
-fn may_be(candidates: &[Candidate], names: &Names) -> String {
-    names.evidence(&Owner::Unsure { candidates: candidates.to_vec() }, &[])
-}
-
 #[cfg(test)]
 mod tests {
+    use piton_engine::model::ownership::{Candidate, Owner};
     use piton_engine::model::{Evidence, SessionId, StepRef, Timestamp};
-    use piton_engine::view::{BlameLine, PathView};
+    use piton_engine::view::{BlameLine, LineOrigin, OriginKind, PathView};
 
     use super::*;
 
@@ -244,7 +206,7 @@ kkkkkkkk:t3.1  2m  Edit  add a login page and all … │  9 │     x \\x1b[2J 
 before piton                                        │ 11 │     x \\x1b[2J a line that is long enough…
 kkkkkkkk:t3    2m  kkkkkkkk:t3.1 or kkkkkkkk:t3.2   │ 12 │     x \\x1b[2J a line that is long enough…
 unsure         2m  kkkkkkkk:t3.1 or you             │ 13 │     x \\x1b[2J a line that is long enough…
-unsure         2m  nobody knows                     │ 14 │     x \\x1b[2J a line that is long enough…
+unsure         2m  unknown                          │ 14 │     x \\x1b[2J a line that is long enough…
 undo           2m                                   │ 15 │     x \\x1b[2J a line that is long enough…
 now                not captured yet                 │ 16 │     x \\x1b[2J a line that is long enough…
 ",

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use piton_engine::view::{Found, SearchResult};
+use piton_wording::search::highlighted;
 use piton_wording::{Failure, Style, Text, words};
 
 use crate::args::Global;
@@ -69,40 +70,4 @@ fn write(out: &mut dyn Write, look: &Look, result: &SearchResult) -> io::Result<
         writeln!(out, "{}", line(&cells))?;
     }
     Ok(())
-}
-
-/// The text in one line, the words that were found in bold.
-fn highlighted(found: &Found) -> Text {
-    // A byte for a byte: the marks stay where they are.
-    let text = found.text.replace(['\n', '\r', '\t'], " ");
-    let (mut out, mut at) = (Text::default(), text.len() - text.trim_start().len());
-    for (from, to) in &found.marks {
-        if let (Some(before), Some(word)) = (text.get(at..*from), text.get(*from..*to)) {
-            out = out.and(Style::Plain, before).and(Style::Bold, word);
-            at = *to;
-        }
-    }
-    out.and(Style::Plain, text.get(at..).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-
-    use super::*;
-
-    #[test]
-    fn marks_that_are_no_places_lose_no_text() {
-        let look = Look::plain(80);
-        let found = |marks| Found {
-            kind: "prompt".into(),
-            target: None,
-            session: None,
-            text: " größe\nzwei".into(),
-            marks,
-            at: None,
-        };
-        for marks in [vec![], vec![(1, 8)], vec![(0, 2), (3, 4), (9, 13)], vec![(50, 60)]] {
-            assert_eq!(highlighted(&found(marks)).cut(&look, 80).painted, "größe zwei");
-        }
-    }
 }

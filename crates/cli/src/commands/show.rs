@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::model::Cause;
-use piton_engine::model::git::GitState;
-use piton_engine::view::{CheckpointView, OwnedFile, SessionView, Shown};
+use piton_engine::view::{OwnedFile, SessionView, Shown};
+use piton_wording::checkpoints::{git_state, place};
 use piton_wording::escape::{escape, escape_view};
 use piton_wording::owners::Names;
 use piton_wording::{Failure, Titles, owners, skipped, words};
@@ -102,21 +101,6 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessi
     Ok(())
 }
 
-/// Where in which session it was made.
-fn place(checkpoint: &CheckpointView, sessions: &[SessionView], names: &Names) -> Option<String> {
-    let place = checkpoint.place.as_ref()?;
-    let agent = sessions.iter().find(|session| session.id == place.session).map(|session| escape(&session.agent));
-    let session = format!("session {} of {}", place.session.short(), agent.unwrap_or("an agent".into()));
-    let at = names.target(&place.session, place.turn, place.step);
-    Some(match (place.turn, checkpoint.cause) {
-        (0, _) => format!("{session}, before its first turn"),
-        (_, Cause::Prompt | Cause::BeforeTool) => format!("{session}, before {at}"),
-        (_, Cause::AfterTool) => format!("{session}, after {at}"),
-        (_, Cause::TurnEnd) => format!("{session}, at the end of {at}"),
-        _ => format!("{session}, in {at}"),
-    })
-}
-
 /// What changed, each path with its owner.
 fn write_files(out: &mut dyn Write, look: &Look, list: &[OwnedFile], names: &Names) -> io::Result<()> {
     let shown = look.lines(files::ON_A_TERMINAL).min(list.len());
@@ -125,30 +109,4 @@ fn write_files(out: &mut dyn Write, look: &Look, list: &[OwnedFile], names: &Nam
         files::write_line(out, look, "  ", &file.change, &owner)?;
     }
     files::write_rest(out, look, "  ", list.len() - shown)
-}
-
-/// A repository's state in one line: `main at 1a2b3c4d5e, 2 staged, uncommitted changes`.
-fn git_state(git: &GitState) -> String {
-    let commit = git.head.commit.as_deref().map(|hex| hex.get(..10).unwrap_or(hex));
-    let head = match (&git.head.branch, commit) {
-        (Some(branch), Some(commit)) => format!("{} at {commit}", escape(branch)),
-        (Some(branch), None) => format!("{}, no commit yet", escape(branch)),
-        (None, Some(commit)) => format!("detached at {commit}"),
-        (None, None) if git.incomplete.is_some() => "not known".to_owned(),
-        (None, None) => "no commit".to_owned(),
-    };
-    let mut parts = vec![head];
-    if let Some(act) = git.in_progress {
-        parts.push(format!("in the middle of a {}", act.as_str()));
-    }
-    match (git.staged.len(), git.uncommitted) {
-        (0, Some(true)) => parts.push("uncommitted changes".to_owned()),
-        (0, Some(false)) => parts.push("nothing uncommitted".to_owned()),
-        (0, None) => {}
-        (staged, _) => parts.push(format!("{} staged", words::plural(staged as u64, "file"))),
-    }
-    if let Some(why) = &git.incomplete {
-        parts.push(format!("incomplete: {}", escape(why)));
-    }
-    parts.join(", ")
 }

@@ -66,7 +66,7 @@ fn a_user_is_told_once_at_the_prompt_and_agrees_at_a_terminal() {
     assert_eq!((&waiting["paths"][0]["path"], &waiting["paths"][0]["rules"]), (&json!("data"), &json!([".gitignore"])));
     assert_eq!(scene.json(&["status"])["rules_waiting"], waiting);
 
-    assert!(scene.fails(&["rules", "accept"]).contains("nobody can be asked here, so this needs `--yes`"));
+    assert!(scene.fails(&["rules", "accept"]).contains("hint: `--yes` agrees without asking"));
     let (shown, code) = scene.at_a_terminal(&["rules", "accept"], "n\n");
     assert!(code == Some(1) && shown.contains("Agree to all of this?"), "{shown}");
     assert_eq!(scene.json(&["rules"])["waiting"], waiting);
@@ -128,7 +128,10 @@ fn an_agents_settings_are_measured_by_what_the_user_says_for_every_workspace() {
         scene.world.write(".piton/config.toml", "capture.ignored-limit = \"5MiB\"\n");
     });
     let said = prompt(&scene, "go on");
-    assert!(said.contains(".piton/config.toml was changed to say capture.ignored-limit = 5MiB"), "{said}");
+    assert!(
+        said.contains(".piton/config.toml was changed, and not by you: it says capture.ignored-limit = 5MiB"),
+        "{said}"
+    );
     assert_eq!(scene.ok(&["config", "capture.ignored-limit"]), "50MiB\n");
 }
 

@@ -268,7 +268,11 @@ Not undone: side effects of these commands outside the workspace's files (proces
             "{shown}"
         );
         assert!(shown.contains("`--unsure` takes that back too"), "{shown}");
-        assert!(scene.told(&["undo", "--yes"]).contains("note: left alone, because it may be somebody else's"));
+        assert!(
+            scene
+                .told(&["undo", "--yes"])
+                .contains("note: left alone, because it may be your own edit or another session's")
+        );
         assert_eq!(scene.read("mine.txt"), "three\n");
         let done = scene.run(&["undo", "t2", "--yes"]);
         let told = both(&done);

@@ -80,7 +80,9 @@ fn help_is_given_for_in_there_and_for_each_command() {
         assert!(answer(&scene, typed).starts_with("/piton undo "), "{typed}");
     }
     for typed in ["/piton help undo", "/piton undo --help"] {
-        assert!(answer(&scene, typed).contains("Usage: /piton undo [OPTIONS]"), "{typed}");
+        let page = answer(&scene, typed);
+        assert!(page.contains("Usage: /piton undo [OPTIONS]") && page.contains("\n  /piton undo last 2 "), "{page}");
+        assert!(page.contains("so `/piton redo` takes") && !page.contains("`piton redo`"), "{page}");
     }
 }
 

@@ -1,0 +1,50 @@
+//! A checkpoint: where in which session it was made, and how the repository stood then.
+
+use piton_engine::model::Cause;
+use piton_engine::model::git::GitState;
+use piton_engine::view::{CheckpointView, SessionView};
+
+use crate::escape::escape;
+use crate::owners::Names;
+use crate::words;
+
+/// Where in which session it was made.
+pub fn place(checkpoint: &CheckpointView, sessions: &[SessionView], names: &Names) -> Option<String> {
+    let place = checkpoint.place.as_ref()?;
+    let agent = sessions.iter().find(|session| session.id == place.session).map(|session| escape(&session.agent));
+    let session = format!("session {} of {}", place.session.short(), agent.unwrap_or("an agent".into()));
+    let at = names.target(&place.session, place.turn, place.step);
+    Some(match (place.turn, checkpoint.cause) {
+        (0, _) => format!("{session}, before its first turn"),
+        (_, Cause::Prompt | Cause::BeforeTool) => format!("{session}, before {at}"),
+        (_, Cause::AfterTool) => format!("{session}, after {at}"),
+        (_, Cause::TurnEnd) => format!("{session}, at the end of {at}"),
+        _ => format!("{session}, in {at}"),
+    })
+}
+
+/// A repository's state in one line: `main at 1a2b3c4d5e, 2 staged, uncommitted changes`.
+pub fn git_state(git: &GitState) -> String {
+    let commit = git.head.commit.as_deref().map(|hex| hex.get(..10).unwrap_or(hex));
+    let head = match (&git.head.branch, commit) {
+        (Some(branch), Some(commit)) => format!("{} at {commit}", escape(branch)),
+        (Some(branch), None) => format!("{}, no commit yet", escape(branch)),
+        (None, Some(commit)) => format!("detached at {commit}"),
+        (None, None) if git.incomplete.is_some() => "not known".to_owned(),
+        (None, None) => "no commit".to_owned(),
+    };
+    let mut parts = vec![head];
+    if let Some(act) = git.in_progress {
+        parts.push(format!("in the middle of a {}", act.as_str()));
+    }
+    match (git.staged.len(), git.uncommitted) {
+        (0, Some(true)) => parts.push("uncommitted changes".to_owned()),
+        (0, Some(false)) => parts.push("nothing uncommitted".to_owned()),
+        (0, None) => {}
+        (staged, _) => parts.push(format!("{} staged", words::plural(staged as u64, "file"))),
+    }
+    if let Some(why) = &git.incomplete {
+        parts.push(format!("incomplete: {}", escape(why)));
+    }
+    parts.join(", ")
+}
