@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use piton_engine::model::OperationVerb;
 use piton_engine::view::OperationOutcome;
 use piton_wording::outcome::{is_whole, remarks, summary};
 use piton_wording::owners::Names;
@@ -24,7 +25,7 @@ pub fn exit_code(outcome: &OperationOutcome) -> ExitCode {
 }
 
 /// Says what else there is to know, to a person; the verb is the one that was asked for: `rewind`, `undo` or `redo`.
-pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Names, verb: &str) {
+pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Names, verb: OperationVerb) {
     if console.is_json() {
         return;
     }

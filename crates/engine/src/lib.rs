@@ -69,4 +69,4 @@ pub use piton_host::own;
 pub use piton_host::process::{detach, ignored_signals};
 pub use piton_host::{Abilities, Clock, Progress, SystemClock};
 pub use piton_model as model;
-pub use piton_store::{ArchiveError, StoreError};
+pub use piton_store::{ArchiveError, HitKind, StoreError};

@@ -52,6 +52,22 @@ pub enum ChangeKind {
     Deleted,
 }
 
+impl ChangeKind {
+    /// The word in every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    /// The kind of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Created, Self::Modified, Self::Deleted].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
 impl Change {
     pub fn kind(&self) -> ChangeKind {
         match (&self.before, &self.after) {

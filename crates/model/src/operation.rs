@@ -97,14 +97,88 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
-    /// The name used in every surface.
-    pub fn as_str(&self) -> &'static str {
+    /// What kind of act it is, without its object.
+    pub fn verb(&self) -> OperationVerb {
         match self {
-            Self::Rewind { .. } => "rewind",
-            Self::Undo { .. } => "undo",
-            Self::Redo { .. } => "redo",
+            Self::Rewind { .. } => OperationVerb::Rewind,
+            Self::Undo { .. } => OperationVerb::Undo,
+            Self::Redo { .. } => OperationVerb::Redo,
+            Self::Branch => OperationVerb::Branch,
+            Self::Recover { .. } => OperationVerb::Recover,
+        }
+    }
+
+    /// The one checkpoint or operation that it is about.
+    pub fn target(&self) -> Option<OperationTarget> {
+        match self {
+            Self::Rewind { target, .. } => Some(OperationTarget::Checkpoint(target.clone())),
+            Self::Redo { of, .. } | Self::Recover { of } => Some(OperationTarget::Operation(of.clone())),
+            Self::Undo { .. } | Self::Branch => None,
+        }
+    }
+}
+
+/// The kinds of operations, without what each is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationVerb {
+    Rewind,
+    Undo,
+    Redo,
+    Branch,
+    Recover,
+}
+
+impl OperationVerb {
+    /// The name used in every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rewind => "rewind",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
             Self::Branch => "branch",
-            Self::Recover { .. } => "recover",
+            Self::Recover => "recover",
+        }
+    }
+
+    /// The verb of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Rewind, Self::Undo, Self::Redo, Self::Branch, Self::Recover];
+        all.into_iter().find(|verb| verb.as_str() == word)
+    }
+}
+
+/// What an operation is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperationTarget {
+    /// The moment that a rewind goes to.
+    Checkpoint(CheckpointId),
+    /// The operation that a redo takes back, or a recovery ends.
+    Operation(OperationId),
+}
+
+impl OperationTarget {
+    /// The id, of whichever it is.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Checkpoint(id) => id.as_str(),
+            Self::Operation(id) => id.as_str(),
+        }
+    }
+
+    /// The checkpoint, where it is one.
+    pub fn checkpoint(&self) -> Option<&CheckpointId> {
+        match self {
+            Self::Checkpoint(id) => Some(id),
+            Self::Operation(_) => None,
+        }
+    }
+
+    /// The operation, where it is one.
+    pub fn operation(&self) -> Option<&OperationId> {
+        match self {
+            Self::Operation(id) => Some(id),
+            Self::Checkpoint(_) => None,
         }
     }
 }
@@ -129,11 +203,95 @@ pub enum Outcome {
     /// The old tree is in place.
     RolledBack { why: String },
     /// Nobody knows how it ended, or it could not be finished: its files may be half changed.
-    GivenUp { why: String },
+    GivenUp(GivenUp),
 }
 
-impl Outcome {
-    /// Why an operation is given up while another folder is in the place of its own. Once that one is back it is taken
-    /// up again: it is recognised by this text, which is therefore part of the format.
-    pub const REPLACED: &'static str = "another folder has taken the place of the one it was in";
+/// Why an operation was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "GivenUpFields", into = "GivenUpFields")]
+pub enum GivenUp {
+    /// Another folder stands in the place of its own. Once that one is back, the operation is taken up again.
+    Replaced,
+    /// For good.
+    ForGood {
+        /// Why, for people.
+        why: String,
+    },
+}
+
+impl GivenUp {
+    /// Why, for people.
+    pub fn describe(&self) -> &str {
+        match self {
+            Self::Replaced => REPLACED,
+            Self::ForGood { why } => why,
+        }
+    }
+}
+
+/// Records of earlier versions say by these words alone that a folder was replaced.
+const REPLACED: &str = "another folder has taken the place of the one it was in";
+
+/// [`GivenUp`] as it is recorded: in words that every version shows, and in one that it is known by.
+#[derive(Serialize, Deserialize)]
+struct GivenUpFields {
+    why: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    replaced: bool,
+}
+
+impl From<GivenUp> for GivenUpFields {
+    fn from(given_up: GivenUp) -> Self {
+        Self { why: given_up.describe().to_owned(), replaced: given_up == GivenUp::Replaced }
+    }
+}
+
+impl From<GivenUpFields> for GivenUp {
+    fn from(fields: GivenUpFields) -> Self {
+        match fields.replaced || fields.why == REPLACED {
+            true => Self::Replaced,
+            false => Self::ForGood { why: fields.why },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+
+    fn outcome_of(json: &str) -> Outcome {
+        match serde_json::from_str(json).unwrap() {
+            Record::Ended { outcome, .. } => outcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_operation_that_an_earlier_piton_gave_up_because_its_folder_was_replaced_is_known_as_such() {
+        let old = r#"{"record":"ended","operation":"kklzzkzzklkmknko","outcome":{"outcome":"given-up","why":"another folder has taken the place of the one it was in"},"ended_at":"2026-11-15T20:03:11.042Z"}"#;
+        assert_eq!(outcome_of(old), Outcome::GivenUp(GivenUp::Replaced));
+        let other = old.replace("another folder has taken the place of the one it was in", "its record is damaged");
+        assert_eq!(outcome_of(&other), Outcome::GivenUp(GivenUp::ForGood { why: "its record is damaged".to_owned() }));
+    }
+
+    #[test]
+    fn that_a_folder_was_replaced_is_recorded_apart_from_the_words_for_it() {
+        let ended = Record::Ended {
+            operation: OperationId::from_random([1; 8]),
+            outcome: Outcome::GivenUp(GivenUp::Replaced),
+            ended_at: Timestamp(5),
+        };
+        let json = serde_json::to_string(&ended).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), ended);
+        assert_eq!(outcome_of(&json.replace(REPLACED, "said otherwise")), Outcome::GivenUp(GivenUp::Replaced));
+    }
+
+    #[test]
+    fn every_verb_is_found_by_its_word_and_recorded_by_it() {
+        for verb in ["rewind", "undo", "redo", "branch", "recover"] {
+            let known = OperationVerb::from_word(verb).unwrap();
+            assert_eq!(serde_json::to_value(known).unwrap(), verb);
+        }
+    }
 }

@@ -51,6 +51,27 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// Who it is, without which.
+    pub fn kind(&self) -> OwnerKind {
+        match self {
+            Self::Step { .. } => OwnerKind::Step,
+            Self::You => OwnerKind::You,
+            Self::Operation { .. } => OwnerKind::Operation,
+            Self::Unsure { .. } => OwnerKind::Unsure,
+        }
+    }
+
+    /// Whether it is a step of one of some sessions, or may be.
+    pub fn may_be_of(&self, is_meant: impl Fn(&SessionId) -> bool) -> bool {
+        match self {
+            Self::Step { step, .. } => is_meant(&step.session),
+            Self::Unsure { candidates } => {
+                candidates.iter().any(|one| matches!(one, Candidate::Step(step) if is_meant(&step.session)))
+            }
+            Self::You | Self::Operation { .. } => false,
+        }
+    }
+
     /// Whether it is the user, or may be.
     pub fn may_be_you(&self) -> bool {
         match self {
@@ -77,6 +98,32 @@ impl Owner {
     }
 }
 
+/// The kinds of owners, as rows and records name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OwnerKind {
+    Step,
+    You,
+    Operation,
+    Unsure,
+}
+
+impl OwnerKind {
+    /// The word that it is recorded by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::You => "you",
+            Self::Operation => "operation",
+            Self::Unsure => "unsure",
+        }
+    }
+
+    /// The kind of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Step, Self::You, Self::Operation, Self::Unsure].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
@@ -84,6 +131,21 @@ pub enum Evidence {
     Named,
     /// The file changed while only this tool ran.
     Window,
+}
+
+impl Evidence {
+    /// The word in every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::Window => "window",
+        }
+    }
+
+    /// The evidence of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Named, Self::Window].into_iter().find(|evidence| evidence.as_str() == word)
+    }
 }
 
 /// Who may have made a change.

@@ -76,6 +76,29 @@ pub enum Record {
     },
 }
 
+impl Record {
+    /// The word for its kind, the one that it is recorded by.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Workspace(_) => "workspace",
+            Self::Checkpoint(_) => "checkpoint",
+            Self::Name { .. } => "name",
+            Self::Annotation { .. } => "annotation",
+            Self::Operation(_) => "operation",
+            Self::Ended { .. } => "ended",
+            Self::Session(_) => "session",
+            Self::Turn(_) => "turn",
+            Self::Step(_) => "step",
+            Self::StepEnded(_) => "step-ended",
+            Self::TurnEnded(_) => "turn-ended",
+            Self::SessionEnded { .. } => "session-ended",
+            Self::Gap(_) => "gap",
+            Self::Message(_) => "message",
+            Self::Imported { .. } => "imported",
+        }
+    }
+}
+
 /// A protected folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspace {
@@ -206,6 +229,13 @@ pub struct Checkpoint {
     pub settings: Box<SettingsAt>,
 }
 
+impl Checkpoint {
+    /// Whether the paths that changed are listed in `owned`.
+    pub fn lists_changes(&self) -> bool {
+        self.owned.last().is_some_and(|last| !last.paths.is_empty())
+    }
+}
+
 /// The part of a workspace's own settings that affects protection, at a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsAt {
@@ -268,6 +298,23 @@ pub enum Cause {
 }
 
 impl Cause {
+    pub const ALL: [Self; 9] = [
+        Self::SessionStart,
+        Self::Prompt,
+        Self::BeforeTool,
+        Self::AfterTool,
+        Self::TurnEnd,
+        Self::Compaction,
+        Self::Manual,
+        Self::BeforeOperation,
+        Self::Operation,
+    ];
+
+    /// The cause of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.as_str() == word)
+    }
+
     /// The name used in every surface.
     pub fn as_str(self) -> &'static str {
         match self {

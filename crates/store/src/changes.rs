@@ -1,16 +1,16 @@
 //! The rows of changes, and the questions to them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use piton_model::ownership::{Candidate, Evidence, Owned, Owner, Settles};
+use piton_model::ownership::{Evidence, Owned, Owner, OwnerKind, Settles};
 use piton_model::{ChangeKind, Ending, SessionId, StepRef, WorkspacePath};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 
 use crate::Reader;
 use crate::database::{from_sql, to_sql};
 use crate::error::StoreError;
+use crate::query::{known, parsed};
+use crate::sessions::ending;
 use crate::steps::step_key;
 
 /// One changed path of a checkpoint.
@@ -34,16 +34,29 @@ const CHANGES: u32 = 20;
 
 /// Makes the rows of a checkpoint's changes.
 pub(crate) fn apply_changes(db: &Connection, seq: i64, owned: &[Owned]) -> Result<(), StoreError> {
-    let mut insert = db.prepare_cached("INSERT OR REPLACE INTO changes VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut insert =
+        db.prepare_cached("INSERT OR REPLACE INTO changes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
     let mut number = seq << CHANGES;
     for group in owned {
         if let Some(settles) = &group.settles {
             let sql = "INSERT OR IGNORE INTO doubts VALUES (?1, ?2)";
             db.prepare_cached(sql)?.execute(params![step_key(&settles.step), seq])?;
         }
-        let owner = serde_json::to_string(&group.owner).map_err(to_sql)?;
+        // What all rows of a group have is bound once: a capture may have many.
+        let owner = OwnerColumns::of(&group.owner)?;
+        insert.raw_bind_parameter(2, seq)?;
+        insert.raw_bind_parameter(5, owner.kind.as_str())?;
+        insert.raw_bind_parameter(6, owner.session)?;
+        insert.raw_bind_parameter(7, owner.turn)?;
+        insert.raw_bind_parameter(8, owner.step)?;
+        insert.raw_bind_parameter(9, owner.evidence)?;
+        insert.raw_bind_parameter(10, owner.operation)?;
+        insert.raw_bind_parameter(11, owner.candidates)?;
         for changed in &group.paths {
-            insert.execute(params![number, seq, changed.path.as_bytes(), kind_word(changed.kind), owner])?;
+            insert.raw_bind_parameter(1, number)?;
+            insert.raw_bind_parameter(3, changed.path.as_bytes())?;
+            insert.raw_bind_parameter(4, changed.kind.as_str())?;
+            insert.raw_execute()?;
             number += 1;
         }
     }
@@ -59,10 +72,10 @@ pub(crate) fn settle(db: &Connection, at: &StepRef) -> Result<(), StoreError> {
         return Ok(());
     }
     // One that goes on in the background has only returned.
-    let sql = "SELECT coalesce(ending, '') FROM steps WHERE key = ?1 AND NOT background";
-    let ending: Option<String> = db.prepare_cached(sql)?.query_row([&key], |row| row.get(0)).optional()?;
+    let sql = "SELECT ending FROM steps WHERE key = ?1 AND NOT background";
+    let ending = db.prepare_cached(sql)?.query_row([&key], |row| ending(row, 0)).optional()?;
     let Some(ending) = ending else { return Ok(()) };
-    let has_failed = [Ending::Failed, Ending::Interrupted].iter().any(|how| how.as_str() == ending);
+    let has_failed = matches!(ending, Some(Ending::Failed | Ending::Interrupted));
     // A tool that failed may not have run at all, so that the user may have edited the file that it names.
     let is_its = |settles: &Settles| !(has_failed && settles.evidence == Evidence::Named);
     for seq in checkpoints {
@@ -81,13 +94,46 @@ pub(crate) fn settle(db: &Connection, at: &StepRef) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn kind_word(kind: ChangeKind) -> &'static str {
-    match kind {
-        ChangeKind::Created => "created",
-        ChangeKind::Modified => "modified",
-        ChangeKind::Deleted => "deleted",
+/// An owner as the columns of a row. Session and turn are those of [`Owner::turn`]: the only ones that it can be of.
+struct OwnerColumns<'o> {
+    kind: OwnerKind,
+    session: Option<&'o str>,
+    turn: Option<u32>,
+    step: Option<u32>,
+    evidence: Option<&'static str>,
+    operation: Option<&'o str>,
+    /// Who it may have been, as JSON that nobody looks into.
+    candidates: Option<String>,
+}
+
+impl<'o> OwnerColumns<'o> {
+    fn of(owner: &'o Owner) -> Result<Self, StoreError> {
+        let turn = owner.turn();
+        let mut columns = Self {
+            kind: owner.kind(),
+            session: turn.map(|(session, _)| session.as_str()),
+            turn: turn.map(|(_, turn)| turn),
+            step: None,
+            evidence: None,
+            operation: None,
+            candidates: None,
+        };
+        match owner {
+            Owner::Step { step, evidence } => {
+                (columns.step, columns.evidence) = (Some(step.step), Some(evidence.as_str()));
+            }
+            Owner::Operation { operation } => columns.operation = Some(operation.as_str()),
+            Owner::Unsure { candidates } => {
+                columns.candidates = Some(serde_json::to_string(candidates).map_err(to_sql)?);
+            }
+            Owner::You => {}
+        }
+        Ok(columns)
     }
 }
+
+const CHANGE: &str = "SELECT seq, path, kind, owner_kind, owner_session, owner_turn, owner_step, evidence, operation, \
+                      candidates FROM changes";
 
 impl Reader {
     /// Who made the newest recorded change of each path of a line, looking back through the last changes. Who edited a file
@@ -99,10 +145,12 @@ impl Reader {
         /// An edit of so long ago says little of who edits now.
         const BACK: i64 = 5_000;
         let rows = self.rows(
-            "SELECT seq, path, kind, owner FROM (
-               SELECT * FROM changes
-               WHERE EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.seq = changes.seq AND line = ?2)
-               ORDER BY key DESC LIMIT ?1) ORDER BY key",
+            &format!(
+                "{CHANGE} WHERE key IN (
+                   SELECT key FROM changes
+                   WHERE EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.seq = changes.seq AND line = ?2)
+                   ORDER BY key DESC LIMIT ?1) ORDER BY key"
+            ),
             [BACK, i64::from(line)],
             change,
         )?;
@@ -112,16 +160,12 @@ impl Reader {
     /// The changes of one checkpoint.
     pub fn changes_of(&self, seq: u64) -> Result<Vec<ChangeRow>, StoreError> {
         let range = [(seq as i64) << CHANGES, ((seq as i64) + 1) << CHANGES];
-        self.rows("SELECT seq, path, kind, owner FROM changes WHERE key >= ?1 AND key < ?2 ORDER BY key", range, change)
+        self.rows(&format!("{CHANGE} WHERE key >= ?1 AND key < ?2 ORDER BY key"), range, change)
     }
 
     /// The changes of all checkpoints from one record on, in order.
     pub fn changes_since(&self, seq: u64) -> Result<Vec<ChangeRow>, StoreError> {
-        self.rows(
-            "SELECT seq, path, kind, owner FROM changes WHERE key >= ?1 ORDER BY key",
-            [(seq as i64) << CHANGES],
-            change,
-        )
+        self.rows(&format!("{CHANGE} WHERE key >= ?1 ORDER BY key"), [(seq as i64) << CHANGES], change)
     }
 
     /// What happened first and what last to each path that a wanted session changed, session by session.
@@ -131,12 +175,15 @@ impl Reader {
     ) -> Result<HashMap<SessionId, ChangedPaths>, StoreError> {
         let mut all: HashMap<SessionId, ChangedPaths> = HashMap::new();
         let db = self.db();
-        let mut query = db.prepare_cached("SELECT owner, kind, path FROM changes ORDER BY key")?;
+        let sql = "SELECT owner_session, kind, path FROM changes WHERE owner_session IS NOT NULL ORDER BY key";
+        let mut query = db.prepare_cached(sql)?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            let owner = row.get_ref(0)?.as_str().map_err(from_sql)?;
-            let Some(session) = session_alone(owner)?.filter(&is_wanted) else { continue };
-            let kind = kind_of(row.get_ref(1)?.as_str().map_err(from_sql)?)?;
+            let session: SessionId = parsed(row, 0)?;
+            if !is_wanted(&session) {
+                continue;
+            }
+            let kind = known(row, 1, ChangeKind::from_word)?;
             let path = row.get_ref(2)?.as_blob().map_err(from_sql)?;
             let paths = all.entry(session).or_default();
             match paths.get_mut(path) {
@@ -153,7 +200,7 @@ impl Reader {
             let path = WorkspacePath::new(row.get::<_, Vec<u8>>(1)?).map_err(from_sql)?;
             if is_wanted(&path) { change(row).map(Some) } else { Ok(None) }
         };
-        let found = self.rows("SELECT seq, path, kind, owner FROM changes ORDER BY key", [], each)?;
+        let found = self.rows(&format!("{CHANGE} ORDER BY key"), [], each)?;
         Ok(found.into_iter().flatten().collect())
     }
 
@@ -188,72 +235,84 @@ impl Reader {
         &self,
         sessions: impl Iterator<Item = &'a SessionId>,
     ) -> Result<Vec<ChangeRow>, StoreError> {
-        let you = serde_json::to_string(&Owner::You).map_err(to_sql)?;
-        let mut parameters = vec![you];
-        parameters.extend(sessions.map(SessionId::to_string));
-        let about = " OR instr(owner, ?)".repeat(parameters.len() - 1);
-        self.rows(
-            &format!("SELECT seq, path, kind, owner FROM changes WHERE owner = ?{about} ORDER BY key"),
-            rusqlite::params_from_iter(parameters),
-            change,
-        )
+        let sessions: HashSet<&SessionId> = sessions.collect();
+        let is_about = |owner: &Owner| *owner == Owner::You || owner.may_be_of(|session| sessions.contains(session));
+        // Where it may have been several, no column says which.
+        let wanted = vec!["?"; sessions.len()].join(", ");
+        let clause = format!(
+            "WHERE owner_kind = 'you' OR owner_session IN ({wanted}) OR (owner_kind = 'unsure' AND owner_session IS NULL)"
+        );
+        let parameters = rusqlite::params_from_iter(sessions.iter().map(|session| session.as_str()));
+        let mut found = self.rows(&format!("{CHANGE} {clause} ORDER BY key"), parameters, change)?;
+        found.retain(|row| is_about(&row.owner));
+        Ok(found)
     }
 }
 
 fn change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
     let path: Vec<u8> = row.get(1)?;
-    let kind: String = row.get(2)?;
     Ok(ChangeRow {
         seq: row.get::<_, i64>(0)? as u64,
         path: WorkspacePath::new(path).map_err(from_sql)?,
-        kind: serde_json::from_value(kind.into()).map_err(from_sql)?,
-        owner: serde_json::from_str(&row.get::<_, String>(3)?).map_err(from_sql)?,
+        kind: known(row, 2, ChangeKind::from_word)?,
+        owner: owner(row)?,
     })
 }
 
-/// The session of [`Owner::turn`]. Where tools of many sessions ran at once an owner is long, so it is read no further
-/// than to the second turn.
-fn session_alone(owner: &str) -> Result<Option<SessionId>, StoreError> {
-    #[derive(Deserialize)]
-    struct Lean {
-        session: Option<SessionId>,
-        candidates: Option<OneTurn>,
-    }
-    struct OneTurn(Option<SessionId>);
-    impl<'de> Deserialize<'de> for OneTurn {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            from.deserialize_seq(Candidates)
+fn owner(row: &Row<'_>) -> rusqlite::Result<Owner> {
+    Ok(match known(row, 3, OwnerKind::from_word)? {
+        OwnerKind::You => Owner::You,
+        OwnerKind::Operation => Owner::Operation { operation: parsed(row, 8)? },
+        OwnerKind::Step => Owner::Step {
+            step: StepRef { session: parsed(row, 4)?, turn: row.get(5)?, step: row.get(6)? },
+            evidence: known(row, 7, Evidence::from_word)?,
+        },
+        OwnerKind::Unsure => {
+            let candidates = serde_json::from_str(row.get_ref(9)?.as_str()?).map_err(from_sql)?;
+            Owner::Unsure { candidates }
         }
-    }
-    struct Candidates;
-    impl<'de> Visitor<'de> for Candidates {
-        type Value = OneTurn;
-
-        fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            to.write_str("candidates of one turn")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<OneTurn, A::Error> {
-            let mut first: Option<StepRef> = None;
-            while let Some(candidate) = all.next_element()? {
-                match (candidate, &first) {
-                    (Candidate::Step(step), None) => first = Some(step),
-                    (Candidate::Step(step), Some(one)) if (&step.session, step.turn) == (&one.session, one.turn) => {}
-                    _ => return Err(serde::de::Error::custom("of several")),
-                }
-            }
-            Ok(OneTurn(first.map(|step| step.session)))
-        }
-    }
-    match serde_json::from_str::<Lean>(owner) {
-        Ok(lean) => Ok(lean.session.or(lean.candidates.and_then(|one| one.0))),
-        Err(error) if error.is_data() => Ok(None),
-        Err(error) => Err(from_sql(error).into()),
-    }
+    })
 }
 
-fn kind_of(word: &str) -> Result<ChangeKind, StoreError> {
-    let all = [ChangeKind::Created, ChangeKind::Modified, ChangeKind::Deleted];
-    let unknown = || rusqlite::Error::InvalidColumnType(1, word.to_owned(), rusqlite::types::Type::Text);
-    Ok(all.into_iter().find(|kind| kind_word(*kind) == word).ok_or_else(unknown)?)
+#[cfg(test)]
+mod tests {
+    use piton_model::ownership::ChangedPath;
+    use piton_model::{Candidate, OperationId};
+
+    use super::*;
+
+    #[test]
+    fn every_owner_reads_back_from_its_columns_and_has_its_session_where_it_can_only_be_that_one() {
+        let step = |session: &str, turn| StepRef { session: SessionId::of("agent", session), turn, step: 2 };
+        let candidates = |all: &[Candidate]| Owner::Unsure { candidates: all.to_vec() };
+        let (a, b) = (Candidate::Step(step("a", 1)), Candidate::Step(step("b", 1)));
+        let later = Candidate::Step(step("a", 7));
+        let owners = [
+            (Owner::You, None),
+            (Owner::Step { step: step("a", 3), evidence: Evidence::Named }, Some("a")),
+            (Owner::Step { step: step("b", 3), evidence: Evidence::Window }, Some("b")),
+            (Owner::Operation { operation: OperationId::from_random([7; 8]) }, None),
+            (candidates(&[]), None),
+            (candidates(&[Candidate::You]), None),
+            (candidates(&[a.clone()]), Some("a")),
+            (candidates(&[a.clone(), Candidate::You]), None),
+            (candidates(&[a.clone(), b]), None),
+            (candidates(&[a, later]), None),
+        ];
+        let db = crate::database::in_memory().unwrap();
+        let path = WorkspacePath::new("src/a.rs").unwrap();
+        let owned = owners.iter().map(|(owner, _)| {
+            Owned::of(owner.clone(), vec![ChangedPath { path: path.clone(), kind: ChangeKind::Deleted }])
+        });
+        apply_changes(&db, 5, &owned.collect::<Vec<_>>()).unwrap();
+        let mut query = db.prepare(&format!("{CHANGE} ORDER BY key")).unwrap();
+        let rows = query.query_map([], |row| Ok((change(row)?, row.get::<_, Option<String>>(4)?))).unwrap();
+        let rows: Vec<_> = rows.map(Result::unwrap).collect();
+        assert_eq!(rows.len(), owners.len());
+        for ((row, session), (owner, expected)) in rows.iter().zip(&owners) {
+            assert_eq!((row.seq, &row.path, row.kind, &row.owner), (5, &path, ChangeKind::Deleted, owner));
+            let expected = expected.map(|id| SessionId::of("agent", id).to_string());
+            assert_eq!(*session, expected, "{owner:?}");
+        }
+    }
 }

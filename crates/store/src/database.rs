@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use piton_host::own;
 use piton_model::record::Numbered;
-use piton_model::{ObjectId, Outcome, Record};
+use piton_model::{ObjectId, OperationTarget, Outcome, Record};
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::error::StoreError;
+use crate::operations::OperationState;
 use crate::pack::{Kind, Place};
 
 /// How long a statement waits for those of other processes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 12;
+pub(crate) const VERSION: i64 = 13;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 14] = [
@@ -26,22 +27,25 @@ pub(crate) const VIEW: [(&str, &str); 14] = [
     ("workspaces", "seq, json"),
     (
         "checkpoints",
-        "seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, skipped, unsettled, operation, session, turn, step, description, owned, git, held, settings, unagreed",
+        "seq, id, parent, line, created_at, cause, tree, mode, created, modified, deleted, skipped, unsettled, operation, session, turn, step, description, owned, listed, git, held, settings, unagreed",
     ),
     ("names", "name, checkpoint, seq"),
     ("annotations", "checkpoint, text, seq"),
-    ("operations", "id, seq, kind, target, about, began_at, before, went, outside, state, after, why, ended_at"),
+    ("operations", "id, seq, verb, target, about, began_at, before, went, outside, state, after, why, ended_at"),
     (
         "sessions",
-        "id, seq, agent, agent_id, name, transcript, started_at, origin, rank, kept, ended_at, heard, last_seq, last_at",
+        "id, seq, agent, agent_id, name, transcript, started_at, origin, rank, kept, ended_at, heard, last_seq, last_at, along",
     ),
     ("turns", "key, session, number, seq, prompt, prompt_id, at, mark, ending, message, ended_at"),
     (
         "steps",
-        "key, session, turn, number, seq, call, tool, summary, command, paths, background, subagent, process, opened, \
-         ending, closed, ended_seq, says, outside, outside_after",
+        "key, session, turn, number, seq, call, tool, summary, command, paths, background, subagent, process, \
+         process_started, process_own, opened, ending, closed, ended_seq, says, outside, outside_after",
     ),
-    ("changes", "key, seq, path, kind, owner"),
+    (
+        "changes",
+        "key, seq, path, kind, owner_kind, owner_session, owner_turn, owner_step, evidence, operation, candidates",
+    ),
     ("doubts", "step, seq"),
     ("gaps", "seq, session, turn, step, cause, reason, at, lost, gone"),
     ("messages", "seq, session, turn, role, text, at"),
@@ -67,7 +71,7 @@ CREATE TABLE checkpoints(
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, parent TEXT, line INTEGER NOT NULL, created_at INTEGER NOT NULL,
   cause TEXT NOT NULL, tree BLOB NOT NULL, mode INTEGER NOT NULL, created INTEGER NOT NULL, modified INTEGER NOT NULL,
   deleted INTEGER NOT NULL, skipped INTEGER NOT NULL, unsettled TEXT NOT NULL, operation TEXT,
-  session TEXT, turn INTEGER, step INTEGER, description TEXT, owned TEXT NOT NULL, git BLOB,
+  session TEXT, turn INTEGER, step INTEGER, description TEXT, owned TEXT NOT NULL, listed INTEGER NOT NULL, git BLOB,
   held TEXT NOT NULL, settings TEXT NOT NULL, unagreed TEXT NOT NULL
 );
 CREATE INDEX checkpoints_of ON checkpoints(session, turn, step) WHERE session IS NOT NULL;
@@ -76,7 +80,7 @@ CREATE TABLE names(name TEXT PRIMARY KEY, checkpoint TEXT NOT NULL, seq INTEGER 
 CREATE INDEX names_of ON names(checkpoint);
 CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE operations(
-  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT, about TEXT, began_at INTEGER NOT NULL,
+  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, verb TEXT NOT NULL, target TEXT, about TEXT, began_at INTEGER NOT NULL,
   before TEXT NOT NULL, went TEXT, outside INTEGER NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
@@ -93,14 +97,15 @@ CREATE INDEX turns_called ON turns(session, prompt_id) WHERE prompt_id IS NOT NU
 CREATE TABLE steps(
   key TEXT PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
   call TEXT, tool TEXT NOT NULL, summary TEXT NOT NULL, command TEXT, paths TEXT NOT NULL, background INTEGER NOT NULL,
-  subagent TEXT, process TEXT, opened INTEGER NOT NULL, ending TEXT, closed INTEGER, ended_seq INTEGER,
+  subagent TEXT, process INTEGER, process_started INTEGER, process_own INTEGER, opened INTEGER NOT NULL, ending TEXT, closed INTEGER, ended_seq INTEGER,
   says INTEGER NOT NULL, outside TEXT, outside_after TEXT
 ) WITHOUT ROWID;
 CREATE INDEX steps_open ON steps(seq) WHERE ending IS NULL;
 CREATE INDEX steps_ended ON steps(ended_seq) WHERE ended_seq IS NOT NULL;
 CREATE INDEX steps_called ON steps(session, call) WHERE call IS NOT NULL;
 CREATE TABLE changes(
-  key INTEGER PRIMARY KEY, seq INTEGER NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL, owner TEXT NOT NULL
+  key INTEGER PRIMARY KEY, seq INTEGER NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL, owner_kind TEXT NOT NULL,
+  owner_session TEXT, owner_turn INTEGER, owner_step INTEGER, evidence TEXT, operation TEXT, candidates TEXT
 );
 CREATE TABLE doubts(step TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (step, seq)) WITHOUT ROWID;
 CREATE TABLE gaps(
@@ -206,25 +211,8 @@ fn put_object(db: &Connection, sql: &str, kind: Kind, id: &ObjectId, place: &Pla
 /// Makes the rows of a record of the timeline. Records come in order of their numbers.
 pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Result<(), StoreError> {
     let seq = numbered.seq as i64;
-    let kind = match &numbered.record {
-        Record::Workspace(_) => "workspace",
-        Record::Checkpoint(_) => "checkpoint",
-        Record::Name { .. } => "name",
-        Record::Annotation { .. } => "annotation",
-        Record::Operation(_) => "operation",
-        Record::Ended { .. } => "ended",
-        Record::Session(_) => "session",
-        Record::Turn(_) => "turn",
-        Record::Step(_) => "step",
-        Record::StepEnded(_) => "step-ended",
-        Record::TurnEnded(_) => "turn-ended",
-        Record::SessionEnded { .. } => "session-ended",
-        Record::Gap(_) => "gap",
-        Record::Message(_) => "message",
-        Record::Imported { .. } => "imported",
-    };
     db.prepare_cached("INSERT OR REPLACE INTO records(seq, kind, pack, offset, length) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![seq, kind, place.pack, place.offset as i64, place.length])?;
+        .execute(params![seq, numbered.record.kind(), place.pack, place.offset as i64, place.length])?;
     match &numbered.record {
         Record::Workspace(workspace) => {
             let json = serde_json::to_string(workspace).map_err(to_sql)?;
@@ -235,7 +223,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
             let unsettled = serde_json::to_string(&c.unsettled).map_err(to_sql)?;
             db.prepare_cached(
                 "INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-                 ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
+                 ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
             )?
             .execute(params![
                 seq,
@@ -257,6 +245,7 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 c.place.as_ref().and_then(|p| p.step),
                 c.description,
                 serde_json::to_string(&c.owned).map_err(to_sql)?,
+                c.lists_changes(),
                 c.git.as_ref().map(|id| &id.0[..]),
                 serde_json::to_string(&c.held).map_err(to_sql)?,
                 serde_json::to_string(&c.settings).map_err(to_sql)?,
@@ -282,42 +271,36 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
             ])?;
         }
         Record::Operation(o) => {
-            use piton_model::OperationKind as K;
-            let target = match &o.kind {
-                K::Rewind { target, .. } => Some(target.as_str()),
-                K::Redo { of, .. } | K::Recover { of } => Some(of.as_str()),
-                K::Undo { .. } | K::Branch => None,
-            };
             db.prepare_cached(
-                "INSERT OR REPLACE INTO operations(id, seq, kind, target, about, began_at, before, went, outside, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'pending')",
+                "INSERT OR REPLACE INTO operations(id, seq, verb, target, about, began_at, before, went, outside, state)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
                 o.id.as_str(),
                 seq,
-                o.kind.as_str(),
-                target,
+                o.kind.verb().as_str(),
+                o.kind.target().as_ref().map(OperationTarget::as_str),
                 o.about,
                 o.began_at.0,
                 o.before.as_str(),
                 o.conversation.as_ref().map(|c| serde_json::to_string(&c.went)).transpose().map_err(to_sql)?,
-                !o.outside.is_empty()
+                !o.outside.is_empty(),
+                OperationState::Pending.as_str()
             ])?;
         }
         Record::Ended { operation, outcome, ended_at } => {
-            let (state, after, before, why) = match outcome {
-                Outcome::Done { after, before } => {
-                    ("done", Some(after.as_str()), before.as_ref().map(|b| b.as_str()), None)
-                }
-                Outcome::RolledBack { why } => ("rolled-back", None, None, Some(why.as_str())),
-                Outcome::GivenUp { why } => ("given-up", None, None, Some(why.as_str())),
+            let (after, before, why) = match outcome {
+                Outcome::Done { after, before } => (Some(after.as_str()), before.as_ref().map(|b| b.as_str()), None),
+                Outcome::RolledBack { why } => (None, None, Some(why.as_str())),
+                Outcome::GivenUp(given_up) => (None, None, Some(given_up.describe())),
             };
+            let state = OperationState::from(outcome);
             db.prepare_cached(
                 "UPDATE operations SET state = ?2, after = ?3, before = coalesce(?4, before), why = ?5, ended_at = ?6
                  WHERE id = ?1",
             )?
-            .execute(params![operation.as_str(), state, after, before, why, ended_at.0])?;
-            if state == "done" {
+            .execute(params![operation.as_str(), state.as_str(), after, before, why, ended_at.0])?;
+            if state == OperationState::Done {
                 crate::sessions::apply_went(db, seq, operation, *ended_at)?;
             }
         }

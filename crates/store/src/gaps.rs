@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use piton_model::session::Gap;
-use piton_model::{Place, SessionId, Timestamp};
+use piton_model::{Cause, Place, SessionId, Timestamp};
 use rusqlite::Row;
 
 use crate::Reader;
-use crate::database::from_sql;
 use crate::error::StoreError;
-use crate::query::parsed;
+use crate::query::{known, parsed};
 
 const GAP: &str = "SELECT seq, session, turn, step, cause, reason, at, lost, gone FROM gaps";
 
@@ -52,7 +51,7 @@ impl Reader {
 fn gap(row: &Row<'_>) -> rusqlite::Result<(u64, Gap)> {
     let gap = Gap {
         place: Place { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
-        cause: serde_json::from_value(row.get::<_, String>(4)?.into()).map_err(from_sql)?,
+        cause: known(row, 4, Cause::from_word)?,
         reason: row.get(5)?,
         at: Timestamp(row.get(6)?),
         lost: row.get(7)?,

@@ -53,7 +53,7 @@ pub use progress::{Progress, ProgressNote};
 pub use query::{ChainLink, CheckpointRow};
 pub use reader::Reader;
 pub use reopened::{Reopened, ReopenedNote};
-pub use search::Hit;
+pub use search::{Hit, HitKind};
 pub use sessions::{SessionRow, TurnRow};
 pub use steps::StepRow;
 pub use verify::{Damage, Verified};

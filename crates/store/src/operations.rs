@@ -1,13 +1,16 @@
 //! The rows of operations, and the questions to them.
 
 use piton_model::conversation::Went;
-use piton_model::{CheckpointId, Operation, OperationId, Outcome, Record, Timestamp};
+use piton_model::{
+    CheckpointId, GivenUp, Operation, OperationId, OperationTarget, OperationVerb, Outcome, Record, Timestamp,
+};
+use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Params, Row};
 
 use crate::Reader;
 use crate::database::from_sql;
 use crate::error::StoreError;
-use crate::query::parsed;
+use crate::query::{known, parsed};
 
 /// Where an operation is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,37 @@ pub enum OperationState {
     RolledBack,
     /// Nobody knows how it ended, or could end it: its files may be half changed.
     GivenUp,
+    /// The same for as long as another folder stands in the place of its own.
+    Replaced,
+}
+
+impl OperationState {
+    /// The word in its row.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Done => "done",
+            Self::RolledBack => "rolled-back",
+            Self::GivenUp => "given-up",
+            Self::Replaced => "replaced",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Pending, Self::Done, Self::RolledBack, Self::GivenUp, Self::Replaced];
+        all.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+impl From<&Outcome> for OperationState {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done { .. } => Self::Done,
+            Outcome::RolledBack { .. } => Self::RolledBack,
+            Outcome::GivenUp(GivenUp::Replaced) => Self::Replaced,
+            Outcome::GivenUp(GivenUp::ForGood { .. }) => Self::GivenUp,
+        }
+    }
 }
 
 /// An operation without its steps.
@@ -29,10 +63,10 @@ pub struct OperationRow {
     pub id: OperationId,
     /// Its place in the order.
     pub seq: u64,
-    /// `rewind`, `undo`, `redo`, `branch`, `recover`.
-    pub kind: String,
+    /// What it does.
+    pub verb: OperationVerb,
     /// The checkpoint or operation it is about.
-    pub target: Option<String>,
+    pub target: Option<OperationTarget>,
     /// What it takes back, in a few words.
     pub about: Option<String>,
     /// When it began.
@@ -43,7 +77,7 @@ pub struct OperationRow {
     pub state: OperationState,
     /// The checkpoint of its result.
     pub after: Option<CheckpointId>,
-    /// Why it was rolled back.
+    /// Why it was rolled back or given up, for people.
     pub why: Option<String>,
     /// Where it went with the conversation.
     pub went: Option<Went>,
@@ -52,7 +86,7 @@ pub struct OperationRow {
 }
 
 const OPERATION: &str =
-    "SELECT id, seq, kind, target, began_at, before, state, after, why, about, went, outside FROM operations";
+    "SELECT id, seq, verb, target, began_at, before, state, after, why, about, went, outside FROM operations";
 
 impl Reader {
     /// Operations that began and did not end, oldest first.
@@ -62,7 +96,7 @@ impl Reader {
 
     /// Operations that were given up because another folder stood in the place of their own, oldest first.
     pub fn given_up_as_replaced(&self) -> Result<Vec<OperationRow>, StoreError> {
-        self.operations_where("WHERE state = 'given-up' AND why = ?1 ORDER BY seq", [Outcome::REPLACED])
+        self.operations_where("WHERE state = 'replaced' ORDER BY seq", [])
     }
 
     /// How an operation ended whose end is not in the records, as what was recorded after it on its line shows: nothing is
@@ -74,7 +108,7 @@ impl Reader {
         // What a recovery captures, its own or that of an operation before it, shows nothing.
         let later = "SELECT EXISTS (
             SELECT 1 FROM checkpoints WHERE seq > ?1 AND line = (SELECT line FROM checkpoints WHERE id = ?2)
-            AND (operation IS NULL OR operation IN (SELECT id FROM operations WHERE seq > ?1 AND kind != 'recover')))";
+            AND (operation IS NULL OR operation IN (SELECT id FROM operations WHERE seq > ?1 AND verb != 'recover')))";
         let params = rusqlite::params![row.seq as i64, row.before.as_str()];
         // Since it became another folder's, captures of that one tell nothing either. Its record is written again for other
         // reasons, such as a move: only the root tells.
@@ -86,7 +120,7 @@ impl Reader {
         let is_same_folder =
             self.workspace()?.is_some_and(|workspace| root.is_some_and(|root| workspace.root.is_same(&root)));
         let is_over = is_same_folder && self.db().query_row(later, params, |r| r.get(0))?;
-        Ok(is_over.then(|| Outcome::GivenUp { why: "the record of its end is damaged".to_owned() }))
+        Ok(is_over.then(|| Outcome::GivenUp(GivenUp::ForGood { why: "the record of its end is damaged".to_owned() })))
     }
 
     /// The operations of a line whose own records are lost, and that are known by their checkpoints: each with the number
@@ -153,20 +187,20 @@ impl Reader {
 }
 
 fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
-    let state: String = row.get(6)?;
+    let verb = known(row, 2, OperationVerb::from_word)?;
+    let target = match (verb, row.get_ref(3)?) {
+        (_, ValueRef::Null) => None,
+        (OperationVerb::Rewind, _) => Some(OperationTarget::Checkpoint(parsed(row, 3)?)),
+        _ => Some(OperationTarget::Operation(parsed(row, 3)?)),
+    };
     Ok(OperationRow {
         id: parsed(row, 0)?,
         seq: row.get::<_, i64>(1)? as u64,
-        kind: row.get(2)?,
-        target: row.get(3)?,
+        verb,
+        target,
         began_at: Timestamp(row.get(4)?),
         before: parsed(row, 5)?,
-        state: match &state[..] {
-            "done" => OperationState::Done,
-            "rolled-back" => OperationState::RolledBack,
-            "given-up" => OperationState::GivenUp,
-            _ => OperationState::Pending,
-        },
+        state: known(row, 6, OperationState::from_word)?,
         after: row.get::<_, Option<String>>(7)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
         why: row.get(8)?,
         about: row.get(9)?,

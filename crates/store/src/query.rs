@@ -57,8 +57,6 @@ const CHECKPOINT: &str = "SELECT seq, id, parent, line, created_at, cause, tree,
                           (SELECT text FROM annotations WHERE checkpoint = c.id), held, settings, unagreed \
                           FROM checkpoints c";
 
-const LISTED: &str = ", octet_length(owned) > 2 AND substr(owned, -12) <> '\"paths\":[]}]' FROM checkpoints";
-
 impl Store {
     /// The newest record of the workspace, for whoever holds the lock: where the view does not tell it, that is made anew.
     pub fn workspace_for_sure(&self, lock: &Lock) -> Result<Option<Workspace>, StoreError> {
@@ -262,8 +260,8 @@ impl Reader {
         // What is found when a session goes on was done before its next turn.
         self.checkpoints_where(
             "WHERE cause = 'manual' OR (cause = 'session-start' AND parent IS NULL) OR (
-               (seq IN (SELECT seq FROM changes WHERE octet_length(owner) = 13 AND owner = '{\"who\":\"you\"}')
-                OR ((octet_length(owned) = 2 OR substr(owned, -12) = '\"paths\":[]}]') AND parent IS NOT NULL AND cause NOT IN ('after-tool', 'operation')
+               (seq IN (SELECT seq FROM changes WHERE owner_kind = 'you')
+                OR (NOT listed AND parent IS NOT NULL AND cause NOT IN ('after-tool', 'operation')
                     AND created + modified + deleted > 0))
                AND NOT EXISTS (
                  SELECT 1 FROM turns WHERE c.cause NOT IN ('before-operation', 'operation')
@@ -277,7 +275,7 @@ impl Reader {
     pub fn checkpoints_cut(&self, from: u64) -> Result<Vec<CheckpointRow>, StoreError> {
         self.checkpoints_where(
             "WHERE seq >= ?1 AND parent IS NOT NULL AND cause <> 'operation' AND created + modified + deleted > 0
-               AND (octet_length(owned) = 2 OR substr(owned, -12) = '\"paths\":[]}]')
+               AND NOT listed
              ORDER BY seq",
             [from as i64],
         )
@@ -289,8 +287,7 @@ impl Reader {
         self.numbers(
             "SELECT seq FROM checkpoints c WHERE line = ?1
                AND (parent IS NULL OR NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.id = c.parent)
-                    OR (created + modified + deleted > 0
-                        AND (octet_length(owned) = 2 OR substr(owned, -12) = '\"paths\":[]}]')))
+                    OR (created + modified + deleted > 0 AND NOT listed))
              ORDER BY seq",
             [line],
         )
@@ -328,7 +325,8 @@ impl Reader {
     ) -> Result<Vec<(CheckpointRow, bool)>, StoreError> {
         let db = self.db();
         // The lists are in the changes as well, and they may be long.
-        let columns = CHECKPOINT.replacen(" owned,", " '[]',", 1).replacen(" FROM checkpoints", LISTED, 1);
+        let columns =
+            CHECKPOINT.replacen(" owned,", " '[]',", 1).replacen(" FROM checkpoints", ", listed FROM checkpoints", 1);
         let mut query = db.prepare_cached(&format!(
             "{columns} WHERE session = ?1 AND (turn = ?2 OR (turn = ?2 - 1 AND cause = 'session-start')) ORDER BY seq"
         ))?;
@@ -344,7 +342,7 @@ impl Reader {
         let sql = "SELECT seq, cause, session, turn, step FROM checkpoints WHERE session IS NOT NULL";
         let mut query = db.prepare_cached(sql)?;
         let rows = query.query_map([], |row| {
-            let cause = serde_json::from_value::<Cause>(row.get::<_, String>(1)?.into()).map_err(from_sql)?;
+            let cause = known(row, 1, Cause::from_word)?;
             let place = Place { session: parsed(row, 2)?, turn: row.get(3)?, step: row.get(4)? };
             Ok((row.get::<_, i64>(0)? as u64, cause, place))
         })?;
@@ -499,7 +497,6 @@ fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
     let tree: [u8; 32] = row.get(6)?;
     let names: String = row.get(20)?;
     let unsettled: String = row.get(12)?;
-    let cause: String = row.get(5)?;
     Ok(CheckpointRow {
         seq: row.get::<_, i64>(0)? as u64,
         checkpoint: Checkpoint {
@@ -507,7 +504,7 @@ fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
             parent: row.get::<_, Option<String>>(2)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
             line: row.get(3)?,
             created_at: Timestamp(row.get(4)?),
-            cause: serde_json::from_value::<Cause>(cause.into()).map_err(from_sql)?,
+            cause: known(row, 5, Cause::from_word)?,
             root: RootState { tree: ObjectId(tree), mode: row.get(7)? },
             changes: Counts {
                 created: row.get::<_, i64>(8)? as u64,
@@ -533,6 +530,13 @@ fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
         names: serde_json::from_str(&names).map_err(from_sql)?,
         annotation: row.get(21)?,
     })
+}
+
+/// A column that has one of a type's words.
+pub(crate) fn known<T>(row: &Row<'_>, column: usize, from_word: fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+    let word = row.get_ref(column)?.as_str()?;
+    from_word(word)
+        .ok_or_else(|| rusqlite::Error::InvalidColumnType(column, word.to_owned(), rusqlite::types::Type::Text))
 }
 
 pub(crate) fn parsed<T: std::str::FromStr<Err = piton_model::id::BadId>>(

@@ -10,21 +10,60 @@ use piton_host::own;
 use piton_model::Timestamp;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
 use crate::Reader;
 use crate::error::StoreError;
+use crate::query::known;
 
 /// What a search found.
 #[derive(Clone, Debug)]
 pub struct Hit {
     /// The number of the record that it is of.
     pub seq: u64,
-    /// What the text is: `prompt`, `step`, `name`, `annotation`, `path`, `description`.
-    pub kind: String,
+    /// What the text is.
+    pub kind: HitKind,
     /// The text, the words that were found between `\u{1}` and `\u{2}`.
     pub text: String,
     /// When it was recorded, where that is known.
     pub at: Option<Timestamp>,
+}
+
+/// The kinds of texts that can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HitKind {
+    /// What the user said.
+    Prompt,
+    /// What a tool did.
+    Step,
+    /// A checkpoint's name.
+    Name,
+    /// A note on a checkpoint.
+    Annotation,
+    /// The paths that a checkpoint changed.
+    Path,
+    /// What a checkpoint is of.
+    Description,
+}
+
+impl HitKind {
+    /// The word in the index and in every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Step => "step",
+            Self::Name => "name",
+            Self::Annotation => "annotation",
+            Self::Path => "path",
+            Self::Description => "description",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Prompt, Self::Step, Self::Name, Self::Annotation, Self::Path, Self::Description];
+        all.into_iter().find(|kind| kind.as_str() == word)
+    }
 }
 
 /// Every text that can be found, with its record: one row a text.
@@ -82,7 +121,7 @@ impl Reader {
             let at: [Option<i64>; 3] = [row.get(3)?, row.get(4)?, row.get(5)?];
             Ok(Hit {
                 seq: row.get::<_, i64>(0)? as u64,
-                kind: row.get(1)?,
+                kind: known(row, 1, HitKind::from_word)?,
                 // A path need not be UTF-8.
                 text: String::from_utf8_lossy(row.get_ref(2)?.as_bytes_or_null()?.unwrap_or_default()).into_owned(),
                 at: at.into_iter().flatten().next().map(Timestamp),

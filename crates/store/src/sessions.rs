@@ -7,13 +7,14 @@ use piton_model::session::{Gap, Message, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
     Cause, Checkpoint, Ending, OperationId, Place, Record, Session, SessionId, StepRef, Timestamp, Turn,
 };
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::Reader;
 use crate::changes::settle;
 use crate::database::{from_sql, to_sql};
 use crate::error::StoreError;
-use crate::query::parsed;
+use crate::query::{known, parsed};
 use crate::steps::{outside_json, step_key, step_key_of};
 
 /// A session as it stands.
@@ -93,10 +94,9 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
         }
         Record::Step(s) => {
             let paths = serde_json::to_string(&s.paths).map_err(to_sql)?;
-            let process = s.process.map(|p| serde_json::to_string(&p)).transpose().map_err(to_sql)?;
             db.prepare_cached(
                 "INSERT INTO steps VALUES
-                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, NULL, NULL, ?15, ?16, NULL)
+                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, NULL, NULL, NULL, ?17, ?18, NULL)
                  ON CONFLICT(key) DO UPDATE SET background = max(background, ?11)",
             )?
             .execute(params![
@@ -112,7 +112,9 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
                 paths,
                 s.background,
                 s.subagent,
-                process,
+                s.process.map(|process| process.pid),
+                s.process.map(|process| process.started as i64),
+                s.process.map(|process| process.own),
                 s.opened,
                 s.says,
                 outside_json(&s.outside)?
@@ -335,7 +337,7 @@ impl Reader {
 }
 
 fn session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
-    let (origin, rank): (Option<String>, String) = (row.get(9)?, row.get(10)?);
+    let origin: Option<String> = row.get(9)?;
     let kept: Option<String> = row.get(12)?;
     Ok(SessionRow {
         session: Session {
@@ -346,8 +348,7 @@ fn session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             transcript: row.get(4)?,
             started_at: Timestamp(row.get(5)?),
             origin: origin.map(|o| serde_json::from_str(&o)).transpose().map_err(from_sql)?,
-            rank: Rank::from_word(&rank)
-                .ok_or_else(|| rusqlite::Error::InvalidColumnType(10, rank, rusqlite::types::Type::Text))?,
+            rank: known(row, 10, Rank::from_word)?,
             kept: kept.map(|k| serde_json::from_str(&k)).transpose().map_err(from_sql)?,
             along: row.get(13)?,
         },
@@ -378,12 +379,9 @@ fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
 }
 
 pub(crate) fn ending(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Ending>> {
-    let word: Option<String> = row.get(column)?;
-    match word {
-        Some(word) => Ending::from_word(&word)
-            .map(Some)
-            .ok_or_else(|| rusqlite::Error::InvalidColumnType(column, word, rusqlite::types::Type::Text)),
-        None => Ok(None),
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        _ => known(row, column, Ending::from_word).map(Some),
     }
 }
 

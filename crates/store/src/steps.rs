@@ -26,7 +26,7 @@ pub struct StepRow {
 }
 
 const STEP: &str = "SELECT session, turn, number, seq, call, tool, summary, command, paths, background, subagent, \
-                    process, opened, ending, closed, says, outside, outside_after FROM steps";
+                    process, opened, ending, closed, says, outside, outside_after, process_started, process_own FROM steps";
 
 impl Reader {
     /// The step of a record's number.
@@ -95,9 +95,10 @@ impl Reader {
     /// # Errors
     /// Where the database refuses.
     pub fn steps_of_process(&self, session: &SessionId, process: &Process) -> Result<u64, StoreError> {
-        let process = serde_json::to_string(process).map_err(to_sql)?;
-        let sql = "SELECT count(*) FROM steps WHERE session = ?1 AND process = ?2";
-        let count: i64 = self.db().prepare_cached(sql)?.query_row([session.as_str(), &process], |r| r.get(0))?;
+        let sql = "SELECT count(*) FROM steps
+                   WHERE session = ?1 AND process = ?2 AND process_started = ?3 AND process_own = ?4";
+        let which = params![session.as_str(), process.pid, process.started as i64, process.own];
+        let count: i64 = self.db().prepare_cached(sql)?.query_row(which, |r| r.get(0))?;
         Ok(count as u64)
     }
 }
@@ -111,8 +112,10 @@ pub(crate) fn step_key_of(session: &SessionId, turn: u32, step: u32) -> String {
 }
 
 fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
-    let process: Option<String> = row.get(11)?;
-    let process: Option<Process> = process.map(|p| serde_json::from_str(&p)).transpose().map_err(from_sql)?;
+    let process = match row.get::<_, Option<u32>>(11)? {
+        Some(pid) => Some(Process { pid, started: row.get::<_, i64>(18)? as u64, own: row.get(19)? }),
+        None => None,
+    };
     Ok(StepRow {
         seq: row.get::<_, i64>(3)? as u64,
         step: Step {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use piton_engine::model::SkipReason;
+use piton_engine::model::{OperationVerb, SkipReason};
 use piton_engine::view::{LeftoverView, OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView};
 
 use crate::call::{Call, call, flag};
@@ -86,7 +86,13 @@ fn is_left(file: &OutsideView) -> bool {
 
 /// What else there is to know of what was done, by the verb that was asked for: `rewind`, `undo` or `redo`. `here` is the folder
 /// that whoever reads it stands in.
-pub fn remarks(room: &Room, outcome: &OperationOutcome, names: &Names, verb: &str, here: Option<&Path>) -> Lines {
+pub fn remarks(
+    room: &Room,
+    outcome: &OperationOutcome,
+    names: &Names,
+    verb: OperationVerb,
+    here: Option<&Path>,
+) -> Lines {
     let mut all = Lines::default();
     let out = &mut all;
     if let Some(conversation) = &outcome.conversation {
@@ -154,7 +160,7 @@ pub fn remarks(room: &Room, outcome: &OperationOutcome, names: &Names, verb: &st
 /// How to have files outside the workspace put back too. It is done, so that the same again would be another act.
 fn way_outside(outcome: &OperationOutcome) -> Text {
     match &outcome.operation {
-        Some(done) if done.kind == "redo" => {
+        Some(done) if done.kind == OperationVerb::Redo => {
             let undo = call("undo").with("--op", done.id.short());
             text![undo, ", then ", call("redo").arg("--outside"), ","]
         }
@@ -206,7 +212,7 @@ pub fn is_whole(outcome: &OperationOutcome) -> bool {
 /// The command that takes back what was done, files outside the workspace too where it touched any.
 pub fn way_back(outcome: &OperationOutcome) -> Call {
     let redo = match &outcome.operation {
-        Some(done) if done.kind == "redo" => call("undo").with("--op", done.id.short()),
+        Some(done) if done.kind == OperationVerb::Redo => call("undo").with("--op", done.id.short()),
         _ => call("redo"),
     };
     if outcome.touched_outside { redo.arg("--outside") } else { redo }

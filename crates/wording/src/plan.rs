@@ -8,8 +8,8 @@ mod running;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use piton_engine::model::Cause;
 use piton_engine::model::ownership::Owner;
+use piton_engine::model::{Cause, OperationVerb};
 use piton_engine::view::{
     ChangedFile, CheckpointView, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn,
 };
@@ -76,7 +76,7 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     running::say(out, plan, &around.names);
     say_git(out, plan.git.as_ref(), plan.git_stays.as_deref(), plan.head_moved.as_ref());
     // A branch alone has nothing to say of files.
-    if plan.kind != "branch" {
+    if plan.kind != OperationVerb::Branch {
         say_files(out, room, plan, around.whole);
     }
     if let Some(conversation) = &plan.conversation {
@@ -125,7 +125,7 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     let others = skipped::lines(&others, if around.whole { usize::MAX } else { 3 });
     out.list("Not captured, so left alone:", others.into_iter().map(Text::from), usize::MAX);
     if !around.all_workspaces {
-        say_other_workspaces(out, &plan.kind, &plan.other_workspaces);
+        say_other_workspaces(out, plan.kind, &plan.other_workspaces);
     }
     all
 }
@@ -134,13 +134,13 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
 fn title(plan: &PlanView, around: &Around, room: &Room) -> Text {
     let bold = |words: &str| Text::new(Style::Bold, words);
     let about = plan.about.as_deref().unwrap_or_default();
-    match (plan.kind.as_str(), &plan.target) {
-        ("branch", _) => {
+    match (plan.kind, &plan.target) {
+        (OperationVerb::Branch, _) => {
             let (first, rest) = about.split_at(about.chars().next().map_or(0, char::len_utf8));
             bold(&format!("{}{rest}", first.to_uppercase()))
         }
-        ("undo", _) => text![bold("Undo"), " ", about],
-        ("redo", _) => {
+        (OperationVerb::Undo, _) => text![bold("Undo"), " ", about],
+        (OperationVerb::Redo, _) => {
             let of = plan.operation.as_ref().and_then(|id| around.titles.get(id));
             let of = of.map_or_else(|| about.to_owned(), |of| format!("the {}", around.titles.plain(of)));
             text![bold("Redo"), ": takes back ", of]
@@ -152,7 +152,7 @@ fn title(plan: &PlanView, around: &Around, room: &Room) -> Text {
                 None => text![bold("Rewind"), " to ", id, " (", age, ")"],
             }
         }
-        (kind, None) => bold(kind),
+        (verb, None) => bold(verb.as_str()),
     }
 }
 
@@ -207,7 +207,7 @@ fn nothing(plan: &PlanView) -> String {
     if !plan.unsure.is_empty() {
         return "  nothing to do".to_owned();
     }
-    let why = match plan.kind == "rewind" {
+    let why = match plan.kind == OperationVerb::Rewind {
         // It is said below.
         _ if !plan.carried.is_empty() => "what changed since is carried over",
         // What the target did not capture may be otherwise, or gone: nobody knows.
@@ -272,14 +272,14 @@ pub fn say_unknown(out: &mut Lines, turns: &[UnknownTurn]) {
 }
 
 /// Where else the session worked.
-pub fn say_other_workspaces(out: &mut Lines, kind: &str, others: &[PathBuf]) {
+pub fn say_other_workspaces(out: &mut Lines, verb: OperationVerb, others: &[PathBuf]) {
     if others.is_empty() {
         return;
     }
     let places: Vec<_> = others.iter().map(|path| escape_path(path)).collect();
-    let way = match kind {
-        "rewind" => text![flag("--all-workspaces"), " rewinds those too"],
-        "undo" => text![call("undo").in_asked("DIR"), " is for one of those"],
+    let way = match verb {
+        OperationVerb::Rewind => text![flag("--all-workspaces"), " rewinds those too"],
+        OperationVerb::Undo => text![call("undo").in_asked("DIR"), " is for one of those"],
         _ => text![call("redo").in_asked("DIR"), " is for one of those"],
     };
     out.say(note(text!["this session also worked in ", places.join(", "), "; ", way]));
@@ -303,9 +303,9 @@ pub fn question(plan: &PlanView) -> String {
         (None, _) => files,
     };
     let others = if plan.others.is_empty() { String::new() } else { format!(", and overwrite {}", taken(plan)) };
-    match plan.kind.as_str() {
-        "redo" => format!("Take it back in {files}?"),
-        "undo" => format!("Undo {files}?"),
+    match plan.kind {
+        OperationVerb::Redo => format!("Take it back in {files}?"),
+        OperationVerb::Undo => format!("Undo {files}?"),
         _ => format!("Rewind {files}{others}?"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use piton_engine::model::{Cause, OperationId};
+use piton_engine::model::{Cause, OperationId, OperationVerb};
 use piton_engine::view::{CheckpointView, OperationStatus, OperationView};
 
 use crate::owners::Names;
@@ -28,7 +28,7 @@ impl Titles {
     ) -> Self {
         let mut targets = HashMap::new();
         for operation in &operations {
-            if let (Some(id), "rewind") = (&operation.target, &operation.kind[..]) {
+            if let (Some(id), OperationVerb::Rewind) = (&operation.target, operation.kind) {
                 // A checkpoint may be gone one day: its id is the last resort.
                 let called = checkpoint(id).map_or_else(|| short(id), |checkpoint| called(&checkpoint, names));
                 targets.insert(id.clone(), called);
@@ -50,20 +50,20 @@ impl Titles {
     /// What one is called; what it is about stands out.
     pub fn title(&self, operation: &OperationView) -> Text {
         let target = operation.target.as_deref();
-        match (operation.kind.as_str(), target, &operation.about) {
-            ("rewind", Some(id), _) => {
+        match (operation.kind, target, &operation.about) {
+            (OperationVerb::Rewind, Some(id), _) => {
                 let target = self.targets.get(id).cloned().unwrap_or_else(|| short(id));
                 Text::new(Style::Plain, "rewind to ").and(Style::Bold, target)
             }
-            ("redo", Some(id), about) => match (self.older(id, operation), about) {
+            (OperationVerb::Redo, Some(id), about) => match (self.older(id, operation), about) {
                 (Some(of), _) => Text::new(Style::Plain, "redo of the ").and_all(self.title(of)),
                 (None, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
                 (None, None) => Text::new(Style::Plain, "redo"),
             },
-            ("branch", _, Some(about)) => Text::new(Style::Bold, about),
-            ("recover", ..) => Text::new(Style::Plain, "recovery"),
-            (kind, _, Some(about)) => Text::new(Style::Plain, format!("{kind} of ")).and(Style::Bold, about),
-            (kind, _, None) => Text::new(Style::Plain, kind),
+            (OperationVerb::Branch, _, Some(about)) => Text::new(Style::Bold, about),
+            (OperationVerb::Recover, ..) => Text::new(Style::Plain, "recovery"),
+            (verb, _, Some(about)) => Text::new(Style::Plain, format!("{} of ", verb.as_str())).and(Style::Bold, about),
+            (verb, _, None) => Text::new(Style::Plain, verb.as_str()),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use piton_engine::model::OperationVerb;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{RedoOptions, Workspace};
 use piton_wording::outcome::{nothing, way_back};
@@ -81,7 +82,7 @@ pub fn take_back(
     let names = Names::of(&workspace.sessions()?.sessions);
     let of = taken_back(workspace, &outcome, &names)?;
     console.print_done(&outcome, |out, look| write(out, look, &outcome, &of))?;
-    outcome::say_remarks(console, &outcome, &names, "redo");
+    outcome::say_remarks(console, &outcome, &names, OperationVerb::Redo);
     let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
     if outcome.operation.is_none() && (outcome.git_stays.is_some() || is_open || !outcome.not_done.is_empty()) {
         console.advise(text![

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use piton_engine::model::Scope;
+use piton_engine::model::{OperationVerb, Scope};
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Carry, Plan, RewindOptions, Workspace};
 use piton_wording::escape::{escape, escape_path};
@@ -176,7 +176,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         None => writeln!(out, "rewound to before {}: {}", escape(&args.target), look.text(summary(&outcome))),
     })?;
     if !console.is_json() {
-        outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions), "rewind");
+        outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions), OperationVerb::Rewind);
         if outcome.operation.is_some() {
             console.say(text![way_back(&outcome), " takes it back"]);
         }

@@ -55,14 +55,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 fn write(out: &mut dyn Write, look: &Look, result: &SearchResult) -> io::Result<()> {
     let age = |found: &Found| found.at.map(|at| words::age(at, &look.now)).unwrap_or_default();
     let target = |found: &Found| found.target.clone().unwrap_or_default();
-    let kinds = widest(result.found.iter().map(|found| found.kind.len())) + 2;
+    let kinds = widest(result.found.iter().map(|found| found.kind.as_str().len())) + 2;
     let targets = widest(result.found.iter().map(|found| target(found).len())) + 2;
     let ages = widest(result.found.iter().map(|found| age(found).len())) + 2;
     let room = look.width.saturating_sub(kinds + targets + ages).max(24);
     for found in &result.found {
         let text = highlighted(found).cut(look, if look.terminal { room } else { usize::MAX });
         let cells = [
-            (Text::new(Style::Plain, &found.kind).cut(look, kinds), kinds),
+            (Text::new(Style::Plain, found.kind.as_str()).cut(look, kinds), kinds),
             (Text::new(Style::Id, target(found)).cut(look, targets), targets),
             (Text::new(Style::Dim, age(found)).cut(look, ages), ages),
             (text, 0),

@@ -88,7 +88,7 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
         };
         let text = format!(
             "{} {} of {} {waits}",
-            operation.kind,
+            operation.kind.as_str(),
             operation.id.short(),
             words::age(operation.began_at, &look.now)
         );

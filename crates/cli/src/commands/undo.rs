@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use piton_engine::model::OperationVerb;
 use piton_engine::view::OperationOutcome;
 use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
 use piton_wording::outcome::{nothing, way_back};
@@ -182,7 +183,7 @@ fn tell(console: &mut Console, workspace: &Workspace, outcome: &OperationOutcome
         return Ok(());
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    outcome::say_remarks(console, outcome, &names, "undo");
+    outcome::say_remarks(console, outcome, &names, OperationVerb::Undo);
     if outcome.operation.is_some() {
         console.say(text![way_back(outcome), " takes it back"]);
     }

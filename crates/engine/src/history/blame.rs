@@ -244,7 +244,7 @@ impl History {
             Owner::You => OriginKind::You,
             Owner::Unsure { .. } => OriginKind::Unsure,
             Owner::Operation { operation } => {
-                origin.summary = self.store.operation_row(operation)?.map(|row| row.kind);
+                origin.summary = self.store.operation_row(operation)?.map(|row| row.verb.as_str().to_owned());
                 OriginKind::Operation
             }
         };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use piton_model::future::{Departure, TurnAt, future_turns};
-use piton_model::{OperationId, SessionId};
+use piton_model::{OperationId, OperationVerb, SessionId};
 use piton_store::StoreError;
 
 use crate::history::lineage::Lineage;
@@ -22,7 +22,7 @@ impl History {
             .iter()
             .zip(stand)
             // Going back to where one was is no going past: what a redo leaves is a branch like any other.
-            .filter(|(row, stands)| *stands && row.kind != "redo")
+            .filter(|(row, stands)| *stands && row.verb != OperationVerb::Redo)
             .filter_map(|(row, _)| Some(Departure { operation: &row.id, seq: row.seq, went: row.went.as_ref()? }))
             .collect();
         if departures.is_empty() {

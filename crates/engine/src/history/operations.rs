@@ -1,5 +1,6 @@
 //! Which operations there were, and which of them still stand.
 
+use piton_model::{OperationId, OperationTarget, OperationVerb};
 use piton_store::{OperationRow, OperationState, StoreError};
 
 use crate::view::{OperationView, Operations};
@@ -22,7 +23,7 @@ impl History {
 /// Operations, given newest first, with whether each was taken back.
 pub(crate) fn operation_views(rows: &[OperationRow]) -> Vec<OperationView> {
     let view = |(row, stands): (&OperationRow, bool)| {
-        let is_done = row.state == OperationState::Done && row.kind != "recover";
+        let is_done = row.state == OperationState::Done && row.verb != OperationVerb::Recover;
         OperationView { taken_back: is_done && !stands, ..row.into() }
     };
     rows.iter().zip(standing(rows)).map(view).collect()
@@ -31,23 +32,23 @@ pub(crate) fn operation_views(rows: &[OperationRow]) -> Vec<OperationView> {
 /// Whether an operation is one that the user asked for, and not the taking back of one. A fork is nothing to take back:
 /// it changed neither files nor where the user is.
 pub(crate) fn is_first_hand(row: &OperationRow) -> bool {
-    match &row.kind[..] {
-        "rewind" | "undo" => true,
-        "branch" => row.went.as_ref().is_some_and(|went| went.goes),
-        _ => false,
+    match row.verb {
+        OperationVerb::Rewind | OperationVerb::Undo => true,
+        OperationVerb::Branch => row.went.as_ref().is_some_and(|went| went.goes),
+        OperationVerb::Redo | OperationVerb::Recover => false,
     }
 }
 
 /// Which operations, given newest first, were done and not taken back.
 pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
-    let mut taken_back: Vec<&str> = Vec::new();
-    let stands = |row: &OperationRow| row.state == OperationState::Done && row.kind != "recover";
+    let mut taken_back: Vec<&OperationId> = Vec::new();
+    let stands = |row: &OperationRow| row.state == OperationState::Done && row.verb != OperationVerb::Recover;
     rows.iter()
         .map(|row| {
-            let stands = stands(row) && !taken_back.contains(&row.id.as_str());
+            let stands = stands(row) && !taken_back.contains(&&row.id);
             // What was taken back and then made good again stands.
-            if stands && row.kind == "redo" {
-                taken_back.extend(row.target.as_deref());
+            if stands && row.verb == OperationVerb::Redo {
+                taken_back.extend(row.target.as_ref().and_then(OperationTarget::operation));
             }
             stands
         })

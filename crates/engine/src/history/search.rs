@@ -1,6 +1,6 @@
 //! Searching prompts, names, notes, what tools did and which files changed.
 
-use piton_store::{Hit, StoreError};
+use piton_store::{Hit, HitKind, StoreError};
 
 use crate::view::{Found, SearchResult};
 use crate::workspace::History;
@@ -20,14 +20,14 @@ impl History {
     fn found(&self, hit: Hit) -> Result<Found, StoreError> {
         let (text, marks) = marks(&hit.text);
         let mut found = Found { kind: hit.kind, target: None, session: None, text, marks, at: hit.at };
-        match &found.kind[..] {
-            "prompt" => {
+        match found.kind {
+            HitKind::Prompt => {
                 if let Some((session, turn)) = self.store.turn_numbered(hit.seq)? {
                     found.target = Some(format!("{}:t{turn}", session.short()));
                     found.session = Some(session);
                 }
             }
-            "step" => {
+            HitKind::Step => {
                 if let Some(at) = self.store.step_numbered(hit.seq)? {
                     found.target = Some(format!("{}:t{}.{}", at.session.short(), at.turn, at.step));
                     found.session = Some(at.session);
@@ -35,11 +35,11 @@ impl History {
             }
             kind => {
                 let row = match kind {
-                    "name" | "annotation" => self.store.noted_on(hit.seq)?,
+                    HitKind::Name | HitKind::Annotation => self.store.noted_on(hit.seq)?,
                     _ => self.store.checkpoint_numbered(hit.seq)?,
                 };
                 // A note that another took the place of is still in the index, and nobody's any more.
-                if row.is_none() && kind == "annotation" {
+                if row.is_none() && kind == HitKind::Annotation {
                     found.text.clear();
                 }
                 if let Some(row) = row {

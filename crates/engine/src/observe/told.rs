@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use piton_model::diff::{self, ChangeKind};
-use piton_model::{Cause, Counts, Entry, SessionId, Timestamp, WorkspacePath};
+use piton_model::{Cause, Counts, Entry, OperationTarget, OperationVerb, SessionId, Timestamp, WorkspacePath};
 use piton_store::{OperationRow, StoreError};
 
 use crate::history::operations::standing;
@@ -30,7 +30,7 @@ impl History {
         };
         let mut operations = self.store.operations_between(since, now)?;
         // What was cut off and taken back is nothing that the user did.
-        operations.retain(|row| row.kind != "recover");
+        operations.retain(|row| row.verb != OperationVerb::Recover);
         let mut files = self.changed_by(&operations)?;
         let mut did = if files.is_empty() { Vec::new() } else { self.what_was_done(&operations)? };
         if let Some(before) = &before {
@@ -51,7 +51,7 @@ impl History {
             // One that cannot be read tells nothing.
             let Ok(other) = self.engine().read(&near.known.id, near.known.path.clone()) else { continue };
             let mut operations = other.store.operations()?;
-            operations.retain(|row| row.began_at >= since && row.kind != "recover");
+            operations.retain(|row| row.began_at >= since && row.verb != OperationVerb::Recover);
             let changed = other.changed_here(&operations)?.into_iter();
             let here = changed.filter_map(|(path, kind)| Some((self.path_near(&near, &path)?, kind)));
             let here: Vec<_> = here.filter(|(path, _)| !path.is_root()).collect();
@@ -135,11 +135,11 @@ impl History {
         let mut did = Vec::new();
         for row in operations.iter().filter(|row| stands(row)) {
             let about = row.about.as_deref();
-            match &row.kind[..] {
-                "undo" => did.push(format!("undid {}", about.unwrap_or("changes"))),
-                "redo" => did.push(format!("took back {}", about.unwrap_or("an operation"))),
-                "rewind" => did.push(format!("rewound the files to {}", self.moment_of(row)?)),
-                _ => {}
+            match row.verb {
+                OperationVerb::Undo => did.push(format!("undid {}", about.unwrap_or("changes"))),
+                OperationVerb::Redo => did.push(format!("took back {}", about.unwrap_or("an operation"))),
+                OperationVerb::Rewind => did.push(format!("rewound the files to {}", self.moment_of(row)?)),
+                OperationVerb::Branch | OperationVerb::Recover => {}
             }
         }
         Ok(did)
@@ -147,8 +147,8 @@ impl History {
 
     /// The moment that a rewind went to: `before turn 5`.
     fn moment_of(&self, row: &OperationRow) -> Result<String, StoreError> {
-        let target = row.target.as_deref().and_then(|id| id.parse().ok());
-        let target = target.map(|id| self.store.checkpoint(&id)).transpose()?.flatten();
+        let target = row.target.as_ref().and_then(OperationTarget::checkpoint);
+        let target = target.map(|id| self.store.checkpoint(id)).transpose()?.flatten();
         let place = target.as_ref().and_then(|row| Some((row.checkpoint.cause, row.checkpoint.place.as_ref()?)));
         Ok(match place {
             Some((Cause::Prompt, place)) => format!("before turn {}", place.turn),

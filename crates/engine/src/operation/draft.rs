@@ -404,7 +404,7 @@ impl History {
         let of = |kind: ChangeKind| paths(changes, kind);
         let target = request.aim.target();
         Ok(PlanView {
-            kind: request.kind.as_str().to_owned(),
+            kind: request.kind.verb(),
             about: request.about.clone(),
             operation: match &request.kind {
                 OperationKind::Redo { of, .. } => Some(of.clone()),

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use piton_model::WorkspacePath;
 use piton_model::plan::RootState;
+use piton_model::{OperationTarget, OperationVerb, WorkspacePath};
 use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::capture::sound::{folder_at, readable_changes};
@@ -63,14 +63,11 @@ impl History {
     }
 
     fn is_lost(&self, row: &OperationRow, rows: &[OperationRow]) -> Result<bool, StoreError> {
-        let target = row.target.as_deref();
-        let knows_target = match &row.kind[..] {
-            "rewind" => match target.and_then(|target| target.parse().ok()) {
-                Some(target) => self.store.checkpoint(&target)?.is_some(),
-                None => false,
-            },
-            "redo" => rows.iter().any(|of| target == Some(of.id.as_str())),
-            _ => true,
+        let knows_target = match (row.verb, &row.target) {
+            (OperationVerb::Rewind, Some(OperationTarget::Checkpoint(id))) => self.store.checkpoint(id)?.is_some(),
+            (OperationVerb::Redo, Some(OperationTarget::Operation(id))) => rows.iter().any(|of| of.id == *id),
+            (OperationVerb::Rewind | OperationVerb::Redo, _) => false,
+            (OperationVerb::Undo | OperationVerb::Branch | OperationVerb::Recover, _) => true,
         };
         let knows_result = match &row.after {
             Some(after) => self.store.checkpoint(after)?.is_some(),
@@ -104,12 +101,13 @@ impl History {
         let mut since = then.seq;
         let rows = self.store.operations()?;
         for row in rows.iter().filter(|row| row.seq > then.seq && row.state == OperationState::Done) {
-            let Some(target) = &row.target else { continue };
-            let went_by = match &row.kind[..] {
-                "rewind" => {
-                    target.parse().ok().map(|id| self.store.checkpoint(&id)).transpose()?.flatten().map(|at| at.seq)
+            let went_by = match (row.verb, &row.target) {
+                (OperationVerb::Rewind, Some(OperationTarget::Checkpoint(id))) => {
+                    self.store.checkpoint(id)?.map(|at| at.seq)
                 }
-                "redo" => rows.iter().find(|of| of.id.as_str() == target).map(|of| of.seq),
+                (OperationVerb::Redo, Some(OperationTarget::Operation(id))) => {
+                    rows.iter().find(|of| of.id == *id).map(|of| of.seq)
+                }
                 _ => None,
             };
             since = since.min(went_by.unwrap_or(since));

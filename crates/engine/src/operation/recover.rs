@@ -17,8 +17,8 @@ use piton_model::merge::{merge_entry, with_bits};
 use piton_model::ownership::{ChangedPath, Owned, Owner};
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
-    CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, RootIdentity, SkipReason, Step,
-    WorkspacePath,
+    CheckpointId, Entry, GivenUp, ObjectId, Operation, OperationId, OperationKind, Outcome, RootIdentity, SkipReason,
+    Step, WorkspacePath,
 };
 use piton_store::{CheckpointRow, OperationRow, Progress, Purpose, StoreError};
 
@@ -193,15 +193,14 @@ impl Locked<'_> {
     }
 
     fn end_replaced(&mut self, operation: OperationId, before: CheckpointId) -> Result<(), StoreError> {
-        let why = Outcome::REPLACED.to_owned();
-        self.note_end(&operation, Outcome::GivenUp { why })?;
+        self.note_end(&operation, Outcome::GivenUp(GivenUp::Replaced))?;
         self.recovered.push(Recovered { replaced: true, ..ended(operation, before) });
         Ok(())
     }
 
     /// Ends an operation of which too much is damaged: that is said aloud, and does not stand in the way for ever.
     fn give_up(&mut self, operation: OperationId, before: CheckpointId, why: &str) -> Result<(), StoreError> {
-        self.note_end(&operation, Outcome::GivenUp { why: why.to_owned() })?;
+        self.note_end(&operation, Outcome::GivenUp(GivenUp::ForGood { why: why.to_owned() }))?;
         self.recovered.push(Recovered { damaged: true, ..ended(operation, before) });
         Ok(())
     }
@@ -312,7 +311,7 @@ impl Locked<'_> {
             edited(&operation, &sides)
         } else if is_mixed {
             let why = "it was cut off, and nothing tells which of its files are as before it".to_owned();
-            self.note_end(&operation.id, Outcome::GivenUp { why })?;
+            self.note_end(&operation.id, Outcome::GivenUp(GivenUp::ForGood { why }))?;
             let steps = operation.steps.iter().zip(&sides).filter(|(_, side)| **side != Side::Before);
             steps.map(|(step, _)| step.path.clone()).collect()
         } else {

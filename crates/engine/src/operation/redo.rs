@@ -6,7 +6,9 @@ use piton_model::diff;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::trail::{Begin, Taken};
-use piton_model::{ChangesAt, Operation, OperationKind, SessionId, SkipReason, StepRef, WorkspacePath};
+use piton_model::{
+    ChangesAt, Operation, OperationKind, OperationTarget, OperationVerb, SessionId, SkipReason, StepRef, WorkspacePath,
+};
 use piton_store::{CheckpointRow, OperationRow, StoreError};
 
 use crate::history::operations::{is_first_hand, standing};
@@ -113,7 +115,7 @@ impl History {
             Some(Err(refusal)) => (None, Some(refusal.to_string())),
             None => (None, None),
         };
-        let kind = operation.kind.as_str();
+        let kind = operation.kind.verb().as_str();
         let about = match &operation.about {
             Some(about) => format!("the {kind} of {about}"),
             None => format!("the {kind} {}", operation.id.short()),
@@ -252,8 +254,10 @@ impl History {
                     return Ok((for_sure(row)?, Vec::new()));
                 }
                 // Of several that took back the same one, the last says what is left.
-                if let Some(of) = row.target.as_deref().filter(|of| row.kind == "redo" && taken_back.insert(*of))
-                    && let Some(of) = rows.iter().find(|row| row.id.as_str() == of).filter(|row| is_first_hand(row))
+                if row.verb == OperationVerb::Redo
+                    && let Some(OperationTarget::Operation(of)) = &row.target
+                    && taken_back.insert(of)
+                    && let Some(of) = rows.iter().find(|row| row.id == *of).filter(|row| is_first_hand(row))
                     && let Some(left) = self.left_by_redo(row)
                 {
                     for_sure(row)?;
@@ -271,7 +275,9 @@ impl History {
             (Some((row, true)), true) => Ok((row.clone(), Vec::new())),
             (Some((row, false)), true) => {
                 let is_redo = |(by, stands): &(&OperationRow, &bool)| {
-                    **stands && by.kind == "redo" && by.target.as_deref() == Some(row.id.as_str())
+                    **stands
+                        && by.verb == OperationVerb::Redo
+                        && by.target.as_ref().and_then(OperationTarget::operation) == Some(&row.id)
                 };
                 let last = rows.iter().zip(&standing).find(is_redo);
                 let left = last.and_then(|(by, _)| self.left_by_redo(by));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use piton_model::content::Clash;
 use piton_model::inverse::{Conflict, Why};
-use piton_model::{CheckpointId, OperationId, StepRef, Timestamp, WorkspacePath};
+use piton_model::{CheckpointId, OperationId, OperationVerb, StepRef, Timestamp, WorkspacePath};
 use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use super::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanView {
     /// `rewind`, `undo` or `redo`.
-    pub kind: String,
+    pub kind: OperationVerb,
     /// What is taken back, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
@@ -335,8 +335,8 @@ pub struct OperationOutcome {
 pub struct OperationView {
     /// Its id.
     pub id: OperationId,
-    /// `rewind`, `undo`, `redo`, `branch`, `recover`.
-    pub kind: String,
+    /// What it does.
+    pub kind: OperationVerb,
     /// The checkpoint or operation it is about.
     pub target: Option<String>,
     /// What it took back, in a few words.
@@ -376,8 +376,8 @@ impl From<&OperationRow> for OperationView {
     fn from(row: &OperationRow) -> Self {
         Self {
             id: row.id.clone(),
-            kind: row.kind.clone(),
-            target: row.target.clone(),
+            kind: row.verb,
+            target: row.target.as_ref().map(|target| target.as_str().to_owned()),
             about: row.about.clone(),
             taken_back: false,
             before: row.before.clone(),
@@ -386,7 +386,7 @@ impl From<&OperationRow> for OperationView {
                 OperationState::Pending => OperationStatus::Pending,
                 OperationState::Done => OperationStatus::Done,
                 OperationState::RolledBack => OperationStatus::RolledBack,
-                OperationState::GivenUp => OperationStatus::GivenUp,
+                OperationState::GivenUp | OperationState::Replaced => OperationStatus::GivenUp,
             },
             began_at: row.began_at,
             why: row.why.clone(),

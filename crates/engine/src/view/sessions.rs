@@ -4,6 +4,7 @@ use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::Owner;
 use piton_model::session::Gap;
 use piton_model::{Cause, CheckpointId, Ending, OperationId, Rank, SessionId, Timestamp};
+use piton_store::HitKind;
 use serde::{Deserialize, Serialize};
 
 use super::{CheckpointView, FileChange, OperationView, OriginView, PathView};
@@ -303,8 +304,8 @@ pub struct OwnedFile {
 /// Something that a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Found {
-    /// What it is: `prompt`, `step`, `name`, `annotation`, `path`, `description`.
-    pub kind: String,
+    /// What it is.
+    pub kind: HitKind,
     /// What to type to mean that moment.
     pub target: Option<String>,
     /// The session that it is of.

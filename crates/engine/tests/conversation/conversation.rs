@@ -1,6 +1,6 @@
 //! Going back in a conversation: a branch that the agent goes on with, the files with it, and the way forth again.
 
-use piton_engine::model::{Scope, SessionId};
+use piton_engine::model::{OperationVerb, Scope, SessionId};
 use piton_engine::view::{ConversationOutcome, OperationOutcome};
 use piton_engine::{Carry, NoConversation, OperationError, RedoOptions, RewindOptions};
 use piton_testkit::{Claude, World, three_turns};
@@ -58,7 +58,7 @@ fn files_and_conversation_go_back_as_one_and_the_original_stays_as_it_is() {
     assert_eq!(redone.conversation.as_ref().unwrap().session, Some(claude.session()));
     assert_eq!(text(&world, "a.txt"), "line\nline\nline\n");
     world.assert_is(&before);
-    assert_eq!(redone.operation.as_ref().unwrap().kind, "redo");
+    assert_eq!(redone.operation.as_ref().unwrap().kind, OperationVerb::Redo);
     assert!(branch.path().exists(), "a branch that was left stays");
     // And back to the branch once more.
     let redo = redone.operation.unwrap().id.to_string();

@@ -448,7 +448,7 @@ fn words_of_prompts_steps_names_notes_and_paths_are_found() {
     let find = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
         let found = world.open().search(&words, 10).unwrap().found;
-        found.iter().map(|f| format!("{} {}", f.kind, f.target.as_deref().unwrap_or("-"))).collect::<Vec<_>>()
+        found.iter().map(|f| format!("{} {}", f.kind.as_str(), f.target.as_deref().unwrap_or("-"))).collect::<Vec<_>>()
     };
     let session = agent.id();
     assert_eq!(find(&["login", "refactor"]), [format!("prompt {}:t1", session.short())]);

@@ -390,7 +390,7 @@ fn any_operation_can_be_taken_back_by_its_id_and_only_once() {
     assert!(world.read("a").contains("two") && world.read("b") == "b\n");
     assert!(matches!(redo(first.as_str()), Err(OperationError::NotStanding(_))));
     let operations = world.open().operations().unwrap().operations;
-    let said: Vec<_> = operations.iter().map(|o| (&o.kind[..], o.taken_back)).collect();
+    let said: Vec<_> = operations.iter().map(|o| (o.kind.as_str(), o.taken_back)).collect();
     assert_eq!(said, [("redo", false), ("undo", false), ("undo", true)]);
     assert!(operations[1].about.as_deref().unwrap().contains("third"), "{operations:?}");
     // Taking back the redo puts the undo in force again.

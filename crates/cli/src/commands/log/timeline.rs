@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::short::one_line;
-use piton_engine::model::{ChangeKind, Counts, SessionId, Timestamp};
+use piton_engine::model::{ChangeKind, Counts, OperationVerb, SessionId, Timestamp};
 use piton_engine::view::{
     ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
     Unknown,
@@ -264,9 +264,9 @@ fn of_checkpoint(
 }
 
 fn of_operation(operation: &OperationView, around: &Around) -> Row {
-    let marker = match operation.kind.as_str() {
-        "redo" => "↻",
-        "undo" => "↶",
+    let marker = match operation.kind {
+        OperationVerb::Redo => "↻",
+        OperationVerb::Undo => "↶",
         _ => "↺",
     };
     // Whether it was taken back since is known there.
