@@ -12,6 +12,7 @@ pub(crate) mod operations;
 pub(crate) mod search;
 pub(crate) mod session_changes;
 pub(crate) mod sessions;
+pub(crate) mod since;
 pub(crate) mod target;
 pub(crate) mod timeline;
 pub(crate) mod together;

@@ -26,7 +26,6 @@ use crate::capture::{About, Attention, CaptureError, Taken, Time};
 use crate::view::{CheckpointView, Observed, Waiting};
 use crate::workspace::locked::Locked;
 use crate::workspace::near::window_of;
-use crate::workspace::notice::Notice;
 use crate::workspace::place::EventPlace;
 use crate::workspace::transcripts::is_within_any;
 use crate::workspace::{Environment, History, Workspace};
@@ -241,7 +240,6 @@ impl Workspace {
             let _ = locked.store().tidy(&locked.lock);
         }
         drop(locked);
-        self.tell_of(&context, &report.event, checkpoint.as_ref(), gap.as_ref());
         let told = match &report.event {
             // What cannot be told is no reason to fail: the event is recorded.
             Event::Prompt { .. } if context.new_turn.is_some() => {
@@ -755,24 +753,6 @@ impl History {
     fn is_never_read(&self, path: &Path) -> bool {
         let (own, noted) = ([self.home.path().to_owned()], self.home.agent_state().paths);
         is_within_any(path, own.iter().chain(&self.environment.agent_state).chain(&noted))
-    }
-
-    fn tell_of(&self, context: &Context, event: &Event, checkpoint: Option<&CheckpointView>, gap: Option<&String>) {
-        if context.new_session.is_some() {
-            self.tell(|| Notice::SessionBegan { session: context.session.clone() });
-        }
-        if context.new_turn.is_some() {
-            self.tell(|| Notice::TurnBegan { session: context.session.clone(), turn: context.turn });
-        }
-        if let Some(checkpoint) = checkpoint {
-            self.tell(|| Notice::Captured { checkpoint: Box::new(checkpoint.clone()) });
-        }
-        if let Some(reason) = gap {
-            self.tell(|| Notice::Gap { reason: reason.clone() });
-        }
-        if matches!(event, Event::TurnEnded { .. }) {
-            self.tell(|| Notice::TurnEnded { session: context.session.clone(), turn: context.turn });
-        }
     }
 }
 

@@ -21,6 +21,7 @@ mod reopened;
 mod search;
 mod sessions;
 mod settle;
+mod since;
 mod transactions;
 mod verify;
 mod views;

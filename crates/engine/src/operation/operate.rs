@@ -46,7 +46,6 @@ use crate::operation::recover::RecoverError;
 use crate::operation::running::described;
 use crate::view::{ConversationOutcome, LeftoverView, OperationOutcome, PathView, RunningView, SkippedView, shown};
 use crate::workspace::locked::Locked;
-use crate::workspace::notice::Notice;
 use crate::workspace::{History, InItsPlace, Standing, Workspace};
 
 /// Why an operation was not done.
@@ -491,14 +490,6 @@ impl Workspace {
         outcome.conversation = conversation;
         let of = |kind: ChangeKind| paths(&begun.changes, kind);
         let operation = self.store.operation_row(&begun.operation.id)?;
-        let id = begun.operation.id.clone();
-        self.tell(|| match &begun.operation.kind {
-            OperationKind::Redo { .. } => Notice::Redone { operation: id },
-            OperationKind::Undo { .. } => Notice::Undone { operation: id },
-            OperationKind::Rewind { .. } | OperationKind::Branch | OperationKind::Recover { .. } => {
-                Notice::Rewound { operation: id }
-            }
-        });
         outcome.operation = operation.as_ref().map(Into::into);
         outcome.others = touched(&request.remarks, &draft, &begun.changes);
         outcome.created = of(ChangeKind::Created);
