@@ -12,6 +12,7 @@ pub mod escape;
 mod failure;
 pub mod files;
 pub mod lines;
+pub mod notices;
 pub mod outcome;
 pub mod owners;
 pub mod plan;
