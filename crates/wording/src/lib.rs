@@ -20,6 +20,7 @@ pub mod sessions;
 pub mod skipped;
 mod surface;
 mod text;
+pub mod timeline;
 mod titles;
 pub mod turns;
 pub mod words;

@@ -15,7 +15,8 @@ use crate::environment::Surroundings;
 use crate::paths::PathArgs;
 use crate::titles;
 
-pub use timeline::{Around, Detail, write};
+pub use piton_wording::timeline::{Around, Detail};
+pub use timeline::write;
 
 /// Show what happened, turn by turn, newest first
 ///

@@ -142,7 +142,9 @@ fn agreeing_to_changed_rules_is_told_with_its_checkpoint() {
     world.capture();
     let agent = piton_testkit::Agent::new(&world, "s1");
     let start = world.open().cursor_now().unwrap();
-    agent.edits("ignore it", &[".gitignore"], |world| drop(world.write(".gitignore", "data/\n")));
+    agent.edits("ignore it", &[".gitignore"], |world| {
+        world.write(".gitignore", "data/\n");
+    });
     let mut workspace = world.open();
     let waiting = |cursor: &Cursor| {
         let told = notices(&world.open(), cursor).into_iter();
@@ -285,7 +287,9 @@ fn the_timeline_is_paged_by_where_the_page_before_ended() {
     world.write("a", "0");
     let agent = piton_testkit::Agent::new(&world, "s1");
     for turn in 0..9 {
-        agent.edits(&format!("turn {turn}"), &["a"], |world| drop(world.write("a", turn.to_string())));
+        agent.edits(&format!("turn {turn}"), &["a"], |world| {
+            world.write("a", turn.to_string());
+        });
     }
     world.capture();
     world.rewind("t3");
