@@ -6,7 +6,8 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use piton_engine::{Engine, Environment, LiveSession, Notice, RewindOptions, TimelineOptions, Tool, view::LogEntry};
+use piton_engine::view::{LogEntry, Notice, Since};
+use piton_engine::{Engine, Environment, LiveSession, RewindOptions, TimelineOptions, Tool};
 
 /// What the model wants done.
 enum Action {
@@ -31,8 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub fn run(scratch: &Path) -> Result<String, Box<dyn Error>> {
     let project = make_project(scratch)?;
     let engine = Engine::new(scratch.join("piton"), Environment::default());
-    let notices = engine.subscribe();
     let mut workspace = engine.open_or_init(&project)?;
+    let start = workspace.cursor_now()?;
 
     let mut session = workspace.begin_session("embedded-agent", "run-1")?;
     for exchange in script() {
@@ -65,8 +66,11 @@ pub fn run(scratch: &Path) -> Result<String, Box<dyn Error>> {
     let outcome = workspace.carry_out(plan)?;
     story += &format!("rewound, verified: {}\n", outcome.verified);
 
-    let captured = notices.try_iter().filter(|notice| matches!(notice, Notice::Captured { .. })).count();
-    story += &format!("{captured} checkpoints were made on the way\n");
+    // What is told of a workspace is the same whichever process did it.
+    if let Since::Notices { notices, .. } = workspace.since(&start, usize::MAX)? {
+        let captured = notices.iter().filter(|one| matches!(one.notice, Notice::Captured { .. })).count();
+        story += &format!("{captured} checkpoints were made on the way\n");
+    }
     Ok(story)
 }
 

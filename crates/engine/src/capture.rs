@@ -36,7 +36,6 @@ use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::errors::RecoverError;
 use crate::workspace::locked::Locked;
 use crate::workspace::near::window_of;
-use crate::workspace::notice::Notice;
 use crate::workspace::{History, Standing, Workspace};
 
 pub use crate::workspace::errors::CaptureError;
@@ -267,7 +266,6 @@ impl Workspace {
         locked.keep_index(scan, keeps_index);
         // The checkpoint is recorded; what goes wrong here only makes the next start slower.
         let _ = locked.store().tidy(&locked.lock);
-        locked.tell(|| Notice::Captured { checkpoint: Box::new(detail.checkpoint.clone()) });
         let taken_in = taken_in.iter().map(Into::into).collect();
         Ok(Captured { checkpoint: detail, unread_rules, taken_in })
     }

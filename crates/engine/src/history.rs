@@ -11,6 +11,7 @@ pub(crate) mod operations;
 pub(crate) mod search;
 pub(crate) mod session_changes;
 pub(crate) mod sessions;
+pub(crate) mod since;
 pub(crate) mod size;
 pub(crate) mod target;
 pub(crate) mod timeline;

@@ -39,6 +39,7 @@ pub use conversation::said::{ConversationError, ConversationOptions};
 pub use history::blame::{BlameError, BlameOptions};
 pub use history::diff::{DiffError, DiffOptions};
 pub use history::session_changes::ChangesOptions;
+pub use history::since::Watcher;
 pub use history::target::TargetError;
 pub use history::timeline::LogOptions;
 pub use history::turns::TimelineOptions;
@@ -56,7 +57,6 @@ pub use operation::refusal::{Policy, Refusal};
 pub use operation::rewind::{Carry, RewindOptions};
 pub use operation::summarize::{SummarizeError, ToSummarize};
 pub use operation::undo::UndoOptions;
-pub use workspace::notice::Notice;
 pub use workspace::place::{EventPlace, LeftOut, Located};
 pub use workspace::{
     DEFAULT_BUDGET, Engine, Environment, History, InItsPlace, InitOptions, MINIMUM_BUDGET, OpenError, Workspace,

@@ -23,7 +23,6 @@ use crate::capture::sink::Trees;
 use crate::capture::{About, Attention, CaptureError, Taken, Time};
 use crate::view::{CheckpointView, Observed, Waiting};
 use crate::workspace::locked::Locked;
-use crate::workspace::notice::Notice;
 use crate::workspace::place::EventPlace;
 use crate::workspace::{Environment, History, Workspace};
 
@@ -213,7 +212,6 @@ impl Workspace {
             let _ = locked.store().tidy(&locked.lock);
         }
         drop(locked);
-        self.tell_of(&context, &report.event, checkpoint.as_ref(), gap.as_ref());
         let told = match &report.event {
             // What cannot be told is no reason to fail: the event is recorded.
             Event::Prompt { .. } if context.new_turn.is_some() => {
@@ -309,24 +307,6 @@ impl History {
     /// Whether a path of this workspace lies in a worktree that is a workspace of its own.
     fn is_in_a_worktree(&self, path: &WorkspacePath) -> bool {
         self.engine().worktree_inside(&self.path, &self.path.join(path.as_path())).is_some()
-    }
-
-    fn tell_of(&self, context: &Context, event: &Event, checkpoint: Option<&CheckpointView>, gap: Option<&String>) {
-        if context.new_session.is_some() {
-            self.tell(|| Notice::SessionBegan { session: context.session.clone() });
-        }
-        if context.new_turn.is_some() {
-            self.tell(|| Notice::TurnBegan { session: context.session.clone(), turn: context.turn });
-        }
-        if let Some(checkpoint) = checkpoint {
-            self.tell(|| Notice::Captured { checkpoint: Box::new(checkpoint.clone()) });
-        }
-        if let Some(reason) = gap {
-            self.tell(|| Notice::Gap { reason: reason.clone() });
-        }
-        if matches!(event, Event::TurnEnded { .. }) {
-            self.tell(|| Notice::TurnEnded { session: context.session.clone(), turn: context.turn });
-        }
     }
 }
 

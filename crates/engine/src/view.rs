@@ -6,6 +6,7 @@ mod branches;
 mod conversation;
 mod diff;
 mod git;
+mod notice;
 mod operations;
 mod recovered;
 mod rules;
@@ -33,6 +34,7 @@ pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, 
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use diff::{Diff, EntryView, FileChange, FileDiff};
 pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
+pub use notice::{BadCursor, Cursor, Notice, NumberedNotice, Since};
 pub(crate) use operations::Along;
 pub use operations::{
     AlongView, Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView,

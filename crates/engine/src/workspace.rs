@@ -3,7 +3,6 @@
 pub(crate) mod errors;
 pub(crate) mod locked;
 pub(crate) mod near;
-pub(crate) mod notice;
 pub(crate) mod place;
 pub(crate) mod transcripts;
 pub(crate) mod verify;
@@ -26,7 +25,6 @@ use piton_store::{Home, Known, PATIENCE, Reader, Store, StoreError};
 use crate::view;
 use crate::workspace::errors::{CaptureError, RecoverError};
 use crate::workspace::locked::Locked;
-use crate::workspace::notice::Listeners;
 
 /// Bytes that a store may take unless its user says otherwise.
 pub const DEFAULT_BUDGET: u64 = 10 << 30;
@@ -107,7 +105,6 @@ impl Default for Environment {
 pub struct Engine {
     pub(crate) home: Home,
     pub(crate) environment: Environment,
-    pub(crate) listeners: Listeners,
 }
 
 /// How to make a workspace known.
@@ -169,7 +166,6 @@ pub struct History {
     pub(crate) record: piton_model::Workspace,
     pub(crate) path: PathBuf,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) listeners: Listeners,
 }
 
 /// A protected folder and its memory: everything that can be asked of its [`History`], and the verbs that write.
@@ -226,7 +222,7 @@ impl Engine {
     /// An engine whose stores are under a home, which need not exist yet.
     pub fn new(home: PathBuf, environment: Environment) -> Self {
         let home = canonical(&home).unwrap_or(home);
-        Self { home: Home::new(home), environment, listeners: Listeners::default() }
+        Self { home: Home::new(home), environment }
     }
 
     /// Opens the workspace at exactly this folder (as [`Engine::locate`] gives it), ending first what a crash cut off.
@@ -420,7 +416,6 @@ impl Engine {
             record,
             path,
             progress: Arc::default(),
-            listeners: self.listeners.clone(),
         }
     }
 }
@@ -497,7 +492,7 @@ impl Locked<'_> {
 impl History {
     /// The engine that opened it, for other workspaces of the same conversation.
     pub(crate) fn engine(&self) -> Engine {
-        Engine { home: self.home.clone(), environment: self.environment.clone(), listeners: self.listeners.clone() }
+        Engine { home: self.home.clone(), environment: self.environment.clone() }
     }
 
     /// Where it is.

@@ -29,6 +29,7 @@ pub mod sys;
 mod tracked;
 pub mod trash;
 mod walk;
+mod watch;
 
 pub use apply::{STAGED, staged_by, staged_step, written_by_name};
 pub use clock::{Clock, SystemClock};
@@ -47,3 +48,4 @@ pub use rules::{
 pub use scan::{
     IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,
 };
+pub use watch::FolderWatch;

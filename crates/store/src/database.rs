@@ -17,6 +17,9 @@ use crate::pack::{Kind, Place};
 /// How long a statement waits for those of other processes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Prepared statements that a connection keeps. The timeline alone asks some twenty different questions over and over.
+const STATEMENTS: usize = 64;
+
 /// The version of the rows; the packs have their own.
 pub(crate) const VERSION: i64 = 13;
 
@@ -180,6 +183,7 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Store
     use rusqlite::config::DbConfig;
     let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.busy_timeout(PATIENCE)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
     // Checkpoints of the WAL are piton's own business: packs are synced first.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.execute_batch("PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA cache_size=-16384;")?;

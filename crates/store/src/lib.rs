@@ -24,6 +24,7 @@ mod reopened;
 mod search;
 mod sessions;
 mod settle;
+mod since;
 mod steps;
 mod transactions;
 mod verify;

@@ -324,11 +324,13 @@ impl Reader {
         turn: u32,
     ) -> Result<Vec<(CheckpointRow, bool)>, StoreError> {
         let db = self.db();
-        // The lists are in the changes as well, and they may be long.
+        // The lists are in the changes as well, and they may be long. The bounds of the turn are for the index: without them
+        // every checkpoint of the session is looked at.
         let columns =
             CHECKPOINT.replacen(" owned,", " '[]',", 1).replacen(" FROM checkpoints", ", listed FROM checkpoints", 1);
         let mut query = db.prepare_cached(&format!(
-            "{columns} WHERE session = ?1 AND (turn = ?2 OR (turn = ?2 - 1 AND cause = 'session-start')) ORDER BY seq"
+            "{columns} WHERE session = ?1 AND turn BETWEEN ?2 - 1 AND ?2 AND (turn = ?2 OR cause = 'session-start')
+             ORDER BY seq"
         ))?;
         let rows = query.query_map(rusqlite::params![session.as_str(), turn], |row| {
             Ok((checkpoint(row)?, row.get::<_, bool>(25)?))

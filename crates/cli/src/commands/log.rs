@@ -4,7 +4,7 @@ mod checkpoints;
 mod timeline;
 
 use piton_engine::model::{Target, Timestamp};
-use piton_engine::view::{LogEntry, Timeline};
+use piton_engine::view::{Cursor, LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
 use piton_wording::owners::Names;
 use piton_wording::{Code, Failure, Style, Text, Titles, call, flag, text, words};
@@ -16,7 +16,8 @@ use crate::help::Example;
 use crate::paths::PathArgs;
 use crate::titles;
 
-pub use timeline::{Around, Detail, write};
+pub use piton_wording::timeline::{Around, Detail};
+pub use timeline::write;
 
 /// Show what happened, turn by turn, newest first
 ///
@@ -49,17 +50,21 @@ pub struct Args {
     /// At most so many
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<u64>,
+    /// Go on where a page ended: the `next` of its --json
+    #[arg(long, value_name = "CURSOR", conflicts_with = "checkpoints")]
+    before: Option<Cursor>,
     /// List every checkpoint in one flat list, automatic ones too
     #[arg(long, conflicts_with_all = ["paths", "paths_b64"])]
     checkpoints: bool,
 }
 
-pub const EXAMPLES: [Example; 6] = [
+pub const EXAMPLES: [Example; 7] = [
     Example::Call("log", ""),
     Example::Call("log --steps -n 3", "the last three entries, tool by tool"),
     Example::Call("log --files --path src/auth.ts", "who changed it, and when"),
     Example::Call("log --since 2h", ""),
     Example::Call("log --future", "with the turns after the rewind point"),
+    Example::Shell("piton log -n 50 --json | jq -r .next", "the cursor of the next page, for --before"),
     Example::Shell("piton log --checkpoints --json | jq -r '.checkpoints[].id'", ""),
 ];
 
@@ -75,12 +80,17 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     };
     let options = TimelineOptions {
         limit: args.limit,
+        before: args.before.clone(),
         session,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
         since: args.since.as_deref().map(|typed| since(typed, console.look.now.at)).transpose()?,
         future: args.future,
     };
     let shown = workspace.timeline(&options)?;
+    if shown.begin_again {
+        let why = "that page is of records that were removed or made anew since";
+        return Err(Failure::user(Code::Arguments, why).hint(text![call("log"), " begins again"]));
+    }
     let around = if console.is_json() { Around::default() } else { around(&workspace, &shown)? };
     let detail = Detail { steps: args.steps, files: args.files };
     console.print(&shown, |out, look| write(out, look, &shown, &around, detail))?;
@@ -90,7 +100,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     } else if shown.total == 0 {
         console.advise(text!["nothing to show; ", call("log").arg("--checkpoints"), " lists every checkpoint"]);
     }
-    tell_rest(console, shown.total - shown.entries.len() as u64);
+    tell_rest(console, shown.older);
     surroundings.say_earlier_turns(console, &workspace);
     if shown.future > 0 && !args.future {
         let text = text![words::plural(shown.future, "future turn"), ": ", call("log").arg("--future")];

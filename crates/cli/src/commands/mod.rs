@@ -31,6 +31,7 @@ mod status;
 mod summarize;
 mod undo;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -76,6 +77,7 @@ pub enum Command {
     Summarize(summarize::Args),
     Changes(changes::Args),
     Search(search::Args),
+    Watch(watch::Args),
     Show(show::Args),
     Annotate(annotate::Args),
     Diff(diff::Args),
@@ -132,6 +134,7 @@ impl Command {
             | Self::Hook(_)
             | Self::Config(_)
             | Self::Verify(_)
+            | Self::Watch(_)
             | Self::Demo(_)
             | Self::Completions(_)
             | Self::Man(_) => Err(only_in_terminal("this command", "and cannot be used in here")),
@@ -156,6 +159,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Summarize(args) => summarize::run(&args, &global, console)?,
         Command::Changes(args) => changes::run(&args, &global, console)?,
         Command::Search(args) => search::run(&args, &global, console)?,
+        Command::Watch(args) => watch::run(&args, &global, console)?,
         Command::Show(args) => return show::run(&args, &global, console),
         Command::Annotate(args) => annotate::run(&args, &global, console)?,
         Command::Diff(args) => return diff::run(&args, &global, console),

@@ -83,6 +83,7 @@ mod json {
             (&["log", "--checkpoints"], "checkpoints"),
             (&["sessions"], "sessions"),
             (&["search", "first"], "found"),
+            (&["watch", "--timeout", "0s"], "cursor"),
             (&["annotate", "first", "a note"], "checkpoint"),
             (&["show", "first"], "files"),
             (&["diff"], "files"),

@@ -21,6 +21,7 @@ mod summarize;
 mod surroundings;
 mod timeline;
 mod undo;
+mod watch;
 mod ways_back;
 
 /// The binary under test.

@@ -9,8 +9,9 @@ use piton_model::{Cause, CheckpointId, Place, SessionId, Timestamp, WorkspacePat
 use piton_store::{ChangeRow, CheckpointRow, StepRow, StoreError, TurnRow};
 
 use crate::history::operations::operation_views;
+use crate::history::since::is_of;
 use crate::history::together::{Together, file};
-use crate::view::{GapView, LogEntry, OperationView, StepView, Timeline, TurnView, Unknown};
+use crate::view::{Cursor, GapView, LogEntry, OperationView, StepView, Timeline, TurnView, Unknown};
 use crate::workspace::History;
 
 /// What of the timeline to show.
@@ -18,6 +19,8 @@ use crate::workspace::History;
 pub struct TimelineOptions {
     /// At most so many entries.
     pub limit: Option<u64>,
+    /// Only what is not younger than this place, such as [`Timeline::next`] of the page before.
+    pub before: Option<Cursor>,
     /// Only of this session.
     pub session: Option<SessionId>,
     /// Only what changed one of these paths, or something beneath.
@@ -34,6 +37,12 @@ impl History {
     /// # Errors
     /// Where the store refuses.
     pub fn timeline(&self, options: &TimelineOptions) -> Result<Timeline, StoreError> {
+        let now = self.cursor_now()?;
+        // One look at the database for all of the questions.
+        self.store.read_steadily(|| self.page(options, &now))
+    }
+
+    fn page(&self, options: &TimelineOptions, now: &Cursor) -> Result<Timeline, StoreError> {
         let mut found = self.all_entries()?;
         let touching = if options.paths.is_empty() { None } else { Some(self.touching(&options.paths)?) };
         found.retain(|entry| is_wanted(entry, options, touching.as_ref()));
@@ -43,7 +52,15 @@ impl History {
         found.retain(|entry| options.future || !is_future(entry));
         found.sort_by_key(|entry| std::cmp::Reverse(entry.seq));
         let total = found.len() as u64;
+        let begin_again = options.before.as_ref().is_some_and(|before| !is_of(before, now));
+        if let Some(before) = options.before.as_ref().filter(|_| !begin_again) {
+            found.retain(|entry| entry.seq <= before.seq);
+        }
+        let from_here = found.len();
         found.truncate(options.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
+        let older = (from_here - found.len()) as u64;
+        let last = found.last().filter(|_| older > 0);
+        let next = last.map(|entry| Cursor { seq: entry.seq.saturating_sub(1), ..now.clone() });
         let shown: HashSet<SessionId> = found.iter().filter_map(|entry| entry.session.clone()).collect();
         let mut entries = self.entries(found)?;
         for entry in &mut entries {
@@ -52,7 +69,7 @@ impl History {
             turn.future = turn.passed_by.is_some();
         }
         let sessions = if shown.is_empty() { Vec::new() } else { self.session_views(|id| shown.contains(id))? };
-        Ok(Timeline { entries, total, future: future_count, sessions })
+        Ok(Timeline { entries, total, older, next, begin_again, future: future_count, sessions })
     }
 
     /// What there is to show, without what is in it.

@@ -25,7 +25,6 @@ use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::holds::{is_within_any, step_paths};
 use crate::view::{OperationOutcome, PathView, SkippedView};
 use crate::workspace::locked::Locked;
-use crate::workspace::notice::Notice;
 use crate::workspace::{History, Workspace};
 
 impl Workspace {
@@ -241,14 +240,6 @@ impl Workspace {
         outcome.conversation = conversation;
         let of = |kind: ChangeKind| paths(&begun.changes, kind);
         let operation = self.store.operation_row(&begun.operation.id)?;
-        let id = begun.operation.id.clone();
-        self.tell(|| match &begun.operation.kind {
-            OperationKind::Redo { .. } => Notice::Redone { operation: id },
-            OperationKind::Undo { .. } => Notice::Undone { operation: id },
-            OperationKind::Rewind { .. } | OperationKind::Branch | OperationKind::Recover { .. } => {
-                Notice::Rewound { operation: id }
-            }
-        });
         outcome.operation = operation.as_ref().map(Into::into);
         outcome.others = touched(&request.remarks, &draft, &begun.changes);
         outcome.created = of(ChangeKind::Created);

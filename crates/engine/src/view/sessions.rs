@@ -7,7 +7,7 @@ use piton_model::{Cause, CheckpointId, Ending, OperationId, Rank, SessionId, Tim
 use piton_store::HitKind;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointView, FileChange, OperationView, OriginView, PathView};
+use super::{CheckpointView, Cursor, FileChange, OperationView, OriginView, PathView};
 
 /// A session in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -240,6 +240,15 @@ pub struct Timeline {
     pub entries: Vec<LogEntry>,
     /// How many entries there are in all.
     pub total: u64,
+    /// How many there are that are older than these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub older: u64,
+    /// Where the next page begins, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Cursor>,
+    /// Set where the page that was asked for is one of records that are no longer what they were: this is the first page.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begin_again: bool,
     /// How many turns are future turns; they are among the entries only where that was asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub future: u64,

@@ -13,7 +13,7 @@ fn the_embedded_agents_story_ends_with_the_files_back() {
         story,
         "t1  add a greeting: 1 created, 0 modified, 0 deleted\n  t1.1  write_file src/greeting.txt\n\
          t2  clean up: 1 created, 0 modified, 2 deleted\n  t2.1  shell rm -rf src && echo done > report\n\
-         rewind to t2 would bring back 2 files\nrewound, verified: true\n10 checkpoints were made on the way\n"
+         rewind to t2 would bring back 2 files\nrewound, verified: true\n12 checkpoints were made on the way\n"
     );
     assert!(scratch.path().join("project/src/greeting.txt").exists());
     assert!(!scratch.path().join("project/report").exists());

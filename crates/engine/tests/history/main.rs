@@ -6,5 +6,6 @@
 mod blame;
 mod embedded;
 mod sessions;
+mod since;
 mod timeline;
 mod told;

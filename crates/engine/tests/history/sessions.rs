@@ -8,9 +8,8 @@ use piton_engine::model::event::{Event, ToolCall};
 use piton_engine::model::{Candidate, Evidence, Owner};
 use piton_engine::view::{ChangedFile, LogEntry, Observed, Unknown, UnknownTurn};
 use piton_engine::{
-    CaptureError, CaptureOptions, ChangesOptions, Choice, ChosenError, MOST_MANUAL, Notice, ObserveError,
-    ObserveOptions, ObservedElsewhere, OperationError, RedoOptions, TargetError, TimelineOptions, Tool, UndoOptions,
-    Visit, Which, Workspace,
+    CaptureError, CaptureOptions, ChangesOptions, Choice, ChosenError, MOST_MANUAL, ObserveError, ObserveOptions,
+    ObservedElsewhere, OperationError, TargetError, TimelineOptions, UndoOptions, Visit, Which, Workspace,
 };
 use piton_testkit::{Agent, World};
 
@@ -493,51 +492,6 @@ fn with_automatic_checkpoints_off_only_turns_and_steps_are_noted() {
     assert!(world.engine.observe(&report, &off).unwrap().0.checkpoint.is_none());
     assert_eq!(agent.turns().len(), 1);
     assert_eq!(world.open().log(piton_engine::LogOptions::default()).unwrap().total, 0);
-}
-
-#[test]
-fn an_embedded_agent_hears_what_happened() {
-    let world = World::new();
-    world.write("a", "1");
-    let notices = world.engine.subscribe();
-    let mut workspace = world.open();
-    let mut session = workspace.begin_session("embedded", "run-1").unwrap();
-    session.begin_turn("make it two").unwrap();
-    session.before_tool(&Tool::new("1", "write_file").names("a")).unwrap();
-    world.write("a", "2");
-    session.after_tool("1").unwrap();
-    session.end_turn().unwrap();
-    session.end().unwrap();
-    workspace.rewind_now("t1", &piton_engine::RewindOptions::default()).unwrap();
-    workspace.redo_now(&RedoOptions::default()).unwrap();
-    let heard: Vec<&str> = notices
-        .try_iter()
-        .map(|notice| match notice {
-            Notice::Captured { .. } => "captured",
-            Notice::SessionBegan { .. } => "session",
-            Notice::TurnBegan { .. } => "turn",
-            Notice::TurnEnded { .. } => "turn ended",
-            Notice::Rewound { .. } => "rewound",
-            Notice::Redone { .. } => "redone",
-            _ => "other",
-        })
-        .collect();
-    assert_eq!(
-        heard,
-        [
-            "session",
-            "captured",
-            "turn",
-            "captured",
-            "captured",
-            "captured",
-            "captured",
-            "turn ended",
-            "captured",
-            "rewound",
-            "redone"
-        ]
-    );
 }
 
 #[test]

@@ -6,8 +6,11 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use piton_model::RootIdentity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, WatchFlags};
 use rustix::fs::{
     Access, Advice, AtFlags, CWD, FileType, Gid, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatFs, Statx,
     StatxAttributes, StatxFlags, Uid, XattrFlags, accessat, chownat, fadvise, fchmod, fgetxattr, flistxattr, fsetxattr,
@@ -23,6 +26,36 @@ pub(crate) const HANDLE: OFlags = OFlags::PATH;
 
 /// Reading does not move the access time. Refused (`EPERM`) to whoever does not own the file.
 pub(crate) const KEEP_ACCESS_TIME: OFlags = OFlags::NOATIME;
+
+/// Begins to be told of changes in a folder: of files in it that are written, closed after that, made, renamed or removed, and
+/// of the folder's own end. The handle has something to read when anything happened.
+pub(crate) fn watch_folder(folder: &Path) -> rustix::io::Result<OwnedFd> {
+    refuse(Call::Watch)?;
+    let told = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
+    let of_files = WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::CREATE | WatchFlags::DELETE;
+    let of_names = WatchFlags::MOVE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR;
+    inotify::add_watch(&told, folder, of_files | of_names)?;
+    Ok(told)
+}
+
+/// Waits until a watched folder changes, a signal comes or the time is up, and forgets what was told until then. Whether
+/// anything was.
+pub(crate) fn wait_for_change(told: &OwnedFd, at_most: Duration) -> rustix::io::Result<bool> {
+    let at_most = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+    match poll(&mut [PollFd::new(told, PollFlags::IN)], Some(&at_most)) {
+        Ok(0) | Err(Errno::INTR) => return Ok(false),
+        waited => drop(waited?),
+    }
+    let mut events = [0; 4096];
+    loop {
+        match rustix::io::read(told, &mut events) {
+            Ok(1..) => {}
+            Ok(0) | Err(Errno::AGAIN) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
 
 /// Opens a path beneath a folder, with no symlink anywhere in it; none where this kernel, or a sandbox, has no such call.
 pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::io::Result<Option<OwnedFd>> {

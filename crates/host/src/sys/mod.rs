@@ -27,6 +27,8 @@ pub enum Call {
     SetMode = 32,
     /// Syncing a folder, or whatever else is no plain file, by itself.
     SyncOne = 64,
+    /// Being told of changes in a folder.
+    Watch = 128,
 }
 
 #[cfg(not(debug_assertions))]
@@ -63,7 +65,7 @@ mod test {
     }
 
     /// What `PITON_TEST_REFUSE` names, for a process that a test starts: `exchange,rename-to-new,link,open-beneath,
-    /// link-denied,set-mode,sync-one`.
+    /// link-denied,set-mode,sync-one,watch`.
     fn refused_by_environment() -> u8 {
         static REFUSED: OnceLock<u8> = OnceLock::new();
         *REFUSED.get_or_init(|| {
@@ -76,6 +78,7 @@ mod test {
                 "link-denied" => Call::LinkDenied as u8,
                 "set-mode" => Call::SetMode as u8,
                 "sync-one" => Call::SyncOne as u8,
+                "watch" => Call::Watch as u8,
                 _ => 0,
             };
             names.split(',').map(call).fold(0, |all, one| all | one)

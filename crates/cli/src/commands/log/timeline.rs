@@ -5,41 +5,14 @@
 
 use std::io::{self, Write};
 
-use piton_engine::model::ownership::Owner;
-use piton_engine::model::short::one_line;
-use piton_engine::model::{ChangeKind, Counts, OperationVerb, SessionId, Timestamp};
-use piton_engine::view::{
-    ChangedFile, CheckpointView, LogEntry, OperationStatus, OperationView, SessionView, StepView, Timeline, TurnView,
-    Unknown,
-};
-use piton_wording::escape::{escape, escape_view};
-use piton_wording::owners::Names;
-use piton_wording::{Style, Text, Titles, owners, turns, words};
+use piton_engine::model::Counts;
+use piton_engine::view::Timeline;
+use piton_wording::escape::escape;
+use piton_wording::timeline::{Around, Below, Detail, Row, few, rows, signs};
+use piton_wording::{Style, Text, words};
 
 use crate::console::Look;
 use crate::table::{Cell, ShownText, line, widest};
-
-/// What is shown beneath each turn.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Detail {
-    /// Its tool calls.
-    pub steps: bool,
-    /// Every changed path, with its owner.
-    pub files: bool,
-}
-
-/// What the timeline itself does not say.
-#[derive(Clone, Debug, Default)]
-pub struct Around {
-    /// How sessions are called.
-    pub names: Names,
-    /// Every session.
-    pub sessions: Vec<SessionView>,
-    /// What operations are called.
-    pub titles: Titles,
-    /// The line of the folder that is captured now.
-    pub line: u32,
-}
 
 /// Narrower than this, words give way.
 const NARROW: usize = 72;
@@ -51,7 +24,8 @@ const SHORTEST_TEXT: usize = 12;
 /// Writes all of it.
 pub fn write(out: &mut dyn Write, look: &Look, timeline: &Timeline, around: &Around, detail: Detail) -> io::Result<()> {
     let narrow = look.width < NARROW;
-    let rows = rows(look, timeline, around, detail, narrow);
+    let mut rows = rows(timeline, around, detail);
+    rows.iter_mut().for_each(|row| fit(row, look));
     let columns = Columns::of(look, &rows, narrow);
     for row in &rows {
         columns.write(out, row)?;
@@ -62,280 +36,27 @@ pub fn write(out: &mut dyn Write, look: &Look, timeline: &Timeline, around: &Aro
     Ok(())
 }
 
-/// One line, and what is beneath it.
-#[derive(Default)]
-struct Row {
-    marker: Text,
-    target: String,
-    age: String,
-    text: Text,
-    counts: Option<Counts>,
-    /// Not all that it changed is known.
-    is_unknown: bool,
-    session: String,
-    remark: Text,
-    below: Vec<Below>,
-}
-
-/// A line beneath another.
-#[derive(Default)]
-struct Below {
-    label: Text,
-    text: Text,
-    /// Only a text with counts after it is cut: paths and reasons are shown whole.
-    counts: Option<Counts>,
-    remark: Text,
-}
-
-fn rows(look: &Look, timeline: &Timeline, around: &Around, detail: Detail, narrow: bool) -> Vec<Row> {
-    let age = |at: Timestamp| if narrow { words::short_age(at, &look.now) } else { words::age(at, &look.now) };
-    let line = around.line;
-    let several = timeline.sessions.len() > 1;
-    let mut told: Option<SessionId> = None;
-    let mut rows = Vec::new();
-    for entry in &timeline.entries {
-        let row = match entry {
-            LogEntry::Turn(turn) => {
-                let mut row = of_turn(look, turn, around, detail);
-                // Once is enough where there is only one.
-                if several || told.as_ref() != Some(&turn.session) {
-                    row.session = session_label(&turn.session, around);
-                    told = Some(turn.session.clone());
-                }
-                Row { age: age(turn.at), ..row }
-            }
-            LogEntry::Checkpoint { checkpoint, files } => {
-                Row { age: age(checkpoint.created_at), ..of_checkpoint(checkpoint, files, line, around, detail) }
-            }
-            LogEntry::Yours { checkpoint, files } => {
-                let remark = other_folder(checkpoint, line);
-                let room = look.width.saturating_sub(40).clamp(SHORTEST_TEXT, LONGEST_TEXT);
-                let text = Text::new(Style::Bold, "you");
-                let (text, below) = if files.is_empty() {
-                    let all = words::plural(sum(&checkpoint.changes), "file");
-                    (text.and(Style::Plain, format!("  {all}")), Vec::new())
-                } else if detail.files {
-                    (text, files.iter().map(|file| file_line("you", Style::Bold, file, String::new())).collect())
-                } else {
-                    (few(text.and(Style::Plain, "  "), files, room), Vec::new())
-                };
-                Row {
-                    target: checkpoint.id.short().to_owned(),
-                    age: age(checkpoint.created_at),
-                    text,
-                    counts: Some(if files.is_empty() { checkpoint.changes } else { counts(files) }),
-                    remark,
-                    below,
-                    ..Row::default()
-                }
-            }
-            LogEntry::Operation(operation) => Row { age: age(operation.began_at), ..of_operation(operation, around) },
-            LogEntry::Gap { session, gap } => Row {
-                marker: Text::new(Style::Warn, "!"),
-                age: age(gap.at),
-                text: Text::new(Style::Warn, "gap").and(Style::Plain, format!("  {}", owners::gap(gap, &[]))),
-                session: session_label(session, around),
-                ..Row::default()
-            },
-        };
-        rows.push(row);
+/// Makes texts of the lists of paths that there is only so much room for.
+fn fit(row: &mut Row, look: &Look) {
+    let width = |text: &Text| text.width();
+    if !row.paths.is_empty() {
+        let room = look.width.saturating_sub(40).clamp(SHORTEST_TEXT, LONGEST_TEXT);
+        row.text = few(std::mem::take(&mut row.text), &row.paths, room, width);
     }
-    rows
-}
-
-fn session_label(id: &SessionId, around: &Around) -> String {
-    let agent = around.sessions.iter().find(|session| session.id == *id).map(|session| session.agent.as_str());
-    format!("{} {}", agent.unwrap_or("session"), around.names.session(id))
-}
-
-fn of_turn(look: &Look, turn: &TurnView, around: &Around, detail: Detail) -> Row {
-    let session = around.sessions.iter().find(|session| session.id == turn.session);
-    let is_running = turn.ending.is_none() && session.is_some_and(|s| s.live && s.turns == turn.number);
-    let remark = turns::remark(turn, is_running);
-    Row {
-        target: around.names.target(&turn.session, turn.number, None),
-        text: turns::prompt(turn.prompt.as_deref()),
-        counts: Some(turn.changes),
-        is_unknown: turn.unknown.is_some(),
-        remark,
-        below: beneath_turn(look, turn, is_running, around, detail),
-        ..Row::default()
+    let room = look.width.saturating_sub(28).clamp(SHORTEST_TEXT, 2 * LONGEST_TEXT);
+    for below in row.below.iter_mut().filter(|below| !below.paths.is_empty()) {
+        below.text = few(std::mem::take(&mut below.text), &below.paths, room, width);
     }
 }
 
-fn beneath_turn(look: &Look, turn: &TurnView, is_running: bool, around: &Around, detail: Detail) -> Vec<Below> {
-    let names = &around.names;
-    let owned_line = |file: &ChangedFile, style| {
-        let evidence = names.evidence(&file.owner, &turn.steps);
-        file_line(&names.who(&file.owner), style, file, evidence)
-    };
-    let mut below = Vec::new();
-    if detail.steps {
-        for step in &turn.steps {
-            below.push(of_step(turn, step, is_running, names));
-            if detail.files {
-                let inner = |file: &ChangedFile| Below { label: Text::default(), ..owned_line(file, Style::Id) };
-                below.extend(step.files.iter().map(inner));
-            }
-        }
-    }
-    if detail.files {
-        let is_told = |file: &&ChangedFile| !detail.steps || !matches!(file.owner, Owner::Step { .. });
-        below.extend(turn.files.iter().filter(is_told).map(|file| owned_line(file, style_of(&file.owner))));
-    }
-    // What one turn alone can have done is that turn's, whichever of its steps it was.
-    let unsure: Vec<ChangedFile> = turn.unsure.iter().filter(|file| file.owner.turn().is_none()).cloned().collect();
-    let (you, nobody) = (("you", Style::Bold), ("unsure", Style::Warn));
-    for ((who, style), unlisted) in [(you, &turn.yours_unlisted), (nobody, &turn.unsure_unlisted)] {
-        if !unlisted.is_empty() {
-            let all = words::plural(sum(unlisted), "file");
-            below.push(Below { label: Text::new(style, who), text: Text::new(Style::Plain, all), ..Below::default() });
-        }
-    }
-    for ((who, style), list) in [(you, &turn.yours), (nobody, &unsure)] {
-        if list.is_empty() {
-            continue;
-        }
-        if detail.files {
-            below.extend(list.iter().map(|file| owned_line(file, style)));
-        } else {
-            let room = look.width.saturating_sub(28).clamp(SHORTEST_TEXT, 2 * LONGEST_TEXT);
-            below.push(Below {
-                label: Text::new(style, who),
-                text: few(Text::default(), list, room),
-                ..Below::default()
-            });
-        }
-    }
-    // A gap says so itself.
-    let unknown = turn.unknown.iter().filter(|why| !matches!(why, Unknown::Gap { .. }));
-    below.extend(unknown.map(|why| Below {
-        label: Text::new(Style::Warn, "not known"),
-        text: words::unknown(why, &names.target(&turn.session, turn.number, None)),
-        ..Below::default()
-    }));
-    below.extend(turn.gaps.iter().map(|gap| Below {
-        label: Text::new(Style::Warn, "gap"),
-        text: Text::new(Style::Plain, owners::gap(gap, &turn.steps)),
-        ..Below::default()
-    }));
-    below
-}
-
-fn of_step(turn: &TurnView, step: &StepView, is_running: bool, names: &Names) -> Below {
-    let remark = turns::step_remark(step, is_running);
-    Below {
-        label: Text::new(Style::Id, names.target(&turn.session, turn.number, Some(step.number))),
-        text: Text::new(Style::Plain, one_line(&step.summary, usize::MAX)),
-        counts: Some(step.changes),
-        remark,
-    }
-}
-
-fn of_checkpoint(
-    checkpoint: &CheckpointView,
-    files: &[ChangedFile],
-    line: u32,
-    around: &Around,
-    detail: Detail,
-) -> Row {
-    let name = checkpoint.name.as_deref().unwrap_or_default();
-    let note = checkpoint.annotation.as_deref().map(|note| one_line(note, usize::MAX)).unwrap_or_default();
-    let text = match (name, &note[..], checkpoint.pinned) {
-        ("", "", true) => Text::new(Style::Dim, "checkpoint by hand"),
-        ("", "", false) => Text::new(Style::Dim, "the first session began"),
-        ("", note, _) => Text::new(Style::Plain, note),
-        (name, "", _) => Text::new(Style::Bold, name),
-        (name, note, _) => Text::new(Style::Bold, name).and(Style::Plain, format!("  {note}")),
-    };
-    let of_file = |file: &ChangedFile| {
-        let evidence = around.names.evidence(&file.owner, &[]);
-        file_line(&around.names.who(&file.owner), style_of(&file.owner), file, evidence)
-    };
-    Row {
-        marker: if checkpoint.pinned { Text::new(Style::Bold, "*") } else { Text::default() },
-        target: checkpoint.id.short().to_owned(),
-        text,
-        counts: Some(checkpoint.changes),
-        remark: other_folder(checkpoint, line),
-        below: if detail.files { files.iter().map(of_file).collect() } else { Vec::new() },
-        ..Row::default()
-    }
-}
-
-fn of_operation(operation: &OperationView, around: &Around) -> Row {
-    let marker = match operation.kind {
-        OperationVerb::Redo => "↻",
-        OperationVerb::Undo => "↶",
-        _ => "↺",
-    };
-    // Whether it was taken back since is known there.
-    let operation = around.titles.get(&operation.id).unwrap_or(operation);
-    let remark = match operation.state {
-        OperationStatus::Done if operation.taken_back => (Style::Dim, "  (taken back)"),
-        OperationStatus::Done => (Style::Dim, ""),
-        OperationStatus::Pending => (Style::Warn, "  (not ended)"),
-        OperationStatus::RolledBack => (Style::Warn, "  (rolled back)"),
-        OperationStatus::GivenUp => (Style::Warn, "  (given up)"),
-    };
-    // Not in the column of remarks, which all turns would have to make room for.
-    let text = around.titles.title(operation).and(remark.0, remark.1);
-    Row { marker: Text::new(Style::Bold, marker), text, ..Row::default() }
-}
-
-fn other_folder(checkpoint: &CheckpointView, line: u32) -> Text {
-    Text::new(Style::Dim, words::of_line(checkpoint.line, line))
-}
-
-fn style_of(owner: &Owner) -> Style {
-    match owner {
-        Owner::Step { .. } | Owner::Operation { .. } => Style::Id,
-        Owner::You => Style::Bold,
-        Owner::Unsure { .. } => Style::Warn,
-    }
-}
-
-fn file_line(who: &str, style: Style, file: &ChangedFile, evidence: String) -> Below {
-    let remark = if evidence.is_empty() { evidence } else { format!("({evidence})") };
-    Below { label: Text::new(style, who), text: file_text(file), counts: None, remark: Text::new(Style::Dim, remark) }
-}
-
-fn file_text(file: &ChangedFile) -> Text {
-    let style = match file.kind {
-        ChangeKind::Created => Style::Good,
-        ChangeKind::Modified => Style::Warn,
-        ChangeKind::Deleted => Style::Bad,
-    };
-    Text::new(style, format!("{} {}", words::sign(file.kind), escape_view(&file.path)))
-}
-
-/// As many paths as fit, and how many more there are.
-fn few(mut text: Text, list: &[ChangedFile], room: usize) -> Text {
-    for (at, file) in list.iter().enumerate() {
-        let one = file_text(file);
-        let is_last = at + 1 == list.len();
-        // The words that may have to follow need their room as well.
-        let needed = text.width() + one.width() + if is_last { 0 } else { 14 };
-        if at > 0 && needed > room {
-            return text.and(Style::Dim, format!("and {} more", words::grouped((list.len() - at) as u64)));
-        }
-        text = text.and_all(one).and(Style::Plain, if is_last { "" } else { "  " });
-    }
-    text
-}
-
-fn sum(counts: &Counts) -> u64 {
-    counts.created + counts.modified + counts.deleted
-}
-
-fn counts(files: &[ChangedFile]) -> Counts {
-    let of = |kind| files.iter().filter(|file| file.kind == kind).count() as u64;
-    Counts { created: of(ChangeKind::Created), modified: of(ChangeKind::Modified), deleted: of(ChangeKind::Deleted) }
+fn age_of(row: &Row, look: &Look, narrow: bool) -> String {
+    if narrow { words::short_age(row.at, &look.now) } else { words::age(row.at, &look.now) }
 }
 
 /// Where each column begins.
 struct Columns<'a> {
     look: &'a Look,
+    narrow: bool,
     target: usize,
     age: usize,
     text: usize,
@@ -347,7 +68,7 @@ impl<'a> Columns<'a> {
     fn of(look: &'a Look, rows: &[Row], narrow: bool) -> Self {
         let below = || rows.iter().flat_map(|row| &row.below);
         let target = widest(rows.iter().map(|row| row.target.len()));
-        let age = widest(rows.iter().map(|row| row.age.len()));
+        let age = widest(rows.iter().map(|row| age_of(row, look, narrow).len()));
         let all_counts = rows.iter().map(|row| (row.counts, row.is_unknown));
         let all_counts = all_counts.chain(below().map(|below| (below.counts, false)));
         let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown).width()));
@@ -358,7 +79,7 @@ impl<'a> Columns<'a> {
         let room = look.width.saturating_sub(taken + 2).clamp(SHORTEST_TEXT, LONGEST_TEXT);
         let cut = below().filter(|below| below.counts.is_some()).map(|below| below.text.width());
         let text = widest(rows.iter().map(|row| row.text.width()).chain(cut)).min(room);
-        Self { look, target: gap(target), age: gap(age), text, counts, session }
+        Self { look, narrow, target: gap(target), age: gap(age), text, counts, session }
     }
 
     fn write(&self, out: &mut dyn Write, row: &Row) -> io::Result<()> {
@@ -369,7 +90,7 @@ impl<'a> Columns<'a> {
         let cells = [
             (row.marker.cut(look, 1), 2),
             (Text::new(Style::Id, &row.target).cut(look, usize::MAX), self.target),
-            (Text::new(Style::Dim, &row.age).cut(look, usize::MAX), self.age),
+            (Text::new(Style::Dim, age_of(row, look, self.narrow)).cut(look, usize::MAX), self.age),
             (row.text.cut(look, text), self.text + 2),
             (self.counts(row.counts, row.is_unknown), self.counts + 2),
             (session.cut(look, usize::MAX), if self.session == 0 { 0 } else { self.session + 2 }),
@@ -402,18 +123,14 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// `+1 ~2`, `=` where nothing changed, `?` where nobody knows.
-fn signs(counts: Option<Counts>, is_unknown: bool) -> Text {
-    if is_unknown && counts.is_some_and(|counts| counts.is_empty()) {
-        return Text::new(Style::Warn, "?");
-    }
-    counts.map(|counts| words::signs(&counts)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
 
+    use piton_engine::model::Timestamp;
+    use piton_engine::view::{LogEntry, OperationView};
+    use piton_wording::Titles;
+    use piton_wording::owners::Names;
     use serde_json::{Value, json};
 
     use super::*;

@@ -1,0 +1,294 @@
+//! What happened, as a stream: a place in it, and one notice for each record.
+
+use std::fmt;
+use std::str::FromStr;
+
+use piton_model::{CheckpointId, Ending, OperationId, Rank, SessionId, Timestamp, WorkspaceId};
+use serde::{Deserialize, Serialize};
+
+use super::{CheckpointView, GapView, OperationView, OriginView};
+
+/// A place in a store's records: behind the record of this number.
+///
+/// Its text, such as `kmzqkmzqkmzqkmzq.1.204`, goes through a URL, a file or an argument as it is. Whoever keeps one need not know
+/// what is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Cursor {
+    /// The workspace whose store it is of.
+    pub store: WorkspaceId,
+    /// The view that numbered the records. One made anew, after damage or because records were removed, has another.
+    pub generation: u64,
+    /// The last record before this place; 0 before the first.
+    pub seq: u64,
+}
+
+/// Why a text is no cursor.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("this is no cursor")]
+pub struct BadCursor;
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.store, self.generation, self.seq)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Self, BadCursor> {
+        let number = |part: &str| {
+            // Only the form that is written here: no sign, no leading zero.
+            part.parse::<i64>().ok().filter(|n| *n >= 0 && n.to_string() == part).map(|n| n as u64).ok_or(BadCursor)
+        };
+        let mut parts = text.split('.');
+        let [Some(store), Some(generation), Some(seq), None] = [(); 4].map(|()| parts.next()) else {
+            return Err(BadCursor);
+        };
+        let store = store.parse().map_err(|_| BadCursor)?;
+        Ok(Self { store, generation: number(generation)?, seq: number(seq)? })
+    }
+}
+
+impl TryFrom<String> for Cursor {
+    type Error = BadCursor;
+
+    fn try_from(text: String) -> Result<Self, BadCursor> {
+        text.parse()
+    }
+}
+
+impl From<Cursor> for String {
+    fn from(cursor: Cursor) -> Self {
+        cursor.to_string()
+    }
+}
+
+/// What was recorded after a cursor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Since {
+    /// Everything up to `next`, in order.
+    Notices {
+        /// One for each record.
+        notices: Vec<NumberedNotice>,
+        /// Where to go on.
+        next: Cursor,
+        /// Whether there is more already.
+        more: bool,
+    },
+    /// The cursor is of another store, or of records that are no longer what they were. Whatever is shown has to be read
+    /// again; what happens from then on comes after this cursor.
+    BeginAgain {
+        /// The newest record at the time of the answer.
+        cursor: Cursor,
+    },
+}
+
+/// A notice with its place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NumberedNotice {
+    /// Right behind it: asking for what comes after this one goes on with the next.
+    pub cursor: Cursor,
+    /// What happened.
+    #[serde(flatten)]
+    pub notice: Notice,
+}
+
+/// Something that was recorded in a workspace, by this process or by any other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Notice {
+    /// The workspace became known, is at another path, is another folder, or has another budget.
+    WorkspaceChanged {
+        /// For people.
+        path: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A checkpoint was recorded. Its name and its annotation come as notices of their own.
+    Captured {
+        /// Which.
+        checkpoint: Box<CheckpointView>,
+        /// How many changed rules and settings wait for the user's word since this checkpoint, where they are others than
+        /// before: 0 where the user agreed, or they were taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rules_waiting: Option<u64>,
+    },
+    /// A checkpoint was named; whatever had that name has it no longer.
+    Named {
+        /// Which.
+        checkpoint: CheckpointId,
+        /// What it is called.
+        name: String,
+    },
+    /// Something was noted on a checkpoint; an empty text takes the note away.
+    Annotated {
+        /// Which.
+        checkpoint: CheckpointId,
+        /// The note.
+        text: String,
+    },
+    /// A session began, was heard of for the first time, or was branched off.
+    SessionBegan {
+        /// Which.
+        session: SessionId,
+        /// Whose.
+        agent: String,
+        /// What a person calls it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Where it comes from, of a branch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<OriginView>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A session was renamed, promoted, archived, deleted or restored, or its transcript is elsewhere.
+    SessionChanged {
+        /// Which.
+        session: SessionId,
+        /// What a person calls it now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// What a person made of it.
+        rank: Rank,
+    },
+    /// A session came to its end; it may go on later.
+    SessionEnded {
+        /// Which.
+        session: SessionId,
+        /// When.
+        at: Timestamp,
+    },
+    /// A session came from an archive.
+    SessionImported {
+        /// Which.
+        session: SessionId,
+        /// When.
+        at: Timestamp,
+    },
+    /// A turn began.
+    TurnBegan {
+        /// Of which session.
+        session: SessionId,
+        /// Which.
+        turn: u32,
+        /// What the user said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+    /// More became known of a turn, such as its prompt.
+    TurnChanged {
+        /// Of which session.
+        session: SessionId,
+        /// Which.
+        turn: u32,
+        /// What the user said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
+    },
+    /// A turn came to its end.
+    TurnEnded {
+        /// Of which session.
+        session: SessionId,
+        /// Which.
+        turn: u32,
+        /// How.
+        ending: Ending,
+        /// When.
+        at: Timestamp,
+    },
+    /// A tool is about to run, or something more became known of it.
+    StepBegan {
+        /// Of which session.
+        session: SessionId,
+        /// In which turn.
+        turn: u32,
+        /// Which.
+        step: u32,
+        /// What runs.
+        tool: String,
+        /// What it does, in a few words.
+        summary: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A tool has run.
+    StepEnded {
+        /// Of which session.
+        session: SessionId,
+        /// In which turn.
+        turn: u32,
+        /// Which.
+        step: u32,
+        /// How.
+        ending: Ending,
+        /// When.
+        at: Timestamp,
+    },
+    /// Something was said in a session whose agent keeps no transcript.
+    Said {
+        /// In which session.
+        session: SessionId,
+        /// In which turn.
+        turn: u32,
+        /// Who: `user`, `assistant`, `tool`.
+        role: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A capture that should have been was not.
+    Gap {
+        /// In which session.
+        session: SessionId,
+        /// Where in it, and why.
+        #[serde(flatten)]
+        gap: GapView,
+    },
+    /// An operation is about to change files.
+    OperationBegan {
+        /// Which, pending.
+        operation: Box<OperationView>,
+    },
+    /// An operation is done, was rolled back or was given up.
+    OperationEnded {
+        /// Which, as it ended.
+        operation: Box<OperationView>,
+        /// The operation that it took back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        took_back: Option<OperationId>,
+    },
+    /// The record cannot be read: whatever is shown has to be read again.
+    Damaged {},
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_survives_its_text_and_a_url() {
+        let store = WorkspaceId::from_random([7; 8]);
+        for (generation, seq) in [(1, 0), (3, 204), (0, i64::MAX as u64)] {
+            let cursor = Cursor { store: store.clone(), generation, seq };
+            let text = cursor.to_string();
+            assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.'), "{text}");
+            assert_eq!(text.parse(), Ok(cursor.clone()));
+            assert_eq!(serde_json::from_str::<Cursor>(&serde_json::to_string(&cursor).unwrap()).unwrap(), cursor);
+        }
+    }
+
+    #[test]
+    fn a_text_that_no_cursor_writes_is_none() {
+        let store = WorkspaceId::from_random([7; 8]);
+        let wrong = ["", ".", "1.2", "x.1.2", "+1.2", "1.-2", "01.2", "1.2.3", "1.99999999999999999999", "1.2 "];
+        for wrong in wrong.into_iter().map(|end| format!("{store}.{end}")).chain(["".to_owned(), "1.2.3".to_owned()]) {
+            assert_eq!(wrong.parse::<Cursor>(), Err(BadCursor), "{wrong}");
+        }
+    }
+}
