@@ -169,8 +169,8 @@ pub struct Altered {
     pub is: Option<Entry>,
     /// Whether it goes back.
     pub is_taken: bool,
-    /// Whether it was, or may have been, by the hand of what goes back.
-    pub may_be_taken: bool,
+    /// Whether it was, or may have been, by somebody else than the user: a line that the user deleted is not missed.
+    pub is_others: bool,
 }
 
 /// Where contents come from.
@@ -229,9 +229,17 @@ impl Conflict {
         [&self.path].into_iter().chain(&self.others)
     }
 
+    /// Names another path that it is about. Where lines came from goes first: that is what a reader looks for.
+    fn name_also(&mut self, why: Why, other: &WorkspacePath) {
+        if self.path != *other && !self.others.contains(other) {
+            let at = if why == Why::Lines { 0 } else { self.others.len() };
+            self.others.insert(at, other.clone());
+        }
+    }
+
     /// Whether everything that it is about stays as it is now: undecided, or decided so where it is about a place.
     pub fn stays(&self, decision: Option<Decision>) -> bool {
-        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines);
+        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines | Why::Tied);
         !self.decided || (is_of_place && decision == Some(Decision::Ours))
     }
 
@@ -265,6 +273,8 @@ pub enum Why {
     Half,
     /// It holds lines that came from a file which stays without them.
     Lines,
+    /// Lines that stood in it are in a file in conflict.
+    Tied,
     /// A folder that must go holds things of others.
     Holds,
     /// It holds things that are not captured, and a file would have to take its place.
@@ -294,6 +304,7 @@ impl Why {
             Self::Moved => "moved on since",
             Self::Half => "its content came from where it would not come back to",
             Self::Lines => "holds lines that came from another file, to which they would not come back",
+            Self::Tied => "left alone with a file in conflict, which holds lines of it",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
             Self::Along => "goes along with what is asked for, and holds edits of others since",
