@@ -25,7 +25,7 @@ use piton_model::{
 use piton_store::CheckpointRow;
 use serde::{Deserialize, Serialize, Serializer};
 
-pub use archive::{RenamedName, SessionExported, SessionImported};
+pub use archive::{PrivatePaths, RenamedName, SessionExported, SessionImported};
 pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
 pub use branches::{
     BranchDeletion, BranchRestored, BranchStays, Comparison, ForkOutcome, Parted, Promoted, Renamed, WorktreeView,
@@ -565,6 +565,9 @@ pub struct Verification {
     /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwritable: Option<String>,
+    /// Operations that began and did not end: they run, or they were cut off and the files may be half changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<OperationView>,
 }
 
 /// One thing that is wrong.
