@@ -12,7 +12,7 @@ pub(crate) mod export;
 mod checks;
 mod gather;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
@@ -20,11 +20,11 @@ use piton_host::outside;
 use piton_model::id::is_id_prefix;
 use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
 use piton_model::target::check_name;
-use piton_model::{CheckpointId, Ending, Record, Session, SessionId, StepRef};
+use piton_model::{CheckpointId, Ending, Record, Session, SessionId, StepRef, WorkspacePath};
 use piton_store::{Archive, ArchiveError, ArchiveWriter, Manifest, PATIENCE, StoreError};
 
 use crate::history::target::TargetError;
-use crate::view::{PathView, RenamedName, SessionExported, SessionImported};
+use crate::view::{PrivatePaths, RenamedName, SessionExported, SessionImported};
 use crate::workspace::{History, Workspace};
 use checks::Checked;
 
@@ -184,12 +184,12 @@ impl History {
         self.store.read_steadily(|| self.write_session(&session, out))
     }
 
-    /// The files that an archive of a session holds though they are ignored and git does not track them, and those that a filter
-    /// of git's changes, each in order.
+    /// The files that an archive of a session holds and that are not for others to see: those that are ignored and that git does
+    /// not track, those that a filter of git's changes, and those that git is told not to look at.
     ///
     /// # Errors
     /// Where there is no such session, or the store refuses.
-    pub fn private_in_session(&self, wanted: &str) -> Result<(Vec<PathView>, Vec<PathView>), ExportSessionError> {
+    pub fn private_in_session(&self, wanted: &str) -> Result<PrivatePaths, ExportSessionError> {
         let session = self.session_meant(Some(wanted), wanted)?.session;
         let lineage = self.lineage(&session.id).map_err(ArchiveError::from)?;
         let gathered = self.gather(&lineage).map_err(ArchiveError::from)?;
@@ -198,7 +198,12 @@ impl History {
             _ => None,
         });
         let found = self.private_in(checkpoints).map_err(ArchiveError::from)?;
-        Ok((found.ignored.iter().map(Into::into).collect(), found.filtered.iter().map(Into::into).collect()))
+        let views = |paths: &BTreeSet<WorkspacePath>| paths.iter().map(Into::into).collect();
+        Ok(PrivatePaths {
+            ignored: views(&found.ignored),
+            filtered: views(&found.filtered),
+            unwatched: views(&found.unwatched),
+        })
     }
 
     fn write_session(&self, session: &Session, out: &mut dyn Write) -> Result<SessionExported, ExportSessionError> {
@@ -238,6 +243,7 @@ impl History {
             objects: totals.objects,
             ignored: Vec::new(),
             filtered: Vec::new(),
+            unwatched: Vec::new(),
             transcript,
             transcript_missing,
         })

@@ -25,7 +25,7 @@ use piton_model::{Cause, CheckpointId, OperationId, Place, SessionId, SkipReason
 use piton_store::CheckpointRow;
 use serde::{Deserialize, Serialize, Serializer};
 
-pub use archive::{RenamedName, SessionExported, SessionImported};
+pub use archive::{PrivatePaths, RenamedName, SessionExported, SessionImported};
 pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
 pub use branches::{
     BranchDeletion, BranchRestored, BranchStays, Comparison, ForkOutcome, Parted, Promoted, Renamed, WorktreeView,

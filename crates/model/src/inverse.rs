@@ -158,8 +158,8 @@ pub struct Altered {
     pub is: Option<Entry>,
     /// Whether this change is taken back.
     pub is_taken: bool,
-    /// Whether it was made, or may have been made, by the work that is taken back.
-    pub may_be_taken: bool,
+    /// Whether somebody other than the user made it, or may have: a line that the user deleted is not missed.
+    pub is_others: bool,
 }
 
 /// Access to contents.
@@ -213,9 +213,17 @@ impl Conflict {
         [&self.path].into_iter().chain(&self.others)
     }
 
+    /// Adds another path that it affects. Where lines came from goes first: that is what a reader looks for.
+    fn name_also(&mut self, why: Why, other: &WorkspacePath) {
+        if self.path != *other && !self.others.contains(other) {
+            let at = if why == Why::Lines { 0 } else { self.others.len() };
+            self.others.insert(at, other.clone());
+        }
+    }
+
     /// Whether all affected paths stay as they are now: undecided, or decided that way for a conflict about a path.
     pub fn stays(&self, decision: Option<Decision>) -> bool {
-        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines);
+        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines | Why::Tied);
         !self.decided || (is_of_place && decision == Some(Decision::Ours))
     }
 
@@ -248,6 +256,8 @@ pub enum Why {
     Half,
     /// It contains lines from a file that would stay without them.
     Lines,
+    /// Lines that used to be in it are in a file in conflict.
+    Tied,
     /// A folder that must be deleted contains things of others.
     Holds,
     /// It contains things that are not captured, and a file would have to take its place.
@@ -277,6 +287,7 @@ impl Why {
             Self::Moved => "moved on since",
             Self::Half => "its content came from where it would not come back to",
             Self::Lines => "holds lines that came from another file, to which they would not come back",
+            Self::Tied => "left alone with a file in conflict, which holds lines of it",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
             Self::Along => "goes along with what is asked for, and holds edits of others since",

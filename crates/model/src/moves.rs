@@ -135,8 +135,11 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     };
     let mut all = left.clone();
     all.extend(unused.iter().take(MOST_ALIKE).map(|(path, was, _)| (path.clone(), was.clone())));
-    // A file may be moved over another one, and edited on the way.
-    let was_file = |path: &WorkspacePath| replaced.iter().any(|(one, was, _)| one == path && blob(was).is_some());
+    // A file may be moved over another one, and edited on the way; but one that was put into another one has no path any more.
+    let was_file = |path: &WorkspacePath| {
+        let found = replaced.iter().find(|(one, was, _)| one == path && blob(was).is_some());
+        found.is_some_and(|(path, was, is)| !is_still_in(contents, path, was, is))
+    };
     let is_new =
         |(path, _): &&Placed| was_file(path) && is_other(path) && !paired.moves.iter().any(|one| one.to == *path);
     let mut arrived = new.clone();
@@ -159,6 +162,15 @@ pub fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is
         // If in doubt, assume an edit: then nothing was moved.
         _ => matches!(is, Entry::File { .. }) && blob(is).is_some(),
     }
+}
+
+/// Whether most of a path's earlier content is still there, perhaps in the middle of more.
+fn is_still_in<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is: &Entry) -> bool {
+    let read = |entry: &Entry| match entry {
+        Entry::File { size, .. } if *size > text::LARGEST as u64 => None,
+        entry => contents.content(path, &blob(entry)?).ok(),
+    };
+    matches!((read(was), read(is)), (Some(was), Some(is)) if text::kept(&was, &is) >= 0.5)
 }
 
 /// Pairs equal contents, and removes what is paired or unclear from both sides.
@@ -338,6 +350,8 @@ mod tests {
         check("f=1,2,3,4,", "f=7, g=1,2,3,5,", "f>g");
         check("f=1,2,3,4, g=7,8,9,", "g=1,2,3,5,", "f>g");
         check("f=1,2,3,4, g=1,2,3,9,", "g=1,2,3,5,", "");
+        // Put into another one, which is still there.
+        check("f=1,2,3,4,5,6, g=7,8,9,", "g=7,8,9,1,2,3,4,5,6,", "");
         // A copy, and an edit of the original.
         check("f=1,2,3,4,", "f=1,2,3,5, f.bak=1,2,3,4,", "");
     }

@@ -87,6 +87,19 @@ pub(crate) fn alike(a: &[u8], b: &[u8]) -> f64 {
     1.0 - differing / all
 }
 
+/// How much of a content is still in another one, from 0 to 1: the lines that it kept, of all that it had.
+pub(crate) fn kept(was: &[u8], is: &[u8]) -> f64 {
+    if is_binary(was) || is_binary(is) {
+        return if was == is { 1.0 } else { 0.0 };
+    }
+    let (was, is) = (lines(was), lines(is));
+    let mut input = InternedInput::default();
+    input.update_before(was.iter().copied());
+    input.update_after(is.iter().copied());
+    let diff = Diff::compute(Algorithm::Histogram, &input);
+    1.0 - f64::from(diff.count_removals()) / was.len().max(1) as f64
+}
+
 /// Compares two contents, with up to `context` equal lines around each difference.
 pub fn diff(old: &[u8], new: &[u8], context: u32) -> TextDiff {
     if is_binary(old) || is_binary(new) {

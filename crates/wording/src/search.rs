@@ -20,12 +20,14 @@ pub fn highlighted(found: &Found) -> Text {
 
 #[cfg(test)]
 mod tests {
+    use piton_engine::HitKind;
+
     use super::*;
 
     #[test]
     fn marks_that_are_no_places_lose_no_text() {
         let found = |marks| Found {
-            kind: "prompt".into(),
+            kind: HitKind::Prompt,
             target: None,
             session: None,
             text: " größe\nzwei".into(),

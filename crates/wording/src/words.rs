@@ -161,6 +161,9 @@ pub fn unknown(why: &Unknown, target: &str) -> Text {
         }
         Unknown::BeforeFirstCapture => text!["it was under way when this folder was captured for the first time"],
         Unknown::Damaged => text!["a checkpoint of that time is damaged in piton's store"],
+        Unknown::NotCaptured => {
+            text!["nothing was captured after it; ", call("checkpoint"), " finds what it changed"]
+        }
         Unknown::Gap { reason } => text!["not all of it was captured: ", reason],
     }
 }

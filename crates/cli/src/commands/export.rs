@@ -113,7 +113,10 @@ fn write(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()
 fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::Result<()> {
     let note = look.paint.warn("note:");
     let filtered = "a filter of git's changes them (git-crypt, LFS), and piton runs none";
-    for (paths, why) in [(&exported.ignored, "git ignores them"), (&exported.filtered, filtered)] {
+    let unwatched = "git is told not to look at them (skip-worktree, assume-unchanged) and has something else there";
+    let stayed =
+        [(&exported.ignored, "git ignores them"), (&exported.filtered, filtered), (&exported.unwatched, unwatched)];
+    for (paths, why) in stayed {
         if paths.is_empty() {
             continue;
         }

@@ -18,8 +18,8 @@ use crate::progress::with_progress;
 /// Check every byte of the workspace's store
 ///
 /// Compares every object with its id, the database with the packs it was made from, and looks for everything that a
-/// checkpoint needs. It also says which events wait to be recorded, and whether the store can be written. Exit code 1 when
-/// something is wrong.
+/// checkpoint needs. It also says which events wait to be recorded, which operation has not ended, and whether the store can
+/// be written. Exit code 1 when something is wrong or has not ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -49,7 +49,20 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     }
     console.print(&found, |out, look| write(out, look, &found))?;
     if found.sound && found.unwritable.is_none() {
-        return Ok(ExitCode::SUCCESS);
+        if found.pending.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let ends = [call("status"), call("log")];
+        let [status, log] = ends;
+        console.advise(text![
+            Text::new(Style::Id, "hint:"),
+            " the next command that opens this folder, such as ",
+            status,
+            ", ends what was cut off; ",
+            log,
+            " shows how"
+        ]);
+        return Ok(ExitCode::from(1));
     }
     if found.sound {
         console.advise(text!["let your user write there; ", call("status"), " says more"]);
@@ -142,6 +155,15 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
 /// What the store has not taken: it may be sound and lack what happened last.
 fn write_unprotected(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<()> {
     let alarm = look.paint.alarm("not protected:");
+    for operation in &found.pending {
+        let (kind, id) = (operation.kind.as_str(), look.paint.id(operation.id.short()));
+        let warning = look.paint.warn("warning:");
+        let began = age(operation.began_at, &look.now);
+        writeln!(
+            out,
+            "{warning} {kind} {id} of {began} has not ended: it runs, or it was cut off and files are half changed"
+        )?;
+    }
     if let Some(last) = found.waiting.last() {
         writeln!(out, "{alarm} {}", waiting(&found.waiting, age(last.at, &look.now)))?;
     }

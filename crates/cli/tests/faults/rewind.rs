@@ -98,6 +98,25 @@ fn a_power_cut_in_the_middle_of_a_swap_that_tears_what_was_put_in_place_leaves_t
     assert!(torn > 3, "{torn}");
 }
 
+#[test]
+fn verify_names_a_rewind_that_was_killed_and_says_how_it_ends() {
+    let mut named = 0;
+    at_every_step("kill", &["rewind", "ID", "--yes"], |scene, _, _, _, step| {
+        let found = scene.piton(&["verify"]).output().unwrap();
+        let said = both(&found);
+        if !said.contains("has not ended") {
+            return;
+        }
+        assert_eq!(found.status.code(), Some(1), "step {step}: {said}");
+        assert!(said.contains("piton status"), "step {step}: {said}");
+        assert!(scene.piton(&["status"]).output().unwrap().status.success());
+        let after = scene.piton(&["verify"]).output().unwrap();
+        assert!(after.status.success() && !both(&after).contains("has not ended"), "step {step}: {}", both(&after));
+        named += 1;
+    });
+    assert!(named > 5, "{named}");
+}
+
 /// A rewind that is killed at one of its steps, in the boot `one` of the machine.
 fn killed_at(step: u32, scene: &Scene, id: &str) -> Output {
     let mut command = scene.piton(&["rewind", id, "--yes"]);

@@ -152,7 +152,7 @@ impl History {
             return Err(ExportError::Exists(reference));
         }
         let private = self.staying_out(&planned, &options.include)?;
-        let without = Without::new(private.ignored.union(&private.filtered).cloned().collect());
+        let without = Without::new(private.all().cloned().collect());
         let id = OperationId::from_random(clock::random().map_err(GitError::Io)?);
         let scratch = format!("refs/piton/exporting-{id}");
         let made = self.import(&place, &scratch, &planned, &without);
@@ -189,6 +189,7 @@ impl History {
             without: without_turns,
             ignored: private.ignored.iter().map(Into::into).collect(),
             filtered: private.filtered.iter().map(Into::into).collect(),
+            unwatched: private.unwatched.iter().map(Into::into).collect(),
             empty_folders: left_out.empty,
             other_modes: left_out.modes,
             skipped_count,
@@ -196,16 +197,15 @@ impl History {
         })
     }
 
-    /// What is ignored or filtered and not asked for. It stays out of every commit, whichever of them has the rule.
+    /// What is ignored, filtered or hidden from git, and not asked for. It stays out of every commit, whichever of them has the rule.
     fn staying_out(&self, planned: &[Planned], include: &[WorkspacePath]) -> Result<Private, ExportError> {
         let mut private = self.private_in(planned.iter().map(|one| &one.row.checkpoint))?;
         for wanted in include {
-            let count = |private: &Private| private.ignored.len() + private.filtered.len();
-            let before = count(&private);
-            private.ignored.retain(|path| !path.is_within(wanted));
-            private.filtered.retain(|path| !path.is_within(wanted));
-            if count(&private) == before {
+            if !private.all().any(|path| path.is_within(wanted)) {
                 return Err(ExportError::NotIgnored(wanted.clone()));
+            }
+            for paths in [&mut private.ignored, &mut private.filtered, &mut private.unwatched] {
+                paths.retain(|path| !path.is_within(wanted));
             }
         }
         Ok(private)

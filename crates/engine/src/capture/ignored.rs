@@ -1,5 +1,6 @@
 //! What of some checkpoints the user's git does not hold as it is: files that are ignored and that git does not track, such as
-//! `.env`, and those that a filter makes something else of, such as what git-crypt encrypts.
+//! `.env`, those that a filter makes something else of, such as what git-crypt encrypts, and those that git was told not to look
+//! at (`--skip-worktree`, `--assume-unchanged`) and that hold something else than it has.
 //!
 //! Piton captures them, so that an undo brings them back; but what leaves the machine is another matter. Asked by
 //! exports. A file counts as ignored, or filtered, where the files with rules of any of the checkpoints say so, or those of
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use piton_host::git::{Git, GitIds, Repository};
 use piton_host::{IgnoreFiles, IgnoredAt};
 use piton_model::diff::{self, TreeSource};
-use piton_model::git::{GitState, INTENT_TO_ADD, StagedKind};
+use piton_model::git::{ASSUME_VALID, GitState, INTENT_TO_ADD, SKIP_WORKTREE, StagedKind};
 use piton_model::{Checkpoint, Entry, ObjectId, WorkspacePath};
 use piton_store::StoreError;
 
@@ -32,6 +33,14 @@ pub(crate) struct Private {
     pub ignored: BTreeSet<WorkspacePath>,
     /// Changed by a filter before git keeps them.
     pub filtered: BTreeSet<WorkspacePath>,
+    /// Tracked, and edited behind git's back: it was told not to look at them.
+    pub unwatched: BTreeSet<WorkspacePath>,
+}
+
+impl Private {
+    pub fn all(&self) -> impl Iterator<Item = &WorkspacePath> {
+        self.ignored.iter().chain(&self.filtered).chain(&self.unwatched)
+    }
 }
 
 /// What is found in trees, each of which is looked at once wherever it stands.
@@ -94,8 +103,64 @@ impl History {
         }
         let told = self.filtered(&found.files);
         let is = |path: &WorkspacePath| told.contains(path.as_bytes()) || filters.iter().any(|f| f.name_file(path));
-        let filtered = found.files.into_iter().filter(|path| !ignored.contains(path) && is(path)).collect();
-        Ok(Private { ignored, filtered })
+        let filtered = found.files.iter().filter(|path| !ignored.contains(*path) && is(path)).cloned().collect();
+        let unwatched = self.unwatched(&found.files, &captured, &states)?;
+        Ok(Private { ignored, filtered, unwatched })
+    }
+
+    /// Which of some files git is told not to look at, now or at one of some checkpoints, where one of those has something else
+    /// than git: that was never meant for a commit.
+    fn unwatched(
+        &self,
+        files: &BTreeSet<WorkspacePath>,
+        captured: &HashSet<(Option<ObjectId>, ObjectId)>,
+        states: &HashMap<ObjectId, Option<GitState>>,
+    ) -> Result<BTreeSet<WorkspacePath>, StoreError> {
+        let mut flagged: BTreeSet<WorkspacePath> = BTreeSet::new();
+        // `S` is skip-worktree, and a small letter assume-unchanged.
+        for line in self.ask_git(&["ls-files", "-v", "-z"]).unwrap_or_default() {
+            if let [b'S' | b'a'..=b'z', b' ', path @ ..] = &line[..] {
+                flagged.extend(WorkspacePath::new(path));
+            }
+        }
+        if let Some(repository) = Repository::find(&self.path) {
+            for state in states.values().flatten() {
+                let staged = state.staged.iter().map(|one| (&one.path, one.flags));
+                let all = staged.chain(state.flagged.iter().map(|one| (&one.path, one.flags)));
+                for (path, _) in all.filter(|(_, flags)| flags & (ASSUME_VALID | SKIP_WORKTREE) != 0) {
+                    flagged.extend(within(path, repository.prefix()).and_then(|path| WorkspacePath::new(path).ok()));
+                }
+            }
+        }
+        flagged.retain(|path| files.contains(path));
+        if flagged.is_empty() {
+            return Ok(flagged);
+        }
+        let now = self.tracked();
+        let mut unwatched = BTreeSet::new();
+        for path in flagged {
+            let ids = now.get(path.as_bytes()).map(|ids| &ids[..]).unwrap_or_default();
+            for (_, tree) in captured {
+                if !self.is_as_git_has_it(tree, &path, ids)? {
+                    unwatched.insert(path);
+                    break;
+                }
+            }
+        }
+        Ok(unwatched)
+    }
+
+    /// Whether a tree has at a path what git has, given its ids, or nothing that a commit would have.
+    fn is_as_git_has_it(&self, tree: &ObjectId, path: &WorkspacePath, ids: &[String]) -> Result<bool, StoreError> {
+        Ok(match diff::lookup(&self.store, tree, path)? {
+            Some(Entry::File { blob, .. }) => match self.store.blob(&blob) {
+                Ok(content) => is_one_of(&content, ids),
+                Err(StoreError::Missing(_) | StoreError::Damaged(_)) => false,
+                Err(error) => return Err(error),
+            },
+            Some(Entry::Symlink { target }) => is_one_of(&target, ids),
+            Some(Entry::Folder { .. } | Entry::Skipped { .. }) | None => true,
+        })
     }
 
     /// Which of some files git tracks now and tracked at each of some checkpoints that has them, or has now as they were then: what
@@ -120,17 +185,7 @@ impl History {
             });
             let mut others = HashSet::new();
             for path in tracked.iter().filter(|path| then.is_none_or(|then| !then.contains(path.as_bytes()))) {
-                let is_known = match diff::lookup(&self.store, tree, path)? {
-                    Some(Entry::File { blob, .. }) => match self.store.blob(&blob) {
-                        Ok(content) => is_one_of(&content, &now[path.as_bytes()]),
-                        Err(StoreError::Missing(_) | StoreError::Damaged(_)) => false,
-                        Err(error) => return Err(error),
-                    },
-                    Some(Entry::Symlink { target }) => is_one_of(&target, &now[path.as_bytes()]),
-                    // No commit of this checkpoint has it.
-                    Some(Entry::Folder { .. } | Entry::Skipped { .. }) | None => true,
-                };
-                if !is_known {
+                if !self.is_as_git_has_it(tree, path, &now[path.as_bytes()])? {
                     others.insert(path.clone());
                 }
             }
@@ -169,11 +224,7 @@ impl History {
             None => HashSet::new(),
         };
         for entry in &state.staged {
-            let path = match repository.prefix() {
-                [] => Some(entry.path.as_bytes()),
-                prefix => entry.path.as_bytes().strip_prefix(prefix).and_then(|rest| rest.strip_prefix(b"/")),
-            };
-            let Some(path) = path else { continue };
+            let Some(path) = within(&entry.path, repository.prefix()) else { continue };
             // Of one that is only meant to be added git has nothing.
             if entry.kind == StagedKind::Deleted || entry.flags & INTENT_TO_ADD != 0 {
                 tracked.remove(path);
@@ -204,6 +255,14 @@ impl History {
         let words: Vec<&[u8]> = said.split(|byte| *byte == 0).collect();
         let has_one = |[_, _, filter]: &&[&[u8]; 3]| !matches!(*filter, b"unspecified" | b"unset");
         words.as_chunks::<3>().0.iter().filter(has_one).map(|[path, ..]| path.to_vec()).collect()
+    }
+}
+
+/// A path of a repository, from the folder in it that is the workspace.
+fn within<'p>(path: &'p WorkspacePath, prefix: &[u8]) -> Option<&'p [u8]> {
+    match prefix {
+        [] => Some(path.as_bytes()),
+        prefix => path.as_bytes().strip_prefix(prefix).and_then(|rest| rest.strip_prefix(b"/")),
     }
 }
 

@@ -55,7 +55,10 @@ impl History {
     pub(crate) fn waiting_of(&self, held: &[HeldPath], head: Option<&CheckpointRow>) -> Result<Waiting, CaptureError> {
         // Of what is gone nothing is captured. It is held again where an operation brings it back.
         let is_there = |one: &&HeldPath| is_taken(&self.path.join(OsStr::from_bytes(one.path.as_bytes())));
-        let paths = held.iter().filter(is_there).map(|one| HeldView {
+        // A file that came back alone is told of with the folder that it is in.
+        let is_alone =
+            |one: &&HeldPath| !held.iter().any(|other| other.path != one.path && one.path.is_within(&other.path));
+        let paths = held.iter().filter(is_there).filter(is_alone).map(|one| HeldView {
             path: (&one.path).into(),
             rules: one.rules.clone(),
             owner: one.owner.clone(),

@@ -135,6 +135,7 @@ impl History {
         let mut shown_with: HashMap<u64, TurnKey> = HashMap::new();
         let mut from = u64::MAX;
         let lost = self.turns_across_lost()?;
+        let unseen = self.turns_unseen()?;
         for entry in &found {
             let (Happening::Turn(number), Some(session)) = (&entry.what, &entry.session) else { continue };
             let Some(turn) = self.store.turn(session, *number)? else { continue };
@@ -175,6 +176,7 @@ impl History {
                     let gaps = gaps.remove(&key).unwrap_or_default();
                     let of_gap = || gaps.first().map(|gap| Unknown::Gap { reason: gap.reason.clone() });
                     let unknown = unknown.clone().or_else(of_gap);
+                    let unknown = unknown.or(unseen.contains(&key).then_some(Unknown::NotCaptured));
                     entries.push(LogEntry::Turn(Box::new(TurnView { unknown, ..turns.view(turn, steps, gaps) })));
                 }
                 Happening::Checkpoint(row) => {

@@ -18,6 +18,8 @@ impl History {
     pub(crate) fn unknown_turns(&self, session: &Lineage, is_here: bool) -> Result<Vec<UnknownTurn>, StoreError> {
         let first = self.store.first(self.record.line)?;
         let lost = self.turns_across_lost()?;
+        // Who looks at the folder as it is now sees what no checkpoint has found.
+        let unseen = if is_here { HashSet::new() } else { self.turns_unseen()? };
         let mut unknown = Vec::new();
         for id in session.sessions() {
             let gaps = self.store.gaps(Some(id))?;
@@ -35,6 +37,7 @@ impl History {
                 let is_lost = lost.contains(&(id.clone(), number));
                 let why = late.or(is_lost.then_some(Unknown::Damaged));
                 let why = why.or_else(|| gaps.next().map(|(_, gap)| Unknown::Gap { reason: gap.reason.clone() }));
+                let why = why.or(unseen.contains(&(id.clone(), number)).then_some(Unknown::NotCaptured));
                 unknown.extend(why.map(|why| UnknownTurn { turn: number, why }));
             }
         }
@@ -49,6 +52,13 @@ impl History {
             turns.extend(self.steps_across(&across)?.into_iter().map(|step| (step.session, step.turn)));
         }
         Ok(turns)
+    }
+
+    /// The turns with tools that ended after the newest checkpoint: nobody has looked at what those changed.
+    pub(crate) fn turns_unseen(&self) -> Result<HashSet<(SessionId, u32)>, StoreError> {
+        let Some(head) = self.store.head(self.record.line)? else { return Ok(HashSet::new()) };
+        let ended = self.store.steps_ended_since(head.seq)?.into_iter();
+        Ok(ended.map(|row| (row.step.at.session, row.step.at.turn)).collect())
     }
 
     /// Whether a line begins in the middle of a turn, whose checkpoints are given in order. In the first turn of all, that of

@@ -196,6 +196,7 @@ fn not_known(about: &str, why: &Unknown) -> String {
         Unknown::Damaged => {
             format!("it is not known what {about} changed, since a checkpoint of that time is damaged in piton's store")
         }
+        Unknown::NotCaptured => format!("it is not known what {about} changed, since nothing was captured after it"),
         Unknown::Gap { reason } => {
             format!("it is not known what {about} changed, since not all of it was captured: {reason}")
         }

@@ -38,7 +38,7 @@ pub(crate) struct LeftOutBy {
 pub(crate) struct Hidden {
     /// What the conversation that goes back made, and nobody touched since: it is captured once more and goes.
     pub goes: Vec<WorkspacePath>,
-    /// What may be others', or holds something of theirs: what is ignored is deleted only where it is known.
+    /// What was never captured, may be others', or holds something of theirs: what is ignored is deleted only where it is known.
     pub stays: Vec<(WorkspacePath, SkipReason)>,
 }
 
@@ -49,9 +49,11 @@ impl History {
         target: &CheckpointRow,
         since: &[OwnedChange],
         conversation: Option<&Lineage>,
+        paths: &[WorkspacePath],
         seen: &FolderNow<'_>,
     ) -> Result<Hidden, OperationError> {
         let mut hidden = Hidden::default();
+        let mut unseen = self.came_unseen(target, paths, seen)?;
         let (Some(head), Some(root)) = (self.store.head(self.record.line)?, seen.root) else { return Ok(hidden) };
         let is_its = |change: &OwnedChange| {
             conversation.is_some_and(|of| change.owner.turn().is_some_and(|(session, turn)| of.holds(session, turn)))
@@ -62,11 +64,15 @@ impl History {
         }
         by_path.retain(|_, changes| changes.iter().any(|change| change.kind == ChangeKind::Created));
         for (path, changes) in by_path {
-            let reason = match diff::lookup(&self.store, &head.checkpoint.root.tree, path) {
-                Ok(Some(Entry::Skipped { reason })) if reason.is_by_rule() => reason,
-                // What is damaged is told by whoever needs it.
-                _ => continue,
+            // What an operation brought back is in its checkpoint, and out of sight again.
+            let known = diff::lookup(&self.store, &head.checkpoint.root.tree, path);
+            let now = diff::lookup(&seen.trees, &seen.now.tree, path);
+            let by_rule = |entry: Option<Entry>| match entry {
+                Some(Entry::Skipped { reason }) if reason.is_by_rule() => Some(reason),
+                _ => None,
             };
+            // What is damaged is told by whoever needs it.
+            let Some(reason) = [known, now].into_iter().flatten().find_map(by_rule) else { continue };
             // What was there then is planned for by what it was.
             if !matches!(diff::lookup(&self.store, &target.checkpoint.root.tree, path), Ok(None)) {
                 continue;
@@ -90,7 +96,28 @@ impl History {
                 _ => return Err(OperationError::Stale { path: path.clone() }),
             }
         }
+        // What was captured in it once says more than the whole of it.
+        let known = hidden.goes.iter().chain(hidden.stays.iter().map(|(path, _)| path));
+        let known: Vec<WorkspacePath> = known.cloned().collect();
+        unseen.retain(|(path, _)| !known.iter().any(|one| one.is_within(path)));
+        hidden.stays.append(&mut unseen);
         Ok(hidden)
+    }
+
+    /// What was left out from its first moment, such as what `npm install` makes where a rule was there before it: a checkpoint has
+    /// nothing there, now there is something, and nobody knows what. It stays.
+    fn came_unseen(
+        &self,
+        target: &CheckpointRow,
+        paths: &[WorkspacePath],
+        seen: &FolderNow<'_>,
+    ) -> Result<Vec<(WorkspacePath, SkipReason)>, StoreError> {
+        // What a damaged listing held is named by others.
+        let Ok(mut came) = diff::gone_unknown(&seen.trees, &seen.now.tree, &target.checkpoint.root.tree) else {
+            return Ok(Vec::new());
+        };
+        came.retain(|(path, reason)| reason.is_by_rule() && path.is_in_scope(paths));
+        Ok(came)
     }
 
     /// Adds what is out of sight to a plan: it is asked for until it is captured, and then goes like everything that came; where

@@ -31,7 +31,7 @@ pub(crate) struct MovedSince {
 }
 
 /// One change of a file, and whose it was.
-struct ByOne {
+pub(crate) struct ByOne {
     at: Moment,
     hand: String,
     path: WorkspacePath,
@@ -47,18 +47,24 @@ impl MovedSince {
         Some(Source { path: path.clone(), blob: *blob, from: from.clone() })
     }
 
-    /// What changed after a moment, oldest first, where some changes go back: those for which `is_taken` holds.
-    pub(crate) fn altered(&self, since: Moment, is_taken: impl Fn(Moment, &WorkspacePath) -> bool) -> Vec<Altered> {
+    /// What changed after a moment, oldest first, where some changes go back: those for which `is_taken` holds. Before that, what
+    /// changed `earlier`. A line that the user deleted may go for good; one that an agent deleted, whichever it was, may not.
+    pub(crate) fn altered(
+        &self,
+        since: Moment,
+        earlier: &[ByOne],
+        is_taken: impl Fn(Moment, &WorkspacePath) -> bool,
+    ) -> Vec<Altered> {
         let all = || self.all.iter().filter(|one| one.at > since);
-        let hands: HashSet<&str> = all().filter(|one| is_taken(one.at, &one.path)).map(|one| &one.hand[..]).collect();
         let altered = |one: &ByOne| Altered {
             path: one.path.clone(),
             was: one.was.clone(),
             is: one.is.clone(),
             is_taken: is_taken(one.at, &one.path),
-            may_be_taken: hands.contains(&one.hand[..]),
+            is_others: one.hand != YOU,
         };
-        all().map(altered).collect()
+        let before = earlier.iter().map(|one| Altered { is_taken: false, ..altered(one) });
+        before.chain(all().map(altered)).collect()
     }
 
     /// The paths that a change at a path is one half of the move with.
@@ -71,6 +77,12 @@ impl MovedSince {
 
 /// More files than this that changed at once and neither came nor went are not looked at for moves of files and lines.
 const MOST_EDITED: usize = 200;
+
+/// So many records before what goes back are looked at for lines that were cut.
+const FARTHEST_BACK: u64 = 5_000;
+
+/// Of more changes in them only the last.
+const MOST_EARLIER: usize = 300;
 
 /// What happened at each moment, by each hand.
 type ByHand = BTreeMap<(Moment, String), Happened>;
@@ -187,7 +199,7 @@ impl History {
         seen: &FolderNow<'_>,
     ) -> Result<MovedSince, OperationError> {
         let mut all: ByHand = BTreeMap::new();
-        self.add_captured(seq, &mut all)?;
+        self.add_captured(seq, u64::MAX, &mut all)?;
         for change in self.uncaptured(seen)? {
             let Some(head) = self.store.head(self.record.line)? else { break };
             add(&seen.trees, (head.checkpoint.root, seen.now), Moment::MAX, &change, &mut all)?;
@@ -208,13 +220,7 @@ impl History {
         let mut alone = Vec::new();
         for ((at, hand), happened) in all {
             if !is_operations(&hand) {
-                let one = |path: &WorkspacePath, was: Option<&Entry>, is: Option<&Entry>| {
-                    let (path, was, is) = (path.clone(), was.cloned(), is.cloned());
-                    ByOne { at, hand: hand.clone(), path, was, is }
-                };
-                alone.extend(happened.gone.iter().map(|(path, was)| one(path, Some(was), None)));
-                alone.extend(happened.came.iter().map(|(path, is)| one(path, None, Some(is))));
-                alone.extend(happened.replaced.iter().map(|(path, was, is)| one(path, Some(was), Some(is))));
+                alone.extend(one_by_one(at, &hand, &happened));
             }
             for (path, blob) in happened.went() {
                 // A copy of what is edited where it stands did not come from there.
@@ -236,9 +242,22 @@ impl History {
         Ok(MovedSince { moved: Moved::new(by_hands, by_operations), unclear, went, all: alone })
     }
 
-    /// Adds what checkpoints found.
-    fn add_captured(&self, seq: u64, all: &mut ByHand) -> Result<(), StoreError> {
-        let rows = self.store.changes_since(seq + 1)?;
+    /// The last changes of files up to a record, oldest first: lines that were cut then may have been pasted since.
+    pub(crate) fn changed_until(&self, seq: u64) -> Result<Vec<ByOne>, StoreError> {
+        let mut all: ByHand = BTreeMap::new();
+        self.add_captured(seq.saturating_sub(FARTHEST_BACK), seq, &mut all)?;
+        let mut changed = Vec::new();
+        for ((at, hand), happened) in all.into_iter().filter(|((_, hand), _)| !is_operations(hand)) {
+            changed.extend(one_by_one(at, &hand, &happened));
+        }
+        let older = changed.len().saturating_sub(MOST_EARLIER);
+        Ok(changed.split_off(older))
+    }
+
+    /// Adds what checkpoints found after a record, up to another one.
+    fn add_captured(&self, seq: u64, until: u64, all: &mut ByHand) -> Result<(), StoreError> {
+        let mut rows = self.store.changes_since(seq + 1)?;
+        rows.retain(|row| row.seq <= until);
         // Where nothing came or went, files may still have changed places, and lines gone from one to another; but of many that
         // were edited at once each is an edit.
         let mut counts: HashMap<u64, (usize, usize)> = HashMap::new();
@@ -251,7 +270,9 @@ impl History {
             counts.iter().filter(|(_, count)| may_hold_moves(count)).map(|(seq, _)| *seq).collect();
         let rows = rows.into_iter().filter(|row| moved.contains(&row.seq));
         let listed = self.at_checkpoints(rows.map(|row| ((), row)).collect())?.into_iter().map(|((), change)| change);
-        let unlisted = self.unlisted(self.store.checkpoints_cut(seq + 1)?, |_| true)?;
+        let mut cut = self.store.checkpoints_cut(seq + 1)?;
+        cut.retain(|row| row.seq <= until);
+        let unlisted = self.unlisted(cut, |_| true)?;
         let mut parent: Option<(u64, RootState)> = None;
         for change in listed.chain(unlisted) {
             let Some(found) = &change.found_at else { continue };
@@ -298,6 +319,17 @@ impl History {
     }
 }
 
+fn one_by_one(at: Moment, hand: &str, happened: &Happened) -> Vec<ByOne> {
+    let one = |path: &WorkspacePath, was: Option<&Entry>, is: Option<&Entry>| {
+        let (path, was, is) = (path.clone(), was.cloned(), is.cloned());
+        ByOne { at, hand: hand.to_owned(), path, was, is }
+    };
+    let gone = happened.gone.iter().map(|(path, was)| one(path, Some(was), None));
+    let came = happened.came.iter().map(|(path, is)| one(path, None, Some(is)));
+    let replaced = happened.replaced.iter().map(|(path, was, is)| one(path, Some(was), Some(is)));
+    gone.chain(came).chain(replaced).collect()
+}
+
 fn add<S: TreeSource<Error = StoreError>>(
     trees: &S,
     (before, after): (RootState, RootState),
@@ -317,6 +349,9 @@ fn add<S: TreeSource<Error = StoreError>>(
     Ok(())
 }
 
+/// The name of the user's hand.
+const YOU: &str = "you";
+
 /// What the name of an operation's hand begins with.
 const OPERATION: &str = "operation ";
 
@@ -329,7 +364,7 @@ fn is_operations(hand: &str) -> bool {
 fn whose(owner: &Owner) -> String {
     let of = |step: &StepRef| step.session.to_string();
     match owner {
-        Owner::You => "you".to_owned(),
+        Owner::You => YOU.to_owned(),
         Owner::Step { step, .. } => of(step),
         Owner::Operation { operation } => format!("{OPERATION}{operation}"),
         Owner::Unsure { candidates } => {

@@ -173,7 +173,7 @@ impl History {
             None if !carries => Vec::new(),
             _ => self.changes_since(target, seen, &paths)?,
         };
-        let hidden = self.hidden_since(target, &since, conversation_of.as_ref(), seen)?;
+        let hidden = self.hidden_since(target, &since, conversation_of.as_ref(), &paths, seen)?;
         let mut kept = None;
         let mut fresh = Vec::new();
         let is_kept = |change: &&OwnedChange| carries && is_carried(&change.owner, conversation_of.as_ref(), options);
@@ -224,7 +224,8 @@ impl History {
             // What is not asked for stays, perhaps without lines that stand in what is.
             let mut carried = Inverse::default();
             let is_asked = |_, path: &WorkspacePath| path.is_in_scope(&paths);
-            carried.altered(self.moved_since(target.seq, |_| false, seen)?.altered(target.seq, is_asked));
+            let earlier = self.changed_until(target.seq)?;
+            carried.altered(self.moved_since(target.seq, |_| false, seen)?.altered(target.seq, &earlier, is_asked));
             Aim::StateWith { target: target.clone(), carried }
         };
         if options.outside {

@@ -205,12 +205,13 @@ impl History {
         let paths: HashSet<&WorkspacePath> = taken.iter().map(|one| &one.path).collect();
         let moved = self.moved_since(since, |path| paths.contains(path), seen)?;
         let chosen: HashSet<(Moment, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
+        let earlier = self.changed_until(since)?;
         if let Begin::Then(then) = begin {
-            inverse.altered(moved.altered(then, |at, path| !chosen.contains(&(at, path))));
+            inverse.altered(moved.altered(then, &earlier, |at, path| !chosen.contains(&(at, path))));
         } else {
             let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
             taken.iter().filter_map(source).for_each(|source| inverse.source(source));
-            inverse.altered(moved.altered(since, |at, path| chosen.contains(&(at, path))));
+            inverse.altered(moved.altered(since, &earlier, |at, path| chosen.contains(&(at, path))));
         }
         let moved = moved.moved;
         if let Begin::Then(then) = begin {

@@ -33,12 +33,26 @@ pub struct SessionExported {
     /// Files in it of which git keeps something else than what they say, because a filter (git-crypt, LFS) changes them.
     #[serde(default)]
     pub filtered: Vec<PathView>,
+    /// Files in it that git is told not to look at (`--skip-worktree`, `--assume-unchanged`), where it has something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwatched: Vec<PathView>,
     /// Bytes of the transcript, where it is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<u64>,
     /// Why it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript_missing: Option<String>,
+}
+
+/// Files of a session that are not for others to see, each list in order.
+#[derive(Clone, Debug, Default)]
+pub struct PrivatePaths {
+    /// Ignored, and not tracked by git.
+    pub ignored: Vec<PathView>,
+    /// Changed by a filter before git keeps them.
+    pub filtered: Vec<PathView>,
+    /// Tracked, and edited where git is told not to look.
+    pub unwatched: Vec<PathView>,
 }
 
 /// A session that came from an archive.

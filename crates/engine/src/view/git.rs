@@ -73,6 +73,10 @@ pub struct Exported {
     /// Files that stayed out, because git keeps something else than what they say: a filter (git-crypt, LFS) changes them.
     #[serde(default)]
     pub filtered: Vec<PathView>,
+    /// Files that stayed out, because git is told not to look at them (`--skip-worktree`, `--assume-unchanged`) and has something
+    /// else there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwatched: Vec<PathView>,
     /// Git has what was meant: every commit's tree is the one that piton reckoned.
     pub verified: bool,
 }

@@ -118,6 +118,8 @@ pub enum Unknown {
     BeforeFirstCapture,
     /// A checkpoint that was made in it is damaged in the store.
     Damaged,
+    /// Nothing was captured after its last tool, as where `capture.automatic` is off: the next capture finds what it changed.
+    NotCaptured,
     /// Something in it was not captured.
     Gap {
         /// The first of these.

@@ -4,7 +4,7 @@ use piton_model::session::StepRef;
 use piton_model::{CheckpointId, OperationId, SessionId};
 use serde::{Deserialize, Serialize};
 
-use super::{GapView, PathView};
+use super::{GapView, OperationView, PathView};
 
 /// What a check of the store found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct Verification {
     /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwritable: Option<String>,
+    /// Operations that began and did not end: they run, or they were cut off and the files may be half changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<OperationView>,
 }
 
 /// One thing that is wrong.

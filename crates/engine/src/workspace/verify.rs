@@ -2,6 +2,7 @@
 
 use piton_store::{Damage, StoreError, Verified};
 
+use crate::history::operations::operation_views;
 use crate::view::{DamageView, Verification};
 use crate::workspace::Workspace;
 
@@ -31,6 +32,8 @@ impl Workspace {
             damage: found.damage.iter().map(damage).collect(),
             repaired,
             waiting: self.waiting_events(),
+            // What cannot be read is among the damage.
+            pending: operation_views(&self.store.pending().unwrap_or_default()),
             unwritable: self.store.check_writable().err().map(|error| error.to_string()),
         })
     }

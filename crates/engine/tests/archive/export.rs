@@ -220,7 +220,7 @@ fn what_is_ignored_and_not_tracked_stays_out_of_every_commit_unless_it_is_named(
     let include = vec![WorkspacePath::new("b.txt").unwrap()];
     let error = world.open().export_git(&ExportOptions { include, ..options(session, "none") }).unwrap_err();
     assert!(matches!(error, ExportError::NotIgnored(_)), "{error}");
-    let (held, _) = world.open().private_in_session("s").unwrap();
+    let held = world.open().private_in_session("s").unwrap().ignored;
     assert_eq!(held.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), out);
 }
 
@@ -422,7 +422,7 @@ fn what_git_did_not_track_at_a_checkpoint_stays_out_whatever_it_tracks_later() {
                 assert!(files.contains(&".env.example".to_owned()) && files.contains(&"logs/.gitkeep".to_owned()));
             }
         }
-        let (held, _) = world.open().private_in_session("s").unwrap();
+        let held = world.open().private_in_session("s").unwrap().ignored;
         assert_eq!(names(&held), [".env"], "{way}");
         // Where git tracks it all the while, it is no secret; where it is only meant to be, git has nothing of it.
         let last = export(&world, &of("t2.end", "last"));
@@ -494,4 +494,30 @@ fn in_a_part_of_a_repository_it_is_told_by_paths_of_the_part() {
     world.write("a.key", "2").write("b.key", "2").write("c.key", "2");
     git(&world.ws(), &["add", "-f", "."]);
     assert_eq!(names(&export(&world, &of(&id, "x")).ignored), ["c.key"]);
+}
+
+#[test]
+fn what_git_is_told_not_to_look_at_stays_out_where_it_is_not_what_git_has() {
+    for flag in ["--skip-worktree", "--assume-unchanged"] {
+        let world = repository();
+        world.write("config.toml", "password = none\n").write("same.toml", "same\n");
+        git(&world.ws(), &["add", "-A"]);
+        git(&world.ws(), &["commit", "-q", "-m", "config"]);
+        git(&world.ws(), &["update-index", flag, "config.toml", "same.toml"]);
+        world.write("config.toml", "password = secret\n");
+        let id = world.capture();
+        let exported = export(&world, &of(&id, "out"));
+        let names: Vec<_> = exported.unwatched.iter().map(|path| &path.path[..]).collect();
+        assert_eq!(names, ["config.toml"], "{flag}");
+        let out = checked_out(&world, &world.ws(), &exported.commit);
+        assert!(!out.has("config.toml") && out.has("same.toml"), "{flag}");
+        // What was captured then is as secret when git looks at it again.
+        git(&world.ws(), &["update-index", &flag.replace("--", "--no-"), "config.toml"]);
+        git(&world.ws(), &["checkout", "-q", "config.toml"]);
+        let again = export(&world, &ExportOptions { force: true, ..of(&id, "out") });
+        assert_eq!(again.unwatched.len(), 1, "{flag}");
+        let include = vec![WorkspacePath::new("config.toml").unwrap()];
+        let wanted = export(&world, &ExportOptions { include, force: true, ..of(&id, "out") });
+        assert!(wanted.unwatched.is_empty() && checked_out(&world, &world.ws(), &wanted.commit).has("config.toml"));
+    }
 }

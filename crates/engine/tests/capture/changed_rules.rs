@@ -1153,3 +1153,74 @@ fn what_the_user_edited_in_a_folder_that_a_session_made_and_ignored_stays_in_a_r
         assert_eq!((world.read("build/y"), world.has("build/x")), ("2\nthe user's\n".to_owned(), false));
     }
 }
+
+#[test]
+fn what_a_session_made_and_ignored_is_not_asked_about_after_a_rewind_and_a_redo() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.runs("install", "npm install", |world| {
+        world.write("node_modules/x/index.js", "1").write("node_modules/y/index.js", "2");
+    });
+    agent.runs("ignore", "echo >> .gitignore", |world| {
+        world.write(".gitignore", "*.log\nnode_modules/\n");
+    });
+    assert_eq!(waiting(&world), [""; 0]);
+    world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
+    world.open().redo_now(&RedoOptions::default()).unwrap();
+    later();
+    agent.runs("work", "true", |world| {
+        world.write("src/main.rs", "2");
+    });
+    assert_eq!(waiting(&world), [""; 0]);
+
+    // What the user put there meanwhile is not the session's.
+    world.write("node_modules/x/index.js", "mine");
+    world.open().rewind_now("t1", &RewindOptions { unsure: true, ..RewindOptions::default() }).unwrap();
+    assert_eq!(world.read("node_modules/x/index.js"), "mine");
+}
+
+#[test]
+fn a_folder_that_was_ignored_from_its_first_moment_stays_in_a_rewind_and_is_named() {
+    let world = world();
+    let agent = Agent::new(&world, "s");
+    agent.runs("ignore", "echo >> .gitignore", |world| {
+        world.write(".gitignore", "*.log\nnode_modules/\n");
+    });
+    agent.runs("install", "npm install", |world| {
+        world.write("node_modules/x/index.js", "1").write("lock", "1");
+    });
+    for target in ["t2", "t1"] {
+        let plan = world.open().plan_rewind(target, &RewindOptions::default()).unwrap();
+        let names = |skipped: &[piton_engine::view::SkippedView]| {
+            skipped.iter().map(|one| one.path.path.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&plan.view().skipped), ["node_modules"], "{target}");
+        let outcome = world.open().rewind_now(target, &RewindOptions::default()).unwrap();
+        assert_eq!(names(&outcome.skipped), ["node_modules"], "{target}");
+        assert!(world.has("node_modules/x/index.js") && !world.has("lock"));
+        world.open().redo_now(&RedoOptions::default()).unwrap();
+    }
+    // What is not asked for is not named.
+    let options = RewindOptions { paths: vec![WorkspacePath::new("lock").unwrap()], ..RewindOptions::default() };
+    assert!(world.open().plan_rewind("t2", &options).unwrap().view().skipped.is_empty());
+}
+
+#[test]
+fn a_folder_that_waits_is_named_alone() {
+    let world = world();
+    world.write("data/a.csv", "1").write("data/b.csv", "2");
+    world.captured();
+    let agent = an_agent_that_ignores(&world, "data/\n");
+    assert_eq!(waiting(&world), ["data"]);
+    later();
+    world.remove("data");
+    world.captured();
+    later();
+    agent.edits("bring it back", &["data/b.csv"], |world| {
+        world.write("data/b.csv", "3");
+    });
+    later();
+    world.write("data/a.csv", "1");
+    assert_eq!(paths(&world.open().waiting_now().unwrap()), ["data"]);
+    assert_eq!(waiting(&world), ["data"]);
+}

@@ -495,6 +495,27 @@ fn with_automatic_checkpoints_off_only_turns_and_steps_are_noted() {
 }
 
 #[test]
+fn of_a_turn_that_nobody_captured_it_is_not_said_that_it_changed_nothing() {
+    let world = World::new();
+    world.write("a", "1").write("b", "2");
+    world.capture();
+    let agent = Agent::new(&world, "s1");
+    let off = ObserveOptions { automatic: false, embedded: true, ..ObserveOptions::default() };
+    let tell = |event: Event| drop(world.engine.observe(&agent.report(None, event), &off).unwrap());
+    tell(Event::Prompt { text: "delete it".into() });
+    tell(Event::BeforeTool(agent.call("1", "Bash", &[], false)));
+    world.remove("a");
+    tell(Event::AfterTool(agent.call("1", "Bash", &[], false)));
+    tell(Event::TurnEnded { failed: false, message: None, background: false });
+    assert_eq!(agent.turns()[0].unknown, Some(Unknown::NotCaptured));
+    let changes = world.open().changes(&ChangesOptions::default()).unwrap();
+    assert_eq!(changes.unknown, [UnknownTurn { turn: 1, why: Unknown::NotCaptured }]);
+    // The next capture finds it.
+    world.capture();
+    assert_eq!(agent.turns()[0].unknown, None);
+}
+
+#[test]
 fn a_subagents_steps_are_in_the_turn_and_its_shell_may_end_after_the_turn_did() {
     let world = World::new();
     let mut agent = Agent::new(&world, "s1");

@@ -89,6 +89,15 @@ fn in_two_turns() {
 }
 
 #[test]
+fn in_two_turns_of_which_only_the_second_goes_back() {
+    let world = World::new();
+    let agent = with_a_function(&world);
+    agent.runs("cut", "sed", cut);
+    agent.edits("paste", &["b"], paste);
+    assert_kept(&world, "t3", "b");
+}
+
+#[test]
 fn where_the_file_that_they_came_from_is_in_conflict() {
     let world = World::new();
     let body = numbered("a", 4) + PRECIOUS + &numbered("z", 4);
@@ -243,4 +252,68 @@ fn a_line_that_stands_everywhere_stops_nobody() {
     });
     world.open().undo_now(&undo_of("t1")).unwrap();
     assert_eq!(world.read("util"), numbered("util", 5));
+}
+
+#[test]
+fn two_short_lines_that_stand_everywhere_stop_nobody() {
+    let world = World::new();
+    let common = "else\nreturn 0\n}\n";
+    world.write("app", numbered("app", 5) + common).write("util", numbered("util", 5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("add", &["util"], |world| {
+        world.write("util", numbered("util", 5) + common);
+    });
+    agent.edits("remove", &["app"], |world| {
+        world.write("app", numbered("app", 5));
+    });
+    world.open().undo_now(&undo_of("t1")).unwrap();
+    assert_eq!(world.read("util"), numbered("util", 5));
+}
+
+#[test]
+fn a_long_line_that_other_files_have_too_stops_nobody() {
+    let world = World::new();
+    let head = "// SPDX-License-Identifier: Apache-2.0\n";
+    world.write("app", head.to_owned() + &numbered("app", 5)).write("util", numbered("util", 5));
+    world.write("lib/other", head);
+    let agent = Agent::new(&world, "s");
+    agent.edits("add", &["util"], |world| {
+        world.write("util", head.to_owned() + &numbered("util", 5));
+    });
+    agent.edits("remove", &["app"], |world| {
+        world.write("app", numbered("app", 5));
+    });
+    world.open().undo_now(&undo_of("t1")).unwrap();
+    assert_eq!(world.read("util"), numbered("util", 5));
+}
+
+#[test]
+fn a_file_that_was_moved_names_the_file_that_its_lines_came_from() {
+    let world = World::new();
+    world.write("a", numbered("a", 4) + PRECIOUS + &numbered("z", 4)).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    let rest = numbered("a", 4) + &numbered("z", 4);
+    agent.edits("move", &["a", "b", "e"], |world| {
+        world.remove("b").write("a", &rest).write("e", numbered("b", 5) + PRECIOUS);
+    });
+    // So that the function cannot come back to where it was.
+    world.write("a", rest.replace("a line number 4", "mine").replace("z line number 1", "too"));
+    let plan = world.open().plan_undo(&undo_of("t1")).unwrap();
+    let conflict = plan.view().conflicts.iter().find(|conflict| conflict.why == Why::Lines);
+    let others: Vec<_> = conflict.unwrap().others.iter().map(|other| &other.path[..]).collect();
+    assert_eq!(others, ["a", "b"]);
+}
+
+#[test]
+fn where_another_agent_deleted_what_was_copied() {
+    let world = World::new();
+    world.write("a", numbered("a", 8) + PRECIOUS).write("b", numbered("b", 5));
+    let (one, two) = (Agent::new(&world, "s"), Agent::new(&world, "other"));
+    one.edits("copy", &["b"], paste);
+    two.edits("cut", &["a"], cut);
+    let choice = piton_engine::Choice { session: Some(one.id().to_string()), ..undo_of("t1").choice };
+    let undo = |settle| UndoOptions { choice: choice.clone(), settle, ..UndoOptions::default() };
+    assert!(world.open().undo_now(&undo(Settle::default())).is_err());
+    let _ = world.open().undo_now(&undo(PARTIAL));
+    assert_eq!(holders(&world), ["b"]);
 }

@@ -4,7 +4,8 @@
 //! what is left of whom. The model knows nothing of merging, of moves or of piton:
 //!
 //! - no line of the user's leaves the folder by an operation that takes back others' work, unless a decided conflict named its file;
-//! - what is taken back without a conflict leaves no line of it behind;
+//! - what is taken back without a conflict leaves no line of it behind, but for what somebody else carried elsewhere;
+//! - a conflict over lines that were carried is about lines that stood in the file that it names;
 //! - a preview tells what the act does, path by path, and an act that is refused changes nothing;
 //! - every success redoes byte for byte.
 //!
@@ -15,6 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use piton_engine::model::content::Decision;
+use piton_engine::model::inverse::Why;
 use piton_engine::model::{Owner, WorkspacePath};
 use piton_engine::view::{ChangedFile, OperationOutcome, PathView, PlanView};
 use piton_engine::{
@@ -27,11 +29,25 @@ const SESSIONS: [&str; 2] = ["one", "two"];
 /// Names that get in each other's way.
 const PATHS: [&str; 9] = ["a", "b", "c", "d/a", "d/b", "e/a", "e/b/c", "d/e", "e/b"];
 
+/// What lines end with that were there before anybody came: they are as much the user's.
+const FIRST: &str = "stood here first";
+/// Lines that stand everywhere and are nobody's.
+const COMMON: [&str; 5] = ["}\n", "\n", "return 0\n", "    else\n", "fi\n"];
+
 /// Who writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
     Agent(usize),
     User,
+}
+
+impl Who {
+    fn number(self) -> usize {
+        match self {
+            Self::Agent(n) => n,
+            Self::User => 2,
+        }
+    }
 }
 
 struct Play<'w> {
@@ -42,9 +58,18 @@ struct Play<'w> {
     turns: [u32; 2],
     /// Whose turns were taken back, in part or as a whole.
     undone: [bool; 2],
-    /// Lines that an agent copied: the copy goes with its turn, and the user may have deleted the other one.
+    /// Lines that an agent copied: the copy goes with its turn.
     copied: BTreeSet<String>,
-    /// Whether a file has both sides of a conflict: then it has lines of what was taken back.
+    /// Lines that the user deleted in some file: where a copy is all that is left, it may go.
+    dropped: BTreeSet<String>,
+    /// Who carried a line from one file to another, or copied it: the user, or a turn of an agent.
+    carriers: BTreeMap<String, BTreeSet<Option<(usize, u32)>>>,
+    /// Lines that were cut, from where, and that whoever cut them pastes later. Not where they were: who takes that back
+    /// alone gets the file without them, as it was.
+    clipboards: [(String, Vec<String>); 3],
+    /// The files that each line ever stood in.
+    stood: BTreeMap<String, BTreeSet<String>>,
+    /// Whether a conflict was decided so that a file has lines of what was taken back.
     is_marked: bool,
     told: Vec<String>,
 }
@@ -54,13 +79,125 @@ impl Play<'_> {
     fn line(&mut self, who: Who) -> String {
         self.serial += 1;
         match who {
-            Who::User => format!("user {}\n", self.serial),
-            Who::Agent(n) => format!("{}/t{} {}\n", SESSIONS[n], self.turns[n], self.serial),
+            Who::User => format!("user {} is the author\n", self.serial),
+            Who::Agent(n) => format!("{}/t{} {} is the author\n", SESSIONS[n], self.turns[n], self.serial),
         }
     }
 
-    fn lines(&mut self, who: Who, count: u64) -> String {
-        (0..count).map(|_| self.line(who)).collect()
+    /// Lines that nobody wrote yet, mostly.
+    fn new_lines(&mut self, who: Who, count: u64) -> Vec<String> {
+        let mut lines = Vec::new();
+        for _ in 0..count {
+            lines.push(self.line(who));
+            if self.dice.below(6) == 0 {
+                lines.push((*self.dice.one_of(&COMMON)).to_owned());
+            }
+        }
+        lines
+    }
+
+    fn read(&self, path: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.world.path(path)).unwrap();
+        text.split_inclusive('\n').map(str::to_owned).collect()
+    }
+
+    /// Notes that lines now stand in another file, too, by somebody's hand.
+    fn carried(&mut self, who: Who, lines: &[String]) {
+        let hand = match who {
+            Who::User => None,
+            Who::Agent(n) => Some((n, self.turns[n])),
+        };
+        for line in lines {
+            self.carriers.entry(line.trim_end().to_owned()).or_default().insert(hand);
+        }
+    }
+
+    fn copied(&mut self, who: Who, lines: &[String]) {
+        self.carried(who, lines);
+        self.copied.extend(lines.iter().filter(|_| who != Who::User).map(|line| line.trim_end().to_owned()));
+    }
+
+    /// How often each line stands anywhere.
+    fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for line in self.files().iter().flat_map(|path| self.read(path)) {
+            *counts.entry(line.trim_end().to_owned()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Notes which lines stand where, after every act.
+    fn look(&mut self) {
+        for path in self.files() {
+            for line in self.read(&path) {
+                self.stood.entry(line.trim_end().to_owned()).or_default().insert(path.clone());
+            }
+        }
+    }
+
+    /// Another file, or a path where one can be made.
+    fn other(&mut self, path: &str, files: &[String]) -> Option<String> {
+        let others: Vec<&String> = files.iter().filter(|other| *other != path).collect();
+        if self.dice.below(2) == 0 || others.is_empty() {
+            return self.free();
+        }
+        Some((*self.dice.one_of(&others)).clone())
+    }
+
+    fn append(&self, path: &str, lines: &[String]) {
+        self.make_way(path);
+        let mut text = if self.world.has(path) { self.read(path).concat() } else { String::new() };
+        text.push_str(&lines.concat());
+        self.world.write(path, text);
+    }
+
+    /// Somebody cuts or copies some lines of a file, and puts them into another one, at once or later.
+    fn carry(&mut self, who: Who, path: &str, files: &[String]) -> Option<String> {
+        let number = who.number();
+        let (from, clipboard) = std::mem::take(&mut self.clipboards[number]);
+        if !clipboard.is_empty() {
+            let to = self.other(&from, files).filter(|to| *to != from)?;
+            self.append(&to, &clipboard);
+            // Where the cut was taken back since, this is a copy.
+            self.copied(who, &clipboard);
+            return Some(format!("pastes {} lines into {to}", clipboard.len()));
+        }
+        let mut lines = self.read(path);
+        let at = self.dice.below(lines.len() as u64 + 1) as usize;
+        let end = (at + 1 + self.dice.below(4) as usize).min(lines.len());
+        let run: Vec<String> = lines.get(at..end)?.to_vec();
+        if run.is_empty() {
+            return None;
+        }
+        match self.dice.below(5) {
+            0 => {
+                lines.drain(at..end);
+                self.world.write(path, lines.concat());
+                self.clipboards[number] = (path.to_owned(), run);
+                Some(format!("cuts {path} {at}..{end}"))
+            }
+            1 => {
+                let to = self.other(path, files)?;
+                self.append(&to, &run);
+                self.copied(who, &run);
+                Some(format!("copies lines of {path} {at}..{end} into {to}"))
+            }
+            2 => {
+                let to = self.other(path, files)?;
+                self.append(&to, &lines);
+                self.world.remove(path);
+                self.carried(who, &lines);
+                Some(format!("merges {path} into {to}"))
+            }
+            _ => {
+                let to = self.other(path, files)?;
+                lines.drain(at..end);
+                self.world.write(path, lines.concat());
+                self.append(&to, &run);
+                self.carried(who, &run);
+                Some(format!("splits {path} {at}..{end} into {to}"))
+            }
+        }
     }
 
     fn files(&self) -> Vec<String> {
@@ -100,7 +237,10 @@ impl Play<'_> {
     fn act(&mut self, who: Who) {
         let files = self.files();
         let file = if files.is_empty() { None } else { Some(self.dice.one_of(&files).clone()) };
-        let kind = self.dice.below(20);
+        let had = self.counts();
+        // Whoever cut something mostly pastes it soon.
+        let has_cut = !self.clipboards[who.number()].1.is_empty();
+        let kind = if has_cut && self.dice.below(2) == 0 { 20 } else { self.dice.below(26) };
         let told = match (kind, file) {
             (0..=7, Some(path)) => {
                 let text = std::fs::read_to_string(self.world.path(&path)).unwrap();
@@ -109,7 +249,7 @@ impl Play<'_> {
                 let end = (at + self.dice.below(3) as usize).min(lines.len());
                 // Others' lines are the user's business, and what an agent deletes of the user's comes back.
                 let count = self.dice.below(3);
-                let new: Vec<String> = (0..count).map(|_| self.line(who)).collect();
+                let new = self.new_lines(who, count);
                 lines.splice(at..end, new);
                 self.world.write(&path, lines.concat());
                 format!("edits {path} {at}..{end} +{count}")
@@ -142,8 +282,8 @@ impl Play<'_> {
                 let Some(to) = self.free() else { return };
                 self.make_way(&to);
                 std::fs::copy(self.world.path(&path), self.world.path(&to)).unwrap();
-                let text = std::fs::read_to_string(self.world.path(&path)).unwrap();
-                self.copied.extend(text.lines().filter(|_| who != Who::User).map(str::to_owned));
+                let lines = self.read(&path);
+                self.copied(who, &lines);
                 format!("copies {path} to {to}")
             }
             (15, _) => {
@@ -167,11 +307,15 @@ impl Play<'_> {
                 }
                 format!("moves {from}/ to {to}/")
             }
+            (20..=25, Some(path)) => match self.carry(who, &path, &files) {
+                Some(told) => told,
+                None => return,
+            },
             _ => {
                 let Some(path) = self.free() else { return };
                 self.make_way(&path);
                 let count = 3 + self.dice.below(6);
-                let text = self.lines(who, count);
+                let text = self.new_lines(who, count).concat();
                 self.world.write(&path, text);
                 format!("writes {path}")
             }
@@ -181,6 +325,12 @@ impl Play<'_> {
             Who::Agent(n) => format!("{}/t{}", SESSIONS[n], self.turns[n]),
         };
         self.told.push(format!("{name} {told}"));
+        self.look();
+        if who == Who::User {
+            let has = self.counts();
+            let fewer = had.into_iter().filter(|(line, count)| has.get(line).is_none_or(|now| now < count));
+            self.dropped.extend(fewer.map(|(line, _)| line));
+        }
     }
 }
 
@@ -206,17 +356,22 @@ fn session(seed: u64) {
         turns: [0, 0],
         undone: [false, false],
         copied: BTreeSet::new(),
+        dropped: BTreeSet::new(),
+        carriers: BTreeMap::new(),
+        clipboards: Default::default(),
+        stood: BTreeMap::new(),
         is_marked: false,
         told: Vec::new(),
     };
     for path in &PATHS[..4] {
-        let text: String = (0..10).map(|n| format!("{path} {n}\n")).collect();
+        let text: String = (0..10).map(|n| format!("{path} {n} {FIRST}\n")).collect();
         world.write(path, text);
     }
     if play.dice.below(3) == 0 {
         // Twins.
         world.write("e/a", std::fs::read(world.path("d/a")).unwrap());
     }
+    play.look();
     let first = 1 + play.dice.below(6);
     for _ in 0..first {
         part(&mut play, &agents);
@@ -388,6 +543,7 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
         Err(error) => panic!("plan: {error}\n{}", play.story()),
     };
     assert!(world.snapshot() == before, "a plan changed something\n{}", play.story());
+    check_claims(&plan, &had, play);
     let outcome = match asked.act(world) {
         Ok(outcome) => outcome,
         Err(OperationError::Conflict(_)) => {
@@ -415,11 +571,14 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
     };
     let lost: Vec<_> = had
         .iter()
-        .filter(|(line, _)| line.starts_with("user ") && !has.contains_key(*line) && !play.copied.contains(*line))
+        .filter(|(line, _)| (line.starts_with("user ") || line.ends_with(FIRST)) && !has.contains_key(*line))
+        .filter(|(line, _)| !(play.copied.contains(*line) && play.dropped.contains(*line)))
         .filter(|(_, paths)| !paths.iter().all(is_named))
         .collect();
     assert!(lost.is_empty(), "lines of the user's that are gone: {lost:?}\n{outcome:?}\n{}", play.story());
-    play.is_marked |= settle.conflicts == Some(Decision::Markers) && !plan.conflicts.is_empty();
+    // With `ours`, too, lines stay that count as taken back from then on.
+    let stays = matches!(settle.conflicts, Some(Decision::Markers | Decision::Ours));
+    play.is_marked |= stays && !plan.conflicts.is_empty();
     // What may be the user's is carried over by a rewind, and left alone by an undo.
     let is_unsure = |file: &ChangedFile| matches!(file.owner, Owner::Unsure { .. });
     let is_sure = plan.unsure.is_empty() && !plan.carried.iter().any(is_unsure);
@@ -432,12 +591,30 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
                 .and_then(|rest| rest.split_once(' ').and_then(|(turn, _)| turn.parse::<u32>().ok()));
             turn.is_some_and(|turn| (from..=to).contains(&turn))
         };
-        let left: Vec<_> = has.keys().filter(is_of).filter(|line| had.contains_key(*line)).collect();
-        // What the user copied is the user's.
-        let copied = play.told.iter().any(|told| told.starts_with("user copies") || told.contains("copies"));
-        assert!(left.is_empty() || copied, "lines that were to go: {left:?}\n{outcome:?}\n{}", play.story());
+        // What somebody else put there, or another turn, is theirs.
+        let by_others = |line: &&String| {
+            let is_taken = |hand: &Option<(usize, u32)>| {
+                hand.is_some_and(|(agent, turn)| agent == n && (from..=to).contains(&turn))
+            };
+            play.carriers.get(*line).is_some_and(|hands| !hands.iter().all(is_taken))
+        };
+        let left = has.keys().filter(is_of).filter(|line| had.contains_key(*line) && !by_others(line));
+        let left: Vec<_> = left.collect();
+        assert!(left.is_empty(), "lines that were to go: {left:?}\n{outcome:?}\n{}", play.story());
     }
     outcome.operation.is_some()
+}
+
+/// Of lines that are said to come from another file, some stood there.
+fn check_claims(plan: &PlanView, had: &BTreeMap<String, BTreeSet<String>>, play: &Play<'_>) {
+    for conflict in plan.conflicts.iter().filter(|conflict| conflict.why == Why::Lines) {
+        let is_so = had.iter().any(|(line, paths)| {
+            let is_common = COMMON.iter().any(|common| common.trim_end() == line);
+            let stood = |other: &PathView| play.stood.get(line).is_some_and(|stood| stood.contains(&other.path));
+            !is_common && paths.contains(&conflict.path.path) && conflict.others.iter().any(stood)
+        });
+        assert!(is_so, "a conflict that is none: {conflict:?}\n{}", play.story());
+    }
 }
 
 /// A preview names just the paths that change.

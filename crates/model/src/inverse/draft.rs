@@ -71,7 +71,10 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             self.out.conflicts.push(conflict);
         }
         self.keep_sources(now, stays)?;
-        self.keep_lines(now, stays)?;
+        // Where changes are carried over to an earlier moment, `lines_lost` looks at the whole of it.
+        if !self.is_carried {
+            self.keep_lines(now, stays)?;
+        }
         self.keep_named(now, stays)
     }
 

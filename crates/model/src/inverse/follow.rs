@@ -17,8 +17,8 @@ use crate::tree::{Entry, SkipReason, Tree};
 /// What turned out to have nowhere to go.
 #[derive(Default)]
 pub(super) struct Stays {
-    /// Trails by index, with the reason.
-    pub(super) trails: BTreeMap<usize, Why>,
+    /// Trails by index, with the reason and another file that is affected.
+    pub(super) trails: BTreeMap<usize, (Why, Option<WorkspacePath>)>,
     /// Paths whose content would otherwise exist nowhere, each with a path that it came from.
     pub(super) ends: BTreeMap<WorkspacePath, (WorkspacePath, Why)>,
     /// Uncaptured things at paths where a file would go.
@@ -65,12 +65,15 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             let (conflicts, merged) = (self.out.conflicts.len(), self.out.merged.len());
             let to = self.along(trail, here.clone())?;
             let stays = stays.trails.get(&number);
-            if let Some(why) = stays.filter(|_| to.is_ok()) {
+            if let Some((why, _)) = stays.filter(|_| to.is_ok()) {
                 let is_decided = self.decision == Some(Decision::Ours);
                 self.conflict(&trail.now, *why, Vec::new(), is_decided);
             }
             for conflict in &mut self.out.conflicts[conflicts..] {
                 conflict.others = trail.paths_but(&conflict.path);
+                if let Some((why, Some(other))) = stays.filter(|(why, _)| *why == conflict.why) {
+                    conflict.name_also(*why, other);
+                }
             }
             self.out.merged.truncate(merged);
             let Ok(to) = to else { continue };
@@ -149,7 +152,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             let here = lookup(&layered, &self.out.root.tree, &path)?;
             if let Some(Entry::Skipped { reason }) = here {
                 stays.skipped.push((path, reason));
-                stays.trails.insert(one.trail, Why::NoRoom);
+                stays.trails.insert(one.trail, (Why::NoRoom, None));
                 continue;
             }
             let mut ways = Vec::new();
@@ -180,7 +183,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             let collides = holds_one || is_held;
             if !is_free || collides {
                 if collides || self.decision != Some(Decision::Theirs) {
-                    stays.trails.insert(one.trail, Why::NoRoom);
+                    stays.trails.insert(one.trail, (Why::NoRoom, None));
                     continue;
                 }
                 let trail = &self.inverse.trails[one.trail];
@@ -242,12 +245,17 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             if lookup(&layered, &self.out.root.tree, path)? == lookup(self.source, &now.tree, path)? {
                 continue;
             }
+            // Where lines came from says nothing of what stands there.
+            let is_of_lines = conflict.why == Why::Lines;
             if self.inverse.links.contains_key(path) {
-                stays.ends.entry(path.clone()).or_insert_with(|| (conflict.path.clone(), conflict.why));
+                let why = if is_of_lines { Why::Tied } else { conflict.why };
+                stays.ends.entry(path.clone()).or_insert_with(|| (conflict.path.clone(), why));
             }
             let trails = self.inverse.trails.iter().enumerate().filter(|(_, trail)| trail.paths().contains(path));
             for (number, _) in trails {
-                stays.trails.entry(number).or_insert(Why::NoRoom);
+                let tied = || (Why::Tied, Some(conflict.path.clone()));
+                let no_room = || (Why::NoRoom, None);
+                stays.trails.entry(number).or_insert_with(|| if is_of_lines { tied() } else { no_room() });
             }
         }
         Ok(())

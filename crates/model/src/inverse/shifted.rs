@@ -2,9 +2,9 @@
 //!
 //! Taking back a session's work takes back what it wrote, and nothing that was there before or that others wrote. A
 //! line that the session only carried from one file to another, at once or in several steps, must exist somewhere in
-//! the end. So for everything that changed since the first change that goes back: if another author's line left a file
-//! through the work that goes back, and neither this file nor any other will have it, the file that contains it now is
-//! kept.
+//! the end. So for everything that changed lately: if anybody but the user took another author's line out of a file,
+//! and neither this file nor any other will have it, the file that contains it now is kept. Lines that are in most
+//! files anyway do not count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,11 +25,19 @@ const LARGEST: u64 = 4 << 20;
 /// Most files that are examined.
 const MOST: usize = 2_000;
 
-/// Lines with fewer letters and digits than this, such as a brace or a `fi`, do not show where they came from.
+/// Most unchanged files that are searched for a line.
+const MOST_UNCHANGED: usize = 2_000;
+
+/// Lines with fewer letters and digits than this, such as a brace or a single `x`, do not show where they came from.
 const FEWEST: usize = 3;
 
 /// A line with this many letters and digits is evidence on its own.
 const ENOUGH: usize = 12;
+
+/// Words that any two files share: lines of nothing else, such as `else` and `return 0`, do not show where they came from.
+const COMMON: &str = "0 1 2 as begin bool break case catch class const continue def default do done elif else end endif esac \
+    except exit false fi finally fn for from func function if import in int let new nil none null ok pass public return self \
+    static super switch then this true try use var void while";
 
 /// Lines without surrounding blanks.
 type Lines = BTreeSet<Vec<u8>>;
@@ -52,7 +60,7 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             } else if inverse.links.contains_key(&path) {
                 stays.ends.insert(path, (other, Why::Lines));
             } else if let Some(number) = trail_of(&path) {
-                stays.trails.insert(number, Why::Lines);
+                stays.trails.insert(number, (Why::Lines, Some(other)));
             }
         }
         Ok(())
@@ -114,9 +122,27 @@ impl<S: TreeSource> Looked<'_, S> {
         for one in altered {
             by_path.entry(&one.path).or_default().push(one);
         }
+        // What goes is read first: mostly that is all.
+        let mut goes: Vec<(&WorkspacePath, Lines)> = Vec::new();
+        for path in by_path.keys().copied().filter(|path| may_stay(path)).take(MOST) {
+            let (here, then) = (lookup(self.source, &self.now.tree, path)?, self.end(path)?);
+            if here == then {
+                continue;
+            }
+            let mut lines = self.lines_of(path, here.as_ref());
+            let left = self.lines_of(path, then.as_ref());
+            lines.retain(|line| !left.contains(line));
+            if tells(lines.iter()) {
+                goes.push((path, lines));
+            }
+        }
+        if goes.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut missing: Vec<(&WorkspacePath, Lines)> = Vec::new();
         for (path, all) in by_path.iter().take(MOST) {
-            let lost = self.lost(path, all)?;
+            let mut lost = self.lost(path, all)?;
+            lost.retain(|line| goes.iter().any(|(other, lines)| other != path && lines.contains(line)));
             if !lost.is_empty() {
                 missing.push((path, lost));
             }
@@ -130,28 +156,58 @@ impl<S: TreeSource> Looked<'_, S> {
             let left = self.lines_of(path, self.end(path)?.as_ref());
             missing.iter_mut().for_each(|(_, lost)| lost.retain(|line| !left.contains(line)));
         }
+        missing.retain(|(_, lost)| tells(lost.iter()));
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.without_unchanged(&by_path, &mut missing);
         let mut found = Vec::new();
-        for path in by_path.into_keys().filter(|path| may_stay(path)).take(MOST) {
-            let (here, then) = (lookup(self.source, &self.now.tree, path)?, self.end(path)?);
-            if here == then {
-                continue;
-            }
-            let mut goes = self.lines_of(path, here.as_ref());
-            let left = self.lines_of(path, then.as_ref());
-            goes.retain(|line| !left.contains(line));
-            let came_from =
-                |(other, lost): &&(&WorkspacePath, Lines)| *other != path && tells(lost.intersection(&goes));
+        for (path, goes) in &goes {
+            let came_from = |(other, lost): &&(&WorkspacePath, Lines)| other != path && tells(lost.intersection(goes));
             if let Some((other, _)) = missing.iter().find(came_from) {
-                found.push((path.clone(), (*other).clone()));
+                found.push(((*path).clone(), (*other).clone()));
             }
         }
         Ok(found)
     }
 
-    /// The lines that left a file through the work that goes back, and that it will not get back.
+    /// Removes the lines that an unchanged file has too: they exist somewhere in the end, and do not show where those in
+    /// another file came from.
+    fn without_unchanged(
+        &self,
+        by_path: &BTreeMap<&WorkspacePath, Vec<&Altered>>,
+        missing: &mut [(&WorkspacePath, Lines)],
+    ) {
+        let mut left = MOST_UNCHANGED;
+        let mut folders = vec![(WorkspacePath::root(), self.now.tree)];
+        while let Some((folder, tree)) = folders.pop() {
+            // What is damaged is told by whoever needs it.
+            let Ok(tree) = self.source.tree(&tree) else { continue };
+            for (name, entry) in tree.entries() {
+                let path = folder.join(name);
+                match entry {
+                    Entry::Folder { tree, .. } => folders.push((path, *tree)),
+                    Entry::File { .. } if !by_path.contains_key(&path) => {
+                        let is_same = self.end(&path).is_ok_and(|end| end.as_ref() == Some(entry));
+                        if left == 0 || missing.iter().all(|(_, lost)| lost.is_empty()) {
+                            return;
+                        }
+                        left -= 1;
+                        if is_same {
+                            let here = self.lines_of(&path, Some(entry));
+                            missing.iter_mut().for_each(|(_, lost)| lost.retain(|line| !here.contains(line)));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// The lines that left a file through anybody but the user, and that it will not get back.
     fn lost(&self, path: &WorkspacePath, all: &[&Altered]) -> Result<Lines, S::Error> {
         let end = self.end(path)?;
-        let is_theirs = |one: &&&Altered| one.may_be_taken && one.was.is_some();
+        let is_theirs = |one: &&&Altered| one.is_others && one.was.is_some();
         // The usual case: all of it is taken back, and nothing needs to be read.
         let is_back = all.iter().all(|one| one.is_taken)
             && all.first().is_some_and(|first| end.as_ref().and_then(blob_of) == first.was.as_ref().and_then(blob_of));
@@ -204,13 +260,12 @@ impl<S: TreeSource> Looked<'_, S> {
         let Some(Entry::File { blob, size, .. }) = entry else { return Lines::new() };
         let content = if *size > LARGEST { None } else { (self.read)(path, blob).ok() };
         let Some(content) = content.filter(|content| !text::is_binary(content)) else { return Lines::new() };
-        let says = |line: &&[u8]| weight(line) >= FEWEST;
-        content.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(says).map(<[u8]>::to_vec).collect()
+        let lines = content.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        lines.filter(|line| says_something(line)).map(<[u8]>::to_vec).collect()
     }
 }
 
-/// Whether lines that two files share are evidence that they were carried from one to the other: a single `return 0` is
-/// everywhere.
+/// Whether lines that two files share are evidence that they were carried from one to the other.
 fn tells<'a>(shared: impl Iterator<Item = &'a Vec<u8>>) -> bool {
     let mut few = false;
     for line in shared {
@@ -222,13 +277,41 @@ fn tells<'a>(shared: impl Iterator<Item = &'a Vec<u8>>) -> bool {
     false
 }
 
+/// Whether a line says anything of where it came from.
+fn says_something(line: &[u8]) -> bool {
+    let count = line.iter().filter(|byte| is_of_word(**byte)).count();
+    count >= FEWEST && weight(line) > 0
+}
+
+/// The letters and digits of a line, without those of words that stand everywhere.
 fn weight(line: &[u8]) -> usize {
-    line.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte >= 0x80).count()
+    let is_common = |word: &&[u8]| COMMON.split(' ').any(|common| common.as_bytes().eq_ignore_ascii_case(word));
+    line.split(|byte| !is_of_word(*byte)).filter(|word| !is_common(word)).map(<[u8]>::len).sum()
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80
 }
 
 fn blob_of(entry: &Entry) -> Option<ObjectId> {
     match entry {
         Entry::File { blob, .. } => Some(*blob),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_tell_where_they_came_from_unless_they_stand_everywhere() {
+        let told = |lines: &[&str]| {
+            let lines: Vec<Vec<u8>> = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+            tells(lines.iter().filter(|line| says_something(line)))
+        };
+        assert!(told(&["def mine():", "    return 42"]) && told(&["a line that somebody wrote"]));
+        assert!(!told(&["}", "", "return 0", "else:", "} else {", "break", "return None", "return true;"]));
+        assert!(!told(&["return result"]));
     }
 }

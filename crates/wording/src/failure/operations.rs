@@ -189,6 +189,7 @@ impl From<ChosenError> for Failure {
                     Unknown::Damaged => {
                         failure.hint(text![back, " brings back what was there before it"]).hint(damaged())
                     }
+                    Unknown::NotCaptured => failure.hint(text![call("checkpoint"), " captures what is there now"]),
                     Unknown::Gap { .. } => failure.hint(text![
                         call("log"),
                         " shows what was not captured, and ",

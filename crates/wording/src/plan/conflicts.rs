@@ -55,6 +55,7 @@ pub fn say(out: &mut Lines, room: &Room, conflicts: &[ConflictView], is_whole: b
         let others = match &others[..] {
             [] => Text::default(),
             others if conflict.why == Why::Lines => Text::new(Style::Dim, format!(" (from {})", others.join(", "))),
+            others if conflict.why == Why::Tied => Text::new(Style::Dim, format!(" (with {})", others.join(", "))),
             others => Text::new(Style::Dim, format!(" (the same file as {})", others.join(", "))),
         };
         out.say(text!["  ", path, ": ", conflict.why.describe(), others, decided]);

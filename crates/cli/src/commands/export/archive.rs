@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use piton_engine::model::Target;
-use piton_engine::view::{PathView, SessionExported};
+use piton_engine::view::{PathView, PrivatePaths, SessionExported};
 use piton_engine::{ArchiveError, ExportSessionError, TargetError, Workspace};
 use piton_wording::escape::{escape, escape_path, escape_view};
 use piton_wording::{Code, Failure, call, flag, text, without, words};
@@ -54,9 +54,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         }
         Err(error) => return Err(error.into()),
     };
-    let (ignored, filtered) = workspace.private_in_session(session.id.as_str())?;
+    let PrivatePaths { ignored, filtered, unwatched } = workspace.private_in_session(session.id.as_str())?;
     say_private(console, &ignored, "that git ignores, which may hold secrets");
     say_private(console, &filtered, "as it is here, which a filter of git's changes (git-crypt, LFS)");
+    say_private(console, &unwatched, "as it is here, which git is told not to look at");
     if is_stream {
         let mut out = BufWriter::with_capacity(GATHERED, io::stdout().lock());
         workspace.export_session(session.id.as_str(), &mut out)?;
@@ -65,7 +66,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let name = args.output.clone().unwrap_or_else(|| format!("session-{}.piton", session.id.short()).into());
     let place = exact(&surroundings.here.join(name))?;
     let exported = write_file(&workspace, session.id.as_str(), &place, args.force)?;
-    let exported = SessionExported { ignored, filtered, ..exported };
+    let exported = SessionExported { ignored, filtered, unwatched, ..exported };
     console.print_done(&exported, |out, look| write(out, look, &exported, &place))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &exported, place.starts_with(workspace.path())));

@@ -27,6 +27,8 @@ struct Path {
     /// Whose work all of it is to be.
     session: SessionId,
     now: Option<Entry>,
+    /// What was there at some time, all of it the session's work: what an operation brings back of that is so still.
+    known: Vec<Option<Entry>>,
 }
 
 type Paths = BTreeMap<WorkspacePath, Path>;
@@ -111,7 +113,8 @@ impl History {
         asked: impl IntoIterator<Item = (WorkspacePath, SessionId)>,
     ) -> Result<BTreeSet<WorkspacePath>, StoreError> {
         let nothing = BTreeSet::new();
-        let mut paths: Paths = asked.into_iter().map(|(path, session)| (path, Path { session, now: None })).collect();
+        let mut paths: Paths =
+            asked.into_iter().map(|(path, session)| (path, Path { session, now: None, known: vec![None] })).collect();
         let Some(first) = self.store.first(line)?.filter(|row| row.checkpoint.parent.is_none()) else {
             return Ok(nothing);
         };
@@ -126,15 +129,15 @@ impl History {
         }
         let mut links = self.store.links()?;
         links.retain(|link| link.line == line);
-        let is_next = |pair: &[ChainLink]| pair[1].parent == Some(pair[0].seq);
+        let is_next = |pair: &[ChainLink]| pair[1].parent == Some(pair[0].seq) || is_return(&pair[0], &pair[1]);
         if !links.windows(2).all(is_next) {
             return Ok(nothing);
         }
         let trees = Recent { store: &self.store, trees: RefCell::default() };
-        let steps = || links.windows(2).map(|pair| (&pair[0].tree, &pair[1])).filter(|(from, to)| **from != to.tree);
+        let steps = || links.windows(2).map(|pair| (&pair[0], &pair[1])).filter(|(from, to)| from.tree != to.tree);
         let on_the_way = paths.keys().flat_map(|path| above(path).skip(1)).collect();
         for (from, to) in steps() {
-            let changed = changed_at(&trees, from, &to.tree, &paths, &on_the_way)?;
+            let changed = changed_at(&trees, &from.tree, &to.tree, &paths, &on_the_way)?;
             if !changed.is_empty() {
                 self.follow(&trees, from, to, &changed, &mut paths)?;
             }
@@ -142,16 +145,17 @@ impl History {
                 return Ok(nothing);
             }
         }
+        paths.retain(|_, one| !one.now.as_ref().is_some_and(Entry::is_skipped));
         // What went elsewhere, at any time, may have been moved here, also by a detour.
         let mut contents: HashMap<ObjectId, Vec<WorkspacePath>> = HashMap::new();
         for (path, one) in &paths {
             contents_of(&self.store, one.now.as_ref(), |blob| contents.entry(blob).or_default().push(path.clone()))?;
         }
-        for (from, to) in steps().filter(|(_, to)| to.has_deleted || to.has_modified) {
+        for (from, to) in steps().filter(|(from, to)| to.has_deleted || to.has_modified || is_return(from, to)) {
             if contents.is_empty() {
                 break;
             }
-            for change in diff::changes(&trees, Some(from), Some(&to.tree))? {
+            for change in diff::changes(&trees, Some(&from.tree), Some(&to.tree))? {
                 let here = change.before.and_then(blob_of).and_then(|blob| contents.get(&blob));
                 for path in here.into_iter().flatten().filter(|path| !change.path.is_within(path)) {
                     paths.remove(path);
@@ -166,11 +170,13 @@ impl History {
     fn follow(
         &self,
         trees: &Recent<'_>,
-        from: &ObjectId,
+        from: &ChainLink,
         to: &ChainLink,
         changed: &[(WorkspacePath, Option<Entry>)],
         paths: &mut Paths,
     ) -> Result<(), StoreError> {
+        let returns = is_return(from, to);
+        let from = &from.tree;
         let owned = self.store.checkpoint_numbered(to.seq)?.map(|row| row.checkpoint.owned).unwrap_or_default();
         let is_listed = owned.iter().all(|owned| !owned.paths.is_empty());
         let is_unknown = !diff::gone_unknown(trees, from, &to.tree)?.is_empty();
@@ -203,6 +209,19 @@ impl History {
                 true => groups.get(path).is_some_and(|here| here.iter().all(|number| is_its(&owned[*number]))),
                 false => owned.iter().all(is_its),
             };
+            let by_operation = |group: &Owned| matches!(group.owner, Owner::Operation { .. });
+            let is_by_operation = match is_listed {
+                true => groups.get(path).is_some_and(|here| here.iter().all(|number| by_operation(&owned[*number]))),
+                false => owned.iter().all(by_operation),
+            };
+            let is_by_operation = is_by_operation || returns;
+            // What is left out for a while is nobody's until it is seen again, and then it is as it was or not the session's alone.
+            let was_out_of_sight = one.now.as_ref().is_some_and(Entry::is_skipped);
+            let goes_out_of_sight = one.now.is_some() && now.as_ref().is_some_and(Entry::is_skipped);
+            if goes_out_of_sight || (is_by_operation || was_out_of_sight) && one.known.contains(now) {
+                one.now.clone_from(now);
+                continue;
+            }
             // What was left out before is in no list of changes, and nobody knows whose it is.
             let was_left_out = match (&one.now, now) {
                 (Some(Entry::Folder { tree: from, .. }), Some(Entry::Folder { tree: to, .. })) => {
@@ -211,14 +230,27 @@ impl History {
                 _ => now.as_ref().is_some_and(Entry::is_skipped),
             };
             let has_gone_elsewhere = elsewhere.get(path).copied().unwrap_or(0) < went.len();
-            if owned.is_empty() || !are_its || was_left_out || is_unknown || has_gone_elsewhere {
+            if owned.is_empty()
+                || !are_its
+                || was_left_out
+                || is_unknown
+                || has_gone_elsewhere
+                || was_out_of_sight
+                || returns
+            {
                 paths.remove(path);
             } else {
                 one.now.clone_from(now);
+                one.known.push(now.clone());
             }
         }
         Ok(())
     }
+}
+
+/// Whether a checkpoint is the result of an operation that went back to another one than the one before it.
+fn is_return(before: &ChainLink, after: &ChainLink) -> bool {
+    after.is_of_operation && after.parent.is_some_and(|parent| parent < before.seq)
 }
 
 /// A path and the folders that it is in, but for the root.
