@@ -17,7 +17,7 @@ use piton_model::session::{
     Ending, Gap, Message, Outside, OutsideFile, Process, Session, Step, StepEnd, TranscriptMark, Turn, TurnEnd,
 };
 use piton_model::{
-    Cause, Entry, Origin, Place, Rank, Record, SessionId, SkipReason, StepRef, Timestamp, WorkspacePath, diff,
+    Cause, Entry, Origin, Rank, Record, SessionId, SkipReason, StepRef, Timestamp, TurnContext, WorkspacePath, diff,
 };
 use piton_store::{PATIENCE, Purpose, StepRow, StoreError, TurnRow, Writer};
 
@@ -795,11 +795,11 @@ impl Context {
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> TurnContext {
         let step = self.step.as_ref().map(|row| &row.step.at);
         // A call may end after its turn did.
         let turn = step.map_or(self.turn, |at| at.turn);
-        Place { session: self.session.clone(), turn, step: step.map(|at| at.step) }
+        TurnContext { session: self.session.clone(), turn, step: step.map(|at| at.step) }
     }
 
     /// The window of the step that ends: open until the event, whatever was thought of it before. An event that comes once

@@ -19,7 +19,7 @@ use piton_model::git::GitState;
 use piton_model::session::StepRef;
 use piton_model::text::Hunk;
 use piton_model::{
-    Cause, CheckpointId, Entry, ObjectId, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspaceId,
+    Cause, CheckpointId, Entry, ObjectId, OperationId, SessionId, SkipReason, Timestamp, TurnContext, WorkspaceId,
     WorkspacePath,
 };
 use piton_store::CheckpointRow;
@@ -165,7 +165,7 @@ pub struct CheckpointView {
     pub operation: Option<OperationId>,
     /// Where in which session it was made.
     #[serde(flatten)]
-    pub place: Option<Place>,
+    pub place: Option<TurnContext>,
     /// What it is of, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

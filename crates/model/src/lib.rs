@@ -45,7 +45,7 @@ pub use record::{
     Cause, ChangesAt, Checkpoint, HeldPath, Operation, OperationKind, Outcome, Record, RootIdentity, SettingsAt,
     UnagreedRules, Workspace,
 };
-pub use session::{Ending, Place, Session, StepRef, Turn};
+pub use session::{Ending, Session, StepRef, Turn, TurnContext};
 pub use target::Target;
 pub use time::Timestamp;
 pub use tree::{Entry, SkipReason, Tree};

@@ -17,7 +17,7 @@
 //!   outside it, its shell yields to every other one and is never the only candidate.
 //! - Where nothing was captured when a tool began, the same change includes what the user did before it: unsure.
 //! - What disappeared with the workspace's folder did so before anyone found the folder gone: it is judged as of that
-//!   moment, whatever ran since ([`Went`]).
+//!   moment, whatever ran since ([`FolderGone`]).
 //! - A capture made while another session's tool is running cannot know that it still runs. What is in doubt for that
 //!   reason alone is settled by the tool's own after event ([`settles`]).
 //! - Nobody reports a user who saves a file while a shell runs. If the user was the last to change that file, it may
@@ -29,7 +29,7 @@ use crate::diff::ChangeKind;
 use crate::id::{OperationId, SessionId};
 use crate::path::WorkspacePath;
 use crate::record::Cause;
-use crate::session::{Place, StepRef};
+use crate::session::{StepRef, TurnContext};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "who", rename_all = "kebab-case")]
@@ -179,7 +179,7 @@ pub enum Moment {
 
 impl Moment {
     /// For an event that is, or would have been, a checkpoint.
-    pub fn of(cause: Cause, place: &Place) -> Self {
+    pub fn of(cause: Cause, place: &TurnContext) -> Self {
         match (cause, place.step) {
             (Cause::AfterTool, Some(step)) => {
                 Self::After(StepRef { session: place.session.clone(), turn: place.turn, step })
@@ -195,26 +195,26 @@ impl Moment {
 /// Nobody deletes its files one by one: whoever removed the folder removed them, including those that the user was the
 /// last to change.
 #[derive(Clone, Debug)]
-pub struct Went {
+pub struct FolderGone {
     /// The event at which it was found gone.
     pub moment: Moment,
     /// In nanoseconds since 1970.
     pub at: i64,
 }
 
-impl Went {
+impl FolderGone {
     /// Who removed it, given the windows that were open at any time since the last capture and had opened by then.
     pub fn owner(&self, path: &WorkspacePath, windows: &[Window]) -> Owner {
         let then =
             |window: &Window| Window { closed: window.closed.filter(|closed| *closed <= self.at), ..window.clone() };
         let windows: Vec<Window> = windows.iter().map(then).collect();
-        owner(Found { path, when: None, deleted: true, was_yours: false }, &windows, &self.moment)
+        owner(ObservedChange { path, when: None, deleted: true, was_yours: false }, &windows, &self.moment)
     }
 }
 
 /// A change whose owner is to be determined.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct ObservedChange<'a> {
     pub path: &'a WorkspacePath,
     /// When it was made, in nanoseconds since 1970, if known; for a deletion, the latest possible time.
     pub when: Option<i64>,
@@ -228,7 +228,7 @@ pub struct Found<'a> {
 const TICK: i64 = 20_000_000;
 
 /// The owner of a change found at `moment`, given the windows that were open at any time since the last capture.
-pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
+pub fn owner(found: ObservedChange<'_>, windows: &[Window], moment: &Moment) -> Owner {
     let is_open_then = |window: &&Window| match found.when {
         Some(when) => {
             let is_over = window.closed.is_some_and(|closed| when > closed + TICK);
@@ -296,7 +296,7 @@ pub fn owner(found: Found<'_>, windows: &[Window], moment: &Moment) -> Owner {
 /// The capture was made while its tool ran, for another session's event or for a person. At that moment nobody can tell
 /// whether the tool still runs or was given up. Its own after event tells, and then the change is as certain as if that
 /// event had been the first to find it.
-pub fn settles(owner: &Owner, found: Found<'_>, windows: &[Window]) -> Option<Settles> {
+pub fn settles(owner: &Owner, found: ObservedChange<'_>, windows: &[Window]) -> Option<Settles> {
     let Owner::Unsure { candidates } = owner else { return None };
     let mut steps = candidates.iter().filter_map(|candidate| match candidate {
         Candidate::Step(step) => Some(step),
@@ -402,7 +402,7 @@ mod tests {
     fn who(when: impl Into<Option<i64>>, was_yours: bool, windows: &[Window], moment: &Moment) -> String {
         let path = WorkspacePath::new("a.txt").unwrap();
         let when = when.into();
-        let found = Found { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
+        let found = ObservedChange { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
         let name = |s: &StepRef| {
             let session = (0..9).find(|n| SessionId::of("test", &n.to_string()) == s.session).unwrap();
             format!("{session}.{}.{}", s.turn, s.step)
@@ -672,10 +672,12 @@ mod tests {
     #[test]
     fn what_nobody_saw_begin_and_what_went_at_an_unknown_time_is_in_doubt() {
         let (bash, path) = (step(1, 1, 1), WorkspacePath::new("a.txt").unwrap());
-        let gone = |when: i64| Found { path: &path, when: Some(when * SECOND), deleted: true, was_yours: false };
-        let changed = |when: i64| Found { deleted: false, ..gone(when) };
+        let gone =
+            |when: i64| ObservedChange { path: &path, when: Some(when * SECOND), deleted: true, was_yours: false };
+        let changed = |when: i64| ObservedChange { deleted: false, ..gone(when) };
         let after = Moment::After(bash.clone());
-        let is_sure = |found: Found<'_>, window: Window, moment: &Moment| match owner(found, &[window], moment) {
+        let is_sure = |found: ObservedChange<'_>, window: Window, moment: &Moment| match owner(found, &[window], moment)
+        {
             Owner::Step { .. } => true,
             Owner::Unsure { candidates } => {
                 assert_eq!(candidates.len(), 2);
@@ -803,7 +805,8 @@ mod tests {
             ),
         ] {
             let path = WorkspacePath::new("a.txt").unwrap();
-            let found = Found { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
+            let found =
+                ObservedChange { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
             let doubt = owner(found, &windows, &moment);
             assert!(matches!(doubt, Owner::Unsure { .. }), "{story}: {doubt:?}");
             let settled = settles(&doubt, found, &windows).map(|settled| {
@@ -853,7 +856,7 @@ mod tests {
             ),
             ("nobody was at work", Owner::You, vec![], Moment::Between),
         ] {
-            let went = Went { moment, at: 7 * SECOND };
+            let went = FolderGone { moment, at: 7 * SECOND };
             assert_eq!(went.owner(&path, &windows), expected, "{story}");
         }
     }

@@ -16,7 +16,7 @@ use crate::ownership::{Owned, Owner};
 use crate::path::WorkspacePath;
 use crate::plan::{FolderMode, RootState, Step};
 use crate::protection::Protection;
-use crate::session::{self, Gap, Message, Place, Session, StepEnd, Turn, TurnEnd};
+use crate::session::{self, Gap, Message, Session, StepEnd, Turn, TurnContext, TurnEnd};
 use crate::time::Timestamp;
 
 /// A record with its sequence number.
@@ -185,7 +185,7 @@ pub struct Checkpoint {
     pub operation: Option<OperationId>,
     /// Where in which session it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<TurnContext>,
     /// A short description; for an automatic checkpoint, what its tool does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

@@ -100,7 +100,7 @@ pub enum Value {
 
 /// The settings of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partial {
+pub struct LayerSettings {
     layer: Layer,
     automatic: Option<bool>,
     size_limit: Option<u64>,
@@ -124,11 +124,11 @@ pub struct Partial {
 pub struct BadSettings {
     pub line: usize,
     pub column: usize,
-    pub wrong: Wrong,
+    pub wrong: SettingsMistake,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
+pub enum SettingsMistake {
     #[error("this is not TOML: {0}")]
     Syntax(String),
     #[error("unknown key `{key}`{}", did_you_mean(*nearest))]
@@ -155,14 +155,14 @@ pub enum Wrong {
     NotHere(Key),
 }
 
-pub fn read(text: &str, layer: Layer) -> Result<Partial, BadSettings> {
+pub fn read(text: &str, layer: Layer) -> Result<LayerSettings, BadSettings> {
     let document = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        bad(text, at, Wrong::Syntax(error.message().replace('\n', ", ")))
+        bad(text, at, SettingsMistake::Syntax(error.message().replace('\n', ", ")))
     })?;
-    let mut partial = Partial::empty(layer);
+    let mut partial = LayerSettings::empty(layer);
     // The parser's tables are sorted by name; of several mistakes, the first in the file is reported.
-    let mut first: Option<(usize, Wrong)> = None;
+    let mut first: Option<(usize, SettingsMistake)> = None;
     let mut report = |at: usize, wrong| {
         if first.as_ref().is_none_or(|(earlier, _)| at < *earlier) {
             first = Some((at, wrong));
@@ -176,22 +176,22 @@ pub fn read(text: &str, layer: Layer) -> Result<Partial, BadSettings> {
                     let whole = format!("{section}.{}", name.get_ref());
                     match Key::ALL.into_iter().find(|key| key.name() == whole) {
                         Some(key) if layer == Layer::Workspace && key.is_personal() => {
-                            report(name.span().start, Wrong::NotHere(key));
+                            report(name.span().start, SettingsMistake::NotHere(key));
                         }
                         Some(key) => {
                             if let Err(wrong) = partial.set(key, found) {
                                 let found = describe(wrong.get_ref());
-                                report(wrong.span().start, Wrong::Value { key, found });
+                                report(wrong.span().start, SettingsMistake::Value { key, found });
                             }
                         }
                         None => report(name.span().start, unknown_key(&whole)),
                     }
                 }
             }
-            (Some(section), _) => report(found.span().start, Wrong::NotASection(section)),
+            (Some(section), _) => report(found.span().start, SettingsMistake::NotASection(section)),
             (None, DeValue::Table(_)) => {
                 let nearest = nearest(name.get_ref(), SECTIONS.into_iter());
-                report(name.span().start, Wrong::Section { section: cut(name.get_ref()), nearest });
+                report(name.span().start, SettingsMistake::Section { section: cut(name.get_ref()), nearest });
             }
             (None, _) => report(name.span().start, unknown_key(name.get_ref())),
         }
@@ -229,7 +229,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The defaults, overridden layer by layer. A list replaces a list.
-    pub fn merged(partials: impl IntoIterator<Item = Partial>) -> Self {
+    pub fn merged(partials: impl IntoIterator<Item = LayerSettings>) -> Self {
         let mut settings = Self::default();
         let mut partials: Vec<_> = partials.into_iter().collect();
         partials.sort_by_key(|partial| partial.layer);
@@ -237,7 +237,7 @@ impl Settings {
         settings
     }
 
-    fn apply(&mut self, partial: Partial) {
+    fn apply(&mut self, partial: LayerSettings) {
         fn take<T>(setting: &mut Setting<T>, value: Option<T>, source: Layer) {
             if let Some(value) = value {
                 *setting = Setting { value, source };
@@ -294,7 +294,7 @@ impl Settings {
     }
 }
 
-impl Partial {
+impl LayerSettings {
     /// A layer that sets nothing.
     pub fn empty(layer: Layer) -> Self {
         Self {
@@ -335,14 +335,14 @@ impl Partial {
     }
 
     /// Sets a key from the text of a variable, which is written as in a file but without quotes.
-    pub fn set_text(&mut self, key: Key, text: &str) -> Result<(), Wrong> {
+    pub fn set_text(&mut self, key: Key, text: &str) -> Result<(), SettingsMistake> {
         let value = match text.trim() {
             "true" => DeValue::Boolean(true),
             "false" => DeValue::Boolean(false),
             text => DeValue::String(text.into()),
         };
         let found = Spanned::new(0..0, value);
-        self.set(key, &found).map_err(|wrong| Wrong::Value { key, found: describe(wrong.get_ref()) })
+        self.set(key, &found).map_err(|wrong| SettingsMistake::Value { key, found: describe(wrong.get_ref()) })
     }
 
     /// Sets a key, or returns the part of the value that is wrong.
@@ -575,8 +575,8 @@ fn is_named(pattern: &str, tool: &str) -> bool {
     }
 }
 
-fn unknown_key(key: &str) -> Wrong {
-    Wrong::Key { key: cut(key), nearest: nearest(key, Key::ALL.into_iter().map(Key::name)) }
+fn unknown_key(key: &str) -> SettingsMistake {
+    SettingsMistake::Key { key: cut(key), nearest: nearest(key, Key::ALL.into_iter().map(Key::name)) }
 }
 
 /// The name that was probably meant. A key's own name weighs more than its section, since it may be in the wrong one.
@@ -613,7 +613,7 @@ fn cut(text: &str) -> String {
     if cut.len() < text.len() { cut + "…" } else { cut }
 }
 
-fn bad(text: &str, at: usize, wrong: Wrong) -> BadSettings {
+fn bad(text: &str, at: usize, wrong: SettingsMistake) -> BadSettings {
     let before = &text[..text.floor_char_boundary(at)];
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = before.matches('\n').count() + 1;
@@ -640,7 +640,7 @@ mod tests {
     fn an_empty_file_says_nothing() {
         for text in ["", "\n# nothing\n", "[capture]\n[hook]\n[tools]\n", "\u{feff}"] {
             let partial = read(text, Layer::User).unwrap();
-            assert_eq!(partial, Partial::empty(Layer::User));
+            assert_eq!(partial, LayerSettings::empty(Layer::User));
             assert_eq!(Settings::merged([partial]), Settings::default());
         }
     }
@@ -812,7 +812,7 @@ mod tests {
         let user =
             read("capture.automatic = false\ncapture.size-limit = 1\ntools.readers = ['a']", Layer::User).unwrap();
         let workspace = read("capture.size-limit = 2\ntools.readers = ['b']", Layer::Workspace).unwrap();
-        let mut variables = Partial::empty(Layer::Environment);
+        let mut variables = LayerSettings::empty(Layer::Environment);
         variables.set_text(Key::TimeBudget, "3s").unwrap();
         // In whatever order they come.
         let settings = Settings::merged([variables, workspace, user]);
@@ -825,7 +825,7 @@ mod tests {
 
     #[test]
     fn a_variable_is_written_without_quotes() {
-        let mut partial = Partial::empty(Layer::Environment);
+        let mut partial = LayerSettings::empty(Layer::Environment);
         for (key, text) in [
             (Key::Automatic, "false"),
             (Key::SizeLimit, "4096"),
@@ -856,7 +856,7 @@ mod tests {
         }
         for key in Key::ALL.into_iter().filter(|key| key.is_personal()) {
             let bad = read(&format!("{} = 'x'", key.name()), Layer::Workspace).unwrap_err();
-            assert_eq!(bad.wrong, Wrong::NotHere(key));
+            assert_eq!(bad.wrong, SettingsMistake::NotHere(key));
             assert!(key.name().starts_with("summary.") && key.variable().is_some());
         }
     }

@@ -1,13 +1,13 @@
 //! Questions to the view.
 
 use piton_host::Lock;
-use piton_model::conversation::Went;
+use piton_model::conversation::ConversationSwitch;
 use piton_model::diff::Counts;
 use piton_model::plan::RootState;
 use piton_model::record::Numbered;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Outcome, Place, Record, RootIdentity, SessionId,
-    Timestamp, Workspace,
+    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Outcome, Record, RootIdentity, SessionId,
+    Timestamp, TurnContext, Workspace,
 };
 use rusqlite::{OptionalExtension, Params, Row};
 
@@ -87,7 +87,7 @@ pub struct OperationRow {
     /// Why it was rolled back.
     pub why: Option<String>,
     /// Where it went with the conversation.
-    pub went: Option<Went>,
+    pub went: Option<ConversationSwitch>,
     /// Whether it changed files outside the workspace.
     pub outside: bool,
 }
@@ -383,13 +383,13 @@ impl Reader {
     }
 
     /// Which checkpoints have a place in a session, and what made them.
-    pub fn checkpoint_places(&self) -> Result<Vec<(u64, Cause, Place)>, StoreError> {
+    pub fn checkpoint_places(&self) -> Result<Vec<(u64, Cause, TurnContext)>, StoreError> {
         let db = self.db();
         let sql = "SELECT seq, cause, session, turn, step FROM checkpoints WHERE session IS NOT NULL";
         let mut query = db.prepare_cached(sql)?;
         let rows = query.query_map([], |row| {
             let cause = serde_json::from_value::<Cause>(row.get::<_, String>(1)?.into()).map_err(from_sql)?;
-            let place = Place { session: parsed(row, 2)?, turn: row.get(3)?, step: row.get(4)? };
+            let place = TurnContext { session: parsed(row, 2)?, turn: row.get(3)?, step: row.get(4)? };
             Ok((row.get::<_, i64>(0)? as u64, cause, place))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -579,7 +579,7 @@ fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
             operation: row.get::<_, Option<String>>(13)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
             place: match row.get::<_, Option<String>>(14)? {
                 Some(id) => {
-                    Some(Place { session: id.parse().map_err(from_sql)?, turn: row.get(15)?, step: row.get(16)? })
+                    Some(TurnContext { session: id.parse().map_err(from_sql)?, turn: row.get(15)?, step: row.get(16)? })
                 }
                 None => None,
             },

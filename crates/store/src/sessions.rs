@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use piton_model::conversation::{Rank, Went};
+use piton_model::conversation::{ConversationSwitch, Rank};
 use piton_model::ownership::{Candidate, Evidence, Owned, Owner, Settles};
 use piton_model::session::{Gap, Message, Outside, Process, Step, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
-    Cause, ChangeKind, Checkpoint, Ending, OperationId, Place, Record, Session, SessionId, StepRef, Timestamp, Turn,
-    WorkspacePath,
+    Cause, ChangeKind, Checkpoint, Ending, OperationId, Record, Session, SessionId, StepRef, Timestamp, Turn,
+    TurnContext, WorkspacePath,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde::de::{SeqAccess, Visitor};
@@ -283,7 +283,7 @@ pub(crate) fn apply_went(db: &Connection, seq: i64, operation: &OperationId, at:
         .optional()?
         .flatten();
     let Some(went) = went else { return Ok(()) };
-    let went: Went = serde_json::from_str(&went).map_err(from_sql)?;
+    let went: ConversationSwitch = serde_json::from_str(&went).map_err(from_sql)?;
     if !went.goes {
         return Ok(());
     }
@@ -302,7 +302,8 @@ pub(crate) fn touch_by_checkpoint(
     seq: i64,
     checkpoint: &Checkpoint,
 ) -> Result<(), StoreError> {
-    if let (Cause::AfterTool, Some(Place { turn, step: Some(step), .. })) = (checkpoint.cause, &checkpoint.place) {
+    if let (Cause::AfterTool, Some(TurnContext { turn, step: Some(step), .. })) = (checkpoint.cause, &checkpoint.place)
+    {
         settle(db, &StepRef { session: session.clone(), turn: *turn, step: *step })?;
     }
     match checkpoint.cause {
@@ -589,7 +590,7 @@ impl Reader {
     }
 
     /// The first checkpoint at a place with a cause.
-    pub fn checkpoint_at(&self, place: &Place, cause: Cause) -> Result<Option<CheckpointRow>, StoreError> {
+    pub fn checkpoint_at(&self, place: &TurnContext, cause: Cause) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where(
             "WHERE session = ?1 AND turn = ?2 AND step IS ?3 AND cause = ?4 ORDER BY seq LIMIT 1",
             params![place.session.as_str(), place.turn, place.step, cause.as_str()],
@@ -663,9 +664,9 @@ impl Reader {
     }
 
     /// Every turn: the number of its record, which it is and when it last said something.
-    pub fn turn_places(&self) -> Result<Vec<(u64, Place, Timestamp)>, StoreError> {
+    pub fn turn_places(&self) -> Result<Vec<(u64, TurnContext, Timestamp)>, StoreError> {
         self.rows("SELECT seq, session, number, coalesce(ended_at, at) FROM turns", [], |row| {
-            let place = Place { session: parsed(row, 1)?, turn: row.get(2)?, step: None };
+            let place = TurnContext { session: parsed(row, 1)?, turn: row.get(2)?, step: None };
             Ok((row.get::<_, i64>(0)? as u64, place, Timestamp(row.get(3)?)))
         })
     }
@@ -816,7 +817,7 @@ fn outside(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<Outside>> {
 
 fn gap(row: &Row<'_>) -> rusqlite::Result<(u64, Gap)> {
     let gap = Gap {
-        place: Place { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
+        place: TurnContext { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
         cause: serde_json::from_value(row.get::<_, String>(4)?.into()).map_err(from_sql)?,
         reason: row.get(5)?,
         at: Timestamp(row.get(6)?),

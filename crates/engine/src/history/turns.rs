@@ -6,7 +6,7 @@ use std::sync::Arc;
 use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::{Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, Place, Session, SessionId, StepRef, Timestamp, WorkspacePath};
+use piton_model::{Cause, CheckpointId, Session, SessionId, StepRef, Timestamp, TurnContext, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::history::changes::OwnedChange;
@@ -236,7 +236,7 @@ impl History {
     pub fn changes(&self, options: &ChangesOptions) -> Result<SessionChanges, TargetError> {
         let id = &self.session_meant(options.session.as_deref(), "changes")?.session.id;
         let lineage = self.lineage(id)?;
-        let is_here = |place: &Place| lineage.holds(&place.session, place.turn);
+        let is_here = |place: &TurnContext| lineage.holds(&place.session, place.turn);
         let rows = self.store.changes_about(lineage.sessions())?;
         let mut found_at: HashMap<u64, Arc<CheckpointRow>> = HashMap::new();
         let mut tools: HashMap<StepRef, String> = HashMap::new();
@@ -474,7 +474,7 @@ fn is_wanted(entry: &Entry, options: &TimelineOptions, touching: Option<&Touchin
 }
 
 /// The turn that a checkpoint's finds are shown with. What is found when a session goes on was done before its next turn.
-fn turn_shown(cause: Cause, place: Option<&Place>) -> Option<TurnKey> {
+fn turn_shown(cause: Cause, place: Option<&TurnContext>) -> Option<TurnKey> {
     let place = place?;
     match cause {
         Cause::SessionStart => Some((place.session.clone(), place.turn + 1)),

@@ -21,8 +21,8 @@ use piton_model::inverse::Conflict;
 use piton_model::ownership::ChangedPath;
 use piton_model::plan::{self, FolderMode, Layered, RootState};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Place, Record,
-    SessionId, SettingsAt, SkipReason, Step, Tree, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationId, OperationKind, Outcome, Record,
+    SessionId, SettingsAt, SkipReason, Step, Tree, TurnContext, WorkspacePath,
 };
 use piton_store::{PATIENCE, Progress, ProgressNote, Purpose, Reader, ReopenedNote, StoreError};
 
@@ -1061,7 +1061,7 @@ impl History {
     }
 
     /// Where in which session the result is: where the conversation went with it.
-    fn place_after(&self, begun: &Begun) -> Result<Option<Place>, StoreError> {
+    fn place_after(&self, begun: &Begun) -> Result<Option<TurnContext>, StoreError> {
         let Some(change) = begun.operation.conversation.as_ref().filter(|change| change.went.goes) else {
             return Ok(begun.before.place.clone());
         };
@@ -1070,7 +1070,7 @@ impl History {
             Some(origin) => origin.turn.saturating_sub(1),
             None => self.last_turn_in(&self.lineage(to)?)?,
         };
-        Ok(Some(Place { session: to.clone(), turn, step: None }))
+        Ok(Some(TurnContext { session: to.clone(), turn, step: None }))
     }
 
     /// What the capture at the beginning found and the plan, which was shown before that, does not know of: it stays.
