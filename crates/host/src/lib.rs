@@ -1,7 +1,7 @@
-//! The only room that touches the workspace's files: scanning them, reading them, applying a plan; and what else is the
-//! machine's own: the clock, the dice, the lock.
+//! The only crate that touches the workspace's files: scanning them, reading them, applying a plan. It also wraps the
+//! rest of the machine: the clock, random numbers, the lock.
 //!
-//! Never decides *what* to change. What is Linux's own is in `sys` and nowhere else.
+//! Never decides *what* to change. Anything Linux-specific is in `sys` and nowhere else.
 
 pub mod apply;
 mod assemble;

@@ -1,21 +1,21 @@
-//! What piton's own stat cache says of the paths in git's index, so that none is asked for twice.
+//! Looking up the paths of git's index in piton's own stat cache, so that none is checked twice.
 
 use super::{FileStat, Repository, Seen};
 use crate::index::{EntryView, Index};
 
-/// Looks paths up in a capture's stat cache, for [`Repository::has_uncommitted`]. Fast for paths in git's order, right
-/// for any.
+/// Looks up paths in a capture's stat cache, for [`Repository::has_uncommitted`]. Fast for paths in git's order,
+/// correct for any.
 pub struct SeenByCapture<'a> {
     index: &'a Index,
-    /// The workspace's path in the repository, with a `/` at its end.
+    /// The workspace's path in the repository, with a trailing `/`.
     prefix: Vec<u8>,
-    /// The folder that was asked about last, below those that hold it.
+    /// The folder of the last lookup, after its parents.
     open: Vec<Open<'a>>,
-    /// The place after the folder that was entered last.
+    /// The position after the folder that was entered last.
     entered: usize,
 }
 
-/// How many folders are looked at before one is searched for.
+/// How many folders are tried before one is searched for.
 const NEAR: usize = 4;
 
 struct Open<'a> {
@@ -30,16 +30,14 @@ struct Open<'a> {
 /// What the cache knows of a folder.
 #[derive(Clone, Copy)]
 enum FolderPlace {
-    /// Its number.
+    /// Its position in the cache.
     Known(usize),
-    /// There is none.
     Missing,
-    /// It lies in one that was skipped.
+    /// It lies in a skipped folder.
     Unknown,
 }
 
 impl<'a> SeenByCapture<'a> {
-    /// For a repository around the workspace that the cache is of.
     pub fn new(repository: &Repository, index: &'a Index) -> Self {
         let mut prefix = repository.prefix().to_vec();
         if !prefix.is_empty() {
@@ -48,7 +46,7 @@ impl<'a> SeenByCapture<'a> {
         Self { index, prefix, open: Vec::new(), entered: 0 }
     }
 
-    /// What the capture saw at a path, told from the repository's root.
+    /// What the capture saw at a path, relative to the repository's root.
     pub fn look_up(&mut self, path: &[u8]) -> Seen {
         match path.strip_prefix(self.prefix.as_slice()) {
             Some(path) => self.look_up_inside(path),
@@ -90,7 +88,7 @@ impl<'a> SeenByCapture<'a> {
     }
 
     fn enter(&mut self, folder: &[u8]) {
-        // Git's order is nearly the cache's: the folder is mostly one of the next ones.
+        // Git's order is nearly the cache's: the folder is usually one of the next ones.
         let mut near = (self.entered..self.index.len()).take(NEAR);
         let near = near.find(|at| self.index.folder(*at).path() == folder);
         let place = match near.or_else(|| self.index.find(folder)) {

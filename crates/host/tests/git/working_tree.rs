@@ -1,4 +1,4 @@
-//! Whether files are as the index has them.
+//! Whether files differ from the index.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,7 +26,7 @@ fn a_touched_file_with_the_same_content_is_not_a_change() {
 fn an_edit_of_the_same_size_is_a_change() {
     for _ in 0..20 {
         let lab = Lab::committed();
-        // Perhaps in the same moment as the index was written.
+        // Perhaps at the same moment as the index was written.
         lab.write("a", "CONTENT OF a\n");
         assert_eq!(lab.read().uncommitted, Some(true));
     }
@@ -44,7 +44,7 @@ fn an_edit_that_moves_no_time_is_seen_where_the_index_is_as_old() {
     let time = fs::metadata(&file).unwrap().modified().unwrap();
     fs::File::options().write(true).open(&index).unwrap().set_modified(time).unwrap();
     lab.write("a", "CONTENT OF a\n");
-    // As if the write had come in the same moment: then `stat` says what the index has.
+    // As if the write had come at the same moment: then `stat` matches the index.
     let known = fs::read(&index).unwrap();
     let stat = |path: &[u8]| match lstat(&lab.path, path) {
         Seen::Stat(stat) if path == b"a" => {
