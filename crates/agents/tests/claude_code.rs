@@ -1,5 +1,5 @@
-//! What two versions of Claude Code sent and wrote, read by the adapter. `tests/fixtures` holds what was recorded from
-//! the real agent, with long texts cut.
+//! What two versions of Claude Code sent and wrote, read by the adapter. `tests/fixtures` contains recordings of the
+//! real agent, with long texts cut.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,8 +1,8 @@
-//! Copies a transcript and lets somebody look at the members of each line's own object, and change them.
+//! Copies a transcript while a visitor sees, and may change, the top-level members of each line's object.
 //!
-//! Nothing is parsed and written again: what is not changed goes through as the bytes that it is, whatever they are, and
-//! nothing longer than a key or a short value is held. Only as much of JSON is understood as is needed to tell a line's
-//! own members from those further inside.
+//! Nothing is parsed and serialised again: unchanged members pass through byte for byte, whatever they are, and nothing
+//! longer than a key or a short value is buffered. It understands only as much JSON as is needed to tell a line's own
+//! members from nested ones.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,25 +10,25 @@ use memchr::{memchr, memchr3};
 
 use crate::transcript::Copied;
 
-/// The most bytes of a key; a longer one is none that anybody asks for.
+/// Most bytes of a key; no key of interest is longer.
 const MAX_KEY: usize = 128;
-/// The most bytes of a value that is shown; ids, names and paths are shorter, and a longer one goes through unseen.
+/// Most bytes of a value that is shown; ids, names and paths are shorter, and a longer one passes through unseen.
 const MAX_VALUE: usize = 8 << 10;
 
-/// Somebody who looks at members.
+/// Sees the members of each line.
 pub(super) trait Look {
-    /// The keys to be shown.
+    /// The keys of interest.
     const KEYS: &'static [&'static str];
 
-    /// A member whose value is a text or a literal, as it stands in the line. What is returned is put in its place.
+    /// A member whose value is a string or a literal, as written in the line. The return value replaces it.
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>>;
 
-    /// The line is at its end, and all its members were shown.
+    /// Called at the end of a line, after all its members.
     fn line_ends(&mut self) {}
 }
 
-/// Copies everything from one to the other. A line that is no object, and what follows an object on its line, is copied
-/// and not looked at.
+/// Copies everything. A line that is not an object, and what follows an object on its line, is copied without being
+/// examined.
 pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl Look) -> io::Result<Copied> {
     let mut pass = Pass {
         look,
@@ -65,12 +65,12 @@ struct Pass<'a, L, W> {
     place: Place,
     /// How many objects and lists are open.
     depth: u64,
-    /// Whether the next text in the line's own object is a key.
+    /// Whether the next string in the line's own object is a key.
     at_key: bool,
     key: Vec<u8>,
-    /// The key that was asked for and whose value comes next.
+    /// The key of interest whose value comes next.
     asked: Option<&'static str>,
-    /// The value that is to be shown, as far as it was read; not written yet.
+    /// The value to be shown, as far as it was read; not written yet.
     held: Vec<u8>,
     lines: u64,
 }
@@ -79,13 +79,13 @@ struct Pass<'a, L, W> {
 enum Place {
     /// At the beginning of a line.
     Before,
-    /// In the line's object, between texts.
+    /// In the line's object, between strings.
     Between,
-    /// In a text, and whether a backslash came just before.
+    /// In a string, and whether a backslash came just before.
     Text(Text, bool),
-    /// In a value to be shown that is no text.
+    /// In a value to be shown that is not a string.
     Literal,
-    /// In something that is not looked at, up to the end of the line.
+    /// In something that is not examined, up to the end of the line.
     Other,
 }
 
@@ -122,7 +122,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                             (self.depth, self.at_key, self.asked) = (1, true, None);
                             self.place = Place::Between;
                         }
-                        // Its newline is looked for with its first byte, which may be the only one.
+                        // Its newline is searched for from its first byte, which may be the only one.
                         _ => {
                             self.place = Place::Other;
                             continue;
@@ -171,7 +171,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                     at += 1;
                 }
                 Place::Literal => match given[at] {
-                    // What comes after it is no part of it.
+                    // What comes after it is not part of it.
                     b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n' => {
                         self.show()?;
                         done = at;
@@ -187,7 +187,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                     }
                 },
                 Place::Text(kind, escaped) => {
-                    // Whatever is escaped is part of the text, but a newline cannot be.
+                    // Anything escaped is part of the string, except for a newline, which cannot be.
                     let end = if escaped && given[at] != b'\n' {
                         None
                     } else {
@@ -247,7 +247,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
         }
     }
 
-    /// The value that is held is whole.
+    /// The held value is complete.
     fn show(&mut self) -> io::Result<()> {
         let new = self.asked.take().and_then(|key| self.look.member(key, &self.held));
         self.out.write(new.as_deref().unwrap_or(&self.held))?;
@@ -256,7 +256,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
         Ok(())
     }
 
-    /// What is held goes through as it is.
+    /// Writes what is held unchanged.
     fn let_go(&mut self) -> io::Result<()> {
         self.asked = None;
         self.out.write(&self.held)?;
@@ -273,7 +273,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
     }
 }
 
-/// Which of the keys it is, however it is written.
+/// Which of the keys it is, however it is spelled.
 fn asked(keys: &'static [&'static str], raw: &[u8]) -> Option<&'static str> {
     if raw.len() > MAX_KEY {
         return None;
@@ -283,7 +283,7 @@ fn asked(keys: &'static [&'static str], raw: &[u8]) -> Option<&'static str> {
     keys.iter().copied().find(|key| key.as_bytes() == bytes)
 }
 
-/// The text of a value that is one.
+/// A value's text, if it is a string.
 pub(super) fn unquoted(value: &[u8]) -> Option<String> {
     serde_json::from_slice(value).ok()
 }
