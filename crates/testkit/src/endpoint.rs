@@ -1,4 +1,4 @@
-//! A server in the place of one that speaks OpenAI's language.
+//! A server that speaks the OpenAI API.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,19 +7,17 @@ use serde_json::{Value, json};
 use crate::http::{Call, Reply, Server};
 use crate::network::Network;
 
-/// A request that it got.
+/// A request that it received.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The address without the server.
+    /// Without the server.
     pub path: String,
-    /// Its headers, with their names in small letters.
+    /// With names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
     pub body: Value,
 }
 
 impl Asked {
-    /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -32,7 +30,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts one that says this to whoever asks.
+    /// Starts one that always answers with these words.
     pub fn saying(words: &str) -> Self {
         let message = json!({ "role": "assistant", "content": words });
         Self::start(200, json!({ "choices": [{ "index": 0, "message": message }] }).to_string())
@@ -51,7 +49,7 @@ impl Endpoint {
         Self { server: Server::start(answer).expect("a port on loopback is free"), asked }
     }
 
-    /// The base of its addresses; good inside [`Endpoint::network`] only.
+    /// The base URL; only reachable inside [`Endpoint::network`].
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.server.address)
     }
@@ -61,7 +59,7 @@ impl Endpoint {
         &self.server.network
     }
 
-    /// Everything that it was asked, in order.
+    /// Every request, in order.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().expect("no holder of this lock panics").clone()
     }
