@@ -1,6 +1,6 @@
-//! Undo of one turn in the middle of a long session, beside a rewind of the same files.
+//! Undo of one turn in the middle of a long session, compared with a rewind of the same files.
 //!
-//! The peers have no such act: theirs is all or nothing. So piton is measured against itself.
+//! The peers have nothing like it: theirs is all or nothing. So piton is measured against itself.
 
 use std::fs;
 use std::path::Path;
@@ -16,14 +16,11 @@ use crate::scale::Scale;
 use crate::tree::Tree;
 use crate::{Result, context, say};
 
-/// Files of the workspace.
 const FILES: usize = 12_000;
-/// Turns of the session.
 const TURNS: usize = 500;
-/// Files that it edits, and nobody after it.
+/// Files that the undone turn edits, and nobody after it.
 const UNDONE: usize = 10;
 
-/// Measures undo.
 pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
     say("undo: writing the tree");
     let (files, turns) = (scale.of(FILES), scale.of(TURNS));
