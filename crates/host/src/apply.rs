@@ -7,22 +7,26 @@
 //! Step `n` of operation `op` owns the name `.piton-<op>-<n>` next to its path. Before the swap that name holds the new
 //! content, after it the old one. Nothing is ever written into an existing inode.
 
+mod bits;
 mod entry;
+mod made_root;
 mod moving;
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use piton_model::path::is_git;
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, fstat, statat};
 use rustix::io::Errno;
 
+pub use self::bits::{Reopened, close_again, mode_of, way_to_readable};
+use self::bits::{open_folder, set_mode};
 pub use self::entry::Removal;
 pub use self::entry::is_kept_open;
 use self::entry::{Bits, MakeError, make, make_readable, may_remove, open_old, remove};
+pub use self::made_root::{MadeRoot, make_root};
 pub(crate) use self::moving::move_out;
 use self::moving::{exchange, move_in, settle};
 use crate::fail::point;
@@ -491,191 +495,6 @@ fn sync_each(opened: &[OwnedFd]) -> io::Result<()> {
     })
 }
 
-pub fn mode_of(root: &Root, path: &WorkspacePath) -> io::Result<u16> {
-    Ok((handle_on(root, path)?.1.st_mode & 0o7777) as u16)
-}
-
-/// Sets the permission bits of a folder or a file and returns the resulting ones.
-fn set_mode(root: &Root, path: &WorkspacePath, mode: u16) -> io::Result<u16> {
-    let (handle, stat) = handle_on(root, path)?;
-    if (stat.st_mode & 0o7777) as u16 == mode {
-        return Ok(mode);
-    }
-    sys::set_mode(handle.as_fd(), mode)?;
-    Ok((fstat(&handle)?.st_mode & 0o7777) as u16)
-}
-
-/// Gives a folder the bits it needs while its entries are swapped. Files need none.
-fn open_folder(root: &Root, folder: &FolderMode) -> io::Result<()> {
-    let (_, stat) = handle_on(root, &folder.path)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => set_mode(root, &folder.path, folder.open()).map(drop),
-        _ => Ok(()),
-    }
-}
-
-/// A handle on a folder or a file that requires no permission to read it.
-fn handle_on(root: &Root, path: &WorkspacePath) -> io::Result<(OwnedFd, Stat)> {
-    let handle = root.open_beneath(path.as_bytes(), sys::HANDLE)?;
-    let stat = fstat(&handle)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory | FileType::RegularFile => Ok((handle, stat)),
-        _ => Err(io::ErrorKind::InvalidInput.into()),
-    }
-}
-
-/// The change of bits that would let the owner read something again, if its bits are all that prevents this process
-/// from reading it: it belongs to the user, is of the same kind as `wanted`, and has no other name.
-pub fn way_to_readable(root: &Root, path: &WorkspacePath, wanted: &Entry) -> Option<FolderMode> {
-    let (_, stat) = handle_on(root, path).ok()?;
-    let (kind, needed, after) = match wanted {
-        Entry::File { mode, .. } => (FileType::RegularFile, 0o400, *mode),
-        Entry::Folder { mode, .. } => (FileType::Directory, 0o500, *mode),
-        _ => return None,
-    };
-    let before = (stat.st_mode & 0o7777) as u16;
-    let is_own = stat.st_uid == sys::file_user();
-    let is_of_kind = FileType::from_raw_mode(stat.st_mode) == kind;
-    let has_other_names = kind == FileType::RegularFile && stat.st_nlink != 1;
-    let helps = before & needed != needed && after & needed == needed;
-    (is_own && is_of_kind && !has_other_names && helps).then(|| FolderMode { path: path.clone(), before, after })
-}
-
-/// Bits that were set so that something can be read, before an operation that knows of them is recorded: restored on
-/// drop, unless that operation has taken over.
-#[derive(Debug)]
-pub struct Reopened<'r> {
-    root: &'r Root,
-    ways: Vec<FolderMode>,
-}
-
-impl<'r> Reopened<'r> {
-    pub fn new(root: &'r Root) -> Self {
-        Self { root, ways: Vec::new() }
-    }
-
-    pub fn has(&self, way: &FolderMode) -> bool {
-        self.ways.iter().any(|set| set.path == way.path)
-    }
-
-    /// Sets the bits; false if the system refuses.
-    pub fn go(&mut self, way: FolderMode) -> bool {
-        let is_set = set_mode(self.root, &way.path, way.after).is_ok();
-        if is_set {
-            self.ways.push(way);
-        }
-        is_set
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.ways.is_empty()
-    }
-
-    pub fn ways(&self) -> &[FolderMode] {
-        &self.ways
-    }
-
-    /// Leaves the bits as they are now: a recorded operation knows what they were.
-    pub fn keep(mut self) {
-        self.ways.clear();
-    }
-}
-
-impl Drop for Reopened<'_> {
-    fn drop(&mut self) {
-        // After a panic the record of them remains, and the next command restores them.
-        if !std::thread::panicking() {
-            self.ways.iter().rev().for_each(|way| drop(set_mode(self.root, &way.path, way.before)));
-        }
-    }
-}
-
-/// Restores bits that an interrupted process had set, where they are still as it set them.
-pub fn close_again(root: &Root, ways: &[FolderMode]) {
-    for way in ways.iter().rev() {
-        if mode_of(root, &way.path).is_ok_and(|mode| mode == way.after) {
-            let _ = set_mode(root, &way.path, way.before);
-        }
-    }
-}
-
-/// A folder created for a missing root. It is removed on drop, unless it is kept or something is in it.
-#[derive(Debug)]
-pub struct MadeRoot(Option<PathBuf>);
-
-impl MadeRoot {
-    pub fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for MadeRoot {
-    fn drop(&mut self) {
-        self.0.take().map(std::fs::remove_dir);
-    }
-}
-
-/// Creates a folder for a missing root, and its parents. Nothing existing is ever taken for it, neither a symlink nor
-/// another workspace's folder.
-pub fn make_root(path: &std::path::Path, mode: u16) -> io::Result<MadeRoot> {
-    let around = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    around.and_then(|()| std::fs::create_dir(path)).map_err(|error| match error.kind() {
-        // So does a file above it.
-        kind @ (io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) => {
-            io::Error::new(kind, "something else stands in its place; move that away and run the command again")
-        }
-        _ => error,
-    })?;
-    let made = MadeRoot(Some(path.to_owned()));
-    rustix::fs::chmod(path, Mode::from_raw_mode(u32::from(mode)))?;
-    Ok(made)
-}
-
-/// The paths that a program writes when given `path`: the path itself and, where that is a symlink, its targets, link
-/// by link. Each has a canonical parent; the last need not exist, nor its folders, since a program may create what a
-/// symlink points to. Empty where the path has no name or cannot be followed.
-pub fn written_by_name(path: &std::path::Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    let mut next = path.to_owned();
-    while found.len() <= MOST_LINKS {
-        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
-        let Ok(parent) = folder_led_to(parent, &mut MOST_LINKS.clone()) else { break };
-        let whole = parent.join(name);
-        if found.contains(&whole) {
-            break;
-        }
-        let target = std::fs::read_link(&whole);
-        found.push(whole);
-        match target {
-            Ok(target) => next = parent.join(target),
-            Err(_) => break,
-        }
-    }
-    found
-}
-
-/// As many symlinks as the system follows.
-const MOST_LINKS: usize = 40;
-
-/// The folder that a path leads to, which need not exist yet: for a dangling symlink, what would be created through it.
-fn folder_led_to(path: &std::path::Path, links: &mut usize) -> io::Result<PathBuf> {
-    let absolute = std::path::absolute(path)?;
-    match (absolute.canonicalize(), absolute.parent(), absolute.file_name()) {
-        (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = folder_led_to(parent, links)?;
-            let whole = parent.join(name);
-            match std::fs::read_link(&whole) {
-                Ok(target) if *links > 0 => {
-                    *links -= 1;
-                    folder_led_to(&parent.join(target), links)
-                }
-                _ => Ok(whole),
-            }
-        }
-        (result, ..) => result,
-    }
-}
-
 /// Runs two things at the same time. The system reports a failed write only once, so the final sync would miss an error
 /// that this one was told of.
 fn while_doing<T, E>(
@@ -729,6 +548,8 @@ impl<'r> Parents<'r> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]

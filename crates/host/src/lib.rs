@@ -29,8 +29,9 @@ pub mod sys;
 mod tracked;
 pub mod trash;
 mod walk;
+mod written;
 
-pub use apply::{STAGED, staged_by, staged_step, written_by_name};
+pub use apply::{STAGED, staged_by, staged_step};
 pub use clock::{Clock, SystemClock};
 pub use ignored::{IgnoreFiles, IgnoredAt};
 pub use index::Index;
@@ -47,3 +48,4 @@ pub use rules::{
 pub use scan::{
     IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,
 };
+pub use written::written_by_name;
