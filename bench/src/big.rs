@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::megabytes;
 use crate::fingerprint::Fingerprint;
-use crate::peers::{Contender, Git, Piton, Place, State, Style};
+use crate::peers::{BenchFolders, Contender, Git, Piton, State, Style};
 use crate::prng::Prng;
 use crate::process::{millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
@@ -23,7 +23,7 @@ const STRIPE: usize = 1_000_000;
 /// Number of other files.
 const BESIDE: usize = 1_000;
 
-pub fn run(place: &Place, piton: &Path, style: Style, scale: Scale, seed: u64) -> Result<Section> {
+pub fn run(place: &BenchFolders, piton: &Path, style: Style, scale: Scale, seed: u64) -> Result<Section> {
     say("500mb: writing the tree");
     let (length, beside) = (scale.of(LENGTH), scale.of(BESIDE));
     let tree = Tree::plan(seed, beside);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::peers::Place;
+use crate::peers::BenchFolders;
 use crate::prng::Prng;
 use crate::process::{self, Timed, millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
@@ -29,7 +29,7 @@ const AGREEMENT: f64 = 0.98;
 
 /// The commands of this scenario.
 struct Commands<'a> {
-    place: &'a Place,
+    place: &'a BenchFolders,
     piton: &'a Path,
     /// The two git repositories: loose, and after `gc`.
     gits: [PathBuf; 2],
@@ -50,7 +50,7 @@ impl Commands<'_> {
     }
 }
 
-pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
+pub fn run(place: &BenchFolders, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
     say("blame: writing the tree");
     let (length, count, beside) = (scale.of(LINES), scale.of(VERSIONS), scale.of(BESIDE));
     Tree::plan(seed, beside).write(&place.workspace)?;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::attic::Attic;
 use crate::edits::Editor;
-use crate::peers::{Contender, Git, Place, Style};
+use crate::peers::{BenchFolders, Contender, Git, Style};
 use crate::process::{self, millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
 use crate::scale::Scale;
@@ -22,14 +22,14 @@ const FILES: usize = 12_000;
 /// Piton's hook with its own store.
 pub struct Hook {
     pub program: PathBuf,
-    pub place: Place,
+    pub place: BenchFolders,
     pub store: PathBuf,
     calls: u32,
 }
 
 impl Hook {
     /// A hook that has not been called yet.
-    pub fn new(program: &Path, place: &Place) -> Self {
+    pub fn new(program: &Path, place: &BenchFolders) -> Self {
         Self { program: program.to_owned(), place: place.clone(), store: place.root.join("piton-home"), calls: 0 }
     }
 
@@ -62,7 +62,7 @@ impl Hook {
     }
 }
 
-pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Vec<Section>> {
+pub fn run(place: &BenchFolders, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Vec<Section>> {
     say("hook: writing the tree");
     let files = scale.of(FILES);
     let tree = Tree::plan(seed, files);

@@ -32,7 +32,7 @@ use std::{env, fs, io};
 
 use crate::args::Args;
 use crate::machine::Machine;
-use crate::peers::{Contender, Git, Piton, Place, Style};
+use crate::peers::{BenchFolders, Contender, Git, Piton, Style};
 use crate::report::Section;
 use crate::rounds::{Bench, Rounds};
 use crate::scale::Scale;
@@ -84,7 +84,7 @@ fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
     let mut benches = Vec::new();
     let mut large = Vec::new();
     for name in &args.trees {
-        let place = Place::create(scratch.join(name))?;
+        let place = BenchFolders::create(scratch.join(name))?;
         match files(name) {
             Some(files) => {
                 let (mut bench, title) = prepare(name, files, rounds(name, args), &place, piton)?;
@@ -121,7 +121,13 @@ fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
 }
 
 /// Writes the tree and sets up the contenders.
-fn prepare(name: &'static str, files: usize, rounds: Rounds, place: &Place, piton: &Path) -> Result<(Bench, String)> {
+fn prepare(
+    name: &'static str,
+    files: usize,
+    rounds: Rounds,
+    place: &BenchFolders,
+    piton: &Path,
+) -> Result<(Bench, String)> {
     say(&format!("{name}: writing the tree"));
     let tree = Tree::plan(SEED, files);
     tree.write(&place.workspace)?;

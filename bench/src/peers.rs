@@ -48,7 +48,7 @@ pub trait Contender {
 
 /// Where the contenders of one tree work.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct BenchFolders {
     /// The folder that contains everything of this tree.
     pub root: PathBuf,
     /// Shared by all contenders.
@@ -57,7 +57,7 @@ pub struct Place {
     pub home: PathBuf,
 }
 
-impl Place {
+impl BenchFolders {
     /// Creates the folders; the workspace itself is left to the tree's writer.
     pub fn create(root: PathBuf) -> Result<Self> {
         if root.exists() {
@@ -73,13 +73,13 @@ impl Place {
 #[derive(Debug)]
 pub struct Piton {
     program: PathBuf,
-    place: Place,
+    place: BenchFolders,
     store: PathBuf,
 }
 
 impl Piton {
     /// It has no store before `start_anew`.
-    pub fn new(program: &Path, place: &Place) -> Self {
+    pub fn new(program: &Path, place: &BenchFolders) -> Self {
         Self { program: program.to_owned(), place: place.clone(), store: PathBuf::new() }
     }
 
@@ -166,13 +166,13 @@ pub enum Style {
 #[derive(Debug)]
 pub struct Git {
     style: Style,
-    place: Place,
+    place: BenchFolders,
     store: PathBuf,
 }
 
 impl Git {
     /// It has no store before `start_anew`.
-    pub fn new(style: Style, place: &Place) -> Self {
+    pub fn new(style: Style, place: &BenchFolders) -> Self {
         Self { style, place: place.clone(), store: PathBuf::new() }
     }
 
@@ -278,7 +278,7 @@ fn flag(name: &str, path: &Path) -> std::ffi::OsString {
 }
 
 /// A new folder of that name, with the first free number.
-fn new_store(place: &Place, name: &str) -> Result<PathBuf> {
+fn new_store(place: &BenchFolders, name: &str) -> Result<PathBuf> {
     let mut candidates = (1..).map(|number| place.root.join(format!("{name}-{number}")));
     let store = candidates.find(|store| !store.exists()).expect("numbers do not run out");
     fs::create_dir(&store).map_err(context(&store))?;

@@ -11,7 +11,7 @@ use crate::attic::Attic;
 use crate::disk::Disk;
 use crate::edits::{Churn, Edit, Editor};
 use crate::fingerprint::Fingerprint;
-use crate::peers::{Contender, Place, State};
+use crate::peers::{BenchFolders, Contender, State};
 use crate::process::{millis, settle};
 use crate::tree::Tree;
 use crate::{Result, say};
@@ -75,7 +75,7 @@ impl Bench {
     pub fn new(
         name: &'static str,
         contenders: Vec<Box<dyn Contender>>,
-        place: &Place,
+        place: &BenchFolders,
         tree: &Tree,
         rounds: Rounds,
     ) -> Self {

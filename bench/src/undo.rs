@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::hook::Hook;
-use crate::peers::Place;
+use crate::peers::BenchFolders;
 use crate::prng::Prng;
 use crate::process::{self, millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
@@ -21,7 +21,7 @@ const TURNS: usize = 500;
 /// Files that the undone turn edits, and nobody after it.
 const UNDONE: usize = 10;
 
-pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
+pub fn run(place: &BenchFolders, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
     say("undo: writing the tree");
     let (files, turns) = (scale.of(FILES), scale.of(TURNS));
     let middle = turns / 2;

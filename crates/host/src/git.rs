@@ -55,7 +55,7 @@ pub(crate) use excludes::{ignores_case, settings_files};
 pub(crate) use link::GitLink;
 pub use link::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
 pub use objects::{ObjectError, Objects};
-pub use place::{Place, PlaceError};
+pub use place::{ExportRepository, PlaceError};
 pub use seen::SeenByCapture;
 pub(crate) use tracked::{Tracked, TrackedAt, index_signature};
 pub use trees::{BlobHasher, GitId, GitIds, TreeItem};
@@ -114,7 +114,7 @@ pub struct Signature {
 
 /// What a capture knows of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SeenPath {
     /// What `lstat` said.
     Stat(FileStat),
     Missing,
@@ -123,7 +123,7 @@ pub enum Seen {
 }
 
 /// What a capture knows of a path, given relative to the repository's root.
-pub type LookUp<'a> = dyn FnMut(&[u8]) -> Seen + 'a;
+pub type LookUp<'a> = dyn FnMut(&[u8]) -> SeenPath + 'a;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStat {

@@ -255,12 +255,12 @@ fn read_whole<S: Sink>(
             signatures.note(at.get(path.len() + 1..).unwrap_or_default(), signed);
         }
         let mut found = match looked {
-            Look::Folder { mode, names } => {
+            PathContent::Folder { mode, names } => {
                 let left = names.into_iter();
                 open.push(Open { name: name.take(), path_length: at.len(), mode, left, tree: Tree::default() });
                 None
             }
-            Look::Entry(entry) => Some((name.take(), entry)),
+            PathContent::Entry(entry) => Some((name.take(), entry)),
         };
         // The result goes into the folder above, which may be complete with it.
         loop {
@@ -293,7 +293,7 @@ fn read_whole<S: Sink>(
     }
 }
 
-enum Look {
+enum PathContent {
     Folder {
         mode: u16,
         names: Vec<(Vec<u8>, FileType)>,
@@ -302,11 +302,11 @@ enum Look {
     Entry(Option<Entry>),
 }
 
-type Looked<E> = Result<io::Result<(Look, Option<Signed>)>, E>;
+type PathReading<E> = Result<io::Result<(PathContent, Option<Signed>)>, E>;
 
 /// `kind` is what a listing says of it, which saves a `stat`; unknown if there is none.
-fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mut Vec<u8>) -> Looked<S::Error> {
-    let entry = |entry: Option<Entry>| Ok(Ok((Look::Entry(entry), None)));
+fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mut Vec<u8>) -> PathReading<S::Error> {
+    let entry = |entry: Option<Entry>| Ok(Ok((PathContent::Entry(entry), None)));
     let skipped = |reason| entry(Some(Entry::Skipped { reason }));
     let file = |reading| match reading {
         Reading::Read { blob, signature, settled } => {
@@ -320,7 +320,7 @@ fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mu
     if kind == FileType::RegularFile
         && let Some((entry, signed)) = file(read_file(root, path, sink, buffer, None)?)
     {
-        return Ok(Ok((Look::Entry(entry), signed)));
+        return Ok(Ok((PathContent::Entry(entry), signed)));
     }
     let Ok(c_path) = std::ffi::CString::new(path) else { return entry(None) };
     // Only a first look: everything below is opened beneath the root and through no symlink.
@@ -332,18 +332,20 @@ fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mu
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
             let (entry, signed) = file(read_file(root, path, sink, buffer, None)?).unwrap_or_default();
-            Ok(Ok((Look::Entry(entry), signed)))
+            Ok(Ok((PathContent::Entry(entry), signed)))
         }
         FileType::Symlink => match read_link(root, path) {
             Ok(target) => {
                 let signed = Signed::Leaf(Signature::of(&stat));
-                Ok(Ok((Look::Entry(Some(Entry::Symlink { target })), Some(signed))))
+                Ok(Ok((PathContent::Entry(Some(Entry::Symlink { target })), Some(signed))))
             }
             Err(error) if absent(&error) => entry(None),
             Err(error) => Ok(Err(error)),
         },
         FileType::Directory => match list(root, path) {
-            Ok(names) => Ok(Ok((Look::Folder { mode: Signature::of(&stat).bits(), names }, Some(Signed::Folder)))),
+            Ok(names) => {
+                Ok(Ok((PathContent::Folder { mode: Signature::of(&stat).bits(), names }, Some(Signed::Folder))))
+            }
             Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => skipped(SkipReason::Unreadable),
             Err(error) if absent(&error) => entry(None),
             Err(error) => Ok(Err(error)),

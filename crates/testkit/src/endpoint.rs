@@ -9,7 +9,7 @@ use crate::network::Network;
 
 /// A request that it received.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct EndpointRequest {
     /// Without the server.
     pub path: String,
     /// With names in lower case.
@@ -17,7 +17,7 @@ pub struct Asked {
     pub body: Value,
 }
 
-impl Asked {
+impl EndpointRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -26,7 +26,7 @@ impl Asked {
 /// The server, listening on loopback until it is dropped.
 pub struct Endpoint {
     server: Server,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<EndpointRequest>>>,
 }
 
 impl Endpoint {
@@ -43,7 +43,7 @@ impl Endpoint {
         let seen = Arc::clone(&asked);
         let answer = move |Call { path, headers, body: given, .. }: Call| {
             let given = serde_json::from_slice(&given).unwrap_or_default();
-            seen.lock().expect("no holder of this lock panics").push(Asked { path, headers, body: given });
+            seen.lock().expect("no holder of this lock panics").push(EndpointRequest { path, headers, body: given });
             Reply { status, content_type: "application/json", body: body.clone().into_bytes() }
         };
         Self { server: Server::start(answer).expect("a port on loopback is free"), asked }
@@ -60,7 +60,7 @@ impl Endpoint {
     }
 
     /// Every request, in order.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<EndpointRequest> {
         self.asked.lock().expect("no holder of this lock panics").clone()
     }
 }

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use super::members::{Look, pass, unquoted};
+use super::members::{MemberVisitor, pass, unquoted};
 use crate::transcript::Copied;
 
 /// Copies lines and replaces each line's own `sessionId`, if it has one, with this id; every other byte stays as it is.
@@ -41,7 +41,7 @@ impl<'a> Rename<'a> {
     }
 }
 
-impl Look for Rename<'_> {
+impl MemberVisitor for Rename<'_> {
     const KEYS: &'static [&'static str] = &["sessionId"];
 
     fn member(&mut self, _: &'static str, value: &[u8]) -> Option<Vec<u8>> {

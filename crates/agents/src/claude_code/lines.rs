@@ -142,11 +142,11 @@ impl<R: BufRead> Read for RestOfLine<'_, R> {
 struct ShortTexts<R> {
     inner: R,
     longest: usize,
-    place: Place,
+    place: TextState,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum TextState {
     Between,
     /// In a string, with this many bytes left to keep.
     Text(usize),
@@ -161,7 +161,7 @@ enum Place {
 
 impl<R: BufRead> ShortTexts<R> {
     fn new(inner: R, longest: usize) -> Self {
-        Self { inner, longest, place: Place::Between }
+        Self { inner, longest, place: TextState::Between }
     }
 }
 
@@ -179,29 +179,29 @@ impl<R: BufRead> Read for ShortTexts<R> {
                 let room = left.len().min(out.len() - made);
                 // How many bytes to copy, and how many to drop after them.
                 let (copied, dropped, place) = match self.place {
-                    Place::Between => match memchr(b'"', &left[..room]) {
-                        Some(quote) => (quote + 1, 0, Place::Text(self.longest)),
-                        None => (room, 0, Place::Between),
+                    TextState::Between => match memchr(b'"', &left[..room]) {
+                        Some(quote) => (quote + 1, 0, TextState::Text(self.longest)),
+                        None => (room, 0, TextState::Between),
                     },
-                    Place::Text(0) if left[0] & 0xc0 != 0x80 => (0, 0, Place::Dropped),
-                    Place::Text(longest) => {
+                    TextState::Text(0) if left[0] & 0xc0 != 0x80 => (0, 0, TextState::Dropped),
+                    TextState::Text(longest) => {
                         let room = room.min(longest.max(1));
                         match memchr2(b'"', b'\\', &left[..room]) {
-                            Some(at) if left[at] == b'"' => (at + 1, 0, Place::Between),
-                            Some(at) => (at + 1, 0, Place::Escape(longest.saturating_sub(at + 1))),
-                            None => (room, 0, Place::Text(longest.saturating_sub(room))),
+                            Some(at) if left[at] == b'"' => (at + 1, 0, TextState::Between),
+                            Some(at) => (at + 1, 0, TextState::Escape(longest.saturating_sub(at + 1))),
+                            None => (room, 0, TextState::Text(longest.saturating_sub(room))),
                         }
                     }
-                    Place::Escape(longest) if left[0] == b'u' => (1, 0, Place::Digits(4, longest)),
-                    Place::Escape(longest) | Place::Digits(1, longest) => (1, 0, Place::Text(longest)),
-                    Place::Digits(digits, longest) => (1, 0, Place::Digits(digits - 1, longest)),
-                    Place::Dropped => match memchr2(b'"', b'\\', left) {
+                    TextState::Escape(longest) if left[0] == b'u' => (1, 0, TextState::Digits(4, longest)),
+                    TextState::Escape(longest) | TextState::Digits(1, longest) => (1, 0, TextState::Text(longest)),
+                    TextState::Digits(digits, longest) => (1, 0, TextState::Digits(digits - 1, longest)),
+                    TextState::Dropped => match memchr2(b'"', b'\\', left) {
                         // The quote itself is examined again, as the end of the string.
-                        Some(at) if left[at] == b'"' => (0, at, Place::Text(1)),
-                        Some(at) => (0, at + 1, Place::DroppedEscape),
-                        None => (0, left.len(), Place::Dropped),
+                        Some(at) if left[at] == b'"' => (0, at, TextState::Text(1)),
+                        Some(at) => (0, at + 1, TextState::DroppedEscape),
+                        None => (0, left.len(), TextState::Dropped),
                     },
-                    Place::DroppedEscape => (0, 1, Place::Dropped),
+                    TextState::DroppedEscape => (0, 1, TextState::Dropped),
                 };
                 out[made..made + copied].copy_from_slice(&left[..copied]);
                 made += copied;

@@ -16,7 +16,7 @@ const MAX_KEY: usize = 128;
 const MAX_VALUE: usize = 8 << 10;
 
 /// Sees the members of each line.
-pub(super) trait Look {
+pub(super) trait MemberVisitor {
     /// The keys of interest.
     const KEYS: &'static [&'static str];
 
@@ -29,11 +29,11 @@ pub(super) trait Look {
 
 /// Copies everything. A line that is not an object, and what follows an object on its line, is copied without being
 /// examined.
-pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl Look) -> io::Result<Copied> {
+pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl MemberVisitor) -> io::Result<Copied> {
     let mut pass = Pass {
         look,
         out: Out { to, bytes: 0 },
-        place: Place::Before,
+        place: LineState::Before,
         depth: 0,
         at_key: true,
         key: Vec::new(),
@@ -52,7 +52,7 @@ pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl 
         read += length as u64;
         from.consume(length);
     }
-    let cut_off = pass.place != Place::Before;
+    let cut_off = pass.place != LineState::Before;
     if cut_off {
         pass.line_ends()?;
     }
@@ -62,7 +62,7 @@ pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl 
 struct Pass<'a, L, W> {
     look: &'a mut L,
     out: Out<'a, W>,
-    place: Place,
+    place: LineState,
     /// How many objects and lists are open.
     depth: u64,
     /// Whether the next string in the line's own object is a key.
@@ -76,7 +76,7 @@ struct Pass<'a, L, W> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LineState {
     /// At the beginning of a line.
     Before,
     /// In the line's object, between strings.
@@ -108,40 +108,40 @@ impl<W: Write> Out<'_, W> {
     }
 }
 
-impl<L: Look, W: Write> Pass<'_, L, W> {
+impl<L: MemberVisitor, W: Write> Pass<'_, L, W> {
     fn take(&mut self, given: &[u8]) -> io::Result<()> {
         // Everything before this is written or held.
         let mut done = 0;
         let mut at = 0;
         while at < given.len() {
             match self.place {
-                Place::Before => {
+                LineState::Before => {
                     match given[at] {
                         b' ' | b'\t' | b'\r' | b'\n' => {}
                         b'{' => {
                             (self.depth, self.at_key, self.asked) = (1, true, None);
-                            self.place = Place::Between;
+                            self.place = LineState::Between;
                         }
                         // Its newline is searched for from its first byte, which may be the only one.
                         _ => {
-                            self.place = Place::Other;
+                            self.place = LineState::Other;
                             continue;
                         }
                     }
                     at += 1;
                 }
-                Place::Other => match memchr(b'\n', &given[at..]) {
+                LineState::Other => match memchr(b'\n', &given[at..]) {
                     Some(length) => {
                         at += length + 1;
                         self.line_ends()?;
                     }
                     None => at = given.len(),
                 },
-                Place::Between => {
+                LineState::Between => {
                     let byte = given[at];
                     match byte {
                         b'\n' => self.line_ends()?,
-                        b'"' if self.depth > 1 => self.place = Place::Text(Text::Passed, false),
+                        b'"' if self.depth > 1 => self.place = LineState::Text(Text::Passed, false),
                         b'{' | b'[' => {
                             self.depth += 1;
                             self.asked = None;
@@ -149,7 +149,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         b'}' | b']' => {
                             self.depth -= 1;
                             if self.depth == 0 {
-                                self.place = Place::Other;
+                                self.place = LineState::Other;
                             }
                         }
                         b' ' | b'\t' | b'\r' => {}
@@ -158,19 +158,20 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         b':' => self.at_key = false,
                         b'"' if self.at_key => {
                             self.key.clear();
-                            self.place = Place::Text(Text::Key, false);
+                            self.place = LineState::Text(Text::Key, false);
                         }
                         _ if self.asked.is_some() => {
                             self.out.write(&given[done..at])?;
                             self.held.push(byte);
-                            self.place = if byte == b'"' { Place::Text(Text::Shown, false) } else { Place::Literal };
+                            self.place =
+                                if byte == b'"' { LineState::Text(Text::Shown, false) } else { LineState::Literal };
                         }
-                        b'"' => self.place = Place::Text(Text::Passed, false),
+                        b'"' => self.place = LineState::Text(Text::Passed, false),
                         _ => {}
                     }
                     at += 1;
                 }
-                Place::Literal => match given[at] {
+                LineState::Literal => match given[at] {
                     // What comes after it is not part of it.
                     b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n' => {
                         self.show()?;
@@ -181,12 +182,12 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         at += 1;
                         if self.held.len() > MAX_VALUE {
                             self.let_go()?;
-                            self.place = Place::Between;
+                            self.place = LineState::Between;
                             done = at;
                         }
                     }
                 },
-                Place::Text(kind, escaped) => {
+                LineState::Text(kind, escaped) => {
                     // Anything escaped is part of the string, except for a newline, which cannot be.
                     let end = if escaped && given[at] != b'\n' {
                         None
@@ -194,12 +195,12 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         memchr3(b'"', b'\\', b'\n', &given[at..]).map(|length| at + length)
                     };
                     let until = if escaped && given[at] != b'\n' { at + 1 } else { end.unwrap_or(given.len()) };
-                    self.place = Place::Text(kind, false);
+                    self.place = LineState::Text(kind, false);
                     self.collect(kind, &given[at..until]);
                     at = until;
                     if kind == Text::Shown && self.held.len() > MAX_VALUE {
                         self.let_go()?;
-                        self.place = Place::Text(Text::Passed, false);
+                        self.place = LineState::Text(Text::Passed, false);
                         done = at;
                         continue;
                     }
@@ -207,7 +208,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                     match (given[end], kind) {
                         (b'\\', _) => {
                             self.collect(kind, b"\\");
-                            self.place = Place::Text(kind, true);
+                            self.place = LineState::Text(kind, true);
                         }
                         (b'\n', _) => {
                             if kind == Text::Shown {
@@ -217,21 +218,21 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         }
                         (_, Text::Key) => {
                             self.asked = asked(L::KEYS, &self.key);
-                            self.place = Place::Between;
+                            self.place = LineState::Between;
                         }
                         (_, Text::Shown) => {
                             self.held.push(b'"');
                             self.show()?;
                             done = end + 1;
                         }
-                        (_, Text::Passed) => self.place = Place::Between,
+                        (_, Text::Passed) => self.place = LineState::Between,
                     }
                     at = end + 1;
                 }
             }
         }
         match self.place {
-            Place::Literal | Place::Text(Text::Shown, _) => Ok(()),
+            LineState::Literal | LineState::Text(Text::Shown, _) => Ok(()),
             _ => self.out.write(&given[done..]),
         }
     }
@@ -252,7 +253,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
         let new = self.asked.take().and_then(|key| self.look.member(key, &self.held));
         self.out.write(new.as_deref().unwrap_or(&self.held))?;
         self.held.clear();
-        self.place = Place::Between;
+        self.place = LineState::Between;
         Ok(())
     }
 
@@ -267,7 +268,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
     fn line_ends(&mut self) -> io::Result<()> {
         self.let_go()?;
         self.lines += 1;
-        self.place = Place::Before;
+        self.place = LineState::Before;
         self.look.line_ends();
         Ok(())
     }

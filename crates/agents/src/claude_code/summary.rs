@@ -18,7 +18,7 @@ use piton_model::Timestamp;
 use serde_json::Value;
 
 use super::branch::Rename;
-use super::members::{Look, pass, unquoted};
+use super::members::{MemberVisitor, pass, unquoted};
 use crate::transcript::Copied;
 
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ struct Chain<'a> {
     last: Line,
 }
 
-impl Look for Chain<'_> {
+impl MemberVisitor for Chain<'_> {
     const KEYS: &'static [&'static str] = BESIDE;
 
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>> {
@@ -170,7 +170,7 @@ struct Removed {
     last: Line,
 }
 
-impl Look for Removed {
+impl MemberVisitor for Removed {
     const KEYS: &'static [&'static str] = BESIDE;
 
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>> {
@@ -196,7 +196,7 @@ struct Adopt<'a> {
     first: bool,
 }
 
-impl Look for Adopt<'_> {
+impl MemberVisitor for Adopt<'_> {
     const KEYS: &'static [&'static str] = &["sessionId", "parentUuid", "logicalParentUuid"];
 
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>> {

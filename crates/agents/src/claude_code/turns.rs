@@ -22,7 +22,7 @@ use crate::transcript::TranscriptTurn;
 
 /// What was found in a transcript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct TurnCounts {
     pub turns: u32,
     /// Not counting empty ones.
     pub lines: u64,
@@ -41,8 +41,8 @@ pub(super) const TEXT_IN_MEMORY: usize = 32 << 10;
 const MAX_TEXTS: usize = 1 << 20;
 
 /// Reads a transcript from its beginning and passes on each turn in order.
-pub fn turns(reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::Result<Summary> {
-    let mut summary = Summary::default();
+pub fn turns(reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::Result<TurnCounts> {
+    let mut summary = TurnCounts::default();
     let mut lines = Lines::new(reader, TEXT_IN_MEMORY);
     while let Some(line) = lines.next(|bytes| Ok(read(bytes)?.1), stream)? {
         summary.lines += 1;
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use crate::claude_code::lines::LINE_IN_MEMORY;
 
-    fn read(transcript: &[u8]) -> (Vec<TranscriptTurn>, Summary) {
+    fn read(transcript: &[u8]) -> (Vec<TranscriptTurn>, TurnCounts) {
         let mut found = Vec::new();
         // A small buffer, so that lines straddle its ends.
         let summary = turns(BufReader::with_capacity(7, transcript), |turn| found.push(turn)).unwrap();
@@ -421,12 +421,12 @@ mod tests {
         let (found, summary) = read(format!("{short}\n{result}\n{long}\n{short}\n").as_bytes());
         let told: Vec<_> = found.iter().map(|turn| (turn.number, turn.text.as_str())).collect();
         assert_eq!(told, [(1, "hi"), (2, "look"), (3, "hi")]);
-        assert_eq!(summary, Summary { turns: 3, lines: 4, unreadable: 0, cut_off: false });
+        assert_eq!(summary, TurnCounts { turns: 3, lines: 4, unreadable: 0, cut_off: false });
         // Malformed in the middle, and cut off at the end.
         let broken = format!("{}x\n{short}\n{}", &long[..long.len() - 1], &long[..long.len() - 1]);
         let (found, summary) = read(broken.as_bytes());
         assert_eq!(found.len(), 1);
-        assert_eq!(summary, Summary { turns: 1, lines: 3, unreadable: 1, cut_off: true });
+        assert_eq!(summary, TurnCounts { turns: 1, lines: 3, unreadable: 1, cut_off: true });
     }
 
     #[test]

@@ -11,9 +11,9 @@ use rustix::fs::OFlags;
 
 use super::config::Config;
 use super::hash::Format;
-use super::index::{Entry, Index, Known};
+use super::index::{Entry, Index, KnownStat};
 use super::tree::MODE_FOLDER;
-use super::{FileStat, Limits, LookUp, Repository, Seen, files};
+use super::{FileStat, Limits, LookUp, Repository, SeenPath, files};
 use crate::bounded;
 use crate::root::Root;
 use crate::sys;
@@ -80,10 +80,10 @@ impl Check<'_> {
         }
         let path = self.index.path(entry);
         let stat = match seen(path.strip_suffix(b"/").unwrap_or(path)) {
-            Seen::Stat(stat) => Some(stat),
-            Seen::Missing if may_be_missing => None,
+            SeenPath::Stat(stat) => Some(stat),
+            SeenPath::Missing if may_be_missing => None,
             // Checked again even if the caller says so: a difference is only reported for what is really there.
-            Seen::Missing | Seen::Unknown => match self.asked_left.checked_sub(1) {
+            SeenPath::Missing | SeenPath::Unknown => match self.asked_left.checked_sub(1) {
                 Some(left) => {
                     self.asked_left = left;
                     self.ask(path)
@@ -136,7 +136,7 @@ impl Check<'_> {
     }
 
     /// A file written at the same time as the index may have been written again since.
-    fn could_mislead(&self, known: &Known) -> bool {
+    fn could_mislead(&self, known: &KnownStat) -> bool {
         let written = self.index.written;
         if known.mtime.1 == 0 { known.mtime.0 >= written.0 } else { known.mtime >= written }
     }
@@ -221,7 +221,7 @@ fn filters(line: &[u8], path: &[u8]) -> bool {
 }
 
 /// Whether `stat` agrees with the index. Fields that another program left out of the index are 0 there.
-fn is_as_known(known: &Known, stat: &FileStat) -> bool {
+fn is_as_known(known: &KnownStat, stat: &FileStat) -> bool {
     let is_time = |known: (u32, u32), ns: i64| {
         let (seconds, rest) = (ns.div_euclid(1_000_000_000) as u32, ns.rem_euclid(1_000_000_000) as u32);
         known.0 == seconds && (known.1 == 0 || known.1 == rest)

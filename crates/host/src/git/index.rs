@@ -40,7 +40,7 @@ pub(super) struct Entry {
 
 /// The `stat` that git stored when the file last matched the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownStat {
     pub ctime: (u32, u32),
     pub mtime: (u32, u32),
     pub inode: u32,
@@ -93,8 +93,8 @@ impl Index {
         self.number(entry, 6)
     }
 
-    pub(super) fn known(&self, entry: &Entry) -> Known {
-        Known {
+    pub(super) fn known(&self, entry: &Entry) -> KnownStat {
+        KnownStat {
             ctime: (self.number(entry, 0), self.number(entry, 1)),
             mtime: (self.number(entry, 2), self.number(entry, 3)),
             inode: self.number(entry, 5),

@@ -26,7 +26,7 @@ pub enum PlaceError {
 }
 
 /// A repository to write commits to.
-pub struct Place {
+pub struct ExportRepository {
     /// The user's git, run in it.
     pub git: Git,
     pub folder: PathBuf,
@@ -34,7 +34,7 @@ pub struct Place {
     pub made: bool,
 }
 
-impl Place {
+impl ExportRepository {
     /// The repository around a workspace.
     pub fn around(root: &Path, program: Option<&Path>) -> Result<Self, PlaceError> {
         let repository = Repository::find(root).ok_or_else(|| PlaceError::NoRepository(root.to_owned()))?;

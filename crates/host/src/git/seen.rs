@@ -1,6 +1,6 @@
 //! Looking up the paths of git's index in piton's own stat cache, so that none is checked twice.
 
-use super::{FileStat, Repository, Seen};
+use super::{FileStat, Repository, SeenPath};
 use crate::index::{EntryView, Index};
 
 /// Looks up paths in a capture's stat cache, for [`Repository::has_uncommitted`]. Fast for paths in git's order,
@@ -47,14 +47,14 @@ impl<'a> SeenByCapture<'a> {
     }
 
     /// What the capture saw at a path, relative to the repository's root.
-    pub fn look_up(&mut self, path: &[u8]) -> Seen {
+    pub fn look_up(&mut self, path: &[u8]) -> SeenPath {
         match path.strip_prefix(self.prefix.as_slice()) {
             Some(path) => self.look_up_inside(path),
-            None => Seen::Unknown,
+            None => SeenPath::Unknown,
         }
     }
 
-    fn look_up_inside(&mut self, path: &[u8]) -> Seen {
+    fn look_up_inside(&mut self, path: &[u8]) -> SeenPath {
         let (folder, name) = match path.iter().rposition(|b| *b == b'/') {
             Some(at) => (&path[..at], &path[at + 1..]),
             None => (&[][..], path),
@@ -67,11 +67,11 @@ impl<'a> SeenByCapture<'a> {
                 self.enter(folder);
             }
         }
-        let Some(open) = self.open.last_mut() else { return Seen::Unknown };
+        let Some(open) = self.open.last_mut() else { return SeenPath::Unknown };
         let at = match open.place {
             FolderPlace::Known(at) => at,
-            FolderPlace::Missing => return Seen::Missing,
-            FolderPlace::Unknown => return Seen::Unknown,
+            FolderPlace::Missing => return SeenPath::Missing,
+            FolderPlace::Unknown => return SeenPath::Unknown,
         };
         if open.passed.is_some_and(|passed| passed >= name) {
             open.entries = Box::new(self.index.folder(at).entries());
@@ -82,8 +82,8 @@ impl<'a> SeenByCapture<'a> {
             open.next = open.entries.next();
         }
         match &open.next {
-            Some(entry) if entry.name == name => Seen::Stat(FileStat::from(entry.signature)),
-            _ => Seen::Missing,
+            Some(entry) if entry.name == name => SeenPath::Stat(FileStat::from(entry.signature)),
+            _ => SeenPath::Missing,
         }
     }
 
@@ -98,9 +98,9 @@ impl<'a> SeenByCapture<'a> {
             }
             None if folder.is_empty() => FolderPlace::Unknown,
             None => match self.look_up_inside(folder) {
-                Seen::Stat(stat) if stat.mode & 0o170_000 == 0o040_000 => FolderPlace::Unknown,
-                Seen::Unknown => FolderPlace::Unknown,
-                Seen::Stat(_) | Seen::Missing => FolderPlace::Missing,
+                SeenPath::Stat(stat) if stat.mode & 0o170_000 == 0o040_000 => FolderPlace::Unknown,
+                SeenPath::Unknown => FolderPlace::Unknown,
+                SeenPath::Stat(_) | SeenPath::Missing => FolderPlace::Missing,
             },
         };
         let mut entries: Box<dyn Iterator<Item = EntryView<'a>> + 'a> = match place {

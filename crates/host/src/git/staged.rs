@@ -175,7 +175,7 @@ impl Walk<'_> {
     }
 
     /// The next name in the folder, and where the entries of that name end.
-    fn next_name(&self, at: usize, end: usize, base: usize) -> Mine {
+    fn next_name(&self, at: usize, end: usize, base: usize) -> IndexName {
         let path = self.index.path(&self.index.entries[at]);
         let rest = path.get(base..).unwrap_or_default();
         let entries = &self.index.entries[at..end];
@@ -183,12 +183,12 @@ impl Walk<'_> {
             Some(slash) => {
                 let prefix = &path[..base + slash + 1];
                 let count = entries.partition_point(|e| self.index.path(e).starts_with(prefix));
-                Mine { name: rest[..slash].to_vec(), is_folder: true, end: at + count.max(1) }
+                IndexName { name: rest[..slash].to_vec(), is_folder: true, end: at + count.max(1) }
             }
             None => {
                 // A conflict has up to three entries of one name.
                 let count = entries.iter().take_while(|e| self.index.path(e) == path).count();
-                Mine { name: rest.to_vec(), is_folder: false, end: at + count.max(1) }
+                IndexName { name: rest.to_vec(), is_folder: false, end: at + count.max(1) }
             }
         }
     }
@@ -314,7 +314,7 @@ impl Walk<'_> {
 }
 
 /// A name in a folder as the index has it, and where its entries end.
-struct Mine {
+struct IndexName {
     name: Vec<u8>,
     is_folder: bool,
     end: usize,

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::git::{FileStat, Limits, Repository, Seen, SeenByCapture};
+use piton_host::git::{FileStat, Limits, Repository, SeenByCapture, SeenPath};
 use piton_host::{Clock, Limit, Progress, Root, RuleOptions, ScanOptions, Sink, SystemClock, scan};
 use piton_model::git::{GitState, StagedKind};
 use piton_model::{ObjectId, WorkspacePath};
@@ -87,16 +87,16 @@ pub fn read(path: &Path) -> GitState {
     repository.read(&Limits::default(), Some(&mut |path: &[u8]| lstat(&top, path)))
 }
 
-pub fn lstat(top: &Path, path: &[u8]) -> Seen {
+pub fn lstat(top: &Path, path: &[u8]) -> SeenPath {
     match fs::symlink_metadata(top.join(OsStr::from_bytes(path))) {
-        Ok(m) => Seen::Stat(FileStat {
+        Ok(m) => SeenPath::Stat(FileStat {
             size: m.len(),
             mtime: m.mtime() * 1_000_000_000 + m.mtime_nsec(),
             ctime: m.ctime() * 1_000_000_000 + m.ctime_nsec(),
             inode: m.ino(),
             mode: m.mode(),
         }),
-        Err(_) => Seen::Missing,
+        Err(_) => SeenPath::Missing,
     }
 }
 

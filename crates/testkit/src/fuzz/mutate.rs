@@ -2,21 +2,19 @@
 
 use std::ops::Range;
 
-/// Random numbers that are the same in every run (SplitMix64).
+use crate::dice::Dice;
+
+/// Random numbers that are the same in every run.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(Dice);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Dice::new(seed))
     }
 
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.roll()
     }
 
     /// A number below a limit, which must not be 0.
@@ -25,7 +23,7 @@ impl Random {
     }
 
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len())]
+        self.0.one_of(from)
     }
 
     /// A random part of `length` bytes; small ones are likelier.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{
-    Limits, Repository, Seen, UserConfig, excludes_file, is_git_folder, is_worktree, linked_worktrees,
+    Limits, Repository, SeenPath, UserConfig, excludes_file, is_git_folder, is_worktree, linked_worktrees,
 };
 use piton_testkit::fuzz::fuzz;
 use piton_testkit::{git, git_command, not_run};
@@ -70,7 +70,7 @@ fn look(root: &Path, ids: &[String]) -> String {
     let Some(repository) = Repository::find(root) else { return "none".into() };
     let limits = Limits::default();
     repository.signature(0);
-    let mut seen = |_: &[u8]| Seen::Unknown;
+    let mut seen = |_: &[u8]| SeenPath::Unknown;
     let state = repository.read(&limits, Some(&mut seen));
     let uncommitted = repository.has_uncommitted(&limits, &mut seen);
     let objects = repository.objects();

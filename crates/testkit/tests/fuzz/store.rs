@@ -39,11 +39,11 @@ pub fn sample() -> World {
 }
 
 /// A store's files in memory.
-struct Kept {
+struct StoreFiles {
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-impl Kept {
+impl StoreFiles {
     fn of(world: &World) -> Self {
         let folder = world.open().store_folder().to_owned();
         let mut files = Vec::new();
@@ -149,7 +149,7 @@ fn seal(bytes: &mut [u8], pack: u32) {
 
 /// The timeline of a store, for tests that read its records.
 pub fn timeline() -> Vec<Vec<u8>> {
-    let kept = Kept::of(&sample());
+    let kept = StoreFiles::of(&sample());
     let records = framed(kept.get(PACK), HEAD, 8);
     records.into_iter().filter(|record| record.kind == TIMELINE).filter_map(|record| record.raw).collect()
 }
@@ -254,7 +254,7 @@ fn transactions(pack: &[u8]) -> Vec<(usize, Vec<CheckpointId>)> {
 
 #[test]
 fn a_damaged_pack_keeps_what_was_closed_before_the_damage() {
-    let kept = Kept::of(&sample());
+    let kept = StoreFiles::of(&sample());
     let pack = kept.get(PACK).to_vec();
     let transactions = transactions(&pack);
     let scratch = scratch();
@@ -283,7 +283,7 @@ fn a_damaged_pack_keeps_what_was_closed_before_the_damage() {
 
 #[test]
 fn a_forged_pack_is_read_without_a_panic() {
-    let kept = Kept::of(&sample());
+    let kept = StoreFiles::of(&sample());
     let pack = kept.get(PACK).to_vec();
     let scratch = scratch();
     let folder = scratch.path().join("store");
@@ -305,7 +305,7 @@ fn beside(name: &str, changed: &[(&str, &[u8])]) {
 }
 
 fn beside_of(name: &str, world: &World, changed: &[(&str, &[u8])]) {
-    let kept = Kept::of(world);
+    let kept = StoreFiles::of(world);
     let pack = kept.get(PACK).to_vec();
     let transactions = transactions(&pack);
     let wanted: Vec<_> = transactions.iter().flat_map(|(_, checkpoints)| checkpoints).collect();
