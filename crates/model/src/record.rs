@@ -193,7 +193,7 @@ pub struct Checkpoint {
     /// only their owner is listed, without paths, or nothing if they have several; the trees tell the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned: Vec<Owned>,
-    /// The repository's [`GitState`], stored as an object.
+    /// The repository's [`crate::GitState`], stored as an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<ObjectId>,
     /// What is captured although a rule ignores it, because the user has not agreed to that rule yet. Passed on from
