@@ -24,10 +24,9 @@ Works in $PITON_BENCH_DIR, else in the system's temporary folder.
 /// The trees by the names that `--tree` takes, in the order in which they run.
 pub const TREES: [&str; 7] = ["1k", "12k", "hook", "undo", "blame", "100k", "500mb"];
 
-/// What to run, decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Args {
-    /// Print the help and do nothing else.
+    /// Print the help and exit.
     pub help: bool,
     /// Fewer rounds.
     pub quick: bool,
@@ -44,7 +43,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads the arguments, the program's name not included.
+    /// Parses the arguments, without the program's name.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self> {
         let mut parsed = Self {
             help: false,

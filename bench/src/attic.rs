@@ -1,15 +1,15 @@
 //! Keeps files alive that a restore is about to delete, under a second name outside the workspace.
 //!
-//! For the next measurement's sake: ext4 does not hand out an inode again in the minutes after it was freed, and
-//! passes over all such inodes one by one whenever a file is made. After a few restores of a thousand files each,
-//! making a file would cost ten times as much, and the rows would measure that. A file with another name is not freed.
+//! For the sake of the next measurement: ext4 does not reuse an inode in the minutes after it was freed, and skips all
+//! such inodes one by one whenever a file is created. After a few restores of a thousand files each, creating a file
+//! would cost ten times as much, and the rows would measure that. A file with another name is not freed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Result, context};
 
-/// Names to a folder, so that none grows huge.
+/// Names per folder, so that none grows huge.
 const PER_FOLDER: usize = 4_096;
 
 /// The folder of second names; removed with everything else when the run ends.
@@ -20,12 +20,12 @@ pub struct Attic {
 }
 
 impl Attic {
-    /// An empty attic. `root` is made when the first file comes.
+    /// An empty attic. `root` is created with the first file.
     pub fn new(root: PathBuf) -> Self {
         Self { root, kept: 0 }
     }
 
-    /// Gives the file a second name. Its change time moves, so it will look changed to everyone.
+    /// Gives the file a second name. Its ctime changes, so it looks changed to everyone.
     pub fn keep(&mut self, path: &Path) -> Result<()> {
         let folder = self.root.join((self.kept / PER_FOLDER).to_string());
         if self.kept.is_multiple_of(PER_FOLDER) {

@@ -1,4 +1,4 @@
-//! One large file, changed by a few bytes: what does the store grow by?
+//! One large file, changed by a few bytes: how much does the store grow?
 //!
 //! One round and one style of git: git takes half a minute for each of its captures here.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::megabytes;
 use crate::fingerprint::Fingerprint;
-use crate::peers::{Contender, Git, Piton, Place, State, Style};
+use crate::peers::{BenchFolders, Contender, Git, Piton, State, Style};
 use crate::prng::Prng;
 use crate::process::{millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
@@ -16,15 +16,14 @@ use crate::scale::Scale;
 use crate::tree::Tree;
 use crate::{Result, context, say, text};
 
-/// Length of the large file.
+/// Length of the large file, in bytes.
 const LENGTH: usize = 500_000_000;
-/// Text and noise take turns in pieces of this length, as in a file that holds several kinds of data.
+/// Text and noise alternate in pieces of this length, as in a file that contains several kinds of data.
 const STRIPE: usize = 1_000_000;
-/// Files beside it.
+/// Number of other files.
 const BESIDE: usize = 1_000;
 
-/// Measures piton and the given style of git on the large file.
-pub fn run(place: &Place, piton: &Path, style: Style, scale: Scale, seed: u64) -> Result<Section> {
+pub fn run(place: &BenchFolders, piton: &Path, style: Style, scale: Scale, seed: u64) -> Result<Section> {
     say("500mb: writing the tree");
     let (length, beside) = (scale.of(LENGTH), scale.of(BESIDE));
     let tree = Tree::plan(seed, beside);
@@ -58,7 +57,7 @@ pub fn run(place: &Place, piton: &Path, style: Style, scale: Scale, seed: u64) -
         growth.push(megabytes(contender.disk()?.allocated.saturating_sub(size)));
     }
 
-    // Also the proof that the small growth is not a file left out.
+    // Also proves that the small growth is not a file left out.
     say("500mb: restore");
     let mut restore = Vec::new();
     for (contender, state) in contenders.iter_mut().zip(&states) {
@@ -107,8 +106,8 @@ fn write_large(path: &PathBuf, length: usize, seed: u64) -> Result<()> {
     out.flush().map_err(context(path))
 }
 
-/// Changes three places. The first is an insertion near the front: all that follows moves by three bytes, so that only
-/// a store that cuts files by their content finds the rest again.
+/// Changes three places. The first is an insertion near the front: everything after it shifts by three bytes, so only a
+/// store with content-defined chunks finds the rest again.
 fn change(path: &PathBuf) -> Result<()> {
     let mut bytes = fs::read(path).map_err(context(path))?;
     let len = bytes.len();

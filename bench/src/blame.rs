@@ -1,7 +1,7 @@
-//! Blame of a file with a long history: piton's checkpoints beside the same versions committed to git.
+//! Blame of a file with a long history: piton's checkpoints compared with the same versions committed to git.
 //!
-//! Git twice, since both are found in the field: with loose objects, as a shadow repository has them, and after `gc`, as
-//! a project's own repository has most of them.
+//! Git twice, since both occur in practice: with loose objects, as in a shadow repository, and after `gc`, as in most
+//! project repositories.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::peers::Place;
+use crate::peers::BenchFolders;
 use crate::prng::Prng;
 use crate::process::{self, Timed, millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
@@ -19,18 +19,17 @@ use crate::{Result, context, say, text};
 
 /// Lines of the file.
 const LINES: usize = 5_000;
-/// Versions of it.
 const VERSIONS: usize = 300;
-/// Files beside it.
+/// Number of other files.
 const BESIDE: usize = 1_000;
 /// The file, relative to the workspace.
 const FILE: &str = "src/long.rs";
-/// Two programs that compare lines need not agree on every line that comes several times.
+/// Two line diffs need not agree on every line that occurs several times.
 const AGREEMENT: f64 = 0.98;
 
 /// The commands of this scenario.
 struct Commands<'a> {
-    place: &'a Place,
+    place: &'a BenchFolders,
     piton: &'a Path,
     /// The two git repositories: loose, and after `gc`.
     gits: [PathBuf; 2],
@@ -51,8 +50,7 @@ impl Commands<'_> {
     }
 }
 
-/// Measures blame.
-pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
+pub fn run(place: &BenchFolders, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
     say("blame: writing the tree");
     let (length, count, beside) = (scale.of(LINES), scale.of(VERSIONS), scale.of(BESIDE));
     Tree::plan(seed, beside).write(&place.workspace)?;
@@ -72,7 +70,7 @@ pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) 
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(context(folder))?;
     }
-    // The number of the version that a checkpoint or a commit has.
+    // The number of the version that a checkpoint or a commit contains.
     let mut versions: HashMap<String, usize> = HashMap::new();
     for version in 0..count {
         if version > 0 {
@@ -135,7 +133,7 @@ fn first_version(rng: &mut Prng, length: usize) -> Vec<Vec<u8>> {
     lines
 }
 
-/// What a step of an agent does to a file: a few places, some lines each; the length stays.
+/// What an agent's step does to a file: a few places, some lines each; the length stays.
 fn edit(rng: &mut Prng, lines: &mut Vec<Vec<u8>>, version: usize) {
     let length = lines.len();
     for place in 0..3 {
@@ -148,7 +146,7 @@ fn edit(rng: &mut Prng, lines: &mut Vec<Vec<u8>>, version: usize) {
     lines.resize_with(length, || format!("// version {version}\n").into_bytes());
 }
 
-/// A fast answer that is wrong would be worth nothing: both must say the same of nearly every line.
+/// A fast wrong answer would be worthless: both must agree on nearly every line.
 fn check(commands: &Commands<'_>, versions: &HashMap<String, usize>, length: usize) -> Result<()> {
     let answer: Value = serde_json::from_slice(&commands.piton(&["blame", FILE, "--json"])?.value)?;
     let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How much of the disk a store takes.
+//! Disk usage of a store.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,21 +6,20 @@ use std::path::Path;
 
 use crate::{Result, context};
 
-/// The size of everything below a folder, the folder included.
+/// The size of everything below a folder, including the folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// What the filesystem set aside, in bytes; the figure that fills a disk.
+    /// Allocated by the filesystem, in bytes; the figure that fills a disk.
     pub allocated: u64,
     /// The sum of the files' lengths.
     pub apparent: u64,
 }
 
 impl Disk {
-    /// Adds up `root`.
     pub fn of(root: &Path) -> Result<Self> {
         let meta = fs::symlink_metadata(root).map_err(context(root))?;
         let mut sum = Self {
-            // The unit of `st_blocks` is 512 bytes whatever the filesystem's own block is.
+            // The unit of `st_blocks` is 512 bytes whatever the filesystem's block size.
             allocated: meta.blocks() * 512,
             apparent: if meta.is_dir() { 0 } else { meta.len() },
         };
@@ -35,7 +34,6 @@ impl Disk {
     }
 }
 
-/// Bytes in millions of bytes.
 pub fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1_000_000.0
 }

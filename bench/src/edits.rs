@@ -1,6 +1,6 @@
 //! Changes the workspace as an agent would.
 //!
-//! Only text files are edited, in place and by a line or two; who measures what after it is no concern of this room.
+//! Only text files are edited, in place and by a line or two. Knows nothing about what is measured afterwards.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,10 +11,10 @@ use crate::prng::Prng;
 use crate::tree::{Kind, Tree};
 use crate::{Result, context, text};
 
-/// Smaller files have too few lines for an edit to be small.
+/// Smaller files, in bytes, have too few lines for an edit to be small.
 const SMALLEST_EDITED: usize = 256;
 
-/// Makes changes, each new, below one workspace.
+/// Makes changes below one workspace, no two alike.
 #[derive(Debug)]
 pub struct Editor {
     root: PathBuf,
@@ -29,25 +29,22 @@ pub struct Editor {
 /// One edited file.
 #[derive(Debug, Clone)]
 pub struct Edit {
-    /// The file, relative to the workspace's root.
+    /// Relative to the workspace's root.
     pub path: PathBuf,
-    /// A word of the new text that is nowhere else: a diff that shows the edit shows this.
+    /// A word of the new text that is nowhere else: a diff that shows the edit contains it.
     pub marker: String,
 }
 
 /// How many files a large change touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Churn {
-    /// Files edited.
     pub changed: usize,
-    /// Files made.
     pub created: usize,
-    /// Files removed.
     pub deleted: usize,
 }
 
 impl Churn {
-    /// The large change of the issue, halved where the tree is too small for it.
+    /// The standard large change, halved where the tree is too small for it.
     pub fn for_files(files: usize) -> Self {
         let full = Self { changed: 1_000, created: 200, deleted: 200 };
         if files >= 2 * (full.changed + full.deleted) {
@@ -58,7 +55,8 @@ impl Churn {
 }
 
 impl Editor {
-    /// An editor of the files that `tree` wrote below `root`. What it makes others delete in numbers goes to `attic`.
+    /// An editor of the files that `tree` wrote below `root`. Files that restores will delete in large numbers go to
+    /// `attic`.
     pub fn new(root: &Path, tree: &Tree, attic: Attic) -> Self {
         let editable = tree
             .files
@@ -114,7 +112,7 @@ impl Editor {
         Ok(())
     }
 
-    /// Keeps every file of the tree that is there now, for a restore that writes all of them anew.
+    /// Keeps every existing file of the tree, for a restore that rewrites all of them.
     pub fn keep_all(&mut self) -> Result<()> {
         for path in &self.files {
             let path = self.root.join(path);

@@ -1,7 +1,6 @@
-//! What a workspace holds, byte for byte: how the bench knows that a restore was right.
+//! The contents of a workspace, byte for byte: how the bench knows that a restore was correct.
 //!
-//! Asks no contender: a fold of its own over every path, executable bit and byte. Not for strangers' data: the hash
-//! finds mistakes, not forgeries.
+//! Independent of all contenders: hashes every path, executable bit and byte. The hash finds mistakes, not forgeries.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +9,13 @@ use std::path::{Path, PathBuf};
 
 use crate::{Result, context};
 
-/// Every folder and file of a workspace, with a hash of what it is.
+/// Every folder and file of a workspace, with a hash of its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     entries: BTreeMap<PathBuf, u64>,
 }
 
 impl Fingerprint {
-    /// Reads everything below `root`.
     pub fn of(root: &Path) -> Result<Self> {
         let mut folders = vec![PathBuf::new()];
         let mut files = Vec::new();
@@ -50,7 +48,7 @@ impl Fingerprint {
         Ok(Self { entries })
     }
 
-    /// The paths in which `found` differs, in words and only the first few; `None` where it does not.
+    /// The first few differing paths, in words; `None` if there are none.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let missing = self.entries.iter().filter(|(path, _)| !found.entries.contains_key(*path));
         let extra = found.entries.iter().filter(|(path, _)| !self.entries.contains_key(*path));
@@ -72,7 +70,7 @@ fn hash_file(root: &Path, path: &Path) -> Result<(PathBuf, u64)> {
     let full = root.join(path);
     let bytes = fs::read(&full).map_err(context(&full))?;
     let mode = fs::symlink_metadata(&full).map_err(context(&full))?.permissions().mode();
-    // Only the bit that git keeps: the rest of the mode is the umask's.
+    // Only the bit that git stores: the rest of the mode depends on the umask.
     let executable = u64::from(mode & 0o100 != 0);
     Ok((path.to_owned(), fold(&bytes, executable)))
 }

@@ -1,12 +1,12 @@
-//! What piton should reach, row by row: the targets of the issue and those of the project's seeds.
+//! Piton's targets, row by row.
 //!
-//! The only room that knows them; the measuring knows no targets and the report knows no rows.
+//! The only module that knows them; the measuring knows no targets and the report knows no rows.
 
 use crate::disk::{Disk, megabytes};
 use crate::report::{Figure, Goal, Row, Unit, thousands};
 use crate::rounds::{Bench, Samples};
 
-/// The rows of a tree, in the order of the table. `aimed`: whether the issue's targets hold for this tree.
+/// The rows of a tree, in table order. `aimed`: whether the targets apply to this tree.
 pub fn rows(bench: &Bench, aimed: bool) -> Vec<Row> {
     let labels = bench.labels();
     let row = |name: &str, unit: Unit, samples: &Samples, goal: Goal, seeds_limit: Option<f64>| Row {
@@ -28,7 +28,7 @@ pub fn rows(bench: &Bench, aimed: bool) -> Vec<Row> {
     let turns = measured.ten_edits[0].len();
     let many = thousands(&(churn.changed + churn.created + churn.deleted).to_string());
     let disk: Vec<Option<Disk>> = measured.disk.iter().copied().map(Some).collect();
-    // Piton keeps no house that one would have to ask for: its figure is the one above.
+    // Piton needs no explicit housekeeping: its figure is the one above.
     let kept: Vec<Option<Disk>> = disk.iter().take(1).chain(measured.kept.iter().skip(1)).copied().collect();
     vec![
         time("first capture", &measured.first_capture, Goal::TimesFaster(6.0), None),

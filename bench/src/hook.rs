@@ -1,5 +1,5 @@
-//! The hook, as an agent calls it before each tool: next to the same event served by a shadow git repository; and an
-//! event that needs no capture next to an empty process.
+//! The hook as an agent calls it before each tool, compared with the same event handled by a shadow git repository; and
+//! an event that needs no capture, compared with an empty process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::attic::Attic;
 use crate::edits::Editor;
-use crate::peers::{Contender, Git, Place, Style};
+use crate::peers::{BenchFolders, Contender, Git, Style};
 use crate::process::{self, millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
 use crate::scale::Scale;
@@ -19,24 +19,21 @@ use crate::{Result, context, say};
 /// Files of the workspace.
 const FILES: usize = 12_000;
 
-/// piton's hook with a store of its own.
+/// Piton's hook with its own store.
 pub struct Hook {
-    /// piton.
     pub program: PathBuf,
-    /// Where it works.
-    pub place: Place,
-    /// Its home.
+    pub place: BenchFolders,
     pub store: PathBuf,
     calls: u32,
 }
 
 impl Hook {
-    /// A hook that nobody has called yet.
-    pub fn new(program: &Path, place: &Place) -> Self {
+    /// A hook that has not been called yet.
+    pub fn new(program: &Path, place: &BenchFolders) -> Self {
         Self { program: program.to_owned(), place: place.clone(), store: place.root.join("piton-home"), calls: 0 }
     }
 
-    /// Reports an event as Claude Code does; how long it took, in milliseconds.
+    /// Reports an event as Claude Code does; returns how long it took, in milliseconds.
     pub fn report(&mut self, event: &str, tool: &str, more: serde_json::Value) -> Result<f64> {
         self.calls += 1;
         let mut payload = json!({
@@ -56,7 +53,7 @@ impl Hook {
         Ok(millis(ran.took))
     }
 
-    /// How many checkpoints there are: a hook that failed in silence would be fast for the wrong reason.
+    /// The number of checkpoints: a hook that failed silently would be fast for the wrong reason.
     fn checkpoints(&self) -> Result<u64> {
         let mut command = process::command(&self.program, &self.place.workspace, &self.place.home);
         command.env("PITON_HOME", &self.store).args(["status", "--json"]);
@@ -65,8 +62,7 @@ impl Hook {
     }
 }
 
-/// Measures the hook.
-pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Vec<Section>> {
+pub fn run(place: &BenchFolders, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Vec<Section>> {
     say("hook: writing the tree");
     let files = scale.of(FILES);
     let tree = Tree::plan(seed, files);

@@ -1,4 +1,4 @@
-//! Where the figures were taken: without it they mean little.
+//! The machine the figures were taken on: without it they mean little.
 
 use std::fmt;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine, and at the filesystem that holds `scratch`.
+    /// Describes the machine, and the filesystem that contains `scratch`.
     pub fn look(scratch: &Path) -> Self {
         let filesystem = ask("df", &["--output=fstype".as_ref(), scratch.as_os_str()]);
         Self {
@@ -30,7 +30,6 @@ impl Machine {
         }
     }
 
-    /// The same for a program.
     pub fn json(&self) -> Value {
         json!({ "cores": self.cores, "kernel": self.kernel, "filesystem": self.filesystem, "git": self.git })
     }
@@ -43,7 +42,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// What the system does not tell is `unknown`: no reason to stop.
+/// What the system does not report is `unknown`: no reason to stop.
 fn ask(program: &str, args: &[&std::ffi::OsStr]) -> String {
     let mut command = Command::new(program);
     command.args(args);

@@ -1,7 +1,7 @@
-//! Measures piton beside its peers on trees of several sizes.
+//! Measures piton against its peers on trees of several sizes.
 //!
-//! stdout is the report, stderr is progress. Exit code 0 also where a target is missed: this is a report. 1 where a
-//! contender failed, or a restored workspace was not what it should be.
+//! stdout is the report, stderr is progress. Exit code 0 even if a target is missed: this is a report. 1 if a contender
+//! failed, or a restored workspace was not what it should be.
 
 mod args;
 mod attic;
@@ -32,16 +32,16 @@ use std::{env, fs, io};
 
 use crate::args::Args;
 use crate::machine::Machine;
-use crate::peers::{Contender, Git, Piton, Place, Style};
+use crate::peers::{BenchFolders, Contender, Git, Piton, Style};
 use crate::report::Section;
 use crate::rounds::{Bench, Rounds};
 use crate::scale::Scale;
 use crate::tree::Tree;
 
-/// A result whose error is only ever shown.
+/// A result whose error is only ever displayed.
 pub type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
 
-/// Every tree of every run grows from this.
+/// Every tree of every run is generated from this.
 const SEED: u64 = 0x0070_6974_6f6e;
 
 fn main() -> ExitCode {
@@ -84,7 +84,7 @@ fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
     let mut benches = Vec::new();
     let mut large = Vec::new();
     for name in &args.trees {
-        let place = Place::create(scratch.join(name))?;
+        let place = BenchFolders::create(scratch.join(name))?;
         match files(name) {
             Some(files) => {
                 let (mut bench, title) = prepare(name, files, rounds(name, args), &place, piton)?;
@@ -113,15 +113,21 @@ fn measure(args: &Args, piton: &Path, scratch: &Path) -> Result<Vec<Section>> {
         bench.housekeeping()?;
     }
     let section = |(name, title, bench): &(&str, String, Bench)| {
-        // The targets are for the trees where time is felt.
+        // The targets are for the trees where time is noticeable.
         let rows = goals::rows(bench, *name != "1k");
         Section { name: (*name).to_owned(), title: title.clone(), rows }
     };
     Ok(benches.iter().map(section).chain(large).collect())
 }
 
-/// Writes the tree and calls the contenders together.
-fn prepare(name: &'static str, files: usize, rounds: Rounds, place: &Place, piton: &Path) -> Result<(Bench, String)> {
+/// Writes the tree and sets up the contenders.
+fn prepare(
+    name: &'static str,
+    files: usize,
+    rounds: Rounds,
+    place: &BenchFolders,
+    piton: &Path,
+) -> Result<(Bench, String)> {
     say(&format!("{name}: writing the tree"));
     let tree = Tree::plan(SEED, files);
     tree.write(&place.workspace)?;
@@ -157,11 +163,11 @@ fn rounds(name: &str, args: &Args) -> Rounds {
     if !args.quick {
         return full;
     }
-    // The turns stay: the disk row says how many they are, and they are quick.
+    // The turns stay: the disk row states their number, and they are quick.
     Rounds { first: 1, turns: full.turns, others: 5, whole_tree_restores: 2 }
 }
 
-/// By the most common act, a capture after a few edits.
+/// Judged by the most common action, a capture after a few edits.
 fn faster_style(bench: &Bench) -> Style {
     let edits = &bench.measured().ten_edits;
     if report::median(&edits[2]) < report::median(&edits[1]) { Style::Commit } else { Style::WriteTree }
@@ -188,18 +194,18 @@ impl Scratch {
                 (folder.path().to_owned(), Some(folder))
             }
         };
-        // Contenders run in the workspace, so that a relative path would mean another folder to them.
+        // Contenders run in the workspace, so a relative path would mean another folder to them.
         Ok(Self { path: fs::canonicalize(&path).map_err(context(&path))?, _removed: removed })
     }
 }
 
-/// Progress for whoever waits, with the seconds since the first of it.
+/// Progress, with the seconds since the first line.
 pub fn say(what: &str) {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     eprintln!("{:4} s  {what}", START.elapsed().as_secs());
 }
 
-/// Says of an I/O error which path it is about.
+/// Adds to an I/O error which path it is about.
 pub fn context(path: &Path) -> impl FnOnce(io::Error) -> Box<dyn Error + Send + Sync> + use<> {
     let path = path.to_owned();
     move |error| format!("`{}`: {error}", path.display()).into()

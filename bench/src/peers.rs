@@ -1,8 +1,8 @@
 //! The contenders: piton and the two styles of shadow git repository, behind one trait.
 //!
 //! Each keeps its store outside the workspace and is measured as the processes that a caller would spawn, directly and
-//! without a shell. What is done but not measured (making a git repository, asking for a commit's id) is said where it
-//! is done.
+//! without a shell. What is done but not measured (creating a git repository, asking for a commit's id) is noted where
+//! it is done.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,11 +22,11 @@ pub struct State(pub String);
 
 /// One way of keeping states of a workspace.
 pub trait Contender {
-    /// What the table calls it.
+    /// Its name in the table.
     fn label(&self) -> &'static str;
-    /// Turns to a store that holds nothing yet, not measured. The old one stays on the disk: see `rounds` on deleting.
+    /// Switches to an empty store, not measured. The old one stays on the disk: see `rounds` on deleting.
     fn start_anew(&mut self) -> Result<()>;
-    /// Captures into a store that holds nothing yet.
+    /// Captures into an empty store.
     fn first_capture(&mut self) -> Result<Timed<State>>;
     /// Captures the workspace as it is.
     fn capture(&mut self) -> Result<Timed<State>>;
@@ -40,7 +40,7 @@ pub trait Contender {
     }
     /// The size of the store.
     fn disk(&self) -> Result<Disk>;
-    /// Lets the store keep house, where it can and where that is worth measuring, and says its size then.
+    /// Runs the store's housekeeping, if it has any worth measuring, and returns its size then.
     fn disk_after_housekeeping(&mut self) -> Result<Option<Disk>> {
         Ok(None)
     }
@@ -48,17 +48,17 @@ pub trait Contender {
 
 /// Where the contenders of one tree work.
 #[derive(Debug, Clone)]
-pub struct Place {
-    /// The folder that holds everything of this tree.
+pub struct BenchFolders {
+    /// The folder that contains everything of this tree.
     pub root: PathBuf,
-    /// The workspace that all share.
+    /// Shared by all contenders.
     pub workspace: PathBuf,
-    /// An empty home folder, so that nobody's settings count.
+    /// An empty home folder, so that nobody's settings apply.
     pub home: PathBuf,
 }
 
-impl Place {
-    /// Makes the folders; the workspace itself is left to the tree's writer.
+impl BenchFolders {
+    /// Creates the folders; the workspace itself is left to the tree's writer.
     pub fn create(root: PathBuf) -> Result<Self> {
         if root.exists() {
             return Err(format!("`{}` is already there, from an earlier run", root.display()).into());
@@ -69,17 +69,17 @@ impl Place {
     }
 }
 
-/// piton, spawned as a command, no daemon.
+/// Piton, spawned as a command, without a daemon.
 #[derive(Debug)]
 pub struct Piton {
     program: PathBuf,
-    place: Place,
+    place: BenchFolders,
     store: PathBuf,
 }
 
 impl Piton {
-    /// A contender that runs `program`. It has no store before `start_anew`.
-    pub fn new(program: &Path, place: &Place) -> Self {
+    /// It has no store before `start_anew`.
+    pub fn new(program: &Path, place: &BenchFolders) -> Self {
         Self { program: program.to_owned(), place: place.clone(), store: PathBuf::new() }
     }
 
@@ -162,17 +162,17 @@ pub enum Style {
     Commit,
 }
 
-/// A shadow git repository beside the workspace.
+/// A shadow git repository next to the workspace.
 #[derive(Debug)]
 pub struct Git {
     style: Style,
-    place: Place,
+    place: BenchFolders,
     store: PathBuf,
 }
 
 impl Git {
-    /// A contender of the given style. It has no store before `start_anew`.
-    pub fn new(style: Style, place: &Place) -> Self {
+    /// It has no store before `start_anew`.
+    pub fn new(style: Style, place: &BenchFolders) -> Self {
         Self { style, place: place.clone(), store: PathBuf::new() }
     }
 
@@ -203,7 +203,7 @@ impl Contender for Git {
         };
         self.store = new_store(&self.place, name)?;
         self.git(&["init", "-q"])?;
-        // git at its best for many files, and no housekeeping in the middle of a measurement.
+        // Git at its best for many files, and no housekeeping in the middle of a measurement.
         for (key, value) in [
             ("core.untrackedCache", "true"),
             ("feature.manyFiles", "true"),
@@ -252,7 +252,7 @@ impl Contender for Git {
     }
 
     fn rewrites_every_file(&self) -> bool {
-        // `read-tree` forgets what the index knew of the files, so `checkout-index` finds all of them changed.
+        // `read-tree` discards what the index knew of the files, so `checkout-index` finds all of them changed.
         self.style == Style::WriteTree
     }
 
@@ -277,8 +277,8 @@ fn flag(name: &str, path: &Path) -> std::ffi::OsString {
     flag
 }
 
-/// A new folder of that name, with the first number that is free.
-fn new_store(place: &Place, name: &str) -> Result<PathBuf> {
+/// A new folder of that name, with the first free number.
+fn new_store(place: &BenchFolders, name: &str) -> Result<PathBuf> {
     let mut candidates = (1..).map(|number| place.root.join(format!("{name}-{number}")));
     let store = candidates.find(|store| !store.exists()).expect("numbers do not run out");
     fs::create_dir(&store).map_err(context(&store))?;

@@ -1,18 +1,18 @@
-//! A small deterministic generator of numbers (SplitMix64).
+//! A small deterministic random number generator (SplitMix64).
 //!
-//! Same seed, same tree, on every machine: figures of two runs can be compared only then.
+//! Same seed, same tree, on every machine: otherwise the figures of two runs could not be compared.
 
-/// A stream of pseudo-random numbers that depends on its seed alone.
+/// A stream of pseudo-random numbers that depends only on its seed.
 #[derive(Debug, Clone)]
 pub struct Prng {
     state: u64,
 }
 
 impl Prng {
-    /// Starts a stream. `stream` sets streams of one seed apart, so that files can be written in any order.
+    /// Starts a stream. `stream` separates streams of one seed, so that files can be written in any order.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut start = Self { state: seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
-        // One step mixes neighbouring streams apart.
+        // One step separates neighbouring streams.
         Self { state: start.next() }
     }
 
@@ -40,18 +40,18 @@ impl Prng {
         self.unit() < probability
     }
 
-    /// A draw from the standard normal distribution (Box-Muller).
+    /// A sample from the standard normal distribution (Box-Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// One element of a slice that is not empty.
+    /// One element of a non-empty slice.
     pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())].clone()
     }
 
-    /// Bytes that no compressor makes smaller.
+    /// Incompressible bytes.
     pub fn noise(&mut self, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(len + 8);
         while out.len() < len {

@@ -13,16 +13,15 @@ use crate::Result;
 /// Longer than a tick of the kernel's clock for file times.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What came of a measured act, and how long it took.
+/// The result of a measured action, and how long it took.
 #[derive(Debug, Clone)]
 pub struct Timed<T> {
-    /// What came of it.
     pub value: T,
-    /// From spawn to exit, all processes of the act summed.
+    /// From spawn to exit, summed over all processes of the action.
     pub took: Duration,
 }
 
-/// A command that sees nothing of the caller's settings: own home, no inherited variables but the search path.
+/// A command isolated from the caller's settings: its own home, no inherited variables but the search path.
 pub fn command(program: impl AsRef<OsStr>, cwd: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().current_dir(cwd).env("HOME", home).env("LC_ALL", "C");
@@ -34,12 +33,12 @@ pub fn command(program: impl AsRef<OsStr>, cwd: &Path, home: &Path) -> Command {
     command
 }
 
-/// Runs it to its end, its output read through pipes. A failure is an error that quotes what it said.
+/// Runs it to its end, reading its output through pipes. A failure is an error that quotes its output.
 pub fn run(command: Command) -> Result<Timed<Vec<u8>>> {
     run_with(command, Stdio::null())
 }
 
-/// The same with something to read.
+/// Like [`run`], with input.
 pub fn run_with(mut command: Command, stdin: Stdio) -> Result<Timed<Vec<u8>>> {
     command.stdin(stdin);
     let start = Instant::now();
@@ -53,7 +52,7 @@ pub fn run_with(mut command: Command, stdin: Stdio) -> Result<Timed<Vec<u8>>> {
     Ok(Timed { value: output.stdout, took })
 }
 
-/// Waits until the disk is quiet and the clock has moved on.
+/// Waits until the disk is idle and the clock has ticked.
 ///
 /// Without the first, whoever syncs would pay for what the others left unwritten; without the second, files edited in
 /// the same tick as a capture would have to be read again by the next.
@@ -63,7 +62,6 @@ pub fn settle() -> Result<()> {
     Ok(())
 }
 
-/// A duration in milliseconds.
 pub fn millis(took: Duration) -> f64 {
     took.as_secs_f64() * 1_000.0
 }

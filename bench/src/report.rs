@@ -1,4 +1,4 @@
-//! Figures become a table, a list of targets and a JSON file.
+//! Turns figures into a table, a list of targets and a JSON file.
 //!
 //! Never measures, never decides what is measured. A missed target is a line in the report, not a failure.
 
@@ -15,19 +15,17 @@ Of 1,400 files 1,000 were changed, 200 created and 200 deleted; in the 1k tree h
 piton's restore captures the state before it, syncs, and reads back what it wrote; git's does none of these.
 ";
 
-/// What a figure counts. Less is better for both.
+/// Less is better for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Milliseconds.
     Millis,
-    /// Millions of bytes.
     Megabytes,
 }
 
 /// What piton should reach in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
-    /// Nothing: the row informs.
+    /// The row is informative only.
     None,
     /// Faster than the faster git by this factor.
     TimesFaster(f64),
@@ -40,16 +38,13 @@ pub enum Goal {
 /// One contender's measurements in one row.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// Whose.
     pub contender: &'static str,
-    /// In the order in which they were taken; none where the row was not measured for this contender.
+    /// In the order in which they were taken; empty if the row was not measured for this contender.
     pub samples: Vec<f64>,
-    /// The middle of them.
     pub median: Option<f64>,
 }
 
 impl Figure {
-    /// A figure of these samples.
     pub fn new(contender: &'static str, samples: Vec<f64>) -> Self {
         let median = median(&samples);
         Self { contender, samples, median }
@@ -59,26 +54,20 @@ impl Figure {
 /// One thing measured for all contenders. The first figure is piton's.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What was measured.
     pub name: String,
-    /// What its figures count.
     pub unit: Unit,
-    /// One for each contender.
     pub figures: Vec<Figure>,
-    /// What piton should reach.
     pub goal: Goal,
-    /// The limit in milliseconds that the project's seeds set, whatever git does.
+    /// A fixed limit in milliseconds, whatever git does.
     pub seeds_limit: Option<f64>,
 }
 
 /// The rows of one tree.
 #[derive(Debug, Clone)]
 pub struct Section {
-    /// Its short name, as on the command line.
+    /// Short, as on the command line.
     pub name: String,
-    /// What the tree is.
     pub title: String,
-    /// What was measured on it.
     pub rows: Vec<Row>,
 }
 
@@ -95,7 +84,7 @@ impl Row {
         self.figures[1..].iter().filter_map(|figure| figure.median).fold(f64::INFINITY, f64::min)
     }
 
-    /// For times how many times faster piton is; for sizes which share of git's it takes.
+    /// For times how many times faster piton is; for sizes its share of git's.
     fn ratio(&self) -> f64 {
         match self.unit {
             Unit::Millis => self.best_git() / self.piton(),
@@ -218,7 +207,7 @@ fn word(reached: bool) -> &'static str {
     if reached { "reached" } else { "missed" }
 }
 
-/// Columns as wide as their widest cell: the first `left` and the last to the left, the others to the right.
+/// Columns as wide as their widest cell: the first `left` and the last one left-aligned, the others right-aligned.
 fn align(lines: &[Vec<String>], left: usize) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -269,7 +258,6 @@ pub fn thousands(digits: &str) -> String {
     out
 }
 
-/// The middle of the samples, if there are any.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

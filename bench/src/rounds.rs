@@ -1,7 +1,7 @@
 //! Measures one tree: contenders side by side, alternating, the order rotated round by round.
 //!
 //! Two rules make the rows comparable. Every contender sees the same sequence of workspace states and makes the same
-//! sequence of captures, measured or not; before each measured act the disk is quiet and the clock has ticked. And
+//! sequence of captures, measured or not; before each measured action the disk is idle and the clock has ticked. And
 //! nothing frees many inodes before something else is measured (`attic` says why): a store is never removed before the
 //! run ends, and housekeeping, which deletes every loose object, waits until all trees are measured.
 
@@ -11,7 +11,7 @@ use crate::attic::Attic;
 use crate::disk::Disk;
 use crate::edits::{Churn, Edit, Editor};
 use crate::fingerprint::Fingerprint;
-use crate::peers::{Contender, Place, State};
+use crate::peers::{BenchFolders, Contender, State};
 use crate::process::{millis, settle};
 use crate::tree::Tree;
 use crate::{Result, say};
@@ -23,9 +23,8 @@ pub struct Rounds {
     pub first: usize,
     /// Turns of ten edits: the samples of that row and the history whose disk use is measured.
     pub turns: usize,
-    /// All other rows.
     pub others: usize,
-    /// Restores by a contender that rewrites every file: each costs a full reading by all.
+    /// Restores by a contender that rewrites every file: after each, all have to read everything again.
     pub whole_tree_restores: usize,
 }
 
@@ -37,7 +36,7 @@ pub type Samples = Vec<Vec<f64>>;
 pub struct Measured {
     /// A capture into an empty store.
     pub first_capture: Samples,
-    /// A capture of a workspace that did not change.
+    /// A capture of an unchanged workspace.
     pub nothing_changed: Samples,
     /// A capture after ten edits.
     pub ten_edits: Samples,
@@ -49,11 +48,11 @@ pub struct Measured {
     pub restore_many: Samples,
     /// The stores after the first capture and all turns.
     pub disk: Vec<Disk>,
-    /// The stores after their own housekeeping, where they have any.
+    /// The stores after their own housekeeping, if they have any.
     pub kept: Vec<Option<Disk>>,
 }
 
-/// The contenders of one tree and the workspace that they share. All benches `run` before the first keeps house.
+/// The contenders of one tree and the workspace they share. All benches `run` before the first housekeeping.
 pub struct Bench {
     name: &'static str,
     contenders: Vec<Box<dyn Contender>>,
@@ -72,11 +71,11 @@ struct LastTurn {
 }
 
 impl Bench {
-    /// A bench on a tree that is already written to its place.
+    /// A bench on a tree that has already been written.
     pub fn new(
         name: &'static str,
         contenders: Vec<Box<dyn Contender>>,
-        place: &Place,
+        place: &BenchFolders,
         tree: &Tree,
         rounds: Rounds,
     ) -> Self {
@@ -101,17 +100,15 @@ impl Bench {
         }
     }
 
-    /// What has been measured so far.
     pub fn measured(&self) -> &Measured {
         &self.measured
     }
 
-    /// The large change of this tree.
     pub fn churn(&self) -> Churn {
         self.churn
     }
 
-    /// What the contenders are called, in the order of all samples.
+    /// The contenders' names, in the order of all samples.
     pub fn labels(&self) -> Vec<&'static str> {
         self.contenders.iter().map(|contender| contender.label()).collect()
     }
@@ -131,8 +128,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures the last row: the stores after housekeeping. They hold a few states more than when `disk` was measured,
-    /// all of the same tree: too little to see.
+    /// Measures the last row: the stores after housekeeping. They contain a few more states than when `disk` was
+    /// measured, all of the same tree: too little to notice.
     pub fn housekeeping(&mut self) -> Result<()> {
         self.say("git gc");
         self.measured.kept =
@@ -198,7 +195,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Changes the workspace and lets each in turn take the change back.
+    /// Changes the workspace and lets each contender in turn take the change back.
     fn restores(&mut self, what: &str, change: impl Fn(&mut Editor) -> Result<()>) -> Result<Samples> {
         self.say(&format!("restore of {what}"));
         let states = self.capture_all()?;
@@ -221,8 +218,8 @@ impl Bench {
                     let label = contender.label();
                     return Err(format!("{}: {label} did not restore {what}: {difference}", self.name).into());
                 }
-                // The restored files carry new times: everyone looks at them once, so that the next in turn does not
-                // pay for this one's writing.
+                // The restored files have new times: everyone reads them once, so that the next contender does not pay
+                // for this one's writes.
                 self.capture_all()?;
             }
         }
@@ -248,8 +245,8 @@ fn rotated(count: usize, round: usize) -> Vec<usize> {
     (0..count).map(|position| (position + round) % count).collect()
 }
 
-/// A list of changed files is less work than their text: whoever prints only that is not measured against one that
-/// prints both.
+/// A list of changed files is less work than their text: a contender that prints only that must not be compared with
+/// one that prints both.
 fn check_diff(label: &str, diff: &[u8], edits: &[Edit]) -> Result<()> {
     let diff = String::from_utf8_lossy(diff);
     match edits.iter().find(|edit| !diff.contains(&edit.marker)) {

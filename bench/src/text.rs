@@ -1,16 +1,16 @@
 //! Text that looks like source code, to a compressor as much as to a person.
 //!
-//! What makes real source compress as it does is that a file talks about few things, again and again: so each text has
-//! names of its own, met once and then reused, the recent ones most, and lines that come back word for word. The three
+//! Real source compresses as it does because a file is about few things, again and again: so each text has its own
+//! names, introduced once and then reused, recent ones most, and lines that are repeated verbatim. The three
 //! probabilities set the ratio: about 3.4 with `zstd -3` and with `gzip`, file by file (the README says how to check).
 
 use std::ops::Range;
 
 use crate::prng::Prng;
 
-/// How often a place for a name takes a new one instead of one that the file used before.
+/// How often a name is new instead of one that the file used before.
 const NEW_NAME: f64 = 0.28;
-/// How often a line is one that the file had before, wherever.
+/// How often a line repeats an earlier one of the file.
 const AGAIN: f64 = 0.15;
 /// How often a line is a comment: prose, which compresses worst.
 const COMMENT: f64 = 0.14;
@@ -50,7 +50,7 @@ const PROSE: &[&str] = &[
 const TYPES: &[&str] =
     &["String", "usize", "u64", "bool", "Vec<u8>", "Option<u32>", "&str", "Result<()>", "Duration", "PathBuf"];
 
-/// Some name built from one to three words, as a file or a variable would have.
+/// A name of one to three words, as for a file or a variable.
 pub fn name(rng: &mut Prng) -> String {
     let mut name = String::from(rng.pick(WORDS));
     for _ in 0..rng.below(3) {
@@ -60,7 +60,7 @@ pub fn name(rng: &mut Prng) -> String {
     name
 }
 
-/// One word, as a folder would have.
+/// One word, as for a folder.
 pub fn word(rng: &mut Prng) -> &'static str {
     rng.pick(WORDS)
 }
@@ -84,7 +84,7 @@ struct Writer<'a> {
     rng: &'a mut Prng,
     out: Vec<u8>,
     names: Vec<String>,
-    /// Where each statement is in `out`, without its indentation.
+    /// The position of each statement in `out`, without its indentation.
     statements: Vec<Range<usize>>,
     depth: usize,
 }
@@ -208,7 +208,7 @@ impl Writer<'_> {
         self.put(")");
     }
 
-    /// A name: mostly one of the file's own, the recent ones most.
+    /// A name: usually one of the file's own, recent ones most.
     fn known(&mut self) {
         if self.rng.chance(NEW_NAME) {
             let new = name(self.rng);

@@ -1,7 +1,8 @@
 //! Builds the workspace that all contenders share.
 //!
-//! What to write (`Tree::plan`) is decided apart from the writing (`Tree::write`), so that the spread of sizes can be
-//! tested without a disk. Never writes anything that a contender would leave out: no ignored names, no symlinks.
+//! What to write (`Tree::plan`) is decided separately from the writing (`Tree::write`), so that the distribution of
+//! sizes can be tested without a disk. Never writes anything that a contender would leave out: no ignored names, no
+//! symlinks.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,11 +14,11 @@ use crate::{Result, context, text};
 
 /// Deepest folder, counted from the workspace's root.
 const MAX_DEPTH: usize = 7;
-/// Files to a folder, on average.
+/// Average number of files per folder.
 const FILES_PER_FOLDER: usize = 8;
-/// Half of the files with content are smaller than this.
+/// In bytes: half of the files with content are smaller than this.
 const MEDIAN_SIZE: f64 = 3_000.0;
-/// Spread of the logarithm of the size: with this the mean is three times the median.
+/// Standard deviation of the logarithm of the size: with this the mean is three times the median.
 const SIGMA: f64 = 1.48;
 const LARGEST: f64 = 400_000.0;
 const EMPTY: f64 = 0.015;
@@ -26,36 +27,32 @@ const EXECUTABLE: f64 = 0.01;
 
 const EXTENSIONS: &[&str] = &["rs", "rs", "ts", "ts", "tsx", "py", "go", "c", "h", "md", "json", "toml"];
 
-/// What a file's bytes are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Source-like lines; the only kind that is edited.
     Text,
-    /// Incompressible bytes, as of an image.
+    /// Incompressible bytes, like an image.
     Binary,
 }
 
 /// One file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Where, relative to the workspace's root.
+    /// Relative to the workspace's root.
     pub path: PathBuf,
-    /// What its bytes are like.
     pub kind: Kind,
-    /// Its length in bytes.
+    /// In bytes.
     pub size: usize,
-    /// Whether it gets the executable bit.
     pub executable: bool,
 }
 
-/// A whole tree, decided by its seed and the number of files.
+/// A whole tree, determined by its seed and the number of files.
 #[derive(Debug, Clone)]
 pub struct Tree {
     /// The seed that every byte depends on.
     pub seed: u64,
     /// All folders but the root, parents before their children.
     pub folders: Vec<PathBuf>,
-    /// All files.
     pub files: Vec<File>,
 }
 
@@ -67,7 +64,7 @@ impl Tree {
         let files = (0..files)
             .map(|index| {
                 // The first files go round all folders so that none is empty (git knows no empty folders); the rest
-                // crowd together, as in real trees.
+                // cluster, as in real trees.
                 let folder = match folders.get(index) {
                     Some(folder) => folder,
                     None => &folders[(rng.unit().powi(2) * folders.len() as f64) as usize],
@@ -119,7 +116,7 @@ impl Tree {
     }
 
     fn content(&self, index: usize, file: &File) -> Vec<u8> {
-        // A stream for each file: the bytes do not depend on which thread writes them.
+        // One random stream per file: the bytes do not depend on which thread writes them.
         let mut rng = Prng::new(self.seed, index as u64 + 1);
         match file.kind {
             Kind::Text => text::source(&mut rng, file.size),
@@ -132,7 +129,7 @@ fn plan_folders(rng: &mut Prng, count: usize) -> Vec<PathBuf> {
     let mut folders: Vec<(PathBuf, usize)> = vec![(PathBuf::from("src"), 1)];
     let mut taken: HashSet<PathBuf> = folders.iter().map(|(path, _)| path.clone()).collect();
     while folders.len() < count {
-        // The smaller of two draws: older folders, which lie less deep, have more below them.
+        // The smaller of two draws: older folders, which are less deep, have more below them.
         let parent = rng.below(folders.len() + 1).min(rng.below(folders.len() + 1));
         let (path, depth) = match folders.get(parent) {
             Some((path, depth)) => (path.as_path(), *depth),
@@ -141,7 +138,7 @@ fn plan_folders(rng: &mut Prng, count: usize) -> Vec<PathBuf> {
         if depth >= MAX_DEPTH {
             continue;
         }
-        // The suffix keeps clear of names that ignore rules know, such as `target` and `build`.
+        // The suffix avoids names that ignore rules match, such as `target` and `build`.
         let path = path.join(format!("{}_{}", text::word(rng), folders.len() % 10));
         if taken.insert(path.clone()) {
             folders.push((path, depth + 1));

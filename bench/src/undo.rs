@@ -1,6 +1,6 @@
-//! Undo of one turn in the middle of a long session, beside a rewind of the same files.
+//! Undo of one turn in the middle of a long session, compared with a rewind of the same files.
 //!
-//! The peers have no such act: theirs is all or nothing. So piton is measured against itself.
+//! The peers have nothing like it: theirs is all or nothing. So piton is measured against itself.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::hook::Hook;
-use crate::peers::Place;
+use crate::peers::BenchFolders;
 use crate::prng::Prng;
 use crate::process::{self, millis, settle};
 use crate::report::{Figure, Goal, Row, Section, Unit, thousands};
@@ -16,15 +16,12 @@ use crate::scale::Scale;
 use crate::tree::Tree;
 use crate::{Result, context, say};
 
-/// Files of the workspace.
 const FILES: usize = 12_000;
-/// Turns of the session.
 const TURNS: usize = 500;
-/// Files that it edits, and nobody after it.
+/// Files that the undone turn edits, and nobody after it.
 const UNDONE: usize = 10;
 
-/// Measures undo.
-pub fn run(place: &Place, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
+pub fn run(place: &BenchFolders, piton: &Path, rounds: usize, scale: Scale, seed: u64) -> Result<Section> {
     say("undo: writing the tree");
     let (files, turns) = (scale.of(FILES), scale.of(TURNS));
     let middle = turns / 2;

@@ -1,7 +1,7 @@
-//! The agents that piton knows, each with its sides: events, transcripts, set-up.
+//! The agents that piton knows, each with its parts: events, transcripts, setup.
 //!
-//! One [`Agent`] is one row of a table. Whoever needs a side asks the row for it and goes on without where there is none;
-//! nobody asks which agent it is. `docs/adapters.md` tells how to add one.
+//! One [`Agent`] is one row of a table. Callers that need a part get it from the row and do without if there is none;
+//! nobody checks which agent it is. `docs/adapters.md` explains how to add one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,23 +11,22 @@ use crate::setup::Setup;
 use crate::transcript::Transcripts;
 use crate::{claude_code, generic};
 
-/// An agent that piton knows.
 #[derive(Clone, Copy)]
 pub struct Agent {
     /// As in `piton hook NAME`, and in every record.
     pub name: &'static str,
-    /// As people call it.
+    /// For display.
     pub title: &'static str,
     /// What it reports and how it is answered.
     pub events: &'static dyn Events,
-    /// The files in which it keeps its conversations; none where piton knows only what it reports.
+    /// The files with its conversations; `None` if piton knows only what it reports.
     pub transcripts: Option<&'static dyn Transcripts>,
-    /// How it is made to report; none where there is no settings file to edit.
+    /// How it is made to report; `None` if there is no settings file to edit.
     pub setup: Option<&'static dyn Setup>,
-    /// Folders beneath the user's home in which it keeps its own state. They are never captured: a rewind that took a
-    /// transcript back while the agent writes to it would break the conversation that the user is in.
+    /// Folders beneath the user's home with its own state. They are never captured: a rewind that reverted a transcript
+    /// while the agent writes to it would break the conversation that the user is in.
     pub state_folders: &'static [&'static str],
-    /// Variables of the environment that it sets for what it runs.
+    /// Environment variables that it sets for what it runs.
     pub shell_variables: &'static [&'static str],
 }
 
@@ -37,7 +36,7 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// Where agents without an adapter keep transcripts and shadow repositories, beneath the user's home.
+/// Where agents without an adapter store transcripts and shadow repositories, beneath the user's home.
 pub const STATE_FOLDERS_OF_OTHERS: [&str; 7] = [
     ".codex/sessions",
     ".codex/log",
@@ -48,7 +47,7 @@ pub const STATE_FOLDERS_OF_OTHERS: [&str; 7] = [
     ".pi/agent/sessions",
 ];
 
-/// What other agents set in the environment of what they run; `AI_AGENT` is what several of them agree on.
+/// Environment variables that other agents set for what they run; several of them share `AI_AGENT`.
 const SHELL_VARIABLES_OF_OTHERS: [&str; 8] = [
     "AI_AGENT",
     "GEMINI_CLI",
@@ -60,7 +59,7 @@ const SHELL_VARIABLES_OF_OTHERS: [&str; 8] = [
     "OPENCODE",
 ];
 
-/// A list of agents: those that piton knows, and what an embedder adds.
+/// The agents that piton knows, and those that an embedder adds.
 #[derive(Clone, Debug)]
 pub struct Agents(Cow<'static, [Agent]>);
 
@@ -72,35 +71,33 @@ impl Default for Agents {
 }
 
 impl Agents {
-    /// One more.
     #[must_use]
     pub fn with(mut self, agent: Agent) -> Self {
         self.0.to_mut().push(agent);
         self
     }
 
-    /// The agent of a name.
     pub fn get(&self, name: &str) -> Option<Agent> {
         self.iter().find(|agent| agent.name == name)
     }
 
-    /// The agent of a session. One whose name piton does not know reports in piton's own format.
+    /// The agent of a session. An unknown agent reports in piton's own format.
     pub fn of_session(&self, name: &str) -> Agent {
         self.get(name).unwrap_or(generic::AGENT)
     }
 
-    /// The transcripts of a session's agent, where it keeps any that piton can read.
+    /// The transcripts of a session's agent, if piton can read any.
     pub fn transcripts(&self, name: &str) -> Option<&'static dyn Transcripts> {
         self.get(name)?.transcripts
     }
 
-    /// Variables that tell a process that an agent started it, or one that it comes from.
+    /// Environment variables that show that this process, or an ancestor, was started by an agent.
     pub fn shell_variables(&self) -> impl Iterator<Item = &'static str> + use<> {
         let known: Vec<_> = self.iter().flat_map(|agent| agent.shell_variables.iter().copied()).collect();
         known.into_iter().chain(SHELL_VARIABLES_OF_OTHERS)
     }
 
-    /// All of them. The first is the one that `piton setup` means where no other is named.
+    /// The first is the default of `piton setup`.
     pub fn iter(&self) -> impl Iterator<Item = Agent> + '_ {
         self.0.iter().copied()
     }
@@ -154,7 +151,7 @@ mod tests {
         check(generic::AGENT, &format!("/w/.cc/projects/-w/{ID}.jsonl"), &[]);
     }
 
-    /// Whatever a report may say, a file of the user's is not the agent's.
+    /// Whatever a report says, a file of the user's does not belong to the agent.
     #[test]
     fn a_transcript_is_named_after_a_session() {
         let check = |agent: Agent, session: &str, path: &str, expected: bool| {
@@ -163,7 +160,7 @@ mod tests {
         };
         check(claude_code::AGENT, ID, &format!("/w/{ID}.jsonl"), true);
         check(claude_code::AGENT, "s1", "/w/s1.jsonl", true);
-        // A session that is resumed may report the file that it was resumed from.
+        // A resumed session may report the file that it was resumed from.
         check(claude_code::AGENT, "s1", &format!("/w/{ID}.jsonl"), true);
         for other in ["/w/src/main.rs", "/w/data.jsonl", "/w/s1.rs", "/w/s1", "/", "/w/projects/-w/src.jsonl"] {
             check(claude_code::AGENT, "s1", other, false);

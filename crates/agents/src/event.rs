@@ -1,6 +1,6 @@
-//! What an agent reports, in piton's words.
+//! What an agent reports, in piton's terms.
 //!
-//! Every adapter makes these. Texts that come from an agent are bounded here, prompts and messages apart: those are the
+//! Every adapter produces these. Texts from an agent are bounded here, except for prompts and messages: those are the
 //! conversation itself.
 
 use std::path::{Path, PathBuf};
@@ -14,40 +14,39 @@ pub use piton_model::event::{Event, Report, Subagent, ToolCall};
 pub trait Events: Sync {
     /// Reads what the agent wrote to the hook's standard input.
     ///
-    /// What piton does not use is read over and not kept. How much a caller reads at all is its own business.
+    /// Fields that piton does not use are skipped. The caller decides how much input to read at all.
     fn parse(&self, stdin: &[u8]) -> Result<Report, BadReport>;
 
-    /// Whether a tool is known not to change files. One that piton does not know counts as mutating.
+    /// Whether a tool is known not to change files. An unknown one counts as mutating.
     fn is_reader(&self, tool: &str) -> bool;
 
-    /// What to write to standard output, in the agent's form.
+    /// What to write to standard output, in the agent's format.
     fn reply(&self, reply: &Reply) -> Vec<u8>;
 
-    /// How long a hook may take: who is ended by the agent cannot note a gap.
+    /// How long a hook may take: one that the agent ends cannot record a gap.
     fn time_limit(&self) -> Duration;
 
-    /// The files and folders that belong to a session whose report names this transcript, which comes first: the agent
-    /// writes them while it works, so they are never captured and never put back. None where the file does not look like a
+    /// The files and folders of a session whose report names this transcript, which comes first: the agent writes them
+    /// while it works, so they are never captured and never restored. Empty if the file does not look like a
     /// transcript: a report may name any.
     fn belongings(&self, session: &str, transcript: &Path) -> Vec<PathBuf>;
 }
 
-/// What piton says to the agent that reported.
+/// Piton's answer to a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing: the agent goes on as if there were no piton.
+    /// The agent continues as if there were no piton.
     Nothing,
     /// One line that the user sees.
     Line(String),
-    /// The answer to a prompt that was for piton: the user sees it and no model is asked.
+    /// The answer to a prompt that was for piton: the user sees it and the model is not called.
     Answer(String),
     /// Something that the model is told together with the prompt.
     Context(String),
-    /// A line for the user, and something for the model.
     Both {
-        /// What the user sees.
+        /// For the user.
         line: String,
-        /// What the model is told.
+        /// For the model.
         context: String,
     },
 }
@@ -59,7 +58,7 @@ pub(crate) fn json_line(value: &serde_json::Value) -> Vec<u8> {
     out
 }
 
-/// What a prompt asks of piton: the rest of `/piton …`, trimmed; none for every other prompt.
+/// The rest of `/piton …`, trimmed; `None` for every other prompt.
 pub fn piton_command(prompt: &str) -> Option<&str> {
     let rest = prompt.trim().strip_prefix("/piton")?;
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
@@ -68,61 +67,53 @@ pub fn piton_command(prompt: &str) -> Option<&str> {
 /// Why bytes are not a report.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadReport {
-    /// Something else than `{…}`, or nothing.
+    /// Something other than `{…}`, or nothing.
     #[error("a report is a JSON object")]
     NotAnObject,
-    /// It begins like an object and is broken.
+    /// It begins like an object and is malformed.
     #[error("the report is not JSON: {message}")]
     Json {
-        /// What the parser says.
+        /// From the parser.
         message: String,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("the report has no `{field}`")]
-    Missing {
-        /// Its name.
-        field: &'static str,
-    },
-    /// A field holds something else than it should.
+    Missing { field: &'static str },
+    /// A field has the wrong type.
     #[error("`{field}` of the report is not {expected}")]
-    Wrong {
-        /// Its name.
-        field: &'static str,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// An id that could be taken for a path.
+    Wrong { field: &'static str, expected: &'static str },
+    /// The id could be mistaken for a path.
     #[error("`{id}` is not a session id: 1 to {MAX_ID} letters, digits, `.`, `_` and `-`, and no `.` at its beginning")]
     Session {
-        /// The id, made fit to be shown.
+        /// Made safe for display.
         id: String,
     },
 }
 
-/// The most bytes that an id may have.
+/// Most bytes of an id.
 pub const MAX_ID: usize = 200;
-/// The most characters of a call's summary.
+/// Most characters of a call's summary.
 pub const MAX_SUMMARY: usize = 120;
 pub(crate) const MAX_COMMAND: usize = 4000;
 pub(crate) const MAX_MESSAGE: usize = 2000;
-/// The most files that a call can name; a list is cut there.
+/// Most files that a call can name; longer lists are cut.
 pub(crate) const MAX_PATHS: usize = 1000;
-/// The most bytes that a path can have; no system opens a longer one.
+/// Most bytes of a path; no system opens a longer one.
 const MAX_PATH: usize = 4096;
 
-/// Checks that an agent's session id can stand in a file's name.
+/// Checks that an agent's session id can be part of a file name.
 pub fn check_session_id(id: &str) -> Result<(), BadReport> {
     if is_plain_name(id) { Ok(()) } else { Err(BadReport::Session { id: one_line(id, 60) }) }
 }
 
-/// Whether a text is made of letters, digits, `.`, `_` and `-` alone, and begins as a name does.
+/// Whether a text consists only of letters, digits, `.`, `_` and `-`, and does not begin with a `.`.
 pub(crate) fn is_plain_name(text: &str) -> bool {
     (1..=MAX_ID).contains(&text.len())
         && !text.starts_with('.')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-/// What a call does in a few words: the tool's name and `detail`.
+/// A call's short description: the tool's name and `detail`.
 pub(crate) fn summarize(tool: &str, detail: Option<&str>) -> String {
     match detail {
         Some(detail) => one_line(&format!("{tool} {detail}"), MAX_SUMMARY),
@@ -130,9 +121,9 @@ pub(crate) fn summarize(tool: &str, detail: Option<&str>) -> String {
     }
 }
 
-/// A path that an agent names, absolute; none where that cannot be told.
+/// The absolute form of a path that an agent names; `None` if it cannot be determined.
 pub(crate) fn absolute(cwd: Option<&Path>, path: &str) -> Option<PathBuf> {
-    // `~` is for a shell to resolve, and a URL is no file; a guess would name another file than the agent's.
+    // `~` is for a shell to resolve, and a URL is not a file; a guess would name another file than the agent's.
     let nameable =
         (1..=MAX_PATH).contains(&path.len()) && !path.contains('\0') && !path.starts_with('~') && !path.contains("://");
     let given = Path::new(path);
@@ -144,7 +135,7 @@ pub(crate) fn absolute(cwd: Option<&Path>, path: &str) -> Option<PathBuf> {
     }
 }
 
-/// A path as people read it: relative where it lies beneath `cwd`.
+/// A path for display: relative if it lies beneath `cwd`.
 pub(crate) fn shown<'a>(cwd: Option<&Path>, path: &'a str) -> std::borrow::Cow<'a, str> {
     let beneath = cwd.and_then(|cwd| Path::new(path).strip_prefix(cwd).ok());
     match beneath {

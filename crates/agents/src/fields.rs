@@ -1,7 +1,7 @@
-//! Reading single fields of a report, and no others.
+//! Reading only the needed fields of a report.
 //!
-//! A field is a slice of the report's bytes until somebody asks for its value, so a report costs no memory for what
-//! piton does not use, however long that is.
+//! A field is a slice of the report's bytes until its value is needed, so a report costs no memory for what piton does
+//! not use, however long that is.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::event::BadReport;
 
-/// A field as it stands in the report; none where it is absent or `null`.
+/// A field as written in the report; `None` if it is absent or `null`.
 pub(crate) type Raw<'a> = Option<&'a RawValue>;
 
 /// Reads an object whose fields are [`Raw`].
@@ -20,26 +20,25 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, BadRepo
     if !bytes.trim_ascii_start().starts_with(b"{") {
         return Err(BadReport::NotAnObject);
     }
-    // Cut, since a parser may repeat what it did not expect.
+    // Cut, since a parser may quote what it did not expect.
     serde_json::from_slice(bytes).map_err(|e| BadReport::Json { message: cut(&e.to_string(), 200) })
 }
 
-/// The same for a field that is an object itself.
+/// Like [`read`], for a field that is itself an object.
 pub(crate) fn object<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
 }
 
-/// The text of a field; none where it is something else.
+/// The text of a field; `None` if it is not a string.
 pub(crate) fn text<'a>(raw: Raw<'a>) -> Option<Cow<'a, str>> {
     object::<Text<'a>>(raw.filter(|raw| raw.get().starts_with('"'))).map(|text| text.0)
 }
 
-/// The text of a field that must be there.
 pub(crate) fn required<'a>(field: &'static str, raw: Raw<'a>) -> Result<Cow<'a, str>, BadReport> {
     optional(field, raw)?.ok_or(BadReport::Missing { field })
 }
 
-/// The text of a field that need not be there, but is text where it is.
+/// The text of an optional field, which must be a string if it exists.
 pub(crate) fn optional<'a>(field: &'static str, raw: Raw<'a>) -> Result<Option<Cow<'a, str>>, BadReport> {
     match (raw, text(raw)) {
         (Some(_), None) => Err(BadReport::Wrong { field, expected: "text" }),
@@ -47,17 +46,16 @@ pub(crate) fn optional<'a>(field: &'static str, raw: Raw<'a>) -> Result<Option<C
     }
 }
 
-/// Whether a field is `true`.
 pub(crate) fn is_true(raw: Raw<'_>) -> bool {
     raw.is_some_and(|raw| raw.get() == "true")
 }
 
-/// Whether a field is a list with something in it.
+/// Whether a field is a non-empty list.
 pub(crate) fn is_full_list(raw: Raw<'_>) -> bool {
     raw.and_then(|raw| raw.get().strip_prefix('[')).is_some_and(|rest| !rest.trim_start().starts_with(']'))
 }
 
-/// A list's first texts; none where the field is something else than a list of texts.
+/// The first `MAX` texts of a list; `None` if the field is not a list of strings.
 pub(crate) fn texts<const MAX: usize>(raw: Raw<'_>) -> Option<Vec<String>> {
     object::<Texts<MAX>>(raw).map(|texts| texts.0)
 }
@@ -90,7 +88,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// A list of texts; those after the first `MAX` are read over.
+/// A list of texts; those after the first `MAX` are skipped.
 struct Texts<const MAX: usize>(Vec<String>);
 
 impl<'de, const MAX: usize> Deserialize<'de> for Texts<MAX> {

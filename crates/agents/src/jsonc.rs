@@ -1,15 +1,14 @@
-//! Edits of JSON text that can be taken back to the byte.
+//! Edits of JSON text that can be undone byte for byte.
 //!
-//! The text is a person's file: comments, order, indentation and line ends are theirs, and only the bytes of an edit
-//! change. An edit leaves no trace of its own in a comment or a file beside it, so what [`take_out`] needs to give back
-//! the old text must follow from the new one:
+//! The text is a person's file: comments, order, indentation and line endings are theirs, and only the bytes of an edit
+//! change. An edit leaves no trace of its own in a comment or another file, so what [`take_out`] needs to restore the
+//! old text must follow from the new one:
 //!
-//! - A new item goes right behind the last thing that stands in its list or object. The white space that was there
-//!   comes after it, so the white space before it is the edit's and goes with it.
-//! - A comma is added only where the item before had none behind it. A trailing comma stays one: the new item gets its
-//!   own.
-//! - In a list or object with nothing in it, the white space after the item says what was there before: as many spaces
-//!   more than a tidy writer would leave as tell "it was not there at all" from `[]` from `[ ]`; see [`Blank`].
+//! - A new item goes directly after the last thing in its list or object. The white space that was there comes after
+//!   it, so the white space before it belongs to the edit and is removed with it.
+//! - A comma is added only if the item before had none after it. A trailing comma stays one: the new item gets its own.
+//! - In an empty list or object, the white space after the item encodes what was there before: as many extra spaces
+//!   over tidy formatting as it takes to tell "it did not exist" from `[]` from `[ ]`; see [`Blank`].
 
 use std::ops::Range;
 
@@ -17,7 +16,7 @@ use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 
-/// The value of a text; none for a text of comments alone.
+/// The value of a text; `None` for a text of only comments.
 pub(crate) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::errors::ParseError> {
     // Comments and trailing commas, as editors allow in settings; none of the looser forms.
     let options = ParseOptions {
@@ -35,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::error
     Ok(jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &options)?.value)
 }
 
-/// A list or an object of a text: where it is, and where what it holds is.
+/// The position of a list or an object in a text, and of its items.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
     place: Range<usize>,
@@ -57,12 +56,12 @@ impl From<&Array<'_>> for Container {
 }
 
 impl Container {
-    /// Where its closing bracket is.
+    /// The position of its closing bracket.
     fn close(&self) -> usize {
         self.place.end - 1
     }
 
-    /// How the white space in it looks when it holds nothing or one item.
+    /// What the white space in it looks like when it contains nothing or one item.
     fn blank(&self, text: &str, over_lines: bool) -> Blank {
         let tidy = if over_lines {
             format!("{}{}", newline(text), line_indent(text, self.place.start))
@@ -73,7 +72,7 @@ impl Container {
     }
 }
 
-/// A value to put into a text.
+/// A value to insert into a text.
 #[derive(Clone, Debug)]
 pub(crate) enum Json {
     Text(String),
@@ -92,15 +91,15 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// A tidy text of our own.
+    /// The style of a new file.
     pub fn tidy() -> Self {
         Self { newline: "\n", unit: "  ".into(), over_lines: true, gap: " " }
     }
 
-    /// The style of a text whose outermost object this is.
+    /// The style of a text with this outermost object.
     pub fn of(text: &str, root: &Object<'_>) -> Self {
         let first = root.properties.first();
-        // A line of its own tells how deep one level is; anything else is no help.
+        // A property on its own line shows the indentation of one level; anything else does not.
         let unit =
             first.map(|prop| prop.range.start).filter(|at| starts_line(text, *at)).map(|at| line_indent(text, at));
         let gap = first.map_or(" ", |prop| {
@@ -115,7 +114,7 @@ impl Style {
         }
     }
 
-    /// A value, or a property where it has a key, as text.
+    /// A value, or a property if it has a key, as text.
     pub fn write(&self, key: Option<&str>, value: &Json, over_lines: bool, indent: &str) -> String {
         let mut out = String::new();
         if let Some(key) = key {
@@ -148,7 +147,7 @@ impl Style {
     }
 }
 
-/// Puts an item behind the last one of a list or object.
+/// Inserts an item after the last one of a list or object.
 pub(crate) fn put_in(text: &str, at: &Container, key: Option<&str>, value: &Json, style: &Style) -> String {
     let end = text[..at.close()].trim_end().len();
     let over_lines = if at.items.is_empty() { style.over_lines } else { text[at.place.clone()].contains('\n') };
@@ -173,7 +172,7 @@ pub(crate) fn put_in(text: &str, at: &Container, key: Option<&str>, value: &Json
     }
 }
 
-/// Takes an item out again. None where the whole list or object came with it, and should go with it.
+/// Removes an item again. `None` if the whole list or object was added with it and should be removed with it.
 pub(crate) fn take_out(text: &str, at: &Container, index: usize) -> Option<String> {
     let item = at.items[index].clone();
     let before = text[..item.start].trim_end().len();
@@ -187,7 +186,7 @@ pub(crate) fn take_out(text: &str, at: &Container, index: usize) -> Option<Strin
     }
     let previous = index.checked_sub(1).map(|previous| at.items[previous].end);
     let comma = comma_after(text, item.end);
-    // What comes behind a comment to the end of its line must not become part of it.
+    // What follows a line comment must not become part of it.
     let beginning = previous.unwrap_or(at.place.start + 1);
     let mut instead = String::new();
     let rest = comma.filter(|comma| text[item.end..*comma].trim().is_empty()).map_or(item.end, |comma| comma + 1);
@@ -204,7 +203,6 @@ pub(crate) fn take_out(text: &str, at: &Container, index: usize) -> Option<Strin
     })
 }
 
-/// Replaces what stands at a place.
 pub(crate) fn replace(text: &str, place: Range<usize>, with: &str) -> String {
     splice(text, &[(place, with.to_owned())])
 }
@@ -214,18 +212,18 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The white space between the only item of a list or object and its closing bracket, which remembers what was between
-/// the brackets before the item came.
+/// The white space between the only item of a list or object and its closing bracket, which encodes what was between
+/// the brackets before the item was added.
 ///
-/// Tidy means that the list or object itself came with the item. Every other white space stands for itself, but those
-/// that are tidy after some spaces: these move over to make room for the two that have no white space of their own,
-/// "the list was not there" and "nothing was in it".
+/// Tidy formatting means that the list or object itself was added with the item. Any other white space stands for
+/// itself, except for spaces followed by tidy formatting: these are shifted to make room for the two cases that have no
+/// white space of their own, "the list did not exist" and "it was empty".
 struct Blank {
     tidy: String,
 }
 
 impl Blank {
-    /// What to write after the item, in a list or object that held this white space.
+    /// What to write after the item, in a list or object that contained this white space.
     fn after(&self, before: &str) -> String {
         let spaces = match (before, self.spaces(before)) {
             ("", _) => 1,
@@ -235,7 +233,7 @@ impl Blank {
         format!("{}{}", " ".repeat(spaces), self.tidy)
     }
 
-    /// The reverse; none where the list or object came with the item.
+    /// The inverse of `after`; `None` if the list or object was added with the item.
     fn before(&self, after: &str) -> Option<String> {
         match self.spaces(after) {
             None => Some(after.to_owned()),
@@ -245,19 +243,19 @@ impl Blank {
         }
     }
 
-    /// How many spaces a text has before it is tidy.
+    /// The number of spaces before the tidy part of a text.
     fn spaces(&self, text: &str) -> Option<usize> {
         let spaces = text.strip_suffix(self.tidy.as_str())?;
         spaces.bytes().all(|b| b == b' ').then_some(spaces.len())
     }
 
-    /// Where tidy is nothing at all, no spaces and "nothing was in it" are the same.
+    /// If tidy formatting is empty, no spaces and "it was empty" are the same.
     fn shift(&self) -> usize {
         if self.tidy.is_empty() { 1 } else { 2 }
     }
 }
 
-/// The line end that a text uses first.
+/// The first line ending in a text.
 fn newline(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -265,25 +263,25 @@ fn newline(text: &str) -> &'static str {
     }
 }
 
-/// The white space at the beginning of the line that a place is in.
+/// The indentation of the line that contains a position.
 fn line_indent(text: &str, at: usize) -> &str {
     let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let indent = text[line..].find(|c: char| !matches!(c, ' ' | '\t')).map_or(text.len(), |length| line + length);
     &text[line..indent]
 }
 
-/// Whether nothing but white space stands before a place in its line.
+/// Whether only white space precedes a position in its line.
 fn starts_line(text: &str, at: usize) -> bool {
     text[..at].trim_end_matches([' ', '\t']).ends_with('\n')
 }
 
-/// Where the comma behind an item is.
+/// The position of the comma after an item.
 fn comma_after(text: &str, end: usize) -> Option<usize> {
     let at = skip(text, end);
     text[at..].starts_with(',').then_some(at)
 }
 
-/// The next place that is neither white space nor in a comment.
+/// The next position that is neither white space nor in a comment.
 fn skip(text: &str, mut at: usize) -> usize {
     loop {
         at += text[at..].len() - text[at..].trim_start().len();
@@ -294,11 +292,12 @@ fn skip(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// Where the comment that begins here ends, and whether only the end of the line ends it.
+/// The end of the comment that begins here, and whether it is a line comment.
 fn comment_end(text: &str, at: usize) -> Option<(usize, bool)> {
     let rest = &text[at..];
     if rest.starts_with("//") {
-        // A `\r` before the `\n` is part of the line's end.
+        // A `\r` before the `
+        // ` is part of the line ending.
         let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
         Some((at + line.trim_end_matches('\r').len(), true))
     } else if rest.starts_with("/*") {
@@ -308,7 +307,7 @@ fn comment_end(text: &str, at: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// Whether what lies between an item and a later place ends in a comment that the line's end ends.
+/// Whether the text between an item and a later position ends in a line comment.
 fn ends_in_line_comment(text: &str, mut at: usize, end: usize) -> bool {
     let mut to_the_line_end = false;
     while at < end {
@@ -323,7 +322,7 @@ fn ends_in_line_comment(text: &str, mut at: usize, end: usize) -> bool {
     to_the_line_end
 }
 
-/// Replaces places of a text, given in order.
+/// Replaces ranges of a text, given in order.
 fn splice(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let mut out = String::with_capacity(text.len() + edits.iter().map(|(_, with)| with.len()).sum::<usize>());
     let mut at = 0;

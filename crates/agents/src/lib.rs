@@ -1,8 +1,8 @@
-//! What piton knows of each agent: hook bytes become events, transcripts become turns and branches, settings files get
-//! piton's hooks.
+//! What piton knows about each agent: hook input becomes events, transcripts become turns and branches, settings files
+//! get piton's hooks.
 //!
-//! Called by the engine, which acts on what it returns, and by the command line, which reads and writes the files.
-//! Never touches a file, a clock or the environment itself: bytes in, values out. Nothing here decides what to capture.
+//! Called by the engine, which acts on the results, and by the command line, which reads and writes the files. Never
+//! touches a file, a clock or the environment itself: bytes in, values out. Nothing here decides what to capture.
 
 mod agent;
 pub mod claude_code;

@@ -1,18 +1,17 @@
-//! Making an agent report to piton: its settings files, and what of piton is in them.
+//! Making an agent report to piton: its settings files, and what they contain of piton's.
 //!
 //! Text in, text out: the command line reads, backs up and writes the files.
 
 use std::path::{Path, PathBuf};
 
-/// What a variable of the environment says, where it is set.
+/// Looks up an environment variable.
 pub type Variable<'a> = dyn Fn(&str) -> Option<PathBuf> + 'a;
 
 /// How an agent is made to report.
 pub trait Setup: Sync {
-    /// Which files it reads.
     fn files(&self) -> &'static SettingsFiles;
 
-    /// The folder of the user's own settings; none where there is no home.
+    /// The folder of the user's own settings; `None` if there is no home.
     fn user_folder(&self, home: Option<&Path>, variable: &Variable<'_>) -> Option<PathBuf> {
         let files = self.files();
         variable(files.variable).or_else(|| home.map(|home| home.join(files.folder)))
@@ -24,32 +23,31 @@ pub trait Setup: Sync {
     /// The command that a hook runs, for a `piton` at a path.
     fn hook_command(&self, program: &Path) -> Result<String, BadSettings>;
 
-    /// Adds piton's hooks to a settings file, or brings those that are there up to date.
+    /// Adds piton's hooks to a settings file, or updates existing ones.
     fn install(&self, text: &str, program: &Path) -> Result<String, BadSettings>;
 
-    /// Takes out piton's hooks and whatever came with them.
+    /// Removes piton's hooks and whatever was added with them.
     fn remove(&self, text: &str) -> Result<String, BadSettings>;
 
-    /// What of piton is in a settings file.
+    /// What a settings file contains of piton's.
     fn installed(&self, text: &str) -> Result<Installed, BadSettings>;
 
-    /// The reports of a session that writes one file, to try the hook out: those before the file is written, and those
+    /// The reports of a session that writes one file, for trying the hook: those before the file is written, and those
     /// after.
     fn rehearsal(&self, session: &str, folder: &Path, file: &Path) -> [Vec<String>; 2];
 }
 
-/// Where an agent's settings are, and what else piton puts beside them.
+/// Where an agent's settings are, and what else piton puts next to them.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingsFiles {
     /// The folder with its settings, beneath the user's home and in a project.
     pub folder: &'static str,
-    /// The variable that names another folder than the one beneath the home.
+    /// The environment variable that replaces the folder beneath the home.
     pub variable: &'static str,
-    /// The user's own settings.
     pub user: &'static str,
-    /// Those of a project, the last of them the one that is not shared: a hook names the path of piton on this machine.
+    /// The last is the one that is not shared: a hook contains the path of piton on this machine.
     pub project: &'static [&'static str],
-    /// The setting that turns all hooks off.
+    /// The setting that disables all hooks.
     pub off_switch: &'static str,
     /// The file that makes the agent offer `/piton`.
     pub command: CommandFile,
@@ -58,78 +56,64 @@ pub struct SettingsFiles {
 /// A file that makes an agent offer a command.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandFile {
-    /// Where it stands in the folder of the settings.
+    /// Relative to the settings folder.
     pub path: &'static str,
-    /// What is in it.
     pub text: &'static str,
-    /// What is in every one that a piton ever made.
+    /// A text that every version of the file contains.
     pub mark: &'static str,
 }
 
-/// Why settings cannot be edited.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadSettings {
-    /// The text is no JSON, comments and trailing commas allowed.
+    /// The text is not JSON, even allowing comments and trailing commas.
     #[error("the settings are not JSON: {message}")]
     Json {
-        /// What the parser says, with line and column.
+        /// From the parser, with line and column.
         message: String,
     },
-    /// Something is of another type than the agent wants.
+    /// Something has another type than the agent expects.
     #[error("{what} is not {expected}")]
-    Shape {
-        /// What.
-        what: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// A key that comes twice: which of the two counts is anybody's guess.
+    Shape { what: String, expected: &'static str },
+    /// A duplicate key: which one counts is anybody's guess.
     #[error("`{key}` comes twice in the settings")]
-    Twice {
-        /// The key.
-        key: String,
-    },
-    /// A program whose path cannot be written down in JSON, or in a shell's command.
+    Twice { key: String },
+    /// A program whose path cannot be written in JSON, or in a shell command.
     #[error("`{}` cannot be written into a settings file", .path.display())]
-    Program {
-        /// The program.
-        path: PathBuf,
-    },
+    Program { path: PathBuf },
 }
 
-/// What of piton is in a settings file.
+/// What a settings file contains of piton's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Installed {
-    /// Piton's hooks, in the order of the file.
+    /// In file order.
     pub hooks: Vec<InstalledHook>,
-    /// The events that should run a hook of piton's and run none.
+    /// The events that should run a hook of piton's and do not.
     pub missing: Vec<&'static str>,
-    /// Whether they are turned off, with all others.
+    /// Whether all hooks are disabled.
     pub disabled: bool,
-    /// Variables of piton's that the file gives to every hook.
+    /// Piton's environment variables that the file sets for every hook.
     pub variables: Vec<(String, String)>,
 }
 
-/// One of piton's hooks in a settings file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstalledHook {
     /// The event that runs it.
     pub event: String,
-    /// Its command as it stands there.
+    /// The command as written.
     pub text: String,
     /// The program that it runs.
     pub program: PathBuf,
-    /// The tools that run it, as it stands there, where those are fewer than may change files.
+    /// Its matcher as written, if that excludes tools that may change files.
     pub narrowed_to: Option<String>,
-    /// The seconds that the agent gives it.
+    /// In seconds.
     pub timeout: Option<f64>,
 }
 
-/// The seconds that a capture may take where no setting says otherwise.
+/// The seconds that a capture may take by default.
 const USUAL_SECONDS: f64 = 10.0;
 
 impl InstalledHook {
-    /// Whether the agent may end it before it has captured.
+    /// Whether the agent may end it before the capture is done.
     pub fn is_rushed(&self) -> bool {
         self.timeout.is_some_and(|seconds| seconds < USUAL_SECONDS)
     }

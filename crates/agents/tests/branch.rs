@@ -33,7 +33,7 @@ const ALL: [(&str, &str); 9] = fixtures![
     "2.1.325/session/transcript.jsonl",
 ];
 
-/// With calls in parallel, subagents, background work and a compaction, and every line of the chain.
+/// With parallel calls, subagents, background work and a compaction, and every line of the chain.
 const SESSIONS: [(&str, &str); 2] = fixtures!["2.1.197/session/transcript.jsonl", "2.1.325/session/transcript.jsonl"];
 
 const NEW: &str = "11111111-2222-4333-8444-555555555555";
@@ -90,7 +90,7 @@ fn a_survey_knows_the_folder_and_the_compactions() {
         let boundaries: Vec<_> = found.compactions.iter().map(|at| &transcript[*at as usize..]).collect();
         assert_eq!(boundaries.len(), 1, "{name}");
         assert!(boundaries[0].lines().next().unwrap().contains("\"subtype\":\"compact_boundary\""), "{name}");
-        // It was asked for after the last turn.
+        // It was requested after the last turn.
         assert!(found.compactions[0] > found.turns[2].offset, "{name}");
     }
 }
@@ -173,7 +173,7 @@ fn a_branch_before_a_turn_has_the_turns_before_it() {
     }
 }
 
-/// Every line of the chain has its parent in the file, or had none to begin with.
+/// Every line of the chain has its parent in the file, or never had one.
 #[track_caller]
 fn check_chain(name: &str, transcript: &str, branch: &[u8], without_parent: usize) {
     let ids =
@@ -186,14 +186,14 @@ fn check_chain(name: &str, transcript: &str, branch: &[u8], without_parent: usiz
         parents.filter(|parent| !now.contains(*parent)).map(String::from).collect::<Vec<_>>()
     };
     assert_eq!(missing("parentUuid"), [""; 0], "{name}");
-    // The agent itself names lines there that it never wrote.
+    // The agent itself refers to lines there that it never wrote.
     assert!(missing("logicalParentUuid").iter().all(|parent| !before.contains(parent)), "{name}");
     let roots = lines.iter().filter(|line| line.get("parentUuid").is_some_and(Value::is_null)).count();
     assert_eq!(roots, without_parent, "{name}");
     assert!(lines.iter().all(|line| line.get("sessionId").is_none_or(|id| id == NEW)), "{name}");
 }
 
-/// The line of a summary carries what its neighbours carry.
+/// A summary's line has the same fields as its neighbours.
 #[track_caller]
 fn check_summary(name: &str, line: &Value, words: &str) {
     assert_eq!(line["uuid"], SUMMARY.uuids[1], "{name}");
@@ -226,7 +226,7 @@ fn a_summary_after_the_first_turns_ends_the_chain_of_what_stays() {
             assert!(branch.starts_with(&copied(prefix, NEW)), "{name}");
             let last = lines(&branch).pop().unwrap();
             check_summary(name, &last, "What followed");
-            // The turn that was there next had the same parent.
+            // The turn that was next there had the same parent.
             let next = &lines(&transcript.as_bytes()[prefix.len()..])[0];
             assert_eq!(last["parentUuid"], next["parentUuid"], "{name} {before}");
             check_chain(name, transcript, &branch, 1);
@@ -268,8 +268,8 @@ fn whatever_had_a_removed_line_as_its_parent_has_the_summary() {
 {"uuid":"side","parentUuid":"a","isSidechain":true,"cwd":"/side"}
 {"uuid":"b","parentUuid":"a","cwd":"/\u0077","cwd":"/w","version":7}
 "#;
-    // The first has no parent, one comes late for a removed line, one is written otherwise, one never had its parent here,
-    // and one is a compaction's.
+    // The first has no parent, one is late for a removed line, one is spelled differently, one never had its parent
+    // here, and one is a compaction's.
     let rest = br#"{"uuid":"c","parentUuid": null ,"x":1.0}
 {"parentUuid":"c","uuid":"d"}
 {"uuid":"e","parentUuid":"b"}
@@ -318,7 +318,7 @@ fn what_was_said_in_a_recorded_session_reads_turn_by_turn() {
         let mut found = Vec::new();
         said(transcript.as_bytes(), |said| {
             assert!(said.at.is_some(), "{name}");
-            // One of the versions tells of the background work in more messages.
+            // One of the versions reports the background work in more messages.
             if said.turn != 2 {
                 found.push(format!("{} {:?} {}", said.turn, said.speaker, said.text.lines().next().unwrap()));
             }
@@ -354,7 +354,7 @@ fn what_was_said_in_a_recorded_session_reads_turn_by_turn() {
     said(subagent.as_bytes(), |said| panic!("{said:?}")).unwrap();
 }
 
-/// A line made at random: its bytes, with the places of the session's id among them.
+/// A random line: its bytes, with the positions of the session's id.
 #[derive(Clone, Debug)]
 struct Made {
     pieces: Vec<Piece>,
@@ -391,7 +391,7 @@ fn space() -> impl Strategy<Value = &'static str> {
     prop_oneof![4 => Just(""), 1 => Just(" "), 1 => Just("\t \t"), 1 => Just("\r")]
 }
 
-/// A JSON text: escapes, what looks like an end of something, and what looks like a session's id.
+/// A JSON string: escapes, what looks like the end of something, and what looks like a session's id.
 fn text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("plain".to_owned()),
@@ -406,7 +406,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![60 => parts, 1 => long].prop_map(|text| format!("\"{text}\""))
 }
 
-/// Any JSON, nested sessions included.
+/// Any JSON, including nested sessions.
 fn value() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         text(),
@@ -428,11 +428,11 @@ fn value() -> impl Strategy<Value = String> {
     })
 }
 
-/// What stands in a line's object: members of which some are the session.
+/// The contents of a line's object: members, some of which are the session.
 fn object(own: Vec<String>, is_turn: bool) -> impl Strategy<Value = Made> {
     let session = prop_oneof![Just("\"sessionId\""), Just("\"session\\u0049d\"")];
     let sessions = prop::collection::vec(session, 0..3);
-    // Half a surrogate pair is text where it is said, and no name of anything.
+    // Half a surrogate pair is valid in a text, but not in a name.
     let key = text().prop_map(|key| key.replace(r"\ud83d\n", ""));
     let others = prop::collection::vec((key, value()), 0..4);
     let places = prop::collection::vec(0..100usize, 3);
@@ -440,7 +440,7 @@ fn object(own: Vec<String>, is_turn: bool) -> impl Strategy<Value = Made> {
     (sessions, others, places, space(), end).prop_map(move |(sessions, others, places, space, end)| {
         // A member is a list of pieces; the session goes anywhere among them.
         let mut members: Vec<Vec<Piece>> = own.iter().map(|member| vec![Piece::Bytes(member.clone().into())]).collect();
-        // Keys of their own, so that none is one of those that are read.
+        // Unusual keys, so that none is one of those that are read.
         members.extend(
             others.iter().map(|(key, value)| vec![Piece::Bytes(format!("\"x{}{space}:{value}", &key[1..]).into())]),
         );

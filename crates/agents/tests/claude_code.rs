@@ -1,11 +1,11 @@
-//! What two versions of Claude Code sent and wrote, read by the adapter. `tests/fixtures` holds what was recorded from
-//! the real agent, with long texts cut.
+//! What two versions of Claude Code sent and wrote, read by the adapter. `tests/fixtures` contains recordings of the
+//! real agent, with long texts cut.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
 
-use piton_agents::claude_code::turns::{Summary, turns};
+use piton_agents::claude_code::turns::{TurnCounts, turns};
 use piton_agents::event::piton_command;
 use piton_agents::transcript::TranscriptTurn;
 use piton_agents::{Event, Report, ToolCall, claude_code};
@@ -183,7 +183,7 @@ fn a_compaction_is_told_and_its_own_subagent_is_not() {
     );
 }
 
-fn read(transcript: &str) -> (Vec<TranscriptTurn>, Summary) {
+fn read(transcript: &str) -> (Vec<TranscriptTurn>, TurnCounts) {
     let mut found = Vec::new();
     let summary = turns(transcript.as_bytes(), |turn| found.push(turn)).unwrap();
     (found, summary)

@@ -1,4 +1,4 @@
-//! How much memory large input takes. One test alone, because it counts what the whole process allocates.
+//! How much memory large input takes. A single test, because it counts what the whole process allocates.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(unsafe_code, reason = "an allocator cannot be written without it")]
@@ -18,7 +18,7 @@ struct Counting;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// Safety: hands everything on to the system's allocator, and only counts.
+// Safety: delegates to the system's allocator, and only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         PEAK.fetch_max(NOW.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that were in use beyond those before.
+/// Peak memory use of `act`, in bytes.
 fn peak<T>(act: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.load(Relaxed);
     PEAK.store(before, Relaxed);
@@ -77,7 +77,7 @@ fn what_piton_does_not_use_takes_no_memory() {
     a_large_transcript_takes_no_more_memory_than_its_turns(&long);
 }
 
-/// Hands out the same bytes again and again, so that a large transcript is never there as a whole.
+/// Repeats the same bytes, so that a large transcript never exists as a whole.
 struct Again<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -100,7 +100,7 @@ impl Read for Again<'_> {
 }
 
 fn a_large_transcript_takes_no_more_memory_than_its_turns(long: &str) {
-    // Whole escapes.
+    // Cut between escapes.
     let long = &long[..6 << 20];
     let prompt = r#"{"sessionId":"old","type":"user","cwd":"/w","message":{"content":"do it"}}"#;
     let result = format!(

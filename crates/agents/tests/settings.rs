@@ -1,4 +1,4 @@
-//! Piton's hooks come into a settings file and go out of it, and nothing else moves.
+//! Adding piton's hooks to a settings file and removing them changes nothing else.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ fn piton() -> HookCommand {
     HookCommand::new("/usr/local/bin/piton")
 }
 
-/// Checks that a file can be set up, twice, and be as it was again. Returns what it is in between.
+/// Checks that a file can be set up, twice, and restored. Returns what it is in between.
 fn check(text: &str) -> String {
     let with = install(text, &piton()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(install(&with, &piton()).as_ref(), Ok(&with), "twice is once\n{text}");
@@ -143,7 +143,7 @@ fn an_entry_that_only_resembles_pitons_is_not_touched() {
         "piton log hook claude-code",
         "'unclosed",
         "",
-        // It does more than piton wrote, so it is its user's own.
+        // It does more than piton wrote, so it is the user's own.
         "piton hook claude-code && notify-send done",
         "piton hook claude-code | tee log",
         "piton hook claude-code > /tmp/mine",
@@ -180,9 +180,9 @@ fn what_an_earlier_piton_left_is_brought_up_to_date() {
     let found = installed(&with).unwrap();
     assert_eq!(found.hooks.len(), EVENTS.len(), "{with}");
     assert!(found.missing.is_empty() && !with.contains("PostToolBatch") && !with.contains("/old"), "{with}");
-    // The user's own time limit is the user's.
+    // The user's own time limit stays.
     assert!(with.contains("\"timeout\":5") && !with.contains("\"matcher\":\"*\""), "{with}");
-    // So are hooks for events that piton does nothing with.
+    // So do hooks for events that piton does not handle.
     let now: Vec<String> = found.hooks.into_iter().map(|hook| hook.event).collect();
     let old = with.replacen("\"SessionEnd\"", "\"SubagentStop\"", 1);
     assert_eq!(installed(&old).unwrap().missing, ["SessionEnd"]);
@@ -249,7 +249,7 @@ fn nothing_of_piton_is_nothing_to_remove() {
     assert!(installed("{\"disableAllHooks\":true}").unwrap().disabled);
 }
 
-/// The command in a real shell: with a program that is there, one that is not, one that fails and one that dies.
+/// The command in a real shell: with a program that exists, one that does not, one that fails and one that dies.
 #[test]
 fn the_command_ends_in_0_whatever_the_program_does() {
     let folder = std::env::temp_dir().join(format!("piton agents' \"test\" {}", std::process::id()));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use piton_engine::model::Protection;
-use piton_engine::model::settings::{self, Key, Layer, Partial, Settings, Wrong};
+use piton_engine::model::settings::{self, Key, Layer, LayerSettings, Settings, SettingsMistake};
 use piton_engine::{Engine, Environment};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::{Code, Failure, call, text};
@@ -51,7 +51,7 @@ pub fn load_leniently(workspace: Option<&Path>) -> (Settings, Vec<String>) {
 /// Everything about the settings for a workspace's root.
 pub fn find(workspace: Option<&Path>) -> Found {
     let mut waiting = Vec::new();
-    let in_force = |partial: Partial, users: Protection| {
+    let in_force = |partial: LayerSettings, users: Protection| {
         let (Some(root), Ok(home)) = (workspace, environment::home()) else { return partial };
         let environment = Environment { users_settings: users, ..Environment::default() };
         let held = Engine::new(home, environment).settings_in_force(root, partial.protection());
@@ -104,7 +104,7 @@ fn user_file() -> Option<PathBuf> {
 fn gather(
     places: Vec<SettingsFile>,
     variable: impl Fn(&str) -> Option<String>,
-    mut in_force: impl FnMut(Partial, Protection) -> Partial,
+    mut in_force: impl FnMut(LayerSettings, Protection) -> LayerSettings,
 ) -> Found {
     let mut partials = Vec::new();
     let mut problems = Vec::new();
@@ -117,7 +117,7 @@ fn gather(
             settings::read(text, file.layer).map_err(|bad| {
                 let failure = Failure::user(Code::BadSettings, format!("{}:{bad}", shown(&file.path)));
                 match bad.wrong {
-                    Wrong::Syntax(_) => failure,
+                    SettingsMistake::Syntax(_) => failure,
                     _ => failure.hint(text![call("help").arg("config"), " lists the keys and what they take"]),
                 }
             })
@@ -125,12 +125,12 @@ fn gather(
         // A file with a mistake in it says nothing; what was agreed to before may still hold.
         let partial = partial.unwrap_or_else(|problem| {
             problems.push(problem);
-            Partial::empty(file.layer)
+            LayerSettings::empty(file.layer)
         });
-        let users = || partials.first().map(Partial::protection).unwrap_or_default();
+        let users = || partials.first().map(LayerSettings::protection).unwrap_or_default();
         partials.push(if file.layer == Layer::Workspace { in_force(partial, users()) } else { partial });
     }
-    let mut variables = Partial::empty(Layer::Environment);
+    let mut variables = LayerSettings::empty(Layer::Environment);
     for key in Key::ALL {
         let Some(name) = key.variable() else { continue };
         // An empty variable is one that is not set.

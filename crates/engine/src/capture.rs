@@ -21,11 +21,11 @@ use piton_host::{
     unread_rules,
 };
 use piton_model::diff::{self, Change, Counts, TreeSource};
-use piton_model::ownership::{self, ChangedPath, Found, Moment, Owned, Owner, Went, Window};
+use piton_model::ownership::{self, ChangedPath, FolderGone, Moment, ObservedChange, Owned, Owner, Window};
 use piton_model::target::check_name;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Place, Rank, Record, SessionId,
-    SkipReason, StepRef, Timestamp, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Rank, Record, SessionId, SkipReason,
+    StepRef, Timestamp, TurnContext, WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StoreError, Writer};
 
@@ -94,7 +94,7 @@ pub(crate) enum Time {
 pub(crate) struct About {
     pub cause: Cause,
     pub operation: Option<OperationId>,
-    pub place: Option<Place>,
+    pub place: Option<TurnContext>,
     pub description: Option<String>,
     pub git: Option<ObjectId>,
     /// What made somebody look, for the owners of what changed.
@@ -527,15 +527,17 @@ impl History {
         let is_listed = listed.len() <= MOST_LISTED;
         let gone = if about.is_folder_gone { self.store.gone_since(parent.seq)? } else { None };
         let mut windows = self.windows(parent.seq, gone.as_ref().map(|(seq, _)| *seq))?;
-        let went = gone
-            .map(|(_, gap)| Went { moment: Moment::of(gap.cause, &gap.place), at: gap.at.0.saturating_mul(1_000_000) });
+        let went = gone.map(|(_, gap)| FolderGone {
+            moment: Moment::of(gap.cause, &gap.place),
+            at: gap.at.0.saturating_mul(1_000_000),
+        });
         if let Some(ending) = &about.ending {
             windows.retain(|window| window.step != ending.step);
             windows.push(ending.clone());
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
         let reported = match &about.place {
-            Some(Place { session, turn, step: Some(step) }) => {
+            Some(TurnContext { session, turn, step: Some(step) }) => {
                 Some(StepRef { session: session.clone(), turn: *turn, step: *step })
             }
             _ => None,
@@ -556,7 +558,7 @@ impl History {
             // A folder's own times do not tell when something in it changed.
             let is_compared = !is_uncompared(change.before.as_ref(), change.after.as_ref());
             let when = index.filter(|_| is_compared);
-            let found = Found {
+            let found = ObservedChange {
                 path: &change.path,
                 when: when.and_then(|index| when_it_came(index, change, &new_folders, parent.checkpoint.created_at)),
                 deleted: change.after.is_none(),
@@ -619,7 +621,7 @@ impl History {
     }
 
     /// The session that is at work here, and where it is.
-    pub(crate) fn place_now(&self) -> Result<Option<Place>, StoreError> {
+    pub(crate) fn place_now(&self) -> Result<Option<TurnContext>, StoreError> {
         // A branch that somebody went to is where they are, though its agent has not said anything yet.
         let mut sessions = self.store.sessions()?;
         sessions.retain(|row| row.session.rank != Rank::Deleted);
@@ -631,7 +633,7 @@ impl History {
         let is_here = |row: &SessionRow| self.is_live(row) || Some(&row.session.id) == gone_to.as_ref();
         let Some(row) = sessions.into_iter().find(is_here) else { return Ok(None) };
         let turn = self.last_turn_in(&self.lineage(&row.session.id)?)?;
-        Ok(Some(Place { session: row.session.id, turn, step: None }))
+        Ok(Some(TurnContext { session: row.session.id, turn, step: None }))
     }
 
     pub(crate) fn folder_error(&self, source: io::Error) -> CaptureError {

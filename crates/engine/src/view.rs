@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use piton_host::UnreadRules;
 use piton_model::diff::Counts;
 use piton_model::git::GitState;
-use piton_model::{Cause, CheckpointId, OperationId, Place, SessionId, SkipReason, Timestamp, WorkspacePath};
+use piton_model::{Cause, CheckpointId, OperationId, SessionId, SkipReason, Timestamp, TurnContext, WorkspacePath};
 use piton_store::CheckpointRow;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -170,7 +170,7 @@ pub struct CheckpointView {
     pub operation: Option<OperationId>,
     /// Where in which session it was made.
     #[serde(flatten)]
-    pub place: Option<Place>,
+    pub place: Option<TurnContext>,
     /// What it is of, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

@@ -1,28 +1,32 @@
-//! Applies a plan's steps to the workspace: stage, swap, check, clear; and the way back.
+//! Applies a plan's steps to the workspace: stage, swap, check, clear; and rolls them back.
 //!
 //! Called only by the engine's operations and their recovery. Never decides *what* to change: if a step looks wrong
-//! here, the bug is in `model::plan`. Every path is resolved anew beneath the root's handle and through no symlink, so
-//! a folder that was swapped for a link between plan and apply ends the operation and nothing else.
+//! here, the bug is in `model::plan`. Every path is resolved anew beneath the root's handle and never through a
+//! symlink, so a folder that was replaced by a link between plan and apply ends the operation and does no harm.
 //!
-//! Step `n` of operation `op` owns the name `.piton-<op>-<n>` beside its path. Before the swap that name holds what is
-//! to come, after it what was there. Nothing is ever written into an existing inode.
+//! Step `n` of operation `op` owns the name `.piton-<op>-<n>` next to its path. Before the swap that name holds the new
+//! content, after it the old one. Nothing is ever written into an existing inode.
 
+mod bits;
 mod entry;
+mod made_root;
 mod moving;
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use piton_model::path::is_git;
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, fstat, statat};
 use rustix::io::Errno;
 
+pub use self::bits::{Reopened, close_again, mode_of, way_to_readable};
+use self::bits::{open_folder, set_mode};
 pub use self::entry::Removal;
 pub use self::entry::is_kept_open;
 use self::entry::{Bits, MakeError, make, make_readable, may_remove, open_old, remove};
+pub use self::made_root::{MadeRoot, make_root};
 pub(crate) use self::moving::move_out;
 use self::moving::{exchange, move_in, settle};
 use crate::fail::point;
@@ -32,13 +36,13 @@ use crate::root::Root;
 use crate::rules::{join, parent_of};
 use crate::sys;
 
-/// How the names of staged files begin.
+/// Prefix of staged files' names.
 pub const STAGED: &str = ".piton-";
 
-/// Files and folders that are held open at once to be synced.
+/// How many files and folders are held open at once to be synced.
 const AT_A_TIME: usize = 16;
 
-/// More new files than this are synced by their filesystem as a whole, fewer one by one.
+/// With more new files than this, their whole filesystem is synced instead of one file at a time.
 const FEW: usize = 64;
 
 /// The operation that a name belongs to, if it looks like a staged file's.
@@ -46,7 +50,7 @@ pub fn staged_by(name: &[u8]) -> Option<OperationId> {
     staged_step(name).map(|(operation, _)| operation)
 }
 
-/// The same with the number of the step.
+/// Like [`staged_by`], with the step's number.
 pub fn staged_step(name: &[u8]) -> Option<(OperationId, usize)> {
     let rest = std::str::from_utf8(name.strip_prefix(STAGED.as_bytes())?).ok()?;
     let (operation, number) = rest.split_once('-')?;
@@ -55,59 +59,43 @@ pub fn staged_step(name: &[u8]) -> Option<(OperationId, usize)> {
     Some((operation.parse().ok().filter(|_| digits)?, number.parse().unwrap_or(usize::MAX)))
 }
 
-/// Where staged content comes from. What it writes is verified against its id.
+/// Source of staged content. What it writes is verified against its id.
 pub trait Content: Sync {
-    /// Why content cannot be had.
     type Error: Send;
 
-    /// A folder's listing.
     fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, Self::Error>;
 
     /// Writes a file's bytes; the inner error is the writer's.
     fn write_blob(&self, id: &ObjectId, to: &mut dyn Write) -> Result<io::Result<()>, Self::Error>;
 }
 
-/// Why a step could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError<E> {
     /// The system refused.
     #[error("{path:?}: {source}")]
-    Path {
-        /// Where.
-        path: WorkspacePath,
-        /// What it said.
-        source: io::Error,
-    },
-    /// Something stands where nothing was when the plan was made, or the other way round.
+    Path { path: WorkspacePath, source: io::Error },
+    /// Something is where nothing was when the plan was made, or the other way round.
     #[error("{path:?} is not as it was when the plan was made")]
-    Stale {
-        /// Where.
-        path: WorkspacePath,
-    },
+    Stale { path: WorkspacePath },
     /// A staged file does not read back as what was written.
     #[error("{path:?} does not read back as it was written")]
-    ReadBack {
-        /// Where.
-        path: WorkspacePath,
-    },
-    /// The content could not be had.
+    ReadBack { path: WorkspacePath },
+    /// The content could not be read from the store.
     #[error(transparent)]
     Content(E),
 }
 
 /// One operation's steps on one root.
 pub struct Applier<'a> {
-    /// The workspace.
     pub root: &'a Root,
-    /// Whose names are used.
+    /// Part of the staged files' names.
     pub operation: &'a OperationId,
-    /// What to do.
     pub steps: &'a [Step],
     /// Folders whose bits change or must be opened.
     pub folders: &'a [FolderMode],
 }
 
-/// Which steps of an operation were swapped.
+/// Which steps of an operation have been swapped.
 #[derive(Debug, Default)]
 pub struct Swapped(Mutex<Vec<usize>>);
 
@@ -116,7 +104,7 @@ impl Swapped {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).push(number);
     }
 
-    /// Their numbers, in the order in which they were swapped.
+    /// In the order in which they were swapped.
     fn numbers(&self) -> Vec<usize> {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
@@ -125,18 +113,17 @@ impl Swapped {
 /// The paths that the system did not let an operation change.
 #[derive(Debug, Default)]
 pub struct Refusals {
-    /// Whether to go on after one, so that all are found before everything is put back.
+    /// Whether to continue after a refusal, so that all are found before everything is put back.
     finds_all: bool,
     paths: Mutex<Vec<WorkspacePath>>,
 }
 
 impl Refusals {
-    /// None yet.
     pub fn new(finds_all: bool) -> Self {
         Self { finds_all, ..Self::default() }
     }
 
-    /// Notes an error that is the system's refusal to change a path, and no trouble with space or the disk.
+    /// Records an error if it is the system's refusal to change a path rather than a lack of space or a disk fault.
     pub fn note<E>(&self, error: &ApplyError<E>) {
         let ApplyError::Path { path, source } = error else { return };
         let is_refusal = matches!(
@@ -149,12 +136,12 @@ impl Refusals {
         }
     }
 
-    /// The paths, each once.
+    /// Each path once.
     pub fn paths(&self) -> Vec<WorkspacePath> {
         self.paths.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    /// The outer error ends the work at once, the inner one when the others have had their turn.
+    /// The outer error ends the work at once, the inner one after the remaining steps were tried.
     fn gather<T, E>(&self, done: Result<T, ApplyError<E>>) -> Result<Result<T, ApplyError<E>>, ApplyError<E>> {
         let Err(error) = done else { return Ok(done) };
         let before = self.paths().len();
@@ -164,7 +151,7 @@ impl Refusals {
 }
 
 impl<'a> Applier<'a> {
-    /// The path of a step's own name, beside its path.
+    /// The path of a step's own name, next to its path.
     pub fn staged_path(&self, step: usize) -> Vec<u8> {
         join(parent_of(self.steps[step].path.as_bytes()), &self.staged_name(step))
     }
@@ -173,7 +160,7 @@ impl<'a> Applier<'a> {
         format!("{STAGED}{}-{step}", self.operation).into_bytes()
     }
 
-    /// The name for what was there, used for an instant where a filesystem cannot exchange two names.
+    /// The name for the old content, used for an instant where a filesystem cannot exchange two names.
     fn aside_name(&self, step: usize) -> Vec<u8> {
         format!("{STAGED}{}-{step}o", self.operation).into_bytes()
     }
@@ -185,16 +172,17 @@ impl<'a> Applier<'a> {
             .try_for_each(|f| point("apply:open-folder").and_then(|()| open_folder(self.root, f)).map_err(at(&f.path)))
     }
 
-    /// The same for the way back: as many as possible, since one that may not be opened must not keep others closed.
+    /// Like [`Applier::open_folders`], for a rollback: opens as many as possible, since one failure must not keep the
+    /// others closed.
     pub fn reopen_folders(&self) {
         self.folders.iter().for_each(|f| drop(open_folder(self.root, f)));
     }
 
-    /// Gives folders their bits at the end of the operation, or those from before it. Returns the folders whose bits are
-    /// others all the same: a system may take some of them and not say so.
+    /// Gives folders their final bits, or those from before the operation. Returns the folders that have other bits
+    /// nevertheless: a system may silently accept only some of them.
     pub fn close_folders<E>(&self, to_after: bool) -> Result<Vec<WorkspacePath>, ApplyError<E>> {
         let mut others = Vec::new();
-        // Inner ones first: a folder that loses its bits may not be passed through any more.
+        // Inner ones first: a folder that loses its bits may no longer be traversable.
         for folder in self.folders.iter().rev() {
             let mode = if to_after { folder.after } else { folder.before };
             let set = point("apply:close-folder").and_then(|()| set_mode(self.root, &folder.path, mode));
@@ -206,8 +194,8 @@ impl<'a> Applier<'a> {
         Ok(others)
     }
 
-    /// Writes everything that is to come beside its place and reads it back. No file of the user's has changed yet. Returns
-    /// the steps whose permission bits the filesystem did not take.
+    /// Writes all new content next to its destination and reads it back. No file of the user's has changed yet. Returns
+    /// the steps whose permission bits the filesystem did not accept.
     pub fn stage<C: Content>(&self, content: &C, refusals: &Refusals) -> Result<Vec<usize>, ApplyError<C::Error>> {
         let stage = |parents: &mut Parents<'a>, number: usize| {
             let step = &self.steps[number];
@@ -233,8 +221,8 @@ impl<'a> Applier<'a> {
         Ok(not_taken)
     }
 
-    /// Swaps what is staged with what is there, several steps at once: none is beneath another. What goes goes first, for
-    /// folders in which `readme` and `README` are one name. Notes those that were swapped, whether or not all are.
+    /// Swaps staged content with what is there, several steps at once: none is beneath another. Deletions go first, for
+    /// folders in which `readme` and `README` are the same name. Records which steps were swapped even if some fail.
     pub fn swap<E: Send>(&self, swapped: &Swapped, refusals: &Refusals) -> Result<(), ApplyError<E>> {
         let swap = |parents: &mut Parents<'a>, number: usize| {
             let step = &self.steps[number];
@@ -264,7 +252,7 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Swaps all steps back that were swapped, what was made first.
+    /// Swaps back all steps that were swapped, newly created paths first.
     pub fn swap_all_back<E>(&self, swapped: &Swapped) -> Result<(), ApplyError<E>> {
         swapped.numbers().into_iter().rev().try_for_each(|number| self.swap_back(number))
     }
@@ -286,12 +274,12 @@ impl<'a> Applier<'a> {
         .map_err(&error)
     }
 
-    /// Gives what stands at a step's path permission bits.
+    /// Sets the permission bits at a step's path.
     pub fn set_bits<E>(&self, path: &WorkspacePath, mode: u16) -> Result<(), ApplyError<E>> {
         set_mode(self.root, path, mode).map(drop).map_err(at(path))
     }
 
-    /// Refuses where an exchange got neither to its end nor back: whoever is about to record an end must not.
+    /// Fails where an exchange got neither to its end nor back: the operation's end must not be recorded then.
     pub fn check_settled<E>(&self) -> Result<(), ApplyError<E>> {
         for (number, step) in self.steps.iter().enumerate() {
             let Ok((parent, _)) = self.root.parent(&step.path) else { continue };
@@ -303,7 +291,7 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Ends a move or an exchange that a crash cut off: afterwards it happened whole or not at all.
+    /// Completes a move or an exchange that a crash interrupted: afterwards it happened whole or not at all.
     pub fn settle<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
         let path = &self.steps[number].path;
         let Ok((parent, name)) = self.root.parent(path) else { return Ok(()) };
@@ -311,8 +299,7 @@ impl<'a> Applier<'a> {
         settle(parent.as_fd(), &staged, name.as_bytes(), &aside).map_err(at(path))
     }
 
-    /// Makes what was put in place, and its being there, survive a power cut: once, at the end, before anything that
-    /// came out is removed.
+    /// Makes everything that was put in place survive a power cut: once, at the end, before any old content is removed.
     pub fn sync_swapped<E>(&self) -> Result<(), ApplyError<E>> {
         point("apply:sync-swapped").map_err(at(&WorkspacePath::root()))?;
         let new = || self.steps.iter().filter(|s| s.after.is_some());
@@ -330,23 +317,23 @@ impl<'a> Applier<'a> {
             match self.root.open_beneath(path, flags) {
                 Ok(fd) => {
                     opened.push(fd);
-                    // Handles are few.
+                    // File handles are limited.
                     if opened.len() == AT_A_TIME {
                         sync_each(&opened).map_err(at(&WorkspacePath::root()))?;
                         opened.clear();
                     }
                 }
-                // Somebody moved it away: what is not there needs no syncing.
+                // Somebody moved it away: nothing to sync.
                 Err(error) if is_absent(&error) => {}
-                // Mode 0 is a mode too.
+                // A file may have mode 0.
                 Err(_) => return self.sync_all().map_err(at(&known(path))),
             }
         }
         sync_each(&opened).map_err(at(&WorkspacePath::root()))
     }
 
-    /// Makes it survive a power cut that nothing stands at the steps' own names any more: once the end is recorded, nobody
-    /// looks for it there.
+    /// Makes the removal of the steps' own names survive a power cut: once the end is recorded, nobody looks for them
+    /// any more.
     pub fn sync_cleared<E>(&self) -> Result<(), ApplyError<E>> {
         point("apply:sync-cleared").map_err(at(&WorkspacePath::root()))?;
         let mut parents: Vec<&[u8]> = self.steps.iter().map(|s| parent_of(s.path.as_bytes())).collect();
@@ -365,12 +352,12 @@ impl<'a> Applier<'a> {
         sync_each(&opened).map_err(at(&WorkspacePath::root()))
     }
 
-    /// Whether so much is put in place that its filesystem is synced as a whole.
+    /// Whether enough is put in place to sync its filesystem as a whole.
     fn is_much(&self) -> bool {
         self.steps.iter().filter(|s| s.after.is_some()).count() > FEW
     }
 
-    /// Lets the disk begin with what was staged while `act` goes on.
+    /// Lets the disk start writing what was staged while `act` runs.
     pub fn while_syncing<T, E>(&self, act: impl FnOnce() -> Result<T, ApplyError<E>>) -> Result<T, ApplyError<E>> {
         if !self.is_much() || crate::fail::is_armed() {
             return act();
@@ -394,7 +381,7 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Asks whether what came out at a step can be removed, while there is still a way back.
+    /// Checks that the old content of a step can be removed, while a rollback is still possible.
     pub fn check_removable<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
         let path = &self.steps[number].path;
         let parent = match self.root.parent(path) {
@@ -404,7 +391,7 @@ impl<'a> Applier<'a> {
         let name = self.staged_name(number);
         match may_remove(parent.as_fd(), &name) {
             Err((_, error)) if is_absent(&error) => Ok(()),
-            // Told by the path that it has for the user.
+            // Reported under the path that the user knows it by.
             Err((kept, source)) => {
                 let kept = kept.get(name.len() + 1..).unwrap_or_default();
                 let whole = WorkspacePath::new(join(path.as_bytes(), kept)).unwrap_or_default();
@@ -414,15 +401,16 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Opens folders that end without their owner's bits, which let nothing be removed from them; whether there are any.
+    /// Opens folders whose final bits deny access to their owner, so that something can be removed from them; returns
+    /// whether there are any.
     pub fn open_closed<E>(&self) -> Result<bool, ApplyError<E>> {
         let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
         closed.iter().try_for_each(|f| open_folder(self.root, f).map_err(at(&f.path)))?;
         Ok(!closed.is_empty())
     }
 
-    /// Removes what stands at the steps' own names and was read there; the caller has made sure that it is stored. Nothing
-    /// is removed where nothing was read. Returns what stays, step by step.
+    /// Removes what is at the steps' own names if it is what was read there; the caller has made sure that it is
+    /// stored. Nothing is removed that was not read. Returns what stays, by step.
     pub fn clear_all<E: Send>(&self, read: &[Option<Signatures>]) -> Result<Vec<(usize, Removal)>, ApplyError<E>> {
         let clear = |parents: &mut Parents<'_>, number: usize| {
             point("apply:clear").map_err(at(&self.steps[number].path))?;
@@ -435,20 +423,20 @@ impl<'a> Applier<'a> {
         Ok(removed.into_iter().enumerate().filter(|(_, removal)| !matches!(removal, Removal::Gone)).collect())
     }
 
-    /// Whether the folder of a step is not at its path any more.
+    /// Whether the folder of a step is no longer at its path.
     pub fn is_folder_gone(&self, number: usize) -> bool {
         self.root.parent(&self.steps[number].path).is_err_and(|error| is_absent(&error))
     }
 
-    /// Looks everywhere in the root for the own names of steps whose folders somebody moved; with the path that each of the
-    /// steps has there.
+    /// Searches the whole root for the own names of steps whose folders somebody moved; with the path that each step
+    /// has there.
     pub fn find_moved(&self, numbers: &[usize]) -> Vec<(usize, WorkspacePath)> {
         let mut found = Vec::new();
         let mut todo = vec![Vec::new()];
         let mut space = Vec::new();
         while let (Some(folder), true) = (todo.pop(), found.len() < numbers.len()) {
             let Ok(fd) = self.root.open_beneath(&folder, OFlags::RDONLY | OFlags::DIRECTORY) else { continue };
-            // What cannot be listed cannot be looked through.
+            // A folder that cannot be listed cannot be searched.
             let _ = sys::list(&fd, &mut space, |name, kind| {
                 let name = name.to_bytes();
                 let own = staged_step(name).map(|(_, number)| number);
@@ -467,8 +455,8 @@ impl<'a> Applier<'a> {
         found
     }
 
-    /// Lets the user read what stands at a step's own name, as far as only the bits of the user's own files are in the way:
-    /// it is about to go, so that they do not matter any more.
+    /// Makes what is at a step's own name readable, where only the bits of the user's own files prevent that: it is
+    /// about to be removed, so its bits no longer matter.
     pub fn make_readable(&self, number: usize) {
         if let Ok((parent, _)) = self.root.parent(&self.steps[number].path) {
             make_readable(parent.as_fd(), &self.staged_name(number));
@@ -480,7 +468,7 @@ impl<'a> Applier<'a> {
         match parents.of(path) {
             Ok((parent, _)) => {
                 let name = self.staged_name(number);
-                // It was put there, so this is another folder.
+                // It was put there by the swap, so this is another folder.
                 match statat(parent, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
                     Err(Errno::NOENT) => Ok(Removal::FolderGone),
                     _ => Ok(remove(parent, &name, Some(read))),
@@ -492,9 +480,9 @@ impl<'a> Applier<'a> {
     }
 }
 
-/// Syncs files and folders, several at once: they then share the journal's commits instead of waiting for one each.
+/// Syncs files and folders several at once: they then share the journal's commits instead of waiting for one each.
 fn sync_each(opened: &[OwnedFd]) -> io::Result<()> {
-    /// The disk does the work, so these are more than the cores.
+    /// More than the number of cores, since the disk does the work.
     const AT_ONCE: usize = 4;
     let at_once = if sys::is_refusing() { 1 } else { AT_ONCE };
     let share = opened.len().div_ceil(at_once).max(1);
@@ -507,200 +495,8 @@ fn sync_each(opened: &[OwnedFd]) -> io::Result<()> {
     })
 }
 
-/// The permission bits of a folder or a file.
-pub fn mode_of(root: &Root, path: &WorkspacePath) -> io::Result<u16> {
-    Ok((handle_on(root, path)?.1.st_mode & 0o7777) as u16)
-}
-
-/// Sets the permission bits of a folder or a file; returns those that it has then.
-fn set_mode(root: &Root, path: &WorkspacePath, mode: u16) -> io::Result<u16> {
-    let (handle, stat) = handle_on(root, path)?;
-    if (stat.st_mode & 0o7777) as u16 == mode {
-        return Ok(mode);
-    }
-    sys::set_mode(handle.as_fd(), mode)?;
-    Ok((fstat(&handle)?.st_mode & 0o7777) as u16)
-}
-
-/// Gives a folder the bits that it needs while its entries are swapped. Nothing is swapped in a file.
-fn open_folder(root: &Root, folder: &FolderMode) -> io::Result<()> {
-    let (_, stat) = handle_on(root, &folder.path)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => set_mode(root, &folder.path, folder.open()).map(drop),
-        _ => Ok(()),
-    }
-}
-
-/// A handle on a folder or a file, which needs no permission to read it.
-fn handle_on(root: &Root, path: &WorkspacePath) -> io::Result<(OwnedFd, Stat)> {
-    let handle = root.open_beneath(path.as_bytes(), sys::HANDLE)?;
-    let stat = fstat(&handle)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory | FileType::RegularFile => Ok((handle, stat)),
-        _ => Err(io::ErrorKind::InvalidInput.into()),
-    }
-}
-
-/// The way from the bits that something has to those that let its owner read it again, where these are all that keeps
-/// this process from reading it: it is the user's own, of the kind of `wanted`, and no other name shows it.
-pub fn way_to_readable(root: &Root, path: &WorkspacePath, wanted: &Entry) -> Option<FolderMode> {
-    let (_, stat) = handle_on(root, path).ok()?;
-    let (kind, needed, after) = match wanted {
-        Entry::File { mode, .. } => (FileType::RegularFile, 0o400, *mode),
-        Entry::Folder { mode, .. } => (FileType::Directory, 0o500, *mode),
-        _ => return None,
-    };
-    let before = (stat.st_mode & 0o7777) as u16;
-    let is_own = stat.st_uid == sys::file_user();
-    let is_of_kind = FileType::from_raw_mode(stat.st_mode) == kind;
-    let has_other_names = kind == FileType::RegularFile && stat.st_nlink != 1;
-    let helps = before & needed != needed && after & needed == needed;
-    (is_own && is_of_kind && !has_other_names && helps).then(|| FolderMode { path: path.clone(), before, after })
-}
-
-/// Bits that were set so that something can be read, before an operation is recorded that knows of them: they are put
-/// back when this is dropped, unless that operation has taken over.
-#[derive(Debug)]
-pub struct Reopened<'r> {
-    root: &'r Root,
-    ways: Vec<FolderMode>,
-}
-
-impl<'r> Reopened<'r> {
-    /// None yet.
-    pub fn new(root: &'r Root) -> Self {
-        Self { root, ways: Vec::new() }
-    }
-
-    /// Whether these bits were set here.
-    pub fn has(&self, way: &FolderMode) -> bool {
-        self.ways.iter().any(|set| set.path == way.path)
-    }
-
-    /// Sets the bits; false where the system refuses.
-    pub fn go(&mut self, way: FolderMode) -> bool {
-        let is_set = set_mode(self.root, &way.path, way.after).is_ok();
-        if is_set {
-            self.ways.push(way);
-        }
-        is_set
-    }
-
-    /// Whether nothing was done.
-    pub fn is_empty(&self) -> bool {
-        self.ways.is_empty()
-    }
-
-    /// What was set.
-    pub fn ways(&self) -> &[FolderMode] {
-        &self.ways
-    }
-
-    /// Leaves the bits as they are now: an operation is recorded that knows how they were.
-    pub fn keep(mut self) {
-        self.ways.clear();
-    }
-}
-
-impl Drop for Reopened<'_> {
-    fn drop(&mut self) {
-        // After a panic the note of them stands, and the next command puts them back.
-        if !std::thread::panicking() {
-            self.ways.iter().rev().for_each(|way| drop(set_mode(self.root, &way.path, way.before)));
-        }
-    }
-}
-
-/// Puts bits back that a process which was cut off had set, where they are still as it set them.
-pub fn close_again(root: &Root, ways: &[FolderMode]) {
-    for way in ways.iter().rev() {
-        if mode_of(root, &way.path).is_ok_and(|mode| mode == way.after) {
-            let _ = set_mode(root, &way.path, way.before);
-        }
-    }
-}
-
-/// A folder that was made for a root that was not there. It goes again when this is dropped, unless it is kept or
-/// something is in it.
-#[derive(Debug)]
-pub struct MadeRoot(Option<PathBuf>);
-
-impl MadeRoot {
-    /// Leaves the folder where it is.
-    pub fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for MadeRoot {
-    fn drop(&mut self) {
-        self.0.take().map(std::fs::remove_dir);
-    }
-}
-
-/// Makes a folder for a root that is not there, with all above it. What stands there is never taken for it: a symlink, or
-/// another workspace's folder.
-pub fn make_root(path: &std::path::Path, mode: u16) -> io::Result<MadeRoot> {
-    let around = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    around.and_then(|()| std::fs::create_dir(path)).map_err(|error| match error.kind() {
-        // A file above it stands in the way too.
-        kind @ (io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) => {
-            io::Error::new(kind, "something else stands in its place; move that away and run the command again")
-        }
-        _ => error,
-    })?;
-    let made = MadeRoot(Some(path.to_owned()));
-    rustix::fs::chmod(path, Mode::from_raw_mode(u32::from(mode)))?;
-    Ok(made)
-}
-
-/// What a program writes that is given a path: the path itself, and where that is a symlink, what it leads to, link by link.
-/// Each with a canonical parent; the last need not exist, nor the folders that it is in, since a program may make what a
-/// symlink leads to. Empty where the path has no name or cannot be followed.
-pub fn written_by_name(path: &std::path::Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    let mut next = path.to_owned();
-    while found.len() <= MOST_LINKS {
-        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
-        let Ok(parent) = folder_led_to(parent, &mut MOST_LINKS.clone()) else { break };
-        let whole = parent.join(name);
-        if found.contains(&whole) {
-            break;
-        }
-        let target = std::fs::read_link(&whole);
-        found.push(whole);
-        match target {
-            Ok(target) => next = parent.join(target),
-            Err(_) => break,
-        }
-    }
-    found
-}
-
-/// As many symlinks as the system follows.
-const MOST_LINKS: usize = 40;
-
-/// The folder that a path leads to, which need not be there yet: of a symlink to nothing, what would be made through it.
-fn folder_led_to(path: &std::path::Path, links: &mut usize) -> io::Result<PathBuf> {
-    let absolute = std::path::absolute(path)?;
-    match (absolute.canonicalize(), absolute.parent(), absolute.file_name()) {
-        (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = folder_led_to(parent, links)?;
-            let whole = parent.join(name);
-            match std::fs::read_link(&whole) {
-                Ok(target) if *links > 0 => {
-                    *links -= 1;
-                    folder_led_to(&parent.join(target), links)
-                }
-                _ => Ok(whole),
-            }
-        }
-        (result, ..) => result,
-    }
-}
-
-/// Does one thing beside the other. The system tells of bytes that did not get to the disk once, so that the sync at the
-/// end would not hear of what this one was told.
+/// Runs two things at the same time. The system reports a failed write only once, so the final sync would miss an error
+/// that this one was told of.
 fn while_doing<T, E>(
     beside: impl FnOnce() -> io::Result<()> + Send,
     act: impl FnOnce() -> Result<T, ApplyError<E>>,
@@ -726,7 +522,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
 }
 
-/// Handles on the folders of steps, which come in path order: most share their folder with the one before.
+/// Handles on the folders of steps, which come in path order: most share their folder with the previous one.
 struct Parents<'r> {
     root: &'r Root,
     last: Option<(WorkspacePath, OwnedFd)>,
@@ -752,6 +548,8 @@ impl<'r> Parents<'r> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -791,7 +589,8 @@ mod tests {
         assert!(matches!(applier.check_settled::<()>(), Err(ApplyError::Path { path, .. }) if path == steps[0].path));
     }
 
-    /// Enough steps for several threads, and one that cannot be swapped: those that were, whichever they are, go back.
+    /// Enough steps for several threads, and one that cannot be swapped: those that were, whichever they are, are
+    /// swapped back.
     #[test]
     fn a_step_that_fails_among_many_leaves_a_note_of_all_that_were_swapped() {
         let folder = tempfile::tempdir().unwrap();
@@ -832,7 +631,7 @@ mod tests {
             assert_eq!([read(here(number)), read(beside(number))], expected, "{number}");
         }
         assert!(!numbers.contains(&301));
-        // All that goes has gone before anything comes.
+        // All deletions come before anything is created.
         let gone = (0..steps.len()).filter(|number| goes(*number)).count();
         assert!(numbers.len() > gone && numbers[..gone].iter().all(|number| goes(*number)));
 

@@ -1,4 +1,4 @@
-//! Trees and the new index, made of the folders of the new state.
+//! Builds the trees and the new index from the folders of the new state.
 
 use piton_model::plan::RootState;
 use piton_model::tree::TreeEncoder;
@@ -19,7 +19,7 @@ struct Made {
     holds_skipped: bool,
 }
 
-/// Makes the trees of folders that were listed and of all above them, and the new index.
+/// Builds the trees of listed folders and of all folders above them, and the new index.
 pub(crate) fn assemble<S: Sink>(
     slots: &[Slot<'_>],
     (rules, tracked): ([u8; 32], u64),
@@ -99,7 +99,8 @@ pub(crate) fn assemble<S: Sink>(
     Ok((root.unwrap_or(RootState { tree: crate::read::empty_tree().0, mode: 0o755 }), index))
 }
 
-/// An index of as much as was read: the next scan lists every folder again and reads the files that are not in it.
+/// An index of what has been read so far: the next scan lists every folder again and reads the files that are not in
+/// it.
 pub(crate) fn partial_index(slots: &[Slot<'_>], rules: [u8; 32], now_ns: i64) -> Index {
     let mut index = Index::new(rules, now_ns, tracked::NONE_WILL_DO, 0);
     for slot in slots {
@@ -128,7 +129,7 @@ pub(crate) fn partial_index(slots: &[Slot<'_>], rules: [u8; 32], now_ns: i64) ->
     index
 }
 
-/// Makes one folder's tree and hands it on; `child` gives its folders' trees in name order.
+/// Builds one folder's tree and passes it to the sink; `child` gives its subfolders' trees in name order.
 fn make<S: Sink>(slot: &Slot<'_>, mut child: impl FnMut(&[u8]) -> Option<Made>, sink: &S) -> Result<Made, S::Error> {
     let mut holds_skipped;
     let (mode, encoded) = match slot {
@@ -164,14 +165,14 @@ fn encode(
     match entry.kind {
         Kind::File(blob) => out.file(entry.name, entry.signature.bits(), entry.signature.size, &blob),
         Kind::Symlink(target) => out.symlink(entry.name, target),
-        // No tree holds such a name; that its folder has a `.git` keeps it from being removed.
+        // No tree can hold such a name; marking the folder as having a `.git` prevents its removal.
         Kind::Skipped(SkipReason::GitName) => *holds_skipped = true,
         Kind::Skipped(reason) => {
             *holds_skipped = true;
             out.skipped(entry.name, reason);
         }
         Kind::Folder => {
-            // Each folder that is listed has a slot; one that had none would be unknown, not absent.
+            // Each listed folder has a slot; one without would be unknown, not absent.
             match child(entry.name) {
                 Some(made) => {
                     *holds_skipped |= made.holds_skipped;

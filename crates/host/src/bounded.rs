@@ -1,8 +1,8 @@
-//! Small files that somebody else wrote and that piton reads to know what to do: ignore files, git's own files,
+//! Reading small files that somebody else wrote and that decide what piton does: ignore files, git's own files,
 //! configuration.
 //!
-//! Whatever stands at such a name must not hold piton up: opening never waits (a pipe), only regular files are read
-//! (a device may be endless), and never more of them than was agreed on.
+//! Whatever is at such a name must not block piton: opening never waits (a pipe), only regular files are read (a device
+//! may be endless), and never more than a given limit.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,15 +15,15 @@ use rustix::io::Errno;
 
 use crate::root::Root;
 
-/// Never waits for anybody, and never makes a terminal this process's own.
+/// Never waits, and never acquires a controlling terminal.
 const TO_READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// Opens a regular file, following symlinks; none where nothing is there.
+/// Opens a regular file, following symlinks; `None` if nothing is there.
 ///
 /// # Errors
-/// `InvalidInput` where something else than a regular file is there, and what the system refuses.
+/// `InvalidInput` for anything but a regular file, and whatever the system refuses.
 pub(crate) fn open(path: &Path) -> io::Result<Option<(File, Stat)>> {
-    // Asked before it is opened: opening a device can do something.
+    // Checked before opening: opening a device can have effects.
     match rustix::fs::stat(path) {
         Ok(stat) => check_kind(&stat)?,
         Err(error) if is_missing(error) => return Ok(None),
@@ -36,27 +36,27 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<(File, Stat)>> {
     }
 }
 
-/// Opens whatever is at a path in a folder, through no symlink and without waiting. The caller asks what it is.
+/// Opens whatever is at a path in a folder, through no symlink and without waiting. The caller checks what it is.
 ///
 /// # Errors
-/// `ELOOP` where a symlink is on the way, and what the system refuses.
+/// `ELOOP` if a symlink is on the way, and whatever the system refuses.
 pub fn open_in(folder: &Path, path: &Path) -> io::Result<OwnedFd> {
     Root::open(folder)?.open_beneath(path.as_os_str().as_bytes(), TO_READ)
 }
 
-/// Reads a regular file whole, following symlinks; none where nothing is there.
+/// Reads a whole regular file, following symlinks; `None` if nothing is there.
 ///
 /// # Errors
-/// `InvalidInput` where something else than a regular file is there, `FileTooLarge` where it has more than `largest` bytes,
-/// and what the system refuses.
+/// `InvalidInput` for anything but a regular file, `FileTooLarge` if it has more than `largest` bytes, and whatever the
+/// system refuses.
 pub fn read(path: &Path, largest: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(read_with_stat(path, largest)?.map(|(bytes, _)| bytes))
 }
 
-/// Reads a regular file in a folder whole, through no symlink; none where nothing is there.
+/// Reads a whole regular file in a folder, through no symlink; `None` if nothing is there.
 ///
 /// # Errors
-/// As [`read`], and `InvalidInput` where a symlink is on the way.
+/// As [`read`], and `InvalidInput` if a symlink is on the way.
 pub fn read_in(folder: &Path, path: &Path, largest: u64) -> io::Result<Option<Vec<u8>>> {
     read_beneath(&Root::open(folder)?, path.as_os_str().as_bytes(), largest)
 }
@@ -66,7 +66,7 @@ pub(crate) fn read_with_stat(path: &Path, largest: u64) -> io::Result<Option<(Ve
     Ok(Some((read_open(file, &stat, largest)?, stat)))
 }
 
-/// The same for a path of the workspace, through no symlink.
+/// Like [`read`], for a path of the workspace, through no symlink.
 pub(crate) fn read_beneath(root: &Root, path: &[u8], largest: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match root.open_beneath(path, TO_READ) {
         Ok(fd) => File::from(fd),
@@ -89,7 +89,7 @@ fn read_open(file: File, stat: &Stat, largest: u64) -> io::Result<Vec<u8>> {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(size as usize + 1);
-    // It may grow while it is read, and some files do not tell their size.
+    // It may grow while it is read, and some files do not report their size.
     file.take(largest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest { Err(too_large()) } else { Ok(bytes) }
 }
@@ -111,7 +111,7 @@ fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
 }
 
-/// Whether an error says that nothing is there.
+/// Whether an error means that nothing is there.
 fn is_missing(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
 }

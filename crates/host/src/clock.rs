@@ -1,13 +1,12 @@
-//! The clock and the dice, behind traits so that tests choose them.
+//! The clock and random numbers; the clock is a trait so that tests can choose it.
 
 use piton_model::Timestamp;
 
-/// Tells the time.
 pub trait Clock: Send + Sync {
     /// Nanoseconds since 1970. May jump either way; nothing but labels and the young-file rule depends on it.
     fn now_ns(&self) -> i64;
 
-    /// The same for people.
+    /// In milliseconds, for display.
     fn now(&self) -> Timestamp {
         Timestamp(self.now_ns().div_euclid(1_000_000))
     }
@@ -24,16 +23,16 @@ impl Clock for SystemClock {
     }
 }
 
-/// Bytes that nobody can guess, for a new id.
+/// Unpredictable bytes for a new id.
 pub fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
     Ok(bytes)
 }
 
-/// What tells one run of the machine from the next: after a reboot, unsynced bytes may be gone.
+/// Identifies the current boot: after a reboot, unsynced bytes may be gone.
 pub fn boot_id() -> String {
-    // Debug builds only: a test that simulates a power cut says here that the machine was started anew.
+    // Debug builds only: lets a test of power cuts pretend that the machine was rebooted.
     #[cfg(debug_assertions)]
     if let Some(id) = another_run::id() {
         return id;
@@ -45,7 +44,7 @@ pub fn boot_id() -> String {
     crate::sys::boot_id()
 }
 
-/// Whether a test says which run of the machine this is.
+/// Whether a test chose the boot id.
 pub fn is_simulated_run() -> bool {
     #[cfg(debug_assertions)]
     return another_run::id().is_some() || std::env::var_os("PITON_TEST_BOOT_ID").is_some();
@@ -53,7 +52,7 @@ pub fn is_simulated_run() -> bool {
     false
 }
 
-/// A machine that was started anew, for tests of power cuts: what happens in `act`, on this thread, happens in that run.
+/// Simulates a rebooted machine for tests of power cuts: `act` runs on this thread with that boot id.
 #[cfg(debug_assertions)]
 pub fn in_another_run<T>(boot: &str, act: impl FnOnce() -> T) -> T {
     another_run::set(Some(boot.to_owned()));

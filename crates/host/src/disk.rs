@@ -1,4 +1,4 @@
-//! The disk behind the files.
+//! Syncing, and reading from failing disks.
 
 use std::fs::File;
 use std::io;
@@ -10,15 +10,15 @@ use rustix::io::Errno;
 
 use crate::fail;
 
-/// The system reads whole pages of a file, and fails to read whole pages of it.
+/// The system reads whole pages of a file, and fails on whole pages.
 const PAGE: u64 = 4096;
-/// The smallest piece that a disk fails to read, which is all that is lost where a filesystem's blocks are smaller than a page.
+/// The smallest unit that a disk fails to read: all that is lost where a filesystem's blocks are smaller than a page.
 const SECTOR: u64 = 512;
 
-/// Makes what is open survive a power cut: a file's content, a folder's names.
+/// Makes an open file's content or an open folder's names survive a power cut.
 ///
-/// Some filesystems (CIFS, vboxsf, some of FUSE) cannot sync a folder by itself, and nothing syncs a pipe; there the
-/// filesystem that it is on is synced as a whole.
+/// Some filesystems (CIFS, vboxsf, some of FUSE) cannot sync a single folder, and nothing syncs a pipe; there the whole
+/// filesystem is synced.
 pub fn sync(open: impl AsFd) -> io::Result<()> {
     match crate::sys::sync(&open) {
         Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => Ok(crate::sys::sync_filesystem(open)?),
@@ -26,18 +26,18 @@ pub fn sync(open: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// Syncs a folder: names that came or went in it.
+/// Syncs a folder's names.
 pub fn sync_folder(path: &std::path::Path) -> io::Result<()> {
     sync(File::open(path)?)
 }
 
-/// Fills a buffer from a file. What the disk cannot read comes as zeros, and with it the bytes around it that only come
-/// together with it.
+/// Fills a buffer from a file. What the disk cannot read becomes zeros, together with the bytes around it that can only
+/// be read with it.
 ///
-/// For whoever can tell zeros from what was written, and must get at the rest of the file.
+/// For callers that can tell zeros from what was written and need the rest of the file.
 ///
 /// # Errors
-/// Where the file ends before the buffer does, and whatever the system says that is not about these bytes.
+/// If the file ends before the buffer does, and any system error that is not about these bytes.
 pub fn read_what_can_be(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()> {
     let whole = read_exact(file, bytes, from);
     if !whole.as_ref().is_err_and(is_unreadable) {
@@ -51,7 +51,7 @@ pub fn read_what_can_be(file: &File, bytes: &mut [u8], from: u64) -> io::Result<
             return read;
         }
         page.fill(0);
-        // A disk takes seconds to give up a sector. Where not even its first piece can be read, it is the page that cannot.
+        // A disk takes seconds to give up on a sector. If not even the first piece can be read, the whole page cannot.
         let mut is_lost = false;
         each_piece(at, to, SECTOR, |piece, end| {
             let sector = &mut page[(piece - at) as usize..(end - at) as usize];
@@ -70,10 +70,10 @@ pub fn read_what_can_be(file: &File, bytes: &mut [u8], from: u64) -> io::Result<
     })
 }
 
-/// Whether the disk can read all bytes of a file from one place to another.
+/// Whether the disk can read all bytes of a range.
 ///
 /// # Errors
-/// Whatever the system says that is not about these bytes.
+/// Any system error that is not about these bytes.
 pub fn is_readable(file: &File, from: u64, end: u64) -> io::Result<bool> {
     let mut window = vec![0; 64 << 10];
     let mut is_readable = true;
@@ -89,7 +89,7 @@ pub fn is_readable(file: &File, from: u64, end: u64) -> io::Result<bool> {
     Ok(is_readable)
 }
 
-/// Visits a range in pieces that end where a multiple of `size` is.
+/// Visits a range in pieces that end at multiples of `size`.
 fn each_piece(from: u64, end: u64, size: u64, mut visit: impl FnMut(u64, u64) -> io::Result<()>) -> io::Result<()> {
     let mut at = from;
     while at < end {
@@ -105,18 +105,18 @@ fn read_exact(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()> {
     file.read_exact_at(bytes, from)
 }
 
-/// Whether an error of reading is about the bytes that were asked for: the disk cannot read them, or the filesystem finds that they
-/// are not what was written.
+/// Whether a read error is about the requested bytes: the disk cannot read them, or the filesystem finds them
+/// corrupted.
 fn is_unreadable(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::BADMSG | Errno::UCLEAN | Errno::NODATA))
 }
 
-/// Lets the disk begin with bytes that were just written, and goes on at once. Whoever needs to know that they got there
-/// syncs the file as ever, and waits less.
+/// Makes the disk start writing bytes that were just written, and returns at once. Whoever needs to know that they
+/// arrived syncs the file as usual, and waits less.
 ///
-/// A sync on another thread would begin them too. But the system tells of bytes that did not get to the disk only once:
-/// to that thread, and not to the sync that counts, which may be another process's. And a process does not end while one
-/// of its threads syncs.
+/// A sync on another thread would start that too. But the system reports a failed write only once: to that thread, and
+/// not to the sync that counts, which may be in another process. And a process does not end while one of its threads
+/// syncs.
 pub fn begin_writing(file: &File, from: u64, length: u64) {
     if let Some(length) = NonZeroU64::new(length) {
         crate::sys::begin_writing(file, from, length);
@@ -143,7 +143,7 @@ mod tests {
                     assert!(is_readable(file.as_file(), from, bad.start).unwrap());
                 });
                 for (at, byte) in (from..).zip(&found) {
-                    // Whoever begins to read in the middle of a page gets what can be read of the rest of it.
+                    // Reading from the middle of a page gets whatever can be read of the rest of it.
                     let is_lost = lost.contains(&at) && (*byte == 0 || from < lost.start);
                     let expected = if is_lost { 0 } else { written[at as usize] };
                     assert_eq!(*byte, expected, "byte {at} of {bad:?} from {from}");

@@ -1,28 +1,28 @@
 //! Failpoints: named places where a test makes piton die, fail or wait. Compiled to nothing in a release build.
 //!
-//! A test counts the points that a command passes (`PITON_FAIL_TRACE=FILE` writes one name a line) and then runs the
-//! command once for each, with `PITON_FAIL=kill=N` (the process ends at the Nth point, as by a power cut to it),
-//! `error=N` (the Nth point fails as a full disk does), or `wait=NAME=FILE` (at the first such point, until the file is
-//! there; `FILE` with the ending `.reached` says that it waits). `PITON_FAIL=unreadable=FROM-TO=FILE` lets the disk fail to
-//! read these bytes of a file of the store, as a bad sector does.
+//! A test counts the points that a command passes (`PITON_FAIL_TRACE=FILE` writes one name per line) and then runs the
+//! command once for each, with `PITON_FAIL=kill=N` (the process dies at the Nth point), `error=N` (the Nth point fails
+//! like a full disk), or `wait=NAME=FILE` (waits at the first such point until the file exists; `FILE` with the suffix
+//! `.reached` shows that it waits). `PITON_FAIL=unreadable=FROM-TO=FILE` makes these bytes of a file of the store
+//! unreadable, like a bad sector.
 
 use std::io;
 
-/// A step of a capture or an operation; `Err` only where a test asked for it.
+/// A step of a capture or an operation; `Err` only if a test asked for it.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn point(_name: &'static str) -> io::Result<()> {
     Ok(())
 }
 
-/// Just before bytes of a file are read; `Err` only where a test says that the disk cannot read them.
+/// Called just before bytes of a file are read; `Err` only if a test makes them unreadable.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn reading(_file: &std::fs::File, _from: u64, _length: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a test has something in mind for a point.
+/// Whether a test has armed a failpoint.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub(crate) fn is_armed() -> bool {
@@ -50,7 +50,6 @@ mod debug {
         Unreadable(Unreadable),
     }
 
-    /// Bytes of a file that the disk cannot read.
     #[derive(Clone)]
     struct Unreadable {
         file: PathBuf,
@@ -98,13 +97,13 @@ mod debug {
         what: Box<dyn FnOnce()>,
     }
 
-    /// Whether a test has something in mind for a point.
+    /// Whether a test has armed a failpoint.
     pub(crate) fn is_armed() -> bool {
         let settings = settings();
         LEFT.get() > 0 || HAPPENS.with_borrow(Option::is_some) || settings.action.is_some() || settings.trace.is_some()
     }
 
-    /// A step of a capture or an operation; `Err` only where a test asked for it.
+    /// A step of a capture or an operation; `Err` only if a test asked for it.
     pub fn point(name: &'static str) -> io::Result<()> {
         static PASSED: AtomicU64 = AtomicU64::new(0);
         match LEFT.get() {
@@ -156,7 +155,7 @@ mod debug {
         }
     }
 
-    /// Just before bytes of a file are read; `Err` only where a test says that the disk cannot read them.
+    /// Called just before bytes of a file are read; `Err` only if a test makes them unreadable.
     pub fn reading(file: &std::fs::File, from: u64, length: usize) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt;
         let of_process = match &settings().action {
@@ -172,7 +171,7 @@ mod debug {
         Ok(())
     }
 
-    /// Runs `act` while this thread cannot read some bytes of a file, as if they lay in a bad sector.
+    /// Runs `act` while this thread cannot read some bytes of a file, as if they were in a bad sector.
     pub fn unreadable<T>(file: &std::path::Path, bytes: std::ops::Range<u64>, act: impl FnOnce() -> T) -> T {
         UNREADABLE.set(Some(Unreadable { file: file.to_owned(), from: bytes.start, to: bytes.end }));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
@@ -180,7 +179,7 @@ mod debug {
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// What a simulated crash unwinds with.
+    /// The payload that a simulated crash unwinds with.
     pub struct Crash;
 
     /// Runs `act` and crashes at its Nth point on this thread: the panic is caught and `None` returned. Locks are
@@ -196,8 +195,8 @@ mod debug {
         }
     }
 
-    /// Runs `act`, and lets something happen when this thread comes to a point of that name for the Nth time: what
-    /// another program does at the worst moment.
+    /// Runs `act`, and calls `happen` when this thread reaches the named point for the Nth time: what another program
+    /// does at the worst moment.
     pub fn when<T>(nth: u64, at: &'static str, happen: impl FnOnce() + 'static, act: impl FnOnce() -> T) -> T {
         HAPPENS.set(Some(Happens { at, left: nth, what: Box::new(happen) }));
         let result = act();

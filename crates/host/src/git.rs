@@ -1,13 +1,13 @@
-//! A git repository's state, read without git and without a byte or a lock written in `.git`.
-//! Two files of this room are otherwise, and only on request: `command` runs the user's git, `write` and
-//! `rebuild` use it to put a state back.
+//! A git repository's state, read without git and without writing or locking anything in `.git`. Two files of this
+//! module are exceptions, and only on request: `command` runs the user's git, and `write` and `rebuild` use it to
+//! restore a state.
 //!
-//! Called by `engine` at every capture, so it is made for the case that nothing changed: [`Repository::signature`] asks
-//! about a dozen files, and only where one of them moved does [`Repository::read`] open anything larger. Where only the
-//! workspace's files changed, [`Repository::has_uncommitted`] is enough. Nothing here fails: what cannot be read or is
-//! not understood is said in the state, and nothing is guessed.
+//! Called by `engine` at every capture, so it is optimised for the case that nothing changed: [`Repository::signature`]
+//! checks about a dozen files, and only if one of them changed does [`Repository::read`] open anything larger. If only
+//! the workspace's files changed, [`Repository::has_uncommitted`] is enough. Nothing here fails: what cannot be read or
+//! understood is noted in the state, and nothing is guessed.
 //!
-//! Written for this instead of taking gix: its reader of the index alone takes longer than all of this may take, and
+//! Written for this instead of using gix, whose index reader alone takes longer than all of this may take, and which
 //! brings 80 crates. Reading never runs git, never reads the user's own settings, never opens anything for writing.
 
 mod cached;
@@ -55,7 +55,7 @@ pub(crate) use excludes::{ignores_case, settings_files};
 pub(crate) use link::GitLink;
 pub use link::{WorktreeLink, is_git_folder, is_worktree, linked_worktrees};
 pub use objects::{ObjectError, Objects};
-pub use place::{Place, PlaceError};
+pub use place::{ExportRepository, PlaceError};
 pub use seen::SeenByCapture;
 pub(crate) use tracked::{Tracked, TrackedAt, index_signature};
 pub use trees::{BlobHasher, GitId, GitIds, TreeItem};
@@ -67,7 +67,7 @@ pub struct Repository {
     work_tree: PathBuf,
     /// `.git`, or what it points to.
     git_dir: PathBuf,
-    /// Where a worktree's repository keeps what is not the worktree's own; else the same.
+    /// For a worktree, the folder that all worktrees of its repository share; else the same as `git_dir`.
     common_dir: PathBuf,
     prefix: Vec<u8>,
 }
@@ -75,17 +75,17 @@ pub struct Repository {
 /// How much may be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The largest index that is read, in bytes.
+    /// In bytes.
     pub index_bytes: u64,
-    /// Staged entries that are listed.
+    /// Most staged entries that are listed.
     pub staged: usize,
-    /// Folders of HEAD that are looked into.
+    /// Most folders of HEAD that are read.
     pub trees: usize,
-    /// Files that are asked about because the caller does not know them.
+    /// Most files that are checked because the caller does not know them.
     pub asked: usize,
-    /// Files that are hashed because `stat` does not tell whether they changed, and their bytes in all.
+    /// Most files that are hashed because `stat` does not tell whether they changed.
     pub hashed_files: usize,
-    /// Bytes of those files in all.
+    /// Total size of those files.
     pub hashed_bytes: u64,
 }
 
@@ -102,40 +102,37 @@ impl Default for Limits {
     }
 }
 
-/// A fingerprint of what a repository's state is read from.
+/// A fingerprint of everything that a repository's state is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Differs when HEAD, its reference, the index, the settings or an act in progress may have changed.
+    /// Changes when HEAD, its reference, the index, the settings or an operation in progress may have changed.
     pub bytes: [u8; 32],
-    /// A file of it is as young as the moment: the next write may not move its times. A state that is read now must not
-    /// be used again on the strength of this fingerprint.
+    /// One of the files was written so recently that the next write may not change its times. A state that is read now
+    /// must not be reused on the strength of this fingerprint.
     pub is_young: bool,
 }
 
 /// What a capture knows of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SeenPath {
     /// What `lstat` said.
     Stat(FileStat),
-    /// Nothing is there.
     Missing,
-    /// It was not looked at: it is outside of the workspace, or in a folder that was skipped.
+    /// Not examined: it is outside the workspace, or in a skipped folder.
     Unknown,
 }
 
-/// Tells what a capture knows of a path, which is told from the repository's root.
-pub type LookUp<'a> = dyn FnMut(&[u8]) -> Seen + 'a;
+/// What a capture knows of a path, given relative to the repository's root.
+pub type LookUp<'a> = dyn FnMut(&[u8]) -> SeenPath + 'a;
 
-/// What `lstat` says of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStat {
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
     /// Nanoseconds since 1970.
     pub mtime: i64,
     /// Nanoseconds since 1970.
     pub ctime: i64,
-    /// The inode.
     pub inode: u64,
     /// Kind and permission bits.
     pub mode: u32,
@@ -154,8 +151,8 @@ impl From<StatSignature> for FileStat {
 }
 
 impl Repository {
-    /// The repository that a folder belongs to: of the innermost `.git` at it or above, on the same filesystem, as git
-    /// finds it. The path must be canonical.
+    /// The repository that a folder belongs to: that of the innermost `.git` at or above it on the same filesystem, as
+    /// git finds it. The path must be canonical.
     pub fn find(root: &Path) -> Option<Self> {
         let device = rustix::fs::stat(root).ok()?.st_dev;
         for folder in root.ancestors() {
@@ -166,7 +163,7 @@ impl Repository {
             let kind = rustix::fs::stat(&git).map(|stat| FileType::from_raw_mode(stat.st_mode));
             let git_dir = match kind {
                 Ok(FileType::Directory) => git,
-                // A worktree or a submodule. Where it points to nothing, this is no repository to git either.
+                // A worktree or a submodule. If it points to nothing, git does not see a repository here either.
                 Ok(FileType::RegularFile) => pointed_to(&git)?,
                 _ => continue,
             };
@@ -182,19 +179,19 @@ impl Repository {
         None
     }
 
-    /// The folder that `.git` is in.
+    /// The folder that contains `.git`.
     pub fn work_tree(&self) -> &Path {
         &self.work_tree
     }
 
-    /// Where in the repository the workspace is; empty where it is the whole.
+    /// The workspace's path in the repository; empty if it is the whole repository.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
     }
 
     /// A fingerprint to compare with the one that the last state was read under: take it before reading.
     ///
-    /// It says nothing of the working tree, so `uncommitted` is to be asked anew when a capture found a change.
+    /// It says nothing about the working tree, so `uncommitted` must be checked again when a capture found a change.
     pub fn signature(&self, now_ns: i64) -> Signature {
         let mut watch =
             Watch { hasher: blake3::Hasher::new(), young_from: now_ns.saturating_sub(YOUNG), is_young: false };
@@ -211,7 +208,7 @@ impl Repository {
         Signature { bytes: *watch.hasher.finalize().as_bytes(), is_young: watch.is_young }
     }
 
-    /// The rules of its own exclude file, one a line; none where it has none, or only remarks.
+    /// The rules of the repository's own exclude file, one per line; `None` if there is none, or only comments.
     pub fn excludes(&self) -> Option<String> {
         let (bytes, _) = files::read(&self.common_dir.join(EXCLUDES), LARGEST_EXCLUDES).ok()??;
         let text = String::from_utf8_lossy(&bytes);
@@ -219,8 +216,8 @@ impl Repository {
         (!rules.is_empty()).then(|| rules.join("\n"))
     }
 
-    /// Reads the state. `seen` tells what the working tree looks like; without it, whether there are uncommitted changes
-    /// is known only where something is staged.
+    /// Reads the state. `seen` says what the working tree looks like; without it, uncommitted changes are known only if
+    /// something is staged.
     pub fn read(&self, limits: &Limits, seen: Option<&mut LookUp<'_>>) -> GitState {
         let config = self.config();
         if let Some(reason) = config.unknown {
@@ -249,7 +246,7 @@ impl Repository {
             Ok(flagged) => state.flagged = flagged,
             Err(reason) => state.incomplete = state.incomplete.or(Some(reason)),
         }
-        // Asked only where there is something to say: it takes longer than all the rest.
+        // Checked only if there is something to report: it takes longer than all the rest.
         let says_something = !state.staged.is_empty() || !state.flagged.is_empty();
         if says_something && !index.is_sound() {
             (state.staged, state.flagged) = (Vec::new(), Vec::new());
@@ -267,8 +264,8 @@ impl Repository {
         state
     }
 
-    /// Whether a tracked file is not as the index has it, for a state whose fingerprint still holds and that has nothing
-    /// staged; none where that is not known.
+    /// Whether a tracked file differs from the index, for a state with a valid fingerprint and nothing staged; `None`
+    /// if unknown.
     pub fn has_uncommitted(&self, limits: &Limits, seen: &mut LookUp<'_>) -> Option<bool> {
         let config = self.config();
         if config.unknown.is_some() || config.is_bare || !self.is_in_place(&config) {
@@ -283,7 +280,7 @@ impl Repository {
         self.objects_of(&self.config())
     }
 
-    /// A blob's content, given git's id of it in hexadecimal; at most this many bytes.
+    /// A blob's content of at most `largest` bytes, given git's id in hexadecimal.
     pub fn blob(&self, hex: &str, largest: u64) -> Result<Vec<u8>, ObjectError> {
         self.objects().blob(hex, largest)
     }
@@ -296,7 +293,7 @@ impl Repository {
         Config::read(&self.git_dir, &self.common_dir)
     }
 
-    /// Whether the working tree is the one that `.git` is in; a setting can say that it is elsewhere.
+    /// Whether the working tree is the one that contains `.git`; a setting can move it elsewhere.
     fn is_in_place(&self, config: &Config) -> bool {
         let Some(set) = &config.work_tree else { return true };
         let identity = |path: &Path| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
@@ -312,7 +309,7 @@ impl Repository {
             }
         };
         let (marker, act) = MARKERS.into_iter().find(|(marker, _)| is_there(marker))?;
-        // Between two commits of a series there is only the list of what is to do.
+        // Between two commits of a series, only the to-do list exists.
         if marker == "sequencer/todo" {
             let todo = files::read(&self.git_dir.join(marker), 1 << 20).ok()??.0;
             return Some(if todo.starts_with(b"revert") { InProgress::Revert } else { InProgress::CherryPick });
@@ -321,7 +318,7 @@ impl Repository {
     }
 }
 
-/// What shows that an act is in progress, the outermost first: a rebase can be in the middle of a merge.
+/// Files that show an operation in progress, outermost first: a rebase can be in the middle of a merge.
 const MARKERS: [(&str, InProgress); 8] = [
     ("rebase-merge", InProgress::Rebase),
     ("rebase-apply/applying", InProgress::Am),
@@ -333,12 +330,13 @@ const MARKERS: [(&str, InProgress); 8] = [
     ("BISECT_LOG", InProgress::Bisect),
 ];
 
-/// Where a repository has rules of its own, in the folder that its worktrees share.
+/// The repository's own exclude file, in the folder that its worktrees share.
 const EXCLUDES: &str = "info/exclude";
-/// Longer ones are not kept.
+/// In bytes; larger ones are not stored.
 const LARGEST_EXCLUDES: u64 = 64 << 10;
 
-/// Files that changed so shortly ago are young: kernels move times in steps of up to ten milliseconds.
+/// In nanoseconds. Files changed more recently are young: kernels advance file times in steps of up to ten
+/// milliseconds.
 const YOUNG: i64 = 20_000_000;
 
 /// A fingerprint in the making.
@@ -349,13 +347,13 @@ struct Watch {
 }
 
 impl Watch {
-    /// Takes bytes in, apart from those before and after.
+    /// Adds bytes, delimited from those before and after.
     fn add(&mut self, bytes: &[u8]) {
         self.hasher.update(&(bytes.len() as u64).to_le_bytes());
         self.hasher.update(bytes);
     }
 
-    /// Takes in what `stat` says of a file that is replaced when it changes.
+    /// Adds the `stat` of a file that is replaced when it changes.
     fn times(&mut self, path: &Path) {
         let Ok(stat) = rustix::fs::stat(path) else { return self.add(&[]) };
         let stat = FileStat::of(&stat);
@@ -364,14 +362,14 @@ impl Watch {
         self.add(&numbers.map(u64::to_le_bytes).concat());
     }
 
-    /// Takes in what a small file says.
+    /// Adds a small file's content.
     fn content(&mut self, path: &Path, largest: u64) -> Option<Vec<u8>> {
         let content = files::read(path, largest).ok().flatten().map(|(bytes, _)| bytes);
         self.add(content.as_deref().unwrap_or_default());
         content
     }
 
-    /// The same for a reference, which can be a symlink.
+    /// Like `content`, for a reference, which can be a symlink.
     fn reference(&mut self, path: &Path, largest: u64) -> Option<Vec<u8>> {
         match refs::linked(path) {
             Some(target) => {
@@ -384,7 +382,7 @@ impl Watch {
     }
 }
 
-/// Where a `.git` that is a file points to.
+/// Where a `.git` file points.
 fn pointed_to(git: &Path) -> Option<PathBuf> {
     let (bytes, _) = files::read(git, 64 << 10).ok()??;
     let target = trim_end(bytes.strip_prefix(b"gitdir: ")?);
@@ -396,12 +394,12 @@ pub(crate) fn own_folder(git: &Path) -> Option<PathBuf> {
     pointed_to(git)
 }
 
-/// Whether a folder looks like one in which a repository keeps its data: a bare one, or one that a `.git` file may lead to.
+/// Whether a folder looks like a repository's own data: a bare repository, or one that a `.git` file may refer to.
 pub(crate) fn may_be_git_folder(folder: &Path) -> bool {
     common_dir(folder).is_some()
 }
 
-/// Where the parts are that worktrees share; none where this is no repository.
+/// The folder that worktrees share; `None` if this is not a repository.
 fn common_dir(git_dir: &Path) -> Option<PathBuf> {
     if !files::exists(&git_dir.join("HEAD")) {
         return None;

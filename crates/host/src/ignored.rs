@@ -1,7 +1,7 @@
-//! What git's rules ignore among paths that need not be in any folder now: those of a checkpoint. And what a filter of git's
-//! makes something else of before git keeps it.
+//! Which paths git's rules ignore, for paths of any checkpoint, which need not exist now; and which files a git filter
+//! transforms before git stores them.
 //!
-//! The files of the workspace with rules are given, since they may be of any moment; those around it and the user's own are
+//! The workspace's own rule files are passed in, since they may be of any moment; those above it and the user's own are
 //! read as they are now. Never decides what is captured: that is `rules`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -18,27 +18,26 @@ use crate::rules::{LARGEST_RULES, RuleOptions, exclude_file, join, name_of, pare
 
 /// The ignore files of one moment.
 pub struct IgnoreFiles {
-    /// By the folder that each is in.
+    /// By folder.
     folders: HashMap<Vec<u8>, Gitignore>,
-    /// The own excludes of repositories inside, by the folder that each begins in.
+    /// The exclude files of nested repositories, by the folder each begins in.
     inside: HashMap<Vec<u8>, Gitignore>,
-    /// Those around the workspace, the nearest first, each with the workspace's own path in that folder.
+    /// Those above the workspace, nearest first, each with the workspace's path relative to it.
     around: Vec<(PathBuf, Gitignore)>,
 }
 
-/// What there is to know of a moment.
+/// What is known of a moment.
 #[derive(Default)]
 pub struct IgnoredAt<'a> {
-    /// The ignore files of the workspace, each with its folder.
+    /// The workspace's ignore files, each with its folder.
     pub files: Vec<(WorkspacePath, Vec<u8>)>,
     /// Folders in which a repository begins.
     pub repositories: Option<&'a BTreeSet<WorkspacePath>>,
-    /// What the exclude file of the repository around the workspace said; what it says now where not known.
+    /// The exclude file of the repository around the workspace, as it was; its current content where that is unknown.
     pub excludes: Option<&'a str>,
 }
 
 impl IgnoreFiles {
-    /// Those of a moment in a workspace, and those around it.
     pub fn new(workspace: &Path, options: &RuleOptions, at: IgnoredAt<'_>) -> Self {
         let repository = Repository::find(workspace);
         let any_case = ignores_case(repository.as_ref(), &options.git);
@@ -65,7 +64,8 @@ impl IgnoreFiles {
         Self { folders: folders.collect(), inside, around }
     }
 
-    /// Which files a filter of git's changes (git-crypt, LFS), as `.gitattributes` files say, each given with its folder.
+    /// Which files a git filter changes (git-crypt, LFS), according to `.gitattributes` files, each given with its
+    /// folder.
     pub fn of_filters(given: &[(WorkspacePath, Vec<u8>)]) -> Self {
         let macros: HashSet<&[u8]> = given.iter().flat_map(|(_, bytes)| filter_macros(bytes)).collect();
         let folders =
@@ -73,25 +73,25 @@ impl IgnoreFiles {
         Self { folders, inside: HashMap::new(), around: Vec::new() }
     }
 
-    /// A file with rules that a folder of the workspace has now.
+    /// A rule file that a folder of the workspace has now.
     pub fn in_folder(workspace: &Path, folder: &WorkspacePath, name: &str) -> Option<Vec<u8>> {
         let folder = workspace.join(OsStr::from_bytes(folder.as_bytes()));
         bounded::read(&folder.join(name), LARGEST_RULES).ok().flatten()
     }
 
-    /// Whether a rule is about a file itself, whatever is said of the folders that it is in.
+    /// Whether a rule matches a file itself, whatever the rules for its folders say.
     pub fn name_file(&self, file: &WorkspacePath) -> bool {
         self.names(file.as_bytes(), false)
     }
 
-    /// Whether a file is ignored, by itself or with a folder that it is in.
+    /// Whether a file is ignored, on its own or with one of its folders.
     pub fn ignore(&self, file: &WorkspacePath) -> bool {
         let path = file.as_bytes();
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
         ends.clone().any(|end| self.names(&path[..end], true)) || self.names(path, false)
     }
 
-    /// What the nearest rule that speaks of a path says.
+    /// What the nearest rule that matches a path says.
     fn names(&self, path: &[u8], is_folder: bool) -> bool {
         let os = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         let (mut folder, mut inner) = (parent_of(path), name_of(path).to_vec());
@@ -133,7 +133,7 @@ fn is_filter(word: &[u8]) -> bool {
     word == b"filter" || word.starts_with(b"filter=")
 }
 
-/// The names that an attributes file gives to several attributes with a filter among them.
+/// The macros of an attributes file that include a filter.
 fn filter_macros(bytes: &[u8]) -> Vec<&[u8]> {
     let mut macros = Vec::new();
     for (pattern, mut words) in attribute_lines(bytes) {
@@ -142,7 +142,7 @@ fn filter_macros(bytes: &[u8]) -> Vec<&[u8]> {
     macros
 }
 
-/// What an attributes file says of filters, as an ignore file would: the last line that speaks of a path decides.
+/// An attributes file's filters in the form of an ignore file: the last matching line decides.
 fn filter_rules(bytes: &[u8], macros: &HashSet<&[u8]>) -> Vec<u8> {
     let mut rules = Vec::new();
     for (pattern, words) in attribute_lines(bytes) {

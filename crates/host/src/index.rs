@@ -1,7 +1,7 @@
-//! The stat cache: what each path looked like to `stat` when its content was last read, and what its content was.
+//! The stat cache: what `stat` said of each path when its content was last read, and what its content was.
 //!
-//! Kept as one flat run of bytes, a block a folder in path order, and read in place: a capture of an unchanged tree
-//! touches every entry, so nothing is allocated for one. A cache only: when it is lost, damaged or of another
+//! Stored as one flat byte sequence, one block per folder in path order, and read in place: a capture of an unchanged
+//! tree visits every entry, so nothing is allocated per entry. Only a cache: if it is lost, damaged or of another
 //! version, every file is read again.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use rustix::fs::Stat;
 
 use crate::rules::{FolderRules, join, name_of, parent_of};
 
-/// What `stat` says of a path; when none of it changed, neither did the content.
+/// What `stat` says of a path; if none of it changed, neither did the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Signature {
     pub size: u64,
@@ -36,12 +36,11 @@ impl Signature {
         }
     }
 
-    /// Permission bits.
     pub(crate) fn bits(&self) -> u16 {
         self.mode as u16 & MODE_BITS
     }
 
-    /// A folder's size moves on some filesystems without its listing: leave it out.
+    /// Without the size: on some filesystems a folder's size changes without its listing.
     pub(crate) fn of_folder(stat: &Stat) -> Self {
         Self { size: 0, ..Self::of(stat) }
     }
@@ -61,52 +60,49 @@ pub(crate) enum Kind<'a> {
 pub(crate) struct EntryView<'a> {
     pub name: &'a [u8],
     pub kind: Kind<'a>,
-    /// As young as the capture that read it: its next write may not move its times.
+    /// As young as the capture that read it: the next write may not change its times.
     pub young: bool,
     pub signature: Signature,
 }
 
-/// One folder's block.
 #[derive(Clone, Copy)]
 pub(crate) struct FolderView<'a>(&'a [u8]);
 
-/// A folder's own line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FolderHead {
     pub signature: Signature,
     pub young: bool,
     pub has_git: bool,
     pub holds_skipped: bool,
-    /// A rule leaves the folder out, for this reason, and it is listed only for some of what is in it.
+    /// A rule ignores the folder for this reason, and it is listed only for some of its contents.
     pub partly: Option<SkipReason>,
-    /// What `crate::walk::GitStamp` says of the folder's `.git`; 0 where there is none.
+    /// `crate::walk::GitStamp` of the folder's `.git`; 0 if there is none.
     pub git_stamp: u64,
     pub tree: ObjectId,
 }
 
-/// The whole cache.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// The file's bytes, with room for the prefix.
+    /// The file's bytes, including space for the prefix.
     bytes: Vec<u8>,
-    /// Where each folder's block begins and ends.
+    /// Start and end of each folder's block.
     folders: Vec<(u32, u32)>,
-    /// The sum of the blocks' checksums, so that changing one block costs one block's.
+    /// The sum of the blocks' checksums, so that changing one block means computing only one.
     sum: u64,
-    /// Where the file has all blocks in the same places: the blocks that are not as the file has them.
+    /// If all blocks are at the same positions as in the file: the blocks that differ from it.
     patches: Option<Vec<usize>>,
-    /// What the rules were that decided which paths are captured.
+    /// Fingerprint of the rules that decided which paths are captured.
     pub(crate) rules: [u8; 32],
-    /// What the clock said when it was made.
+    /// When it was made, by the clock.
     pub(crate) made_at: i64,
-    /// What `crate::tracked::stamp` said of git's indexes when paths were last compared with them.
+    /// `crate::tracked::stamp` of git's indexes when paths were last compared with them.
     pub(crate) tracked: u64,
 }
 
 const MAGIC: &[u8; 8] = b"PITONIX5";
 /// Magic, the blocks' checksum, stamp, rules, the clock, git's indexes, and the prefix's own checksum.
 const PREFIX: usize = 8 + 8 + 32 + 32 + 8 + 8 + 8;
-/// Where the prefix keeps what.
+/// Offsets in the prefix.
 const SUM_AT: usize = 8;
 const STAMP_AT: usize = 16;
 const RULES_AT: usize = 48;
@@ -115,7 +111,7 @@ const TRACKED_AT: usize = 88;
 const CHECK_AT: usize = PREFIX - 8;
 const HEAD: usize = 4 + 4 + 2 + 1 + 1 + 4 + 8 * 4 + 32;
 const ENTRY: usize = 1 + 1 + 2 + 2 + 2 + 4 + 8 * 4 + 32;
-/// Where a block keeps its tree's id and its flags, for patching.
+/// Offsets of a block's tree id and flags, for patching.
 const TREE_AT: usize = HEAD - 32;
 const FLAGS_AT: usize = 10;
 
@@ -133,7 +129,7 @@ impl Index {
         Self { bytes, folders: Vec::new(), sum: 0, patches: None, rules, made_at, tracked }
     }
 
-    /// Reads what [`Index::to_bytes`] wrote with the same stamp; anything else is no cache.
+    /// Accepts only what [`Index::to_bytes`] wrote with the same stamp.
     pub fn from_bytes(file: Vec<u8>, stamp: &[u8; 32]) -> Option<Self> {
         let is_ours = file.len() >= PREFIX
             && file[..SUM_AT] == *MAGIC
@@ -174,8 +170,8 @@ impl Index {
         &self.bytes
     }
 
-    /// The parts of [`Index::to_bytes`] to write over the file that this was made from, each with its place; none where
-    /// the whole must be written.
+    /// The parts of [`Index::to_bytes`] to overwrite in the file that this was made from; `None` where the whole file
+    /// must be written.
     pub fn parts(&self) -> Option<Vec<std::ops::Range<usize>>> {
         let blocks = self.patches.as_ref()?.iter().map(|at| {
             let (from, to) = self.folders[*at];
@@ -184,12 +180,12 @@ impl Index {
         Some(blocks.chain(std::iter::once(0..PREFIX)).collect())
     }
 
-    /// Reckons the checksum anew, and what of `old`'s file has to be written over; `changed` says which blocks are not
-    /// copies of the old ones.
+    /// Recomputes the checksum, and which parts of `old`'s file have to be overwritten; `changed` says which blocks are
+    /// not copies of the old ones.
     pub(crate) fn seal(&mut self, old: Option<&Self>, changed: &[bool]) {
         let numbers = || changed.iter().enumerate().filter(|(_, changed)| **changed).map(|(at, _)| at);
         match old {
-            // The same folders in the same places: of those that did not change not even the checksums are needed.
+            // The same folders at the same positions: unchanged ones need no new checksum.
             Some(old) if changed.len() == self.len() && self.has_the_places_of(old) => {
                 self.sum = numbers()
                     .fold(old.sum, |sum, at| sum.wrapping_sub(old.checksum_of(at)).wrapping_add(self.checksum_of(at)));
@@ -210,19 +206,19 @@ impl Index {
         checksum(self.folder(at).0, self.folders[at].0 as usize)
     }
 
-    /// The same cache, once git's indexes say nothing else than what it has; nothing but its prefix is written.
+    /// The same cache with git's indexes as they are now; only its prefix is written.
     pub(crate) fn with_tracked(&self, tracked: u64) -> Self {
         let mut new = Self { tracked, ..self.clone() };
         new.seal(Some(self), &vec![false; self.len()]);
         new
     }
 
-    /// How many bytes it takes.
+    /// In bytes.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many folders it knows.
+    /// Number of folders.
     pub(crate) fn len(&self) -> usize {
         self.folders.len()
     }
@@ -236,7 +232,7 @@ impl Index {
         (0..self.len()).map(|at| self.folder(at))
     }
 
-    /// Finds a folder by its path; folders are in path order.
+    /// Binary search: folders are in path order.
     pub(crate) fn find(&self, path: &[u8]) -> Option<usize> {
         self.folders
             .binary_search_by(|(from, to)| {
@@ -245,7 +241,7 @@ impl Index {
             .ok()
     }
 
-    /// Why what is at a path was left out, where it was.
+    /// Why the path was skipped, if it was.
     pub(crate) fn skipped_at(&self, path: &[u8]) -> Option<SkipReason> {
         let name = name_of(path);
         let entry = self.folder(self.find(parent_of(path))?).entries().find(|entry| entry.name == name)?;
@@ -255,19 +251,18 @@ impl Index {
         }
     }
 
-    /// The folders that hold a `.git`, as paths of the workspace.
+    /// The folders that contain a `.git`, as paths of the workspace.
     pub fn repositories(&self) -> Vec<PathBuf> {
         let all = self.folders().filter(|folder| folder.head().has_git);
         all.map(|folder| PathBuf::from(OsStr::from_bytes(folder.path()))).collect()
     }
 
-    /// Every folder's place by its path, for a walk that looks most of them up.
+    /// Every folder's position by its path, for a walk that looks up most of them.
     pub(crate) fn by_path(&self) -> HashMap<&[u8], usize> {
         (0..self.len()).map(|at| (self.folder(at).path(), at)).collect()
     }
 
-    /// When what is at a path last changed, in nanoseconds since 1970; of a path where nothing is any more, when the
-    /// folder that held it did.
+    /// When a path last changed, in nanoseconds since 1970; for a path that no longer exists, when its folder did.
     pub fn changed_at(&self, path: &WorkspacePath) -> Option<i64> {
         let newest = |s: &Signature| s.mtime.max(s.ctime);
         if let Some(at) = self.find(path.as_bytes()) {
@@ -279,7 +274,7 @@ impl Index {
         Some(entry.map_or_else(|| newest(&folder.head().signature), |entry| newest(&entry.signature)))
     }
 
-    /// How many paths it knows that are captured; folders count only where nothing in them is.
+    /// Number of captured paths; folders count only where nothing in them is captured.
     pub fn count(&self) -> u64 {
         let in_folder = |folder: FolderView<'_>| {
             let own = folder.entries().filter(|e| matches!(e.kind, Kind::File(_) | Kind::Symlink(_))).count() as u64;
@@ -289,13 +284,13 @@ impl Index {
         self.folders().map(in_folder).sum()
     }
 
-    /// Which folder has which tree.
+    /// Folder positions by tree.
     pub fn trees(&self) -> HashMap<ObjectId, usize> {
         (0..self.len()).map(|at| (self.folder(at).head().tree, at)).collect()
     }
 
-    /// The tree of a folder, as it was captured: as good as the store's and without reading the disk. None where what the
-    /// cache has does not give the id that it says.
+    /// The tree of a folder, as it was captured: as good as the store's, without reading the disk. `None` where the
+    /// cached entries do not hash to the cached id.
     pub fn tree(&self, at: usize) -> Option<Tree> {
         let folder = self.folder(at);
         let head = folder.head();
@@ -318,7 +313,6 @@ impl Index {
         (ObjectId::of_tree(&tree.encode()) == head.tree).then_some(tree)
     }
 
-    /// Appends a block as it is.
     pub(crate) fn push_block(&mut self, block: FolderView<'_>) {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(block.0);
@@ -334,7 +328,7 @@ impl Index {
         *flags = if holds_skipped { *flags | HOLDS_SKIPPED } else { *flags & !HOLDS_SKIPPED };
     }
 
-    /// Appends a folder; folders come in path order, entries in name order.
+    /// Appends a folder; folders must come in path order, entries in name order.
     pub(crate) fn push<'e>(&mut self, path: &[u8], head: &FolderHead, entries: impl Iterator<Item = EntryView<'e>>) {
         let from = self.bytes.len();
         let out = &mut self.bytes;
@@ -423,14 +417,13 @@ impl<'a> FolderView<'a> {
         }
     }
 
-    /// Which files with rules the folder has.
     pub(crate) fn rules(&self) -> FolderRules {
         let mut rules = FolderRules { has_git: self.head().has_git, ..FolderRules::default() };
         for entry in self.entries() {
             match entry.name {
                 b".gitignore" => rules.has_gitignore = true,
                 b".pitonignore" => rules.has_pitonignore = true,
-                // They are in the order of their names.
+                // Entries are in name order.
                 name if name > &b".pitonignore"[..] => break,
                 _ => {}
             }
@@ -488,7 +481,7 @@ impl<'a> FolderView<'a> {
     }
 }
 
-/// The checksum guards against torn writes, not attackers. That of a block depends on its place.
+/// Guards against torn writes, not attackers. A block's checksum depends on its position.
 fn checksum(bytes: &[u8], place: usize) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, place as u64)
 }
@@ -576,14 +569,14 @@ mod tests {
         assert_eq!(file, whole);
         assert_eq!(Index::from_bytes(file, &later).unwrap().folder(1).head().tree, ObjectId([9; 32]));
 
-        // Another folder whose block happens to be as long is another folder.
+        // Another folder whose block happens to have the same length is another folder.
         let mut other = Index::new([7; 32], 6, 3, 0);
         other.push_block(old.folder(0));
         other.push(b"y", &old.folder(1).head(), std::iter::empty());
         other.seal(Some(&old), &[false, false]);
         assert!(other.parts().is_none());
 
-        // A block of another length moves the ones after it: then all of it is written.
+        // A block of another length moves those after it, so everything is written.
         let mut longer = Index::new([7; 32], 6, 3, 0);
         longer.push_block(old.folder(0));
         longer.push(b"zz", &old.folder(1).head(), std::iter::empty());

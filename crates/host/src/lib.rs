@@ -1,7 +1,7 @@
-//! The only room that touches the workspace's files: scanning them, reading them, applying a plan; and what else is the
-//! machine's own: the clock, the dice, the lock.
+//! The only crate that touches the workspace's files: scanning them, reading them, applying a plan. It also wraps the
+//! rest of the machine: the clock, random numbers, the lock.
 //!
-//! Never decides *what* to change. What is Linux's own is in `sys` and nowhere else.
+//! Never decides *what* to change. Anything Linux-specific is in `sys` and nowhere else.
 
 pub mod apply;
 mod assemble;
@@ -30,8 +30,9 @@ mod tracked;
 pub mod trash;
 mod walk;
 mod watch;
+mod written;
 
-pub use apply::{STAGED, staged_by, staged_step, written_by_name};
+pub use apply::{STAGED, staged_by, staged_step};
 pub use clock::{Clock, SystemClock};
 pub use ignored::{IgnoreFiles, IgnoredAt};
 pub use index::Index;
@@ -49,3 +50,4 @@ pub use scan::{
     IsStaged, Limit, Progress, ReadFor, Scan, ScanError, ScanOptions, Scanning, StagedBy, begin_scan, scan,
 };
 pub use watch::FolderWatch;
+pub use written::written_by_name;

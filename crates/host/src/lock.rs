@@ -1,4 +1,4 @@
-//! The lock of a workspace: one `flock`, which the kernel releases when its process ends, however it ends.
+//! A workspace's lock: an `flock`, which the kernel releases when its process ends, however it ends.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, waiting as long as `patience` allows; `None` where another process still holds it then.
+    /// Takes the lock, waiting for at most `patience`; `None` if another process still holds it then.
     pub fn take(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
         let until = Instant::now() + patience;
         let open = || own::open_or_make(path, File::options().write(true));
@@ -26,7 +26,7 @@ impl Lock {
         loop {
             match flock(&lock.file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if lock.is_held() => return Ok(Some(lock)),
-                // Somebody deleted the file that was opened: the lock is the one that has the name.
+                // Somebody deleted the opened file: the lock is the file that has the name.
                 Ok(()) => lock.file = open()?,
                 Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -35,14 +35,14 @@ impl Lock {
                 return Ok(None);
             }
             std::thread::sleep(Duration::from_millis(2));
-            // The one who holds the lock of a deleted file keeps nobody out.
+            // Holding the lock of a deleted file excludes nobody.
             if !lock.is_held() {
                 lock.file = open()?;
             }
         }
     }
 
-    /// Whether the file that is locked still has its name: who takes the lock now would open another one otherwise.
+    /// Whether the locked file still has its name: otherwise the next process would lock another file.
     pub fn is_held(&self) -> bool {
         let id = |found: io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
         let named = id(std::fs::metadata(&self.path));

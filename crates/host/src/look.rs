@@ -1,5 +1,5 @@
-//! Asking the disk about a path by its name: for places outside any workspace, and before one is opened. What a workspace holds is
-//! asked of its open root.
+//! Checking what is at a path, for places outside any workspace and before one is opened. Paths in a workspace are
+//! resolved from its open root instead.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// Whether something is there, and not only a symlink that leads nowhere.
+/// Whether something is there, other than a dangling symlink.
 pub fn is_there(path: &Path) -> bool {
     path.exists()
 }
 
-/// Whether the name is taken, be it by a symlink that leads nowhere.
+/// Whether the name is taken, even if only by a dangling symlink.
 pub fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// The canonical form of a path, which may end in names that do not exist (yet, or any more).
+/// The canonical form of a path, whose last names need not exist.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
     match absolute.canonicalize() {
@@ -31,7 +31,7 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The same of a folder, which may be gone with one above it that is a file by now.
+/// Like [`canonical`], for a folder that may be gone and one of whose parents may be a file by now.
 pub fn canonical_folder(path: &Path) -> io::Result<PathBuf> {
     match (canonical(path), path.parent(), path.file_name()) {
         (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotADirectory => {

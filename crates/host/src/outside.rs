@@ -1,4 +1,4 @@
-//! Files outside every workspace that somebody named: read, and never more than that.
+//! Reading files outside every workspace that a tool named.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
@@ -6,19 +6,17 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
-/// What a file elsewhere holds.
 #[derive(Debug)]
 pub struct Plain {
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: u16,
 }
 
-/// Reads a plain file of at most `limit` bytes; none where nothing is.
+/// Reads a plain file of at most `limit` bytes; `None` if nothing is there.
 ///
 /// # Errors
-/// What is no plain file (a link, a pipe, a device), what is longer, and what the system refuses.
+/// If it is not a plain file (a link, a pipe, a device) or longer, and whatever the system refuses.
 pub fn read(path: &Path, limit: u64) -> io::Result<Option<Plain>> {
     let Some((file, mode)) = open_plain(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -29,20 +27,20 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Option<Plain>> {
     Ok(Some(Plain { bytes, mode }))
 }
 
-/// The whole lines of a file that somebody may be writing to.
+/// The complete lines of a file that somebody may be writing to.
 #[derive(Debug)]
 pub struct Lines {
-    /// Reads them, from the place that was asked for.
+    /// Starts at the requested position.
     pub reader: BufReader<Take<File>>,
-    /// How long all of them are, from the file's beginning.
+    /// Length of all complete lines, from the file's beginning.
     pub length: u64,
-    /// Whether the file goes on with a part of a line: its writer is in the middle of it.
+    /// Whether an incomplete line follows: its writer is in the middle of it.
     pub cut_off: bool,
-    /// Its permission bits.
+    /// Permission bits.
     pub mode: u16,
 }
 
-/// Opens a plain file for reading its whole lines from a place in it; none where nothing is.
+/// Opens a plain file for reading its complete lines from a position; `None` if nothing is there.
 ///
 /// # Errors
 /// As [`read`].
@@ -54,15 +52,15 @@ pub fn lines(path: &Path, from: u64) -> io::Result<Option<Lines>> {
     Ok(Some(Lines { reader, length, cut_off: all > length, mode }))
 }
 
-/// Makes a folder of an agent's, for its user alone, where it is not there yet.
+/// Creates an agent's folder, accessible to its user alone, if it does not exist.
 ///
 /// # Errors
-/// What the system refuses.
+/// Whatever the system refuses.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     crate::own::make_folders(path)
 }
 
-/// Where the last whole line ends, and the file.
+/// The end of the last complete line, and of the file.
 fn whole_lines(file: &mut File) -> io::Result<(u64, u64)> {
     const BACK: u64 = 64 << 10;
     let all = file.metadata()?.len();
@@ -82,7 +80,7 @@ fn whole_lines(file: &mut File) -> io::Result<(u64, u64)> {
 }
 
 fn open_plain(path: &Path) -> io::Result<Option<(File, u16)>> {
-    // A pipe must not hold anybody up, and a link may lead to one.
+    // A pipe must not block, and a link may lead to one.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
     let fd = match open(path, flags, Mode::empty()) {
         Ok(fd) => fd,

@@ -1,8 +1,8 @@
-//! Making files and folders of piton's own: the home, and the stores in it.
+//! Creating piton's own files and folders: its home, and the stores in it.
 //!
-//! Called by whoever makes one that is to last. `sudo piton log` in a user's home must leave nothing there that the user's own
-//! piton cannot open: what root makes belongs to the owner of the folder that it lies in. Where the system refuses that, it
-//! stays root's. No other user pays a system call for it, and root none where the file is there already.
+//! Used for everything meant to last. `sudo piton log` in a user's home must leave nothing behind that the user's own
+//! piton cannot open: what root creates is given to the owner of the containing folder. Where the system refuses that,
+//! it stays root's. This costs other users no system call, and root none if the file already exists.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
 
 use crate::sys;
 
-/// Opens a file, which is made where it is not there. The options say how it is opened, and its permission bits.
+/// Opens a file, creating it if necessary. The options say how it is opened, and its permission bits.
 pub fn open_or_make(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let open_in_any_case = || options.clone().create(true).open(path);
     if !sys::is_root() {
@@ -25,13 +25,13 @@ pub fn open_or_make(path: &Path, options: &OpenOptions) -> io::Result<File> {
         opened => return opened,
     }
     match make_new(path, options) {
-        // Somebody else has just made it; or it is a link to nowhere, and what root makes elsewhere remains root's.
+        // Somebody else has just created it; or it is a dangling link, and what root creates elsewhere remains root's.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => open_in_any_case(),
         made => made,
     }
 }
 
-/// Makes a file at a name that nothing has.
+/// Creates a file; fails if the name is taken.
 pub fn make_new(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let file = options.clone().create_new(true).open(path)?;
     if sys::is_root() {
@@ -40,12 +40,12 @@ pub fn make_new(path: &Path, options: &OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file from its beginning; one that is not there is made.
+/// Overwrites or creates a file.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     open_or_make(path, File::options().write(true).truncate(true))?.write_all(bytes)
 }
 
-/// Makes a folder for its owner alone, with those above it that are not there.
+/// Creates a folder for its owner alone, with missing parents.
 pub fn make_folders(path: &Path) -> io::Result<()> {
     match make_folder(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -63,7 +63,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
     if sys::is_root() {
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Whoever owns the folder above may have put another one of root's in its place.
+        // The owner of the folder above may have put another folder of root's in its place.
         let made = openat(CWD, path, how, Mode::empty()).ok().filter(is_empty);
         let _ = made.map(|made| give_to_owner_of_folder(made, path));
     }
@@ -75,8 +75,8 @@ fn is_empty(folder: &OwnedFd) -> bool {
     sys::list(folder, &mut Vec::new(), |_, _| is_empty = false).is_ok() && is_empty
 }
 
-/// Gives what root has just made at a path to whoever owns the folder. Through handles alone: the names may lead elsewhere by
-/// now, and nobody is given anything but what was made, for the folder that it was made in.
+/// Gives what root has just created at a path to the owner of its folder. Only through handles: the names may lead
+/// elsewhere by now, and only what was created may be given away, only to the owner of the folder it was created in.
 fn give_to_owner_of_folder(made: impl AsFd, path: &Path) -> Option<()> {
     let how = sys::HANDLE | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat(CWD, path.parent()?, how, Mode::empty()).ok()?;
@@ -99,7 +99,7 @@ mod tests {
 
     const SOMEBODY: u32 = 65_534;
 
-    /// A folder of somebody's. Without root there is nobody else.
+    /// A folder of another user. Without root there is only one user.
     fn of_somebody() -> (tempfile::TempDir, u32) {
         let folder = tempfile::tempdir().unwrap();
         let _ = std::os::unix::fs::chown(folder.path(), Some(SOMEBODY), Some(SOMEBODY));
@@ -128,7 +128,7 @@ mod tests {
         assert!(make_folders(&at("lock/x")).is_err());
     }
 
-    /// Whoever owns the folder may put a link there, to have root make a file for them somewhere else.
+    /// The owner of the folder may put a link there, to make root create a file for them somewhere else.
     #[test]
     fn nobody_is_given_what_lies_elsewhere_or_was_there_before() {
         let (folder, _) = of_somebody();

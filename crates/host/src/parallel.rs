@@ -1,13 +1,13 @@
-//! The same work on all cores, and for many numbers.
+//! Spreading work over all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sys;
 
-/// Fewer than this are not worth a thread.
+/// Fewer items than this are not worth a thread.
 const FEW: usize = 64;
-/// Numbers that a thread takes at a time: neighbours share their folder.
+/// Items that a thread takes at a time: neighbours share their folder.
 const SHARE: usize = 16;
 
 /// How many threads are worth having.
@@ -15,35 +15,35 @@ pub(crate) fn threads() -> usize {
     sys::cores().clamp(1, 8)
 }
 
-/// Does `work` on so many threads at once, this one among them. Each takes its share of what there is to do by itself, so
-/// that it does not matter how many of them there are, nor how soon they begin.
+/// Runs `work` on several threads at once, including this one. Each takes its own share of what there is to do, so it
+/// does not matter how many there are or how soon they start.
 pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
     let here = sys::core();
     std::thread::scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|| {
-                // A new thread often begins on the core of the one that made it and stays there for many milliseconds
-                // while another core has nothing to do: longer than most of what is done together here.
+                // A new thread often starts on the core of the one that created it and stays there for many
+                // milliseconds while another core is idle: longer than most of what is done together here.
                 sys::leave_core(here);
                 work();
             });
         }
         if threads > 1 {
-            // To one that waits on this core, so that it can leave it.
+            // Yield to one that waits on this core, so that it can leave it.
             std::thread::yield_now();
         }
         work();
     });
 }
 
-/// Does `work` for each number below `count` and returns what it gave, in order; the first error ends it. Each thread
-/// keeps a state of its own.
+/// Runs `work` for each number below `count` and returns the results in order; the first error ends it. Each thread has
+/// its own state.
 pub fn in_parallel<S, T: Send, E: Send>(
     count: usize,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    // A test that counts failpoints wants them one after the other, on its own thread.
+    // A test that counts failpoints needs them in order, on its own thread.
     if count < FEW || crate::fail::is_armed() || sys::is_refusing() {
         let mut state = state();
         return (0..count).map(|number| work(&mut state, number)).collect();

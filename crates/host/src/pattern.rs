@@ -1,10 +1,10 @@
-//! Lines of git's ignore files, said in the words of the glob library, which reads some of them otherwise than git: it
-//! takes braces for alternatives, knows neither escapes nor named sets in brackets, and cuts a tab off the end.
+//! Translates lines of git's ignore files for the glob library, which reads some of them differently: it treats braces
+//! as alternatives, knows neither escapes nor named classes in brackets, and strips a trailing tab.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The line as the library must be told it; `None` where git finds nothing that it could match.
+/// The translated line; `None` where it can match nothing in git.
 pub(crate) fn translate(line: &str) -> Option<String> {
     let line = trim(line);
     if line.starts_with('#') {
@@ -26,7 +26,7 @@ pub(crate) fn translate(line: &str) -> Option<String> {
     Some(out)
 }
 
-/// Spaces at the end go, unless they are escaped; and so does the half of a line's end that Windows adds.
+/// Strips trailing spaces, unless they are escaped, and the carriage return of a Windows line ending.
 fn trim(line: &str) -> &str {
     let line = line.strip_suffix('\r').unwrap_or(line);
     let mut end = 0;
@@ -43,7 +43,7 @@ fn trim(line: &str) -> &str {
 
 fn literal(c: char, is_escaped: bool, out: &mut String) {
     match c {
-        // At the end of a line the library would cut it off.
+        // The library would strip it at the end of a line.
         c if c.is_whitespace() => out.extend(['[', c, ']']),
         '{' | '}' => out.extend(['\\', c]),
         c if is_escaped => out.extend(['\\', c]),
@@ -51,8 +51,8 @@ fn literal(c: char, is_escaped: bool, out: &mut String) {
     }
 }
 
-/// Reads a set to its closing bracket and writes out each character of it, so that nothing is left to be read
-/// otherwise. A slash is never one of them.
+/// Reads a bracket expression and writes out each of its characters, so that nothing is left to be read differently. A
+/// slash is never one of them.
 fn set(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
     let mut ascii = [false; 128];
@@ -61,7 +61,7 @@ fn set(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
         (from..=to).take_while(char::is_ascii).for_each(|c| ascii[c as usize] = true);
         others.extend([from, to].iter().filter(|c| !c.is_ascii()));
     };
-    // The character that a dash would make a range with.
+    // The character that a dash would form a range with.
     let mut before = None;
     let mut next = chars.next()?;
     loop {
@@ -88,8 +88,8 @@ fn set(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
         };
     }
     let has = |c: char| c != '/' && ascii[c as usize] != negated;
-    // The library's own order: a closing bracket only in front, a dash only at the end, and in front nothing that
-    // turns the set round. No name has a NUL.
+    // The library's required order: a closing bracket only first, a dash only last, and nothing first that negates the
+    // set. No name contains NUL.
     out.extend(['[', if has(']') { ']' } else { '\0' }]);
     out.extend(('\x01'..='\x7f').filter(|c| !matches!(c, ']' | '-') && has(*c)));
     out.push_str(if negated { "\u{80}-\u{10ffff}" } else { &others });
@@ -97,7 +97,7 @@ fn set(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Takes the name of a named set, such as `[:digit:]`, whose first bracket is taken; leaves everything where it is none.
+/// Reads the name of a named class such as `[:digit:]`, after its first bracket; consumes nothing if it is not one.
 fn named(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     let mut ahead = chars.clone();
     ahead.next();
@@ -106,7 +106,7 @@ fn named(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     Some(name)
 }
 
-/// What a named set holds; git matches nothing with a name that it does not know.
+/// The members of a named class; in git, an unknown name matches nothing.
 fn holds(name: &str) -> Option<fn(&char) -> bool> {
     Some(match name {
         "alnum" => char::is_ascii_alphanumeric,

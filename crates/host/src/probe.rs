@@ -1,4 +1,4 @@
-//! What the filesystem of a workspace can do, found out by doing it there.
+//! What a workspace's filesystem can do, found out by trying.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,12 +9,12 @@ use rustix::io::Errno;
 use crate::root::Root;
 use crate::sys;
 
-/// What a rewind makes use of where it can.
+/// What a rewind uses where it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// Two names are exchanged in one step.
+    /// Two names can be exchanged in one step.
     pub exchange: bool,
-    /// A rename refuses a name that is taken.
+    /// A rename can refuse a name that is taken.
     pub rename_to_new: bool,
     /// A file can have two names.
     pub link: bool,
@@ -26,13 +26,13 @@ pub struct Abilities {
 const FOLDER: &str = ".piton-probe";
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Tries it in a folder that is gone afterwards. The caller holds the workspace's lock, so that no capture sees it.
+/// Tries it in a temporary folder. The caller holds the workspace's lock, so that no capture sees it.
 ///
 /// # Errors
-/// What the system refuses, such as writing in the workspace at all.
+/// Whatever the system refuses, such as writing in the workspace at all.
 pub fn probe(root: &Root) -> io::Result<Abilities> {
     match mkdirat(root.fd(), FOLDER, Mode::RWXU) {
-        // A probe that was killed left it. Where anything else is in it, it is somebody's, and stays.
+        // Left by a probe that was killed. If anything else is in it, it is the user's, and stays.
         Err(Errno::EXIST) => {
             clear(root.fd(), &root.open_beneath(FOLDER.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY)?)?;
             mkdirat(root.fd(), FOLDER, Mode::RWXU)?;
@@ -89,12 +89,12 @@ mod tests {
         let found = refusing(&[Call::RenameToNew, Call::Link], || probe(&root).unwrap());
         assert_eq!(found, Abilities { rename_to_new: false, link: false, ..all });
         assert_eq!(refusing(&[Call::SetMode], || probe(&root).unwrap()), Abilities { set_mode: false, ..all });
-        // A probe that was killed.
+        // Left by a probe that was killed.
         std::fs::create_dir(scratch.path().join(FOLDER)).unwrap();
         std::fs::write(scratch.path().join(FOLDER).join("a"), "").unwrap();
         assert_eq!(probe(&root).unwrap(), all);
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
-        // Somebody's own folder.
+        // The user's own folder.
         std::fs::create_dir(scratch.path().join(FOLDER)).unwrap();
         std::fs::write(scratch.path().join(FOLDER).join("mine"), "").unwrap();
         probe(&root).unwrap_err();

@@ -7,10 +7,10 @@ use piton_model::session::Process;
 
 use crate::sys;
 
-/// The process that works for the user here: the nearest ancestor that is no shell and not piton itself.
+/// The process that runs piton for the user: the nearest ancestor that is neither a shell nor piton itself.
 pub fn reporter() -> Option<Process> {
     let mut pid = std::os::unix::process::parent_id();
-    // A hook is run by its agent through a shell or two.
+    // An agent runs a hook through a shell or two.
     for _ in 0..8 {
         let stat = sys::process(pid)?;
         if !is_shell(&stat.name) || stat.parent <= 1 {
@@ -21,7 +21,7 @@ pub fn reporter() -> Option<Process> {
     None
 }
 
-/// The processes that this one was started by, the nearest first.
+/// The ancestors of this process, nearest first.
 pub fn ancestors() -> Vec<Process> {
     let mut found = Vec::new();
     let mut pid = std::os::unix::process::parent_id();
@@ -32,23 +32,22 @@ pub fn ancestors() -> Vec<Process> {
     found
 }
 
-/// This process.
 pub fn this() -> Option<Process> {
     let pid = std::process::id();
     sys::process(pid).map(|stat| Process { pid, started: stat.started, own: true })
 }
 
-/// Whether a process still runs, and is not another one with its number.
+/// Whether a process still runs, and is not another one with the same pid.
 pub fn is_alive(process: &Process) -> bool {
     sys::process(process.pid).is_some_and(|stat| stat.started == process.started && !stat.is_dead)
 }
 
-/// The signals that this process ignores, as bits: signal 1 is the lowest. None where that is not known.
+/// The signals that this process ignores, as bits: signal 1 is the lowest. `None` where that is unknown.
 pub fn ignored_signals() -> Option<u64> {
     sys::ignored_signals()
 }
 
-/// Lets a command run in a session of its own, with nothing open of this process's but its standard streams.
+/// Makes a command run in its own session, inheriting nothing but the standard streams.
 #[allow(unsafe_code, reason = "between fork and exec only system calls are made")]
 pub fn detach(command: &mut Command) {
     let detach = || {

@@ -1,4 +1,4 @@
-//! Reading one file, or one path with all that it holds, and handing the bytes on.
+//! Reading one file, or one path with its contents, and passing the bytes on.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,35 +17,32 @@ use crate::sys;
 
 /// Where read bytes go: into the store, or only through the hash.
 pub trait Sink: Sync {
-    /// Why bytes cannot be taken.
     type Error: Send;
 
-    /// Files of at least this size are given to [`Sink::large`].
+    /// Files of at least this size, in bytes, are passed to [`Sink::large`].
     fn large_from(&self) -> u64;
 
-    /// Takes a whole small file.
     fn small(&self, bytes: &[u8]) -> Result<ObjectId, Self::Error>;
 
-    /// Takes a large file as a stream, to its end; returns its id and how many bytes there were.
+    /// Reads a large file's stream to its end; returns its id and length in bytes.
     fn large(&self, bytes: &mut dyn Read) -> Result<(ObjectId, u64), Self::Error>;
 
-    /// Takes a tree's encoding.
     fn tree(&self, id: ObjectId, encoded: Vec<u8>) -> Result<(), Self::Error>;
 }
 
-/// What came of reading a file.
+/// The result of reading a file.
 pub(crate) enum Reading {
-    /// Its content; `settled` is false where it changed at each of three readings.
+    /// `settled` is false if it changed during each of three readings.
     Read { blob: ObjectId, signature: Signature, settled: bool },
-    /// It is there and may not be read.
+    /// It exists and may not be read.
     Unreadable,
-    /// It is not there any more, or no longer a file.
+    /// It no longer exists, or is no longer a file.
     Gone,
-    /// The time there was is over.
+    /// The deadline has passed.
     Late,
 }
 
-/// How often a file that changes while it is read is read again.
+/// How often a file is read that changes while it is read.
 const READINGS: usize = 3;
 
 /// Reads a file of the workspace until a reading is undisturbed. `buffer` is the caller's, so that many small files
@@ -76,7 +73,7 @@ pub(crate) fn read_file<S: Sink>(
         let after = status(&file).map(|s| Signature::of(&s));
         let settled = length == before.size && after.is_ok_and(|after| after == before);
         if settled || reading == READINGS {
-            // The size that is recorded is that of the bytes that were read.
+            // The recorded size is that of the bytes that were read.
             return Ok(Reading::Read { blob, signature: Signature { size: length, ..before }, settled });
         }
         if let Err(error) = file.rewind() {
@@ -99,7 +96,7 @@ fn read_once<S: Sink>(
     if size < large_from {
         buffer.clear();
         buffer.reserve(size as usize + 1);
-        // One byte more than a small file has: reaching it means that it grew into a large one.
+        // One byte more than a small file has: reaching it means that the file grew into a large one.
         if let Err(error) = file.by_ref().take(large_from).read_to_end(buffer) {
             return Ok(Err(error));
         }
@@ -118,7 +115,7 @@ fn read_once<S: Sink>(
     })
 }
 
-/// A stream that keeps its error to itself and ends there, so that a sink's own errors stay apart from the file's.
+/// A stream that records its own error and ends there, so that a sink's errors are not mixed up with the file's.
 struct Watched<'a> {
     file: &'a mut File,
     error: Option<io::Error>,
@@ -141,7 +138,7 @@ impl Read for Watched<'_> {
     }
 }
 
-/// Opens a file without moving its access time where that is allowed, and without waiting for a pipe's other end.
+/// Opens a file without changing its access time where that is allowed, and without waiting for a pipe's other end.
 fn open(root: &Root, path: &[u8]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     match root.open_beneath(path, flags | sys::KEEP_ACCESS_TIME) {
@@ -159,13 +156,13 @@ fn failure(error: &io::Error) -> Reading {
     }
 }
 
-/// What all that was read of an entry looked like then, so that it can be told without reading it again whether somebody
-/// wrote to it since.
+/// What `stat` said of everything that was read of an entry, to tell without reading it again whether somebody has
+/// written to it since.
 #[derive(Debug, Default)]
 pub struct Signatures {
     /// The entry itself.
     top: Option<Signed>,
-    /// What is in it, by the path from there on.
+    /// Its contents, by relative path.
     below: HashMap<Vec<u8>, Signed>,
 }
 
@@ -182,16 +179,16 @@ impl Signatures {
         matches!(self.at(path), Some(Signed::Folder))
     }
 
-    /// Whether what stands at a path now is the file or the symlink that was read there.
+    /// Whether what is at a path now is the file or the symlink that was read there.
     pub(crate) fn has_leaf(&self, path: &[u8], now: &Signature) -> bool {
         let Some(Signed::Leaf(read)) = self.at(path) else { return false };
         let is_alike = (read.size, read.mtime, read.mode) == (now.size, now.mtime, now.mode);
-        // A file whose other name went has another ctime, and some filesystems give a file a new inode number every now
-        // and then; a file that took its place differs in both.
+        // A file whose other name was removed has a new ctime, and some filesystems change inode numbers from time to
+        // time; a file that replaced it differs in both.
         is_alike && (read.ctime == now.ctime || read.inode == now.inode)
     }
 
-    /// Forgets what was read under some names, so that it is not removed.
+    /// Drops some names, so that they are not removed.
     pub fn forget(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
         self.below.retain(|path, _| !is_meant(name_of(path)));
     }
@@ -208,15 +205,16 @@ impl Signatures {
     }
 }
 
-/// What stands at a path, all of it read, whatever the rules say; `None` where nothing does.
+/// Reads everything at a path, whatever the rules say; `None` if nothing is there.
 ///
 /// For checking what an operation put in or took out. The path may be one that no tree could hold, such as a staged
-/// file's. What may not be read comes back as skipped.
+/// file's. What may not be read is returned as skipped.
 pub fn read_entry<S: Sink>(root: &Root, path: &[u8], sink: &S) -> Result<io::Result<Option<Entry>>, S::Error> {
     read_whole(root, path, sink, None)
 }
 
-/// The same, with the signatures of all that was read whole. What changed while it was read has none.
+/// Like [`read_entry`], with the signatures of everything that was read completely. What changed while it was read has
+/// none.
 pub fn read_entry_signed<S: Sink>(
     root: &Root,
     path: &[u8],
@@ -235,7 +233,7 @@ fn read_whole<S: Sink>(
 ) -> Result<io::Result<Option<Entry>>, S::Error> {
     /// A folder that is being read.
     struct Open {
-        /// Its name in the one above it; none at the top.
+        /// Its name in the folder above; `None` at the top.
         name: Option<EntryName>,
         path_length: usize,
         mode: u16,
@@ -257,14 +255,14 @@ fn read_whole<S: Sink>(
             signatures.note(at.get(path.len() + 1..).unwrap_or_default(), signed);
         }
         let mut found = match looked {
-            Look::Folder { mode, names } => {
+            PathContent::Folder { mode, names } => {
                 let left = names.into_iter();
                 open.push(Open { name: name.take(), path_length: at.len(), mode, left, tree: Tree::default() });
                 None
             }
-            Look::Entry(entry) => Some((name.take(), entry)),
+            PathContent::Entry(entry) => Some((name.take(), entry)),
         };
-        // What was found goes into the folder above it, which may be whole with it.
+        // The result goes into the folder above, which may be complete with it.
         loop {
             let Some(folder) = open.last_mut() else { return Ok(Ok(found.and_then(|(_, entry)| entry))) };
             if let Some((Some(name), entry)) = found.take() {
@@ -295,19 +293,20 @@ fn read_whole<S: Sink>(
     }
 }
 
-/// What stands at a path.
-enum Look {
-    /// A folder, with the names in it.
-    Folder { mode: u16, names: Vec<(Vec<u8>, FileType)> },
-    /// Something else, read whole; or nothing.
+enum PathContent {
+    Folder {
+        mode: u16,
+        names: Vec<(Vec<u8>, FileType)>,
+    },
+    /// Something else, read completely; or nothing.
     Entry(Option<Entry>),
 }
 
-type Looked<E> = Result<io::Result<(Look, Option<Signed>)>, E>;
+type PathReading<E> = Result<io::Result<(PathContent, Option<Signed>)>, E>;
 
-/// `kind` is what a listing says of it, which saves a question; unknown where there is none.
-fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mut Vec<u8>) -> Looked<S::Error> {
-    let entry = |entry: Option<Entry>| Ok(Ok((Look::Entry(entry), None)));
+/// `kind` is what a listing says of it, which saves a `stat`; unknown if there is none.
+fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mut Vec<u8>) -> PathReading<S::Error> {
+    let entry = |entry: Option<Entry>| Ok(Ok((PathContent::Entry(entry), None)));
     let skipped = |reason| entry(Some(Entry::Skipped { reason }));
     let file = |reading| match reading {
         Reading::Read { blob, signature, settled } => {
@@ -321,10 +320,10 @@ fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mu
     if kind == FileType::RegularFile
         && let Some((entry, signed)) = file(read_file(root, path, sink, buffer, None)?)
     {
-        return Ok(Ok((Look::Entry(entry), signed)));
+        return Ok(Ok((PathContent::Entry(entry), signed)));
     }
     let Ok(c_path) = std::ffi::CString::new(path) else { return entry(None) };
-    // Only a first look: what is read below is opened beneath the root and through no symlink.
+    // Only a first look: everything below is opened beneath the root and through no symlink.
     let stat = match root.peek(&c_path) {
         Ok(stat) => stat,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return entry(None),
@@ -333,18 +332,20 @@ fn look<S: Sink>(root: &Root, path: &[u8], kind: FileType, sink: &S, buffer: &mu
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
             let (entry, signed) = file(read_file(root, path, sink, buffer, None)?).unwrap_or_default();
-            Ok(Ok((Look::Entry(entry), signed)))
+            Ok(Ok((PathContent::Entry(entry), signed)))
         }
         FileType::Symlink => match read_link(root, path) {
             Ok(target) => {
                 let signed = Signed::Leaf(Signature::of(&stat));
-                Ok(Ok((Look::Entry(Some(Entry::Symlink { target })), Some(signed))))
+                Ok(Ok((PathContent::Entry(Some(Entry::Symlink { target })), Some(signed))))
             }
             Err(error) if absent(&error) => entry(None),
             Err(error) => Ok(Err(error)),
         },
         FileType::Directory => match list(root, path) {
-            Ok(names) => Ok(Ok((Look::Folder { mode: Signature::of(&stat).bits(), names }, Some(Signed::Folder)))),
+            Ok(names) => {
+                Ok(Ok((PathContent::Folder { mode: Signature::of(&stat).bits(), names }, Some(Signed::Folder))))
+            }
             Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => skipped(SkipReason::Unreadable),
             Err(error) if absent(&error) => entry(None),
             Err(error) => Ok(Err(error)),
@@ -362,7 +363,7 @@ fn absent(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
 }
 
-/// The names in a folder with their kinds, as far as the filesystem tells them; `.` and `..` left out.
+/// The names in a folder with their kinds, if the filesystem reports them; without `.` and `..`.
 fn list(root: &Root, path: &[u8]) -> io::Result<Vec<(Vec<u8>, FileType)>> {
     let fd = root.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut names = Vec::new();
@@ -370,7 +371,7 @@ fn list(root: &Root, path: &[u8]) -> io::Result<Vec<(Vec<u8>, FileType)>> {
     Ok(names)
 }
 
-/// The empty tree's encoding, for a root that is not there.
+/// The empty tree's encoding, for a missing root.
 pub fn empty_tree() -> (ObjectId, Vec<u8>) {
     let encoded = TreeEncoder::new(false).finish();
     (ObjectId::of_tree(&encoded), encoded)

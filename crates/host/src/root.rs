@@ -1,4 +1,4 @@
-//! An open handle on the workspace's root. Every access to the workspace begins here, so nothing escapes it.
+//! An open handle on the workspace's root. Every access to the workspace starts here, so nothing escapes it.
 
 use std::ffi::CString;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::sys;
 
-/// A folder that is open and whose identity is known.
+/// An open folder whose identity is known.
 #[derive(Debug)]
 pub struct Root {
     fd: OwnedFd,
@@ -19,16 +19,16 @@ pub struct Root {
     identity: RootIdentity,
 }
 
-/// Which folder stands at a path, asked without opening it; none where there is no folder.
+/// The identity of the folder at a path, without opening it; `None` if there is no folder.
 pub fn identity_at(path: &Path) -> Option<RootIdentity> {
-    // Where the system cannot be asked by path, it can be asked of an open folder.
+    // If the system cannot tell by path, it can for an open folder.
     sys::identity_at(path).or_else(|| Root::open(path).ok().map(|root| root.identity()))
 }
 
 /// A folder beneath the root, held open.
 pub(crate) struct Nearby<'r> {
     root: &'r Root,
-    /// The handle, and how long its path is.
+    /// The handle, and the length of its path.
     open: Option<(OwnedFd, usize)>,
 }
 
@@ -37,7 +37,7 @@ impl<'r> Nearby<'r> {
         self.root
     }
 
-    /// As [`Root::peek`], of a path that lies in the folder or is the folder itself.
+    /// Like [`Root::peek`], for a path in the folder or the folder itself.
     pub(crate) fn peek(&self, path: &std::ffi::CStr) -> rustix::io::Result<Stat> {
         let Some((fd, length)) = &self.open else { return self.root.peek(path) };
         match path.to_bytes_with_nul().get(length + 1..).and_then(|rest| std::ffi::CStr::from_bytes_with_nul(rest).ok())
@@ -49,13 +49,12 @@ impl<'r> Nearby<'r> {
     }
 }
 
-/// Longer paths are resolved in several steps: the kernel takes no path over 4096 bytes.
+/// Longer paths, in bytes, are resolved in several steps: the kernel accepts no path over 4096 bytes.
 const LONG_PATH: usize = 4000;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Root {
-    /// Opens the folder at a path.
     pub fn open(path: &Path) -> io::Result<Self> {
         let fd = openat(CWD, path, FOLDER, Mode::empty())?;
         let identity = sys::identity(fd.as_fd())?;
@@ -67,22 +66,18 @@ impl Root {
         &self.path
     }
 
-    /// Which folder it is.
     pub fn identity(&self) -> RootIdentity {
         self.identity
     }
 
-    /// The handle.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Its permission bits now.
     pub fn mode(&self) -> io::Result<u16> {
         Ok((rustix::fs::fstat(&self.fd)?.st_mode & 0o7777) as u16)
     }
 
-    /// Whether nothing is in it.
     pub fn is_empty(&self) -> io::Result<bool> {
         Ok(std::fs::read_dir(&self.path)?.next().is_none())
     }
@@ -92,7 +87,7 @@ impl Root {
         self.open_beneath(path.as_bytes(), FOLDER)
     }
 
-    /// Opens the folder that holds a path, and the path's name in it.
+    /// Opens the folder that contains a path; returns it with the path's name in it.
     pub fn parent(&self, path: &WorkspacePath) -> io::Result<(OwnedFd, EntryName)> {
         let (parent, name) = path.split().ok_or(io::ErrorKind::InvalidInput)?;
         Ok((self.folder(&parent)?, name))
@@ -103,7 +98,7 @@ impl Root {
         open_beneath(self.fd.as_fd(), path, flags)
     }
 
-    /// The status of a path, the last name not followed. Folders above it may be symlinks by now: good enough to ask
+    /// `stat` of a path, not following its last name. Folders above it may be symlinks by now: good enough to check
     /// whether something changed, never to decide what to write.
     pub(crate) fn peek(&self, path: &std::ffi::CStr) -> rustix::io::Result<Stat> {
         let bytes = path.to_bytes();
@@ -121,22 +116,22 @@ impl Root {
         statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// A place in the tree to ask about many paths from: each way from the root is that much shorter.
+    /// A folder from which to check many paths: each path to resolve is that much shorter.
     pub(crate) fn nearby<'r>(&'r self, folder: &[u8]) -> Nearby<'r> {
-        // Where the folder is not there any more, the way from the root says so for each path.
+        // If the folder no longer exists, resolving from the root reports that for each path.
         let open =
             if folder.is_empty() { None } else { self.open_beneath(folder, sys::HANDLE | OFlags::DIRECTORY).ok() };
         Nearby { root: self, open: open.map(|fd| (fd, folder.len())) }
     }
 
-    /// Whether its filesystem is known to move a folder's times whenever its listing changes.
+    /// Whether its filesystem is known to update a folder's times whenever its listing changes.
     pub(crate) fn trusts_folder_times(&self) -> bool {
         sys::moves_folder_times(self.fd.as_fd())
     }
 }
 
-/// Opens anything beneath an open folder, never through a symlink. However long the path is, two handles are open at
-/// most.
+/// Opens anything beneath an open folder, never through a symlink. At most two handles are open, however long the path
+/// is.
 pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut at: Option<OwnedFd> = None;
@@ -163,7 +158,7 @@ pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -
     }
 }
 
-/// The same for systems without such a call: one name at a time, no symlink followed.
+/// The same for systems without such a call: one name at a time, following no symlink.
 fn open_by_names(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     let mut at: Option<OwnedFd> = None;
     let mut names = path.split(|b| *b == b'/').peekable();

@@ -1,8 +1,8 @@
 //! Which paths are captured: `.gitignore` and its kin, `.pitonignore`, sizes, and what is never captured.
 //!
-//! Git's own semantics for git's own files; a nested repository begins its own chain of them. An ignored folder is
+//! Git's own files have git's semantics; a nested repository begins its own chain of them. An ignored folder is
 //! skipped, an ignored single file (`.env`) is captured up to a size. What git tracks is captured, ignored or not.
-//! `.pitonignore` decides over all of these. What somebody is still to agree to leave out stays captured (`held.rs`).
+//! `.pitonignore` overrides all of these. What the user has not yet agreed to ignore stays captured (`held.rs`).
 
 mod above;
 mod held;
@@ -36,14 +36,14 @@ pub use sources::{
 };
 pub use unread::{UnreadRules, unread_rules};
 
-/// Larger ignore files, in bytes, are not read; [`unread_rules`] names them.
+/// Larger ignore files, in bytes, are not read; [`unread_rules`] lists them.
 pub(crate) const LARGEST_RULES: u64 = 4 << 20;
 
-/// The largest `.git` file or `commondir` that is read, in bytes: it holds one path.
+/// Largest `.git` file or `commondir` that is read, in bytes: it contains one path.
 const LARGEST_POINTER: u64 = 64 << 10;
 
-/// The outermost folder on the way to a folder of the workspace, itself included, that a capture leaves out, with the
-/// reason. Looks only into the folders on the way.
+/// The outermost folder on the way to a folder of the workspace, itself included, that a capture skips, with the
+/// reason. Examines only the folders on the way.
 pub fn left_out(root: &Root, options: RuleOptions, folder: &Path) -> Option<(PathBuf, SkipReason)> {
     let rules = Rules::load(root, options, &BTreeSet::new());
     let whole = folder.as_os_str().as_bytes();
@@ -56,7 +56,7 @@ pub fn left_out(root: &Root, options: RuleOptions, folder: &Path) -> Option<(Pat
         }
         let level = rules.level_above(root, path, &|_| None);
         match rules.decide(&level, None, path, EntryKind::Folder, || false) {
-            // What is new in a folder of which only some files are taken is not captured.
+            // New files in a folder of which only some files are captured are not captured.
             Decision::Skip(reason) | Decision::Partly(reason) => return found(reason),
             Decision::Capture => {}
         }
@@ -67,23 +67,22 @@ pub fn left_out(root: &Root, options: RuleOptions, folder: &Path) -> Option<(Pat
     None
 }
 
-/// What the caller may choose.
 #[derive(Clone, Debug)]
 pub struct RuleOptions {
-    /// Git's global excludes file of the user, where no setting of git's names one.
+    /// The user's global excludes file, if no git setting names one.
     pub global_excludes: Option<PathBuf>,
     /// Where git's settings are.
     pub git: UserConfig,
-    /// The user's home folder: the rules of a repository at it, or around it, do not hold in the workspaces inside.
+    /// The rules of a repository at or around the user's home folder do not apply to the workspaces inside.
     pub home_folder: Option<PathBuf>,
     /// Absolute paths that are never captured, and why.
     pub never: Vec<(PathBuf, SkipReason)>,
-    /// Files over this are skipped.
+    /// Larger files, in bytes, are skipped.
     pub largest_file: u64,
-    /// Ignored single files over this are skipped.
+    /// Larger single ignored files, in bytes, are skipped.
     pub largest_ignored_file: u64,
     /// Paths that are captured whatever the rules say, because an operation is about to write there. A folder on the
-    /// way to one is listed, and what else is in it stays skipped.
+    /// way to one is listed, and everything else in it stays skipped.
     pub forced: BTreeSet<WorkspacePath>,
 }
 
@@ -104,11 +103,11 @@ impl Default for RuleOptions {
 /// A name that only a pattern for every name matches.
 const ANY_NAME: &str = "\u{1}";
 
-/// Raised when what is captured changes with the files that say so unchanged.
+/// Increased when the same rule files lead to different captures.
 const GENERATION: u8 = 4;
 
-/// The own data of other systems of version control, which a rewind must not take back behind their users' backs. Any rule
-/// goes before this one: `!` in a `.pitonignore` takes it in.
+/// Data of other version control systems, which a rewind must not change behind their users' backs. Any rule overrides
+/// this one: `!` in a `.pitonignore` includes them.
 const OTHERS_DATA: &[u8] = b".hg/\n.svn/\n.bzr/\n_darcs/\n.pijul/\n";
 
 /// The rules of one workspace.
@@ -121,50 +120,49 @@ pub(crate) struct Rules {
     /// See [`Held::roots`].
     held: BTreeSet<WorkspacePath>,
     instead: Instead,
-    /// The repository around the workspace, where it begins above it.
+    /// The repository around the workspace, if it begins above it.
     pub(crate) above: Option<PathBuf>,
     pub(crate) fingerprint: [u8; 32],
 }
 
-/// The rules that begin to hold in one folder; folders without rules of their own share their parent's.
+/// The rules that begin to apply in one folder; folders without rules of their own share their parent's.
 pub(crate) struct Level {
     parent: Option<Arc<Level>>,
     place: LevelPlace,
     git: Option<Gitignore>,
     piton: Option<Gitignore>,
-    /// Where a repository begins here.
+    /// If a repository begins here.
     repository: Option<InRepository>,
 }
 
-/// How a path of the workspace is told to a level's rules.
+/// Where a level is relative to the workspace.
 enum LevelPlace {
-    /// The level is this folder of the workspace.
+    /// A folder of the workspace.
     Inside(Vec<u8>),
-    /// The level is a folder above the workspace, which is here in it.
+    /// A folder above the workspace; the workspace's path in it.
     Above(Vec<u8>),
 }
 
-/// What to do with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Capture,
     Skip(SkipReason),
-    /// List the folder, but skip in it for this reason what is not forced, tracked or held.
+    /// List the folder, but skip everything in it for this reason that is not forced, tracked or held.
     Partly(SkipReason),
 }
 
 impl Rules {
-    /// Loads what holds at the root: the user's global excludes and the folders of the repository above.
+    /// Loads what applies at the root: the user's global excludes and the folders of the repository above.
     pub(crate) fn load(root: &Root, options: RuleOptions, held: &BTreeSet<WorkspacePath>) -> Self {
         Self::load_with(root, options, held, Instead::default())
     }
 
-    /// The same, with other contents for some of the files with rules.
+    /// Like `load`, with other contents for some of the rule files.
     fn load_with(root: &Root, options: RuleOptions, held: &BTreeSet<WorkspacePath>, instead: Instead) -> Self {
         let mut hasher = blake3::Hasher::new();
-        // An index that was made by other rules of ours does not know what these leave out.
+        // An index that was made by other rules of ours does not know what these skip.
         hasher.update(&[GENERATION]);
-        // Another user can read other files, so what one could not read says nothing about the other.
+        // Another user can read other files, so what one could not read means nothing for the other.
         hasher.update(&rustix::process::geteuid().as_raw().to_le_bytes());
         hasher.update(&options.largest_file.to_le_bytes());
         hasher.update(&options.largest_ignored_file.to_le_bytes());
@@ -195,7 +193,7 @@ impl Rules {
             above.push(FolderAbove { folder: folder.to_path_buf(), git, repository });
         }
         if leave_out(&above, &global, root.path()) {
-            // The user's own rules hold in here, unless they are among those that leave the workspace out.
+            // The user's own rules apply in here, unless they are among those that ignore the workspace.
             let alone =
                 above.iter().map(|level| FolderAbove { folder: level.folder.clone(), git: None, repository: None });
             if leave_out(&alone.collect::<Vec<_>>(), &global, root.path()) {
@@ -249,7 +247,7 @@ impl Rules {
         &self.options.forced
     }
 
-    /// The rules of a folder whose parent's rules and names are known.
+    /// The rules of a folder, given its parent's rules and its names.
     pub(crate) fn enter(&self, root: &Root, parent: &Arc<Level>, path: &[u8], names: FolderRules) -> Arc<Level> {
         if names == FolderRules::default() {
             return parent.clone();
@@ -267,8 +265,8 @@ impl Rules {
                 exclude.and_then(|file| self.instead.or_read(&file, || bounded::read(&file, LARGEST_RULES).ok()?));
             InRepository::new(folder, parse(exclude.as_deref().unwrap_or_default()))
         });
-        // A folder in which everything is ignored tells the repository around it to pass it by: tools make such folders.
-        // That says nothing about a workspace that somebody made of it.
+        // A folder in which everything is ignored tells the surrounding repository to skip it: tools create such
+        // folders. That says nothing about a workspace that somebody made of it.
         let is_turned_away =
             |rules: &Gitignore| path.is_empty() && !names.has_git && says(rules.matched(ANY_NAME, true)) == Some(true);
         Arc::new(Level {
@@ -285,8 +283,8 @@ impl Rules {
         self.base.clone()
     }
 
-    /// The rules that hold in the folder above a path, found by looking into every folder on the way; `known` tells of
-    /// folders that need not be looked into.
+    /// The rules that apply in the folder above a path, found by examining every folder on the way; `known` covers
+    /// folders that need not be examined.
     pub(crate) fn level_above(
         &self,
         root: &Root,
@@ -322,8 +320,8 @@ impl Rules {
         level
     }
 
-    /// What to do with a path in a folder with these rules. `partly`: the folder itself is skipped by a rule, for this
-    /// reason. `was_captured`: whether the last checkpoint has the path.
+    /// What to do with a path in a folder with these rules. `partly`: a rule skips the folder itself, for this reason.
+    /// `was_captured`: whether the last checkpoint has the path.
     pub(crate) fn decide(
         &self,
         level: &Level,
@@ -387,7 +385,7 @@ impl Rules {
         }
     }
 
-    /// Whether a path is held, in one that is, or on the way to one.
+    /// Whether a path is held, beneath a held one, or on the way to one.
     pub(crate) fn is_held(&self, path: &[u8]) -> bool {
         if self.held.is_empty() {
             return false;
@@ -413,7 +411,7 @@ pub(crate) enum EntryKind {
     Symlink,
 }
 
-/// Which names of a folder bring rules.
+/// Which rule files a folder contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FolderRules {
     pub has_git: bool,
@@ -426,7 +424,7 @@ impl Level {
         std::iter::successors(Some(self), |level| level.parent.as_deref())
     }
 
-    /// The path as this level's rules are told it.
+    /// The path relative to this level.
     fn relative(&self, path: &[u8]) -> PathBuf {
         let bytes = match &self.place {
             LevelPlace::Inside(folder) if folder.is_empty() => path.to_vec(),
@@ -436,12 +434,12 @@ impl Level {
         PathBuf::from(std::ffi::OsString::from_vec(bytes))
     }
 
-    /// What the nearest `.pitonignore` that speaks of the path says: leave it out, or take it in.
+    /// What the nearest `.pitonignore` that matches the path says: exclude it, or include it.
     fn piton_match(&self, path: &[u8], is_folder: bool) -> Option<bool> {
         self.levels().find_map(|level| says(level.piton.as_ref()?.matched(level.relative(path), is_folder)))
     }
 
-    /// Whether a `.pitonignore` takes a folder in by name.
+    /// Whether a `.pitonignore` includes a folder by name.
     pub(crate) fn takes_in(&self, folder: &[u8]) -> bool {
         self.piton_match(folder, true) == Some(false)
     }
@@ -460,7 +458,7 @@ impl Level {
                 return ignored;
             }
             if let Some(repository) = &level.repository {
-                // An outer repository has no say beyond this one's root.
+                // An outer repository's rules end at this one's root.
                 return matched(&repository.excludes).or_else(|| matched(global)).unwrap_or(false);
             }
         }
@@ -476,12 +474,12 @@ pub(crate) fn says<T>(matched: Match<T>) -> Option<bool> {
     }
 }
 
-/// Reads an ignore file; a line that is no pattern is passed over, as git does.
+/// Reads an ignore file; invalid patterns are skipped, as in git.
 pub(crate) fn parse(bytes: &[u8]) -> Gitignore {
     parse_in(bytes, false)
 }
 
-/// The same, where upper and lower case may be the same.
+/// Like `parse`, optionally ignoring case.
 pub(crate) fn parse_in(bytes: &[u8], ignores_case: bool) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     if ignores_case {
@@ -496,7 +494,7 @@ pub(crate) fn parse_in(bytes: &[u8], ignores_case: bool) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// The exclude file of a repository, given its `.git`: a folder, or in worktrees and submodules a file that names one.
+/// The exclude file of a repository, given its `.git`: a folder or, in worktrees and submodules, a file that names one.
 pub(crate) fn exclude_file(git: &Path) -> Option<PathBuf> {
     let folder = if git.is_dir() {
         git.to_path_buf()
@@ -515,12 +513,10 @@ pub(crate) fn parent_of(path: &[u8]) -> &[u8] {
     path.iter().rposition(|b| *b == b'/').map_or(&[], |at| &path[..at])
 }
 
-/// A path's last name.
 pub(crate) fn name_of(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
-/// The path of a name in a folder.
 pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
     path.extend_from_slice(folder);

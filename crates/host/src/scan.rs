@@ -1,13 +1,13 @@
 //! A scan: what the workspace looks like now, reading only the files that may have changed.
 //!
-//! In four passes: ask `stat` about everything that the index knows ([`suspects`]); list the folders where something
-//! is not as it was ([`crate::walk`]) and lay that over the index ([`crate::slots`]); read the files that are new to it;
-//! make the trees of the folders that changed and of the ones above them ([`crate::assemble`]). The files may be read in
-//! slices, with what was read kept in between.
+//! In four passes: `stat` everything that the index knows ([`suspects`]); list the folders in which something changed
+//! ([`crate::walk`]) and lay that over the index ([`crate::slots`]); read the files that are new to it; build the trees
+//! of the folders that changed and of those above them ([`crate::assemble`]). The files may be read in slices, with
+//! what was read kept in between.
 
-use std::ffi::OsStr;
+mod suspects;
+
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -15,73 +15,65 @@ use std::time::Instant;
 use piton_model::plan::RootState;
 use piton_model::{SkipReason, WorkspacePath};
 
+use self::suspects::suspects;
 use crate::assemble::{assemble, partial_index};
-use crate::git::is_worktree;
-use crate::index::{FolderView, Index, Kind, Signature};
+use crate::index::{Index, Kind};
 use crate::parallel::{threads, together};
 use crate::read::{Reading, Sink, read_file};
-use crate::root::{Nearby, Root};
+use crate::root::Root;
 use crate::rules::{Held, RuleOptions, Rules, join, parent_of};
 use crate::slots::{Slot, merge};
 use crate::tracked::{self, Stamp};
-use crate::walk::{GitStamp, NodeKind, Task, Walk, is_young};
+use crate::walk::{NodeKind, Task, Walk, is_young};
 
-/// How a scan is done.
 pub struct ScanOptions<'a> {
-    /// What an earlier scan knew.
+    /// From an earlier scan.
     pub index: Option<&'a Index>,
-    /// What is captured.
     pub rules: RuleOptions,
-    /// The clock when the scan was asked for.
+    /// The clock when the scan was requested.
     pub now_ns: i64,
-    /// Whose staged file a name is, where it is one of an operation that has not ended; such a file is never captured.
+    /// Whose staged file a name is, if it belongs to an unfinished operation; such a file is never captured.
     pub is_staged: IsStaged<'a>,
-    /// What is captured though a rule leaves it out.
+    /// What is captured although a rule ignores it.
     pub held: Held<'a>,
-    /// Refuse to go on over these.
+    /// Larger workspaces are refused.
     pub limit: Limit,
-    /// Counts, for whoever shows progress.
+    /// For progress display.
     pub progress: &'a Progress,
 }
 
-/// A question about a name.
 pub type IsStaged<'a> = Box<dyn Fn(&[u8]) -> Option<StagedBy> + Sync + 'a>;
 
-/// Whose staged file one is.
+/// Whose staged file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StagedBy {
-    /// Of an operation of this workspace, which ends it before anything is captured.
+    /// Of an operation of this workspace, which is finished before anything is captured.
     ThisWorkspace,
-    /// Of one of another workspace around this one or in it: nothing of it is known here, so it is listed.
+    /// Of another workspace around this one or in it: nothing about it is known here, so it is listed.
     Another,
 }
 
 /// The largest root that is captured without being forced.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// Files at most.
     pub files: u64,
-    /// Bytes at most.
     pub bytes: u64,
 }
 
 impl Limit {
-    /// No limit.
     pub const NONE: Self = Self { files: u64::MAX, bytes: u64::MAX };
 }
 
-/// How far the work is; read it from another thread.
+/// How far the work has progressed; can be read from another thread.
 #[derive(Debug)]
 pub struct Progress {
-    /// Files to read, as far as they are known.
+    /// Files to read, as far as known.
     pub files: AtomicU64,
-    /// Files that were read.
     pub files_read: AtomicU64,
-    /// Bytes to read.
     pub bytes: AtomicU64,
-    /// Bytes that were read.
     pub bytes_read: AtomicU64,
-    /// Whether no operation has begun to change files: until then a process that is stopped leaves nothing to be ended.
+    /// True until an operation begins to change files: until then a process can be stopped without leaving anything
+    /// unfinished.
     pub may_stop: Arc<AtomicBool>,
 }
 
@@ -97,23 +89,21 @@ impl Default for Progress {
     }
 }
 
-/// What a scan found.
+/// The result of a scan.
 pub struct Scan {
-    /// The root.
     pub root: RootState,
-    /// What to give to the next scan; none where that is the index that was given.
+    /// For the next scan; `None` where that is the index that was given.
     pub index: Option<Index>,
-    /// What was left out, and why.
+    /// What was skipped, and why.
     pub skipped: Vec<(WorkspacePath, SkipReason)>,
-    /// Files that changed at each reading.
+    /// Files that changed during each reading.
     pub unsettled: Vec<WorkspacePath>,
-    /// Files that were read.
+    /// Number of files read.
     pub read: u64,
-    /// The folders in which there is a `.git`.
+    /// The folders that contain a `.git`.
     pub repositories: Vec<WorkspacePath>,
 }
 
-/// Why a scan gave up.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError<E> {
     /// The workspace is over the limit.
@@ -122,12 +112,11 @@ pub enum ScanError<E> {
     /// The root cannot be listed.
     #[error(transparent)]
     Root(io::Error),
-    /// The sink would not take the bytes.
+    /// The sink refused the bytes.
     #[error(transparent)]
     Sink(E),
 }
 
-/// Scans the workspace.
 pub fn scan<S: Sink>(root: &Root, options: ScanOptions<'_>, sink: &S) -> Result<Scan, ScanError<S::Error>> {
     let mut scanning = begin_scan(root, options)?;
     scanning.read(sink, ReadFor::EVER).map_err(ScanError::Sink)?;
@@ -140,39 +129,41 @@ pub struct Scanning<'a> {
     rules: [u8; 32],
     tracked: Stamp,
     now_ns: i64,
-    /// The index, where its folders were not listed again.
+    /// The index, if its folders were not listed again.
     old: Option<&'a Index>,
     slots: Vec<Slot<'a>>,
     to_read: Vec<ToRead>,
-    /// Files that went away before they were read. They keep their places until the end, so that others do too.
+    /// Files that disappeared before they were read. They keep their positions until the end, so that the others do,
+    /// too.
     gone: Vec<(usize, usize)>,
     unsettled: Vec<WorkspacePath>,
     progress: &'a Progress,
     threads: usize,
 }
 
-/// How long files are read at a time.
+/// How long to read files.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadFor {
-    /// No file is begun after this, but for the first: so that whoever reads in slices gets on, however short they are.
+    /// No file is started after this, except for the first: so that reading in slices makes progress, however short
+    /// they are.
     pub until: Option<Instant>,
-    /// A file that is being read then is given up.
+    /// A file that is being read then is abandoned.
     pub deadline: Option<Instant>,
 }
 
 impl ReadFor {
-    /// To the end.
+    /// No time limit.
     pub const EVER: Self = Self { until: None, deadline: None };
 }
 
 /// Lists what there is to scan, and reads nothing yet.
 pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Scanning<'a>, ScanError<E>> {
     let threads = threads();
-    // Whether a file was as young as a reading is told by the clock: after it was set back, that does not hold.
+    // Whether a file was young is judged by the clock: after it was set back, that no longer holds.
     let options = ScanOptions { index: options.index.filter(|i| i.made_at <= options.now_ns), ..options };
     let rules = Rules::load(root, options.rules.clone(), &options.held.roots);
     let tracked = Stamp::take(root, &rules, options.index, options.now_ns);
-    // The rules decided which paths the index knows: with other rules it still saves reading, not listing.
+    // The rules decided which paths the index knows: with other rules it still saves reading, but not listing.
     let listed_anew =
         options.index.is_none_or(|i| i.rules != rules.fingerprint || i.len() == 0) || !root.trusts_folder_times();
     let mut walk = Walk {
@@ -200,7 +191,7 @@ pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Sca
             }
             suspects.sort_unstable();
             suspects.dedup();
-            // Where nothing changed, the index knows which files with rules there are.
+            // Where nothing changed, the index knows which rule files there are.
             let known = |path: &[u8]| {
                 let at = index.find(path).filter(|at| suspects.binary_search(at).is_err())?;
                 Some(index.folder(at).rules())
@@ -261,10 +252,10 @@ pub fn begin_scan<'a, E>(root: &'a Root, options: ScanOptions<'a>) -> Result<Sca
 }
 
 impl Scanning<'_> {
-    /// Reads files; whether all of them are read now.
+    /// Reads files; returns whether all of them are read now.
     ///
     /// # Errors
-    /// Where the sink would not take the bytes.
+    /// If the sink refuses the bytes.
     pub fn read<S: Sink>(&mut self, sink: &S, time: ReadFor) -> Result<bool, S::Error> {
         let reader = Reader { root: self.root, sink, progress: self.progress, time, threads: self.threads };
         let mut results = reader.read_all(&self.to_read)?;
@@ -279,34 +270,34 @@ impl Scanning<'_> {
         Ok(self.to_read.is_empty())
     }
 
-    /// How many files are still to be read.
+    /// Number of files still to be read.
     pub fn unread(&self) -> usize {
         self.to_read.len()
     }
 
-    /// An index of as much as was read, for another scan to go on from.
+    /// An index of what has been read so far, for another scan to continue from.
     pub fn so_far(&self) -> Index {
         partial_index(&self.slots, self.rules, self.now_ns)
     }
 
-    /// Makes the trees and the new index.
+    /// Builds the trees and the new index.
     ///
     /// # Errors
-    /// Where the sink would not take the trees.
+    /// If the sink refuses the trees.
     pub fn finish<S: Sink>(mut self, sink: &S) -> Result<Scan, S::Error> {
         debug_assert!(self.to_read.is_empty(), "a scan that is not whole has no trees");
-        // From the back, so that taking an entry out leaves the places of the others as they are.
+        // From the back, so that removing an entry leaves the positions of the others as they are.
         self.gone.sort_unstable_by(|a, b| b.cmp(a));
         for (slot, entry) in std::mem::take(&mut self.gone) {
             let Slot::Listed(node) = &mut self.slots[slot] else { continue };
-            // Something may stand there now that was not listed.
+            // Something may be there now that was not listed.
             node.young = true;
             node.entries.remove(entry);
         }
         self.unsettled.sort_unstable();
         let skipped = skipped(&self.slots);
         let (root, index) = match (self.old, &self.slots[..]) {
-            // Nothing was listed anew: everything is as the index has it.
+            // Nothing was listed anew: everything is as in the index.
             (Some(_), [Slot::Known(root), ..]) if self.slots.iter().all(|s| matches!(s, Slot::Known(_))) => {
                 let head = root.head();
                 let tracked = self.tracked.for_slots(&self.slots);
@@ -325,7 +316,7 @@ impl Scanning<'_> {
         Ok(Scan { root, index, skipped, unsettled: self.unsettled, read, repositories })
     }
 
-    /// Puts what came of reading a file into its folder.
+    /// Puts the result of reading a file into its folder.
     fn take_in(&mut self, at: usize, reading: Reading) {
         let file = &self.to_read[at];
         let Slot::Listed(node) = &mut self.slots[file.slot] else { return };
@@ -345,90 +336,6 @@ impl Scanning<'_> {
             Reading::Gone => self.gone.push((file.slot, file.entry)),
         }
     }
-}
-
-/// The folders of the index where something may not be as it was.
-fn suspects(root: &Root, index: &Index, threads: usize) -> Vec<usize> {
-    /// Folders that a thread takes at a time: enough that they share a beginning, few since one may hold thousands of
-    /// files.
-    const SHARE: usize = 16;
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(Vec::new());
-    let work = || {
-        let mut mine = Vec::new();
-        let mut path = Vec::new();
-        loop {
-            let from = next.fetch_add(SHARE, Ordering::Relaxed);
-            if from >= index.len() {
-                break;
-            }
-            let share = from..(from + SHARE).min(index.len());
-            // In path order whatever the first and the last have in common all have.
-            let (first, last) = (index.folder(share.start).path(), index.folder(share.end - 1).path());
-            let nearby = root.nearby(common_folder(first, last));
-            mine.extend(share.filter(|at| is_suspect(&nearby, index.folder(*at), &mut path)));
-        }
-        found.lock().unwrap_or_else(|e| e.into_inner()).append(&mut mine);
-    };
-    together(threads.min(index.len() / SHARE + 1), work);
-    found.into_inner().unwrap_or_else(|e| e.into_inner())
-}
-
-/// The innermost folder that two folders are in, or are.
-fn common_folder<'a>(a: &'a [u8], b: &[u8]) -> &'a [u8] {
-    let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let ends = |path: &[u8]| path.len() == common || path[common] == b'/';
-    if ends(a) && ends(b) { &a[..common] } else { parent_of(&a[..common]) }
-}
-
-fn is_suspect(nearby: &Nearby<'_>, folder: FolderView<'_>, path: &mut Vec<u8>) -> bool {
-    let head = folder.head();
-    if head.young {
-        return true;
-    }
-    path.clear();
-    path.extend_from_slice(folder.path());
-    let stat = |path: &mut Vec<u8>| {
-        path.push(0);
-        let stat = std::ffi::CStr::from_bytes_with_nul(path).ok().and_then(|p| nearby.peek(p).ok());
-        path.pop();
-        stat
-    };
-    if stat(path).is_none_or(|s| Signature::of_folder(&s) != head.signature) {
-        return true;
-    }
-    if head.has_git && GitStamp::of(nearby.root(), folder.path()).number != head.git_stamp {
-        return true;
-    }
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    let base = path.len();
-    folder.entries().any(|entry| {
-        let is_folder = entry.signature.mode & 0o170_000 == 0o040_000;
-        match entry.kind {
-            // What could not be read once may be readable now, and no time tells: a group that the user joined, a disk that
-            // failed for a moment.
-            Kind::Skipped(SkipReason::Unreadable) => return true,
-            // A folder has a block of its own; what is in an ignored one does not matter.
-            Kind::Folder | Kind::Skipped(SkipReason::Ignored | SkipReason::Excluded) if is_folder => return false,
-            // What is in these does not matter either; that one comes or goes moves the folder's times.
-            Kind::Skipped(SkipReason::Store | SkipReason::AgentState | SkipReason::GitName) => return false,
-            _ => {}
-        }
-        if entry.young {
-            return true;
-        }
-        path.truncate(base);
-        path.extend_from_slice(entry.name);
-        // Without its repository it is a folder like any other.
-        let is_worktree = |path: &[u8]| is_worktree(&nearby.root().path().join(OsStr::from_bytes(path)));
-        if entry.kind == Kind::Skipped(SkipReason::Worktree) && !is_worktree(path) {
-            return true;
-        }
-        let signature = |s| if is_folder { Signature::of_folder(&s) } else { Signature::of(&s) };
-        stat(path).is_none_or(|s| signature(s) != entry.signature)
-    })
 }
 
 /// A file whose content is still to be read.
@@ -462,11 +369,11 @@ struct Reader<'a, S> {
 }
 
 impl<S: Sink> Reader<'_, S> {
-    /// Reads files for as long as there is time: their places in the list, and what came of each.
+    /// Reads files while there is time; returns their positions in the list and the results.
     fn read_all(&self, files: &[ToRead]) -> Result<Vec<(usize, Reading)>, S::Error> {
         /// Files that a thread takes at a time.
         const SHARE: usize = 8;
-        /// Less than this is read before another core has woken up.
+        /// In bytes. Less than this is read before another core has woken up.
         const LITTLE: u64 = 1 << 20;
         let is_little = files.len() <= 4 * SHARE && files.iter().map(|f| f.size).sum::<u64>() < LITTLE;
         let threads = if is_little { 1 } else { self.threads };
@@ -538,7 +445,7 @@ fn skipped(slots: &[Slot<'_>]) -> Vec<(WorkspacePath, SkipReason)> {
             }
         }
     }
-    // Folders come before what is in them, and a list of paths is in path order wherever it is shown.
+    // Folders come before their contents, and paths are shown in path order.
     out.sort_unstable();
     out
 }

@@ -1,4 +1,4 @@
-//! The folders of the new state: what was listed just now, laid over what the index knows.
+//! The folders of the new state: what was just listed, laid over what the index knows.
 
 use piton_model::SkipReason;
 use piton_model::path::compare_bytes;
@@ -7,7 +7,7 @@ use crate::index::{EntryView, FolderView, Index, Kind};
 use crate::rules::{name_of, parent_of};
 use crate::walk::{FolderNode, Node, NodeKind, WalkFound};
 
-/// A folder of the new state: as the index has it, or as it was listed.
+/// A folder of the new state: as in the index, or as listed.
 pub(crate) enum Slot<'i> {
     Known(FolderView<'i>),
     Listed(FolderNode),
@@ -22,7 +22,7 @@ impl Slot<'_> {
     }
 }
 
-/// Lays what was listed over what the index knows, in path order, and leaves out what is no longer there.
+/// Lays the listed folders over those of the index, in path order, and drops what no longer exists.
 pub(crate) fn merge<'i>(old: Option<&'i Index>, found: WalkFound) -> Vec<Slot<'i>> {
     let mut listed = found.folders;
     listed.sort_unstable_by(|a, b| compare_bytes(&a.path, &b.path));
@@ -47,12 +47,12 @@ pub(crate) fn merge<'i>(old: Option<&'i Index>, found: WalkFound) -> Vec<Slot<'i
     drop_orphans(slots)
 }
 
-/// A folder that is left out is skipped in the one above it, or with no reason taken out, since it is gone.
+/// Marks a folder that is left out as skipped in its parent or, without a reason, removes it there, since it is gone.
 fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], reason: Option<SkipReason>) {
     let Ok(at) = slots.binary_search_by(|s| compare_bytes(s.path(), parent_of(path))) else { return };
     let name = name_of(path);
     if let Slot::Known(view) = &slots[at] {
-        // A worktree that leads to a folder says so at each scan.
+        // A worktree that leads to a folder reports this at each scan.
         let is_known = |entry: &EntryView<'_>| matches!(entry.kind, Kind::Skipped(known) if Some(known) == reason);
         if view.entries().any(|entry| entry.name == name && is_known(&entry)) {
             return;
@@ -60,7 +60,7 @@ fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], reason: Option<SkipReason>) 
         slots[at] = Slot::Listed(to_node(view));
     }
     let Slot::Listed(node) = &mut slots[at] else { return };
-    // Where the listing found something else than a folder there, that is what stands there now.
+    // If the listing found something other than a folder there, that is what is there now.
     let is_folder = |kind: &NodeKind| matches!(kind, NodeKind::Folder | NodeKind::Skipped(SkipReason::BareRepository));
     let Some(at) = node.entries.iter().position(|e| e.name == name && is_folder(&e.kind)) else {
         return;
@@ -68,7 +68,7 @@ fn mend_parent(slots: &mut [Slot<'_>], path: &[u8], reason: Option<SkipReason>) 
     match reason {
         Some(reason) => node.entries[at].kind = NodeKind::Skipped(reason),
         None => {
-            // It went between the listing above it and its own: something else may stand there by now.
+            // It disappeared between the listing of its parent and its own: something else may be there by now.
             node.young = true;
             node.entries.remove(at);
         }
@@ -102,10 +102,10 @@ fn to_node(view: &FolderView<'_>) -> FolderNode {
     }
 }
 
-/// Leaves out folders whose parent does not list them any more. Parents come first, so one pass is enough.
+/// Drops folders that their parent no longer lists. Parents come first, so one pass is enough.
 fn drop_orphans(slots: Vec<Slot<'_>>) -> Vec<Slot<'_>> {
     let mut kept: Vec<Slot<'_>> = Vec::with_capacity(slots.len());
-    // The folders on the way to the last kept one, as places in `kept`.
+    // The parents of the last kept folder, as positions in `kept`.
     let mut above: Vec<usize> = Vec::new();
     for slot in slots {
         let path = slot.path();
@@ -121,7 +121,7 @@ fn drop_orphans(slots: Vec<Slot<'_>>) -> Vec<Slot<'_>> {
         let name = name_of(path);
         let above_it = above.last().filter(|at| kept[**at].path() == parent);
         let is_listed = above_it.is_some_and(|at| match &kept[*at] {
-            // The index is sound: a folder that it knows is in its parent's block.
+            // The index is valid: a folder that it knows is in its parent's block.
             Slot::Known(_) => true,
             Slot::Listed(node) => node
                 .entries

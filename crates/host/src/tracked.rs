@@ -1,7 +1,7 @@
-//! When git's indexes changed, so that other paths may be tracked now than when a folder was last listed.
+//! Detecting changes of git's indexes, so that other paths may be tracked now than when a folder was last listed.
 //!
-//! Each scan asks `stat` about the index of every repository; only where one moved is it read, and then only the folders
-//! are listed again in which something is ignored or was taken although it is.
+//! Each scan calls `stat` on the index of every repository. Only a changed one is read, and then only those folders are
+//! listed again in which something is ignored, or captured although it is ignored.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,13 +15,13 @@ use crate::rules::{FolderRules, Rules, join, parent_of};
 use crate::slots::Slot;
 use crate::walk::is_young;
 
-/// No state of git's indexes has this stamp, so they are read again.
+/// A stamp that never matches, so that git's indexes are read again.
 pub(crate) const NONE_WILL_DO: u64 = u64::MAX;
 
-/// What `stat` says of git's indexes, taken before anything of them is read.
+/// What `stat` says of git's indexes, taken before any of them is read.
 pub(crate) struct Stamp {
     number: u64,
-    /// The repositories that it is about, in path order.
+    /// The repositories it covers, in path order.
     repositories: Vec<Vec<u8>>,
 }
 
@@ -45,17 +45,17 @@ impl Stamp {
             add(index_signature(&root.path().join(OsStr::from_bytes(folder.path()))));
             repositories.push(folder.path().to_vec());
         }
-        // As young as this scan, the next change may leave its times as they are.
+        // If one is as young as this scan, its next change may not change its times.
         let number = if has_young { NONE_WILL_DO } else { hasher.digest() >> 1 };
         Self { number, repositories }
     }
 
-    /// Whether an index was made with git's indexes as they are.
+    /// Whether an index was made with git's indexes as they are now.
     pub(crate) fn holds_for(&self, index: &Index) -> bool {
         self.number == index.tracked && self.number != NONE_WILL_DO
     }
 
-    /// The number for the new index. A repository that was not known when the stamp was taken is looked at next time.
+    /// The number for the new index. A repository that was unknown when the stamp was taken is examined next time.
     pub(crate) fn for_slots(&self, slots: &[Slot<'_>]) -> u64 {
         let known = self.repositories.iter().map(|path| &path[..]);
         if repositories(slots).eq(known) { self.number } else { NONE_WILL_DO }
@@ -71,7 +71,7 @@ pub(crate) fn repositories<'a>(slots: &'a [Slot<'_>]) -> impl Iterator<Item = &'
     slots.iter().filter(has_git).map(Slot::path)
 }
 
-/// The folders of the index that may be captured otherwise than they were, now that git's indexes changed.
+/// The folders of the index whose captured files may differ now that git's indexes changed.
 pub(crate) fn suspects(
     root: &Root,
     rules: &Rules,

@@ -1,5 +1,5 @@
-//! Moving a file out of an agent's folder into piton's trash, and back: whole, from one file system to another too, and
-//! never over anything else.
+//! Moving a file from an agent's folder into piton's trash, and back: whole, even to another filesystem, and never
+//! overwriting anything else.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -15,13 +15,13 @@ use crate::fail::point;
 /// How often a file is copied that somebody writes to in the meantime.
 const TRIES: u32 = 5;
 
-/// Moves a plain file to a place where nothing is, in a folder that is there.
+/// Moves a plain file to a free name in an existing folder.
 ///
-/// A crash leaves it at its old place, at the new one, or whole at both; the same again ends that.
+/// A crash leaves it at its old place, at the new one, or whole at both; moving it again completes that.
 ///
 /// # Errors
-/// What is no plain file; `AlreadyExists` where other bytes are at the new place; `ResourceBusy` where it must be copied
-/// and somebody goes on writing to it, so that it stays where it is; and what the system refuses.
+/// If it is not a plain file; `AlreadyExists` if other bytes are at the new place; `ResourceBusy` if it must be copied
+/// and somebody keeps writing to it, so that it stays where it is; and whatever the system refuses.
 pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     if !is_plain(from)? {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
@@ -38,10 +38,10 @@ pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     point("trash:moved")
 }
 
-/// Whether a plain file is there. A link is none, wherever it leads.
+/// Whether a plain file is there. A link is not one, wherever it leads.
 ///
 /// # Errors
-/// What the system refuses.
+/// Whatever the system refuses.
 pub fn is_plain(path: &Path) -> io::Result<bool> {
     match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),
@@ -50,10 +50,10 @@ pub fn is_plain(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether anything is there, a link to nowhere too.
+/// Whether anything is there, even a dangling link.
 ///
 /// # Errors
-/// What the system refuses.
+/// Whatever the system refuses.
 pub fn exists(path: &Path) -> io::Result<bool> {
     match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Ok(true),
@@ -62,13 +62,13 @@ pub fn exists(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a folder of the trash where nothing is left in it.
+/// Removes a folder of the trash if it is empty.
 pub fn remove_if_empty(folder: &Path) {
     let _ = std::fs::remove_dir(folder);
 }
 
-/// The same to another file system: the copy is whole and on the disk before the original goes. Whoever writes to the
-/// original while it is copied loses nothing: then it is copied again, and after so many tries it stays.
+/// Moves to another filesystem: the copy is complete and on the disk before the original is removed. Writing to the
+/// original while it is copied loses nothing: it is copied again, and after `tries` attempts it stays.
 fn move_across(from: &Path, to: &Path, tries: u32) -> io::Result<()> {
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
@@ -76,7 +76,7 @@ fn move_across(from: &Path, to: &Path, tries: u32) -> io::Result<()> {
     for _ in 0..tries {
         let moved = try_across(from, &part, to);
         if !matches!(moved, Ok(true)) {
-            // It is of no use to anybody, and the next try removes it too.
+            // It is of no use to anyone, and the next try removes it, too.
             let _ = std::fs::remove_file(&part);
         }
         if moved? {
@@ -86,7 +86,7 @@ fn move_across(from: &Path, to: &Path, tries: u32) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is being written to; it was left where it is"))
 }
 
-/// One try; false where the original is not what was copied any more: then it stays, and the copy does not.
+/// One try; false if the original has changed since it was copied: then it stays, and the copy is removed.
 fn try_across(from: &Path, part: &Path, to: &Path) -> io::Result<bool> {
     match std::fs::remove_file(part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -108,7 +108,7 @@ fn try_across(from: &Path, part: &Path, to: &Path) -> io::Result<bool> {
     copy.sync_all()?;
     let copied = fstat(&copy)?;
     point("trash:copied")?;
-    // Compared while it has a name that nobody looks for: at its place whoever owns that may go on writing to it at once.
+    // Compared while it has a name that nobody looks for: at its destination its owner may write to it at once.
     if !has_same_bytes(from, part)? {
         return Ok(false);
     }
@@ -120,14 +120,14 @@ fn try_across(from: &Path, part: &Path, to: &Path) -> io::Result<bool> {
     if unlink_unless_changed(from, &stat)? {
         return Ok(true);
     }
-    // What is not this copy as it was written stays, and the next try says that something is there.
+    // Anything other than the copy as written stays, and the next try reports that something is there.
     if is_same_state(&statat(CWD, to, AtFlags::SYMLINK_NOFOLLOW)?, &copied) {
         std::fs::remove_file(to)?;
     }
     Ok(false)
 }
 
-/// Removes a file of which the same bytes are elsewhere; false where they are not.
+/// Removes a file whose bytes also exist elsewhere; false if they differ.
 fn unlink_where_same(path: &Path, copy: &Path) -> io::Result<bool> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
     if !has_same_bytes(path, copy)? {
@@ -137,8 +137,8 @@ fn unlink_where_same(path: &Path, copy: &Path) -> io::Result<bool> {
     unlink_unless_changed(path, &stat)
 }
 
-/// Removes a file that is what it was; false where it was written to since, or another is in its place. The last look
-/// comes right before the removal: what is written after it went through a file that was already open.
+/// Removes a file if it is unchanged; false if it was written to since, or another is in its place. The last check
+/// comes right before the removal: a later write can only come through a file that was already open.
 fn unlink_unless_changed(path: &Path, was: &Stat) -> io::Result<bool> {
     point("trash:unlink")?;
     let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -204,7 +204,7 @@ mod tests {
         for across in [false, true] {
             let (_folder, from, to) = scratch();
             let then = std::fs::metadata(&from).unwrap().modified().unwrap();
-            // What an earlier try left.
+            // Left by an earlier try.
             std::fs::write(to.with_extension("part"), "half").unwrap();
             if across { move_across(&from, &to, 1) } else { move_file(&from, &to) }.unwrap();
             assert!(!from.exists());
@@ -236,7 +236,6 @@ mod tests {
         std::fs::File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Names in a folder.
     fn names(folder: &Path) -> Vec<String> {
         let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();
@@ -252,7 +251,7 @@ mod tests {
             when(1, at, move || append(&path, " and more"), || move_across(&from, &to, 2)).unwrap();
             assert_eq!(names(folder.path()), ["to"], "{at}");
             assert_eq!(std::fs::read(&to).unwrap(), b"bytes and more", "{at}");
-            // The same where another file was put in its place, as long as the first.
+            // The same if another file of the same length was put in its place.
             let (folder, from, to) = scratch();
             let (path, other) = (from.clone(), folder.path().join("other"));
             std::fs::write(&other, "BYTES").unwrap();

@@ -1,4 +1,4 @@
-//! Lists folders, several at once: what is in each, what `stat` says of it, and what the rules make of it.
+//! Lists folders, several at once: their entries, what `stat` says of them, and what the rules decide.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -20,13 +20,13 @@ use crate::rules::{Decision, EntryKind, FolderRules, Held, Level, Rules, exclude
 use crate::scan::StagedBy;
 use crate::sys;
 
-/// A folder as it was listed just now.
+/// A folder as it was just listed.
 pub(crate) struct FolderNode {
     pub path: Vec<u8>,
     pub signature: Signature,
     pub young: bool,
     pub has_git: bool,
-    /// Why a rule leaves the folder out, where it is listed only for some of what is in it.
+    /// Why a rule ignores the folder, if it is listed only for some of its contents.
     pub partly: Option<SkipReason>,
     pub git_stamp: u64,
     /// In name order.
@@ -42,7 +42,7 @@ pub(crate) struct Node {
 }
 
 pub(crate) enum NodeKind {
-    /// With no id, its content is still to be read.
+    /// Without an id, its content is still to be read.
     File(Option<ObjectId>),
     Symlink(Vec<u8>),
     Folder,
@@ -50,10 +50,10 @@ pub(crate) enum NodeKind {
 }
 
 impl Node {
-    /// The same as the index has it.
+    /// In the index's form.
     pub(crate) fn view(&self) -> EntryView<'_> {
         let kind = match &self.kind {
-            // A file that was not read is taken out before anybody looks at it as an entry.
+            // A file that was not read is removed before it is used as an entry.
             NodeKind::File(id) => Kind::File(id.unwrap_or(ObjectId([0; 32]))),
             NodeKind::Symlink(target) => Kind::Symlink(target),
             NodeKind::Folder => Kind::Folder,
@@ -72,12 +72,11 @@ pub(crate) struct Task {
     pub partly: Option<SkipReason>,
 }
 
-/// How a walk is done.
 pub(crate) struct Walk<'a> {
     pub root: &'a Root,
     pub rules: &'a Rules,
     pub index: Option<&'a Index>,
-    /// Whether folders that the index knows are listed again too, or only those it does not know.
+    /// Whether folders that the index knows are listed again, too, or only those it does not know.
     pub known_too: bool,
     /// Times from here on are as young as this scan.
     pub young_from: i64,
@@ -88,18 +87,17 @@ pub(crate) struct Walk<'a> {
     pub threads: usize,
 }
 
-/// What came of listing a folder.
+/// The result of listing a folder.
 enum Listed {
-    /// Its entries, and whether its rules are not those that the index was made with.
+    /// Its entries, and whether its rules differ from those that the index was made with.
     Folder(FolderNode, bool),
     /// It is not part of the workspace.
     Apart(SkipReason),
 }
 
-/// So many folders are not worth a thread.
+/// Fewer folders than this are not worth a thread.
 const FEW: usize = 16;
 
-/// What a walk found.
 #[derive(Default)]
 pub(crate) struct WalkFound {
     pub folders: Vec<FolderNode>,
@@ -107,7 +105,7 @@ pub(crate) struct WalkFound {
     pub apart: Vec<(Vec<u8>, SkipReason)>,
     /// Folders that could not be listed, and whether that is because they are gone.
     pub failed: Vec<(Vec<u8>, bool)>,
-    /// An ignore file changed, so that decisions about other folders may not hold.
+    /// An ignore file changed, so decisions about other folders may no longer hold.
     pub rules_changed: bool,
     pub too_many: bool,
 }
@@ -115,7 +113,7 @@ pub(crate) struct WalkFound {
 impl Walk<'_> {
     /// Lists these folders and the ones beneath them.
     pub(crate) fn run(&self, tasks: Vec<Task>) -> WalkFound {
-        // A few known folders are listed before another thread would have begun.
+        // A few known folders are listed before another thread would have started.
         let is_short = !self.known_too && self.index.is_some() && tasks.len() <= FEW;
         let threads = if is_short { 1 } else { self.threads };
         let known = if self.known_too { self.index.map(Index::by_path).unwrap_or_default() } else { HashMap::new() };
@@ -186,12 +184,12 @@ impl Walk<'_> {
         apart: &mut Vec<(Vec<u8>, SkipReason)>,
     ) -> io::Result<Listed> {
         let fd = self.root.open_beneath(&task.path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        // Before the listing: what changes in the meantime then shows at the next scan.
+        // Before the listing: a change in the meantime then shows at the next scan.
         let signature = Signature::of_folder(&rustix::fs::fstat(&fd)?);
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut rules = FolderRules::default();
         let mut has_link = false;
-        // Names that are left out whatever stands there.
+        // Names that are skipped whatever is there.
         let mut refused: Vec<(Vec<u8>, SkipReason)> = Vec::new();
         sys::list(&fd, space, |name, kind| {
             let name = name.to_bytes();
@@ -223,7 +221,7 @@ impl Walk<'_> {
         if has_link && self.follow_link(&task.path, apart) {
             return Ok(Listed::Apart(SkipReason::Worktree));
         }
-        // Somebody may make a repository of a folder that the user has files in.
+        // Somebody may turn a folder with the user's files into a repository.
         let partly = match self.git_folder(task, &fd, &names) {
             Some(reason) if self.rules.is_held(&task.path) => Some(reason),
             Some(reason) => return Ok(Listed::Apart(reason)),
@@ -239,7 +237,7 @@ impl Walk<'_> {
             let stat = match statat(&fd, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
-                // A folder that may be listed and not entered: its entries have names and nothing else.
+                // A folder that may be listed but not entered: its entries have names and nothing else.
                 Err(_) => {
                     let kind = NodeKind::Skipped(SkipReason::Unreadable);
                     entries.push(Node { name, kind, young: true, signature: Signature::default() });
@@ -300,7 +298,7 @@ impl Walk<'_> {
         for (name, reason) in refused {
             let at = entries.partition_point(|entry: &Node| entry.name < name);
             let kind = NodeKind::Skipped(reason);
-            // Young, so that the next scan looks again.
+            // Marked young, so that the next scan checks again.
             entries.insert(at, Node { name, kind, young: true, signature: Signature::default() });
         }
         if let Some(old) = old {
@@ -312,7 +310,7 @@ impl Walk<'_> {
                 || had(b".pitonignore") != rules.has_pitonignore;
         }
         let young = self.is_young(&signature);
-        // As young as this scan, the exclude file's next edit may leave its time as it is.
+        // If it is as young as this scan, the exclude file's next edit may not change its time.
         let is_young = self.is_young(&Signature { ctime: stamp.exclude_ctime, ..Signature::default() });
         let git_stamp = if is_young { GitStamp::NONE_WILL_DO } else { stamp.number };
         let (path, has_git) = (task.path.clone(), rules.has_git);
@@ -320,14 +318,14 @@ impl Walk<'_> {
         Ok(Listed::Folder(node, rules_changed))
     }
 
-    /// Follows a folder's `.git` that is no folder itself: what it leads to in this workspace is added to `apart`. True
-    /// where the folder is a worktree and not the workspace itself.
+    /// Follows a folder's `.git` that is not a folder itself: what it leads to in this workspace is added to `apart`.
+    /// True if the folder is a worktree and not the workspace itself.
     fn follow_link(&self, folder: &[u8], apart: &mut Vec<(Vec<u8>, SkipReason)>) -> bool {
         let Some(link) = GitLink::of(&self.root.path().join(OsStr::from_bytes(folder))) else { return false };
         let is_worktree = link.is_worktree() && !folder.is_empty();
         for target in [&link.git_dir, &link.common_dir] {
             match target.strip_prefix(self.root.path()) {
-                // Inside a `.git` that is not captured anyway nothing can be taken out.
+                // Inside a `.git`, which is not captured anyway, nothing can be left out.
                 Ok(inner) if !inner.as_os_str().is_empty() && !self.rules.is_held(inner.as_os_str().as_bytes()) => {
                     apart.push((inner.as_os_str().as_bytes().to_vec(), SkipReason::GitFolder));
                 }
@@ -337,7 +335,7 @@ impl Walk<'_> {
         is_worktree
     }
 
-    /// Why a folder that holds a repository's own data is left out; none where it does not, or is taken in.
+    /// Why a folder that contains a repository's own data is skipped; `None` if it does not, or is included.
     fn git_folder(&self, task: &Task, fd: &OwnedFd, names: &[Vec<u8>]) -> Option<SkipReason> {
         let has = |name: &[u8]| names.binary_search_by(|n| n[..].cmp(name)).is_ok();
         if task.path.is_empty() || !(has(b"HEAD") && has(b"objects") && has(b"refs")) {
@@ -350,7 +348,7 @@ impl Walk<'_> {
         if !is_folder(b"objects") || !is_folder(b"refs") {
             return None;
         }
-        // Who leads here may not be listed this time.
+        // What leads here may not be listed this time.
         let was = self.index.filter(|_| !self.known_too).and_then(|index| index.skipped_at(&task.path));
         if was == Some(SkipReason::GitFolder) {
             return was;
@@ -362,15 +360,15 @@ impl Walk<'_> {
         if name.starts_with(crate::STAGED.as_bytes()) { (self.is_staged)(name) } else { None }
     }
 
-    /// Whether a later write could leave the times as they are.
+    /// Whether a later write could leave the times unchanged.
     pub(crate) fn is_young(&self, signature: &Signature) -> bool {
         is_young(signature, self.young_from)
     }
 }
 
-/// Whether times are as young as a scan that began at `from`, on a filesystem whose clock ticks coarsely.
+/// Whether times are as young as a scan that began at `from`, on a filesystem with a coarse clock.
 pub(crate) fn is_young(signature: &Signature, from: i64) -> bool {
-    /// A kernel's clock tick is 10 ms at most; some filesystems keep whole seconds, or even two.
+    /// In nanoseconds. A kernel's clock tick is 10 ms at most; some filesystems store whole seconds, or even two.
     const TICK: i64 = 20_000_000;
     const WHOLE_SECONDS: i64 = 2_000_000_000;
     let newest = signature.mtime.max(signature.ctime);
@@ -378,16 +376,16 @@ pub(crate) fn is_young(signature: &Signature, from: i64) -> bool {
     newest >= from.saturating_sub(slack)
 }
 
-/// Whether a folder lies deeper than trees are followed. Trees are compared and put together by functions that call
-/// themselves once a level, so a tree without end must not be captured; and the index keeps a path's length in 16 bits.
+/// Whether a folder is deeper than trees are followed. Trees are compared and assembled by recursive functions, so an
+/// endless tree must not be captured; and the index stores a path's length in 16 bits.
 fn is_too_deep(path: &[u8]) -> bool {
     const DEEPEST: usize = 2_000;
     const LONGEST: usize = 60_000;
     path.len() > LONGEST || path.iter().filter(|b| **b == b'/').count() >= DEEPEST
 }
 
-/// Tells whether the `.git` of a folder is what it was when the folder was listed, though the folder's times would not say:
-/// where it leads to, which makes the folder a worktree or not, and the repository's own exclude file.
+/// Tells whether a folder's `.git` has changed since the folder was listed, even if the folder's times have not: where
+/// it leads, which decides whether the folder is a worktree, and the repository's own exclude file.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct GitStamp {
     pub number: u64,
@@ -395,7 +393,7 @@ pub(crate) struct GitStamp {
 }
 
 impl GitStamp {
-    /// No `.git` has this stamp, so the folder is listed again.
+    /// A stamp that never matches, so that the folder is listed again.
     pub(crate) const NONE_WILL_DO: u64 = u64::MAX;
 
     pub(crate) fn of(root: &Root, folder: &[u8]) -> Self {

@@ -22,14 +22,14 @@ pub trait Ancestry {
 
     /// The versions that `of` came from, in the order in which they are searched for its lines; empty for the first
     /// version. An origin that is not earlier than `of` is ignored.
-    fn origins(&mut self, of: &Self::Version) -> Result<Vec<Origin<Self::Version>>, Self::Error>;
+    fn origins(&mut self, of: &Self::Version) -> Result<Vec<EarlierVersion<Self::Version>>, Self::Error>;
 
     fn bytes(&mut self, blob: &ObjectId) -> Result<Vec<u8>, Self::Error>;
 }
 
 /// A version that another came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin<V> {
+pub struct EarlierVersion<V> {
     pub version: V,
     /// An origin with the same content as its successor is passed through without reading it.
     pub blob: ObjectId,
@@ -43,10 +43,10 @@ pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// For each wanted line of a version (counted from 0), the version that it begins in.
 pub fn blame<H: Ancestry>(
     history: &mut H,
-    of: Origin<H::Version>,
+    of: EarlierVersion<H::Version>,
     wanted: Range<usize>,
 ) -> Result<Vec<H::Version>, H::Error> {
-    let mut known = Known::default();
+    let mut known = LineNumbers::default();
     let text = Rc::new(known.read(of.blob, history.bytes(&of.blob)?, None));
     let wanted = wanted.start.min(text.tokens.len())..wanted.end.min(text.tokens.len());
     let mut found: Vec<Option<H::Version>> = vec![None; wanted.len()];
@@ -115,12 +115,12 @@ struct Text {
 /// Numbers every distinct line seen so far: equal lines have the same number in all versions, so comparing two versions
 /// compares numbers.
 #[derive(Default)]
-struct Known {
+struct LineNumbers {
     numbers: HashMap<Box<[u8]>, Token>,
     diff: Diff,
 }
 
-impl Known {
+impl LineNumbers {
     /// Numbers the lines of a content. Lines shared with a neighbouring version, usually nearly all, are copied from it
     /// in long runs: comparing bytes is far faster than looking up lines.
     fn read(&mut self, blob: ObjectId, bytes: Vec<u8>, neighbour: Option<&Text>) -> Text {
@@ -223,8 +223,8 @@ mod tests {
     }
 
     impl Story {
-        fn origin(&self, version: usize) -> Origin<usize> {
-            Origin { version, blob: ObjectId::of_blob(&bytes_of(self.0[version].0)) }
+        fn origin(&self, version: usize) -> EarlierVersion<usize> {
+            EarlierVersion { version, blob: ObjectId::of_blob(&bytes_of(self.0[version].0)) }
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
         type Version = usize;
         type Error = ObjectId;
 
-        fn origins(&mut self, of: &usize) -> Result<Vec<Origin<usize>>, ObjectId> {
+        fn origins(&mut self, of: &usize) -> Result<Vec<EarlierVersion<usize>>, ObjectId> {
             Ok(self.0[*of].1.iter().map(|version| self.origin(*version)).collect())
         }
 
@@ -286,14 +286,14 @@ mod tests {
         impl Ancestry for Two {
             type Version = usize;
             type Error = ();
-            fn origins(&mut self, of: &usize) -> Result<Vec<Origin<usize>>, ()> {
-                Ok((0..*of).map(|version| Origin { version, blob: ObjectId([0; 32]) }).collect())
+            fn origins(&mut self, of: &usize) -> Result<Vec<EarlierVersion<usize>>, ()> {
+                Ok((0..*of).map(|version| EarlierVersion { version, blob: ObjectId([0; 32]) }).collect())
             }
             fn bytes(&mut self, blob: &ObjectId) -> Result<Vec<u8>, ()> {
                 Ok(if blob.0 == [0; 32] { b"a\nb".to_vec() } else { b"a\nb\n".to_vec() })
             }
         }
-        assert_eq!(blame(&mut Two, Origin { version: 1, blob: ObjectId([1; 32]) }, 0..9), Ok(vec![0, 1]));
+        assert_eq!(blame(&mut Two, EarlierVersion { version: 1, blob: ObjectId([1; 32]) }, 0..9), Ok(vec![0, 1]));
     }
 
     /// A deterministic pseudo-random sequence.
@@ -311,7 +311,7 @@ mod tests {
                 (0..length).map(|_| b"ab\n"[next(&mut state) % 3]).collect()
             };
             let (near, bytes) = (content(), content());
-            let mut known = Known::default();
+            let mut known = LineNumbers::default();
             let near = known.read(ObjectId([1; 32]), near, None);
             let alone = known.read(ObjectId([2; 32]), bytes.clone(), None);
             let beside = known.read(ObjectId([2; 32]), bytes.clone(), Some(&near));

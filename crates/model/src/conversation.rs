@@ -108,7 +108,7 @@ impl Rank {
 
 /// Which session the conversation leaves and which one continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Went {
+pub struct ConversationSwitch {
     pub from: SessionId,
     /// `None` where the conversation starts anew.
     pub to: Option<SessionId>,
@@ -122,7 +122,7 @@ pub struct Went {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationMove {
     #[serde(flatten)]
-    pub went: Went,
+    pub went: ConversationSwitch,
     /// The branch it makes; recorded permanently once the operation is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<Session>,

@@ -20,7 +20,7 @@ pub enum Edit {
 }
 
 /// An edit with the names its path consists of.
-type At<'a> = (Vec<&'a [u8]>, &'a Edit);
+type SplitEdit<'a> = (Vec<&'a [u8]>, &'a Edit);
 
 /// Applies edits to a tree and returns the new root's id with every new tree.
 ///
@@ -31,7 +31,7 @@ pub fn edit<S: TreeSource>(
     edits: &[(WorkspacePath, Edit)],
 ) -> Result<(ObjectId, NewTrees), S::Error> {
     let mut new = NewTrees::new();
-    let edits: Vec<At<'_>> = edits.iter().map(|(p, e)| (p.names().collect(), e)).collect();
+    let edits: Vec<SplitEdit<'_>> = edits.iter().map(|(p, e)| (p.names().collect(), e)).collect();
     let (id, _) = folder(source, root, &edits, 0, &mut new)?;
     Ok((id, new))
 }
@@ -39,7 +39,7 @@ pub fn edit<S: TreeSource>(
 fn folder<S: TreeSource>(
     source: &S,
     id: &ObjectId,
-    edits: &[At<'_>],
+    edits: &[SplitEdit<'_>],
     depth: usize,
     new: &mut NewTrees,
 ) -> Result<(ObjectId, bool), S::Error> {
@@ -47,7 +47,7 @@ fn folder<S: TreeSource>(
         Some(tree) => Tree::clone(tree),
         None => Arc::unwrap_or_clone(source.tree(id)?),
     };
-    let mut by_name: BTreeMap<&[u8], Vec<At<'_>>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&[u8], Vec<SplitEdit<'_>>> = BTreeMap::new();
     for (names, edit) in edits {
         if let Some(name) = names.get(depth) {
             by_name.entry(name).or_default().push((names.clone(), edit));

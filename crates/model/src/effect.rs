@@ -20,7 +20,7 @@ pub struct ChangeRef {
 
 /// An operation that was carried out.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct DoneOperation {
     pub id: OperationId,
     /// The sequence number of its record.
     pub seq: u64,
@@ -40,7 +40,7 @@ impl Effects {
     /// the sequence number of any checkpoint.
     pub fn follow(
         changes: &[(u64, ChangeRef)],
-        operations: &[Done],
+        operations: &[DoneOperation],
         seq_of: impl Fn(&CheckpointId) -> Option<u64>,
     ) -> Self {
         let mut effects = Self { since: changes.iter().map(|(seq, _)| vec![(*seq, true)]).collect() };
@@ -145,7 +145,7 @@ mod tests {
             names.map(|name| ChangesAt { checkpoint: id(name), paths: vec![path(name)] }).collect::<Vec<_>>()
         };
         let mut changes: Vec<(u64, ChangeRef)> = Vec::new();
-        let mut operations: Vec<Done> = Vec::new();
+        let mut operations: Vec<DoneOperation> = Vec::new();
         for (seq, word) in history.split_whitespace().enumerate() {
             let seq = seq as u64 + 1;
             let (sign, rest) = word.split_at(1);
@@ -171,7 +171,7 @@ mod tests {
                     continue;
                 }
             };
-            operations.push(Done { id: operation(operations.len() + 1), seq, kind });
+            operations.push(DoneOperation { id: operation(operations.len() + 1), seq, kind });
         }
         let places: Vec<(CheckpointId, u64)> = changes.iter().map(|(s, c)| (c.checkpoint.clone(), *s)).collect();
         let seq_of = |id: &CheckpointId| places.iter().find(|(one, _)| one == id).map(|(_, seq)| *seq);

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::conversation::Went;
+use crate::conversation::ConversationSwitch;
 use crate::id::{OperationId, SessionId};
 
 /// An operation that moved the conversation, was completed and was not taken back.
@@ -15,7 +15,7 @@ pub struct Departure<'a> {
     pub operation: &'a OperationId,
     /// The sequence number of its record.
     pub seq: u64,
-    pub went: &'a Went,
+    pub went: &'a ConversationSwitch,
 }
 
 /// A turn, and when it was recorded.
@@ -41,7 +41,7 @@ pub fn future_turns<'a>(
     departures.sort_by_key(|departure| departure.seq);
     let mut future = HashMap::new();
     for departure in departures {
-        let Went { from, to, turn, .. } = departure.went;
+        let ConversationSwitch { from, to, turn, .. } = departure.went;
         let mut since: Vec<&SessionId> =
             turns.iter().filter(|one| one.seq > departure.seq).map(|one| &one.session).collect();
         since.sort();
@@ -89,7 +89,7 @@ mod tests {
             match letters.split_once('>') {
                 Some((from, to)) => {
                     let operation = OperationId::from_random([seq as u8; 8]);
-                    let went_to = Went { from: id(from), to: Some(id(to)), turn: number, goes: true };
+                    let went_to = ConversationSwitch { from: id(from), to: Some(id(to)), turn: number, goes: true };
                     went.push((operation, seq as u64, went_to));
                 }
                 None => turns.push(TurnAt { seq: seq as u64, session: id(letters), number }),
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_branch_that_nobody_went_to_leaves_everything_as_it_is() {
-        let went = Went { from: id("a"), to: Some(id("f")), turn: 1, goes: false };
+        let went = ConversationSwitch { from: id("a"), to: Some(id("f")), turn: 1, goes: false };
         let operation = OperationId::from_random([1; 8]);
         let turns = [TurnAt { seq: 1, session: id("a"), number: 1 }];
         assert!(future_turns(&[Departure { operation: &operation, seq: 2, went: &went }], &turns, holds).is_empty());

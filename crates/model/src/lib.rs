@@ -44,7 +44,7 @@ pub use path::{BadPath, EntryName, WorkspacePath};
 pub use plan::{FolderMode, Plan, Step};
 pub use protection::Protection;
 pub use record::{Cause, Checkpoint, HeldPath, Record, RootIdentity, SettingsAt, UnagreedRules, Workspace};
-pub use session::{Ending, Place, Session, StepRef, Turn};
+pub use session::{Ending, Session, StepRef, Turn, TurnContext};
 pub use target::Target;
 pub use time::Timestamp;
 pub use tree::{Entry, SkipReason, Tree};

@@ -15,11 +15,11 @@ pub struct Transition<'a> {
     pub seq: u64,
     /// What it found and what it left.
     pub link: Link,
-    pub by: By<'a>,
+    pub by: ChangedBy<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum By<'a> {
+pub enum ChangedBy<'a> {
     /// A tool of a session.
     Step(&'a SessionId),
     Rewind {
@@ -46,15 +46,15 @@ pub fn in_effect(transitions: &[Transition<'_>], since: u64) -> Vec<usize> {
     for (number, transition) in transitions.iter().enumerate() {
         let before = standing.clone();
         match transition.by {
-            By::Step(_) => standing.push(number),
-            By::Redo { of, .. } => match around.get(of) {
+            ChangedBy::Step(_) => standing.push(number),
+            ChangedBy::Redo { of, .. } => match around.get(of) {
                 Some((then, left)) if standing.starts_with(left) => {
                     let later = standing.split_off(left.len());
                     standing = then.iter().copied().chain(later).collect();
                 }
                 _ => go_back(&mut standing, transitions, number),
             },
-            By::Rewind { to, carries, .. } => match earlier_state(&standing, transitions, number) {
+            ChangedBy::Rewind { to, carries, .. } => match earlier_state(&standing, transitions, number) {
                 Some(at) => standing.truncate(at),
                 // Merged with the work of others, so no earlier state tells what is left.
                 None if to >= since && !(carries && is_of_several(&standing, transitions, to)) => {
@@ -62,9 +62,9 @@ pub fn in_effect(transitions: &[Transition<'_>], since: u64) -> Vec<usize> {
                 }
                 None => standing.push(number),
             },
-            By::Undo(_) => go_back(&mut standing, transitions, number),
+            ChangedBy::Undo(_) => go_back(&mut standing, transitions, number),
         }
-        if let By::Rewind { id, .. } | By::Undo(id) | By::Redo { id, .. } = transition.by {
+        if let ChangedBy::Rewind { id, .. } | ChangedBy::Undo(id) | ChangedBy::Redo { id, .. } = transition.by {
             around.insert(id, (before, standing.clone()));
         }
     }
@@ -90,7 +90,7 @@ fn earlier_state(standing: &[usize], transitions: &[Transition<'_>], number: usi
 /// Whether several sessions made the changes after a sequence number.
 fn is_of_several(standing: &[usize], transitions: &[Transition<'_>], after: u64) -> bool {
     let later = standing.iter().map(|one| &transitions[*one]).filter(|one| one.seq > after);
-    let mut sessions = later.filter_map(|one| if let By::Step(session) = one.by { Some(session) } else { None });
+    let mut sessions = later.filter_map(|one| if let ChangedBy::Step(session) = one.by { Some(session) } else { None });
     let first = sessions.next();
     sessions.any(|other| Some(other) != first)
 }
@@ -125,11 +125,11 @@ mod tests {
                 let (before, after) = change.split_once(" > ").unwrap();
                 let to = || who.split_once('@').unwrap().1.parse().unwrap();
                 let by = match who.split_once('=') {
-                    None => By::Step(session),
-                    Some(("rewind", _)) => By::Rewind { id, to: to(), carries: false },
-                    Some(("partly", _)) => By::Rewind { id, to: to(), carries: true },
-                    Some(("undo", _)) => By::Undo(id),
-                    Some(_) => By::Redo { id, of },
+                    None => ChangedBy::Step(session),
+                    Some(("rewind", _)) => ChangedBy::Rewind { id, to: to(), carries: false },
+                    Some(("partly", _)) => ChangedBy::Rewind { id, to: to(), carries: true },
+                    Some(("undo", _)) => ChangedBy::Undo(id),
+                    Some(_) => ChangedBy::Redo { id, of },
                 };
                 Transition { seq: number * 10, link: Link { before: entry(before), after: entry(after) }, by }
             })

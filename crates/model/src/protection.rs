@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Key, Layer, Partial, Settings};
+use crate::settings::{Key, Layer, LayerSettings, Settings};
 
 /// The settings of one file that affect protection; `None` for a key that the file does not have. Each field is the one
 /// of `Settings` with that name.
@@ -67,7 +67,7 @@ impl Protection {
 
     /// These settings, falling back to the user's own file and then to the defaults.
     pub fn settings(&self, users: &Self) -> Settings {
-        let of = |layer: Layer, what: &Self| Partial::empty(layer).protecting(what);
+        let of = |layer: Layer, what: &Self| LayerSettings::empty(layer).protecting(what);
         Settings::merged([of(Layer::User, users), of(Layer::Workspace, self)])
     }
 }

@@ -14,7 +14,7 @@ use crate::ownership::{Owned, Owner};
 use crate::path::WorkspacePath;
 use crate::plan::RootState;
 use crate::protection::Protection;
-use crate::session::{self, Gap, Message, Place, Session, StepEnd, Turn, TurnEnd};
+use crate::session::{self, Gap, Message, Session, StepEnd, Turn, TurnContext, TurnEnd};
 use crate::time::Timestamp;
 
 /// A record with its sequence number.
@@ -206,7 +206,7 @@ pub struct Checkpoint {
     pub operation: Option<OperationId>,
     /// Where in which session it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<TurnContext>,
     /// A short description; for an automatic checkpoint, what its tool does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -214,7 +214,7 @@ pub struct Checkpoint {
     /// only their owner is listed, without paths, or nothing if they have several; the trees tell the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned: Vec<Owned>,
-    /// The repository's [`GitState`], stored as an object.
+    /// The repository's [`crate::GitState`], stored as an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<ObjectId>,
     /// What is captured although a rule ignores it, because the user has not agreed to that rule yet. Passed on from

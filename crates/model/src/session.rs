@@ -209,7 +209,7 @@ pub struct TurnEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     #[serde(flatten)]
-    pub place: Place,
+    pub place: TurnContext,
     /// The cause that the checkpoint would have had.
     pub cause: Cause,
     /// Why it was not made.
@@ -226,7 +226,7 @@ pub struct Gap {
 
 /// Where in a session a checkpoint or a gap is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct TurnContext {
     pub session: SessionId,
     /// 0 before the first turn.
     pub turn: u32,

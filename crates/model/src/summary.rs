@@ -17,7 +17,7 @@ pub const MOST_SUMMARY: usize = 100_000;
 /// Which turns a summary stands for, relative to the named turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum SummarySide {
     /// That turn and all later ones.
     From,
     /// All turns before it.

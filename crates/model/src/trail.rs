@@ -12,13 +12,13 @@ use crate::path::WorkspacePath;
 use crate::tree::Entry;
 
 /// The sequence number of a checkpoint or an operation; the greatest stands for the state that no checkpoint has.
-pub type Moment = u64;
+pub type SeqNumber = u64;
 
 /// A change that is taken back or carried over.
 #[derive(Clone, Debug)]
 pub struct Taken {
     /// When it was found.
-    pub at: Moment,
+    pub at: SeqNumber,
     pub path: WorkspacePath,
     /// What it is turned from and into.
     pub link: Link,
@@ -27,7 +27,7 @@ pub struct Taken {
 /// All moves of one moment, by anyone.
 #[derive(Clone, Debug, Default)]
 struct MovesAt {
-    at: Moment,
+    at: SeqNumber,
     /// Whether an operation made them: it may have restored what was at a path before.
     by_operation: bool,
     leading_from: Leads,
@@ -86,14 +86,14 @@ pub enum Begin {
     /// Changes are taken back from the current state, newest first.
     Now,
     /// Changes are carried over to an earlier moment, oldest first.
-    Then(Moment),
+    Then(SeqNumber),
 }
 
 /// Where a file is at some moment: at a path; or it is gone, or not there yet, and something else has its path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Spot {
     At(WorkspacePath),
-    Gone(Moment, WorkspacePath),
+    Gone(SeqNumber, WorkspacePath),
 }
 
 /// The moves of a period, in order.
@@ -103,10 +103,10 @@ pub struct Moved(Vec<MovesAt>);
 impl Moved {
     /// From the moves of each moment, in any order: those made by hand, and by operations.
     pub fn new(
-        by_hands: impl IntoIterator<Item = (Moment, Vec<Move>)>,
-        by_operations: impl IntoIterator<Item = (Moment, Vec<Move>)>,
+        by_hands: impl IntoIterator<Item = (SeqNumber, Vec<Move>)>,
+        by_operations: impl IntoIterator<Item = (SeqNumber, Vec<Move>)>,
     ) -> Self {
-        let mut all: BTreeMap<Moment, MovesAt> = BTreeMap::new();
+        let mut all: BTreeMap<SeqNumber, MovesAt> = BTreeMap::new();
         let by_hands = by_hands.into_iter().map(|(at, moves)| (at, moves, false));
         let by_operations = by_operations.into_iter().map(|(at, moves)| (at, moves, true));
         for (at, moves, by_operation) in by_hands.chain(by_operations) {
@@ -124,24 +124,25 @@ impl Moved {
     }
 
     /// Where the file that is at a path now was at an earlier moment, if it existed.
-    pub fn path_then(&self, path: &WorkspacePath, then: Moment) -> Option<WorkspacePath> {
-        match self.back(path.clone(), Moment::MAX, then) {
+    pub fn path_then(&self, path: &WorkspacePath, then: SeqNumber) -> Option<WorkspacePath> {
+        match self.back(path.clone(), SeqNumber::MAX, then) {
             Spot::At(path) => Some(path),
             Spot::Gone(..) => None,
         }
     }
 
     /// The files that were moved since a moment: where each was then, and where it is now.
-    pub fn since(&self, then: Moment) -> impl Iterator<Item = Move> {
-        let moves = self.ends().into_iter().filter_map(move |from| match self.forth(from.clone(), then, Moment::MAX) {
-            Spot::At(to) if to != *from => Some(Move { from: from.clone(), to }),
-            _ => None,
-        });
+    pub fn since(&self, then: SeqNumber) -> impl Iterator<Item = Move> {
+        let moves =
+            self.ends().into_iter().filter_map(move |from| match self.forth(from.clone(), then, SeqNumber::MAX) {
+                Spot::At(to) if to != *from => Some(Move { from: from.clone(), to }),
+                _ => None,
+            });
         moves.collect::<Vec<_>>().into_iter()
     }
 
     /// The other ends of the moves at a path at a moment: a file may be moved over one that was moved away.
-    pub fn partners(&self, at: Moment, path: &WorkspacePath) -> impl Iterator<Item = &WorkspacePath> {
+    pub fn partners(&self, at: SeqNumber, path: &WorkspacePath) -> impl Iterator<Item = &WorkspacePath> {
         self.led_from(at, path).into_iter().chain(self.led_to(at, path))
     }
 
@@ -150,7 +151,7 @@ impl Moved {
         self.0.iter().flat_map(|at| at.leading_from.keys().chain(at.leading_to.keys())).collect()
     }
 
-    fn leave_out(&mut self, is_out: impl Fn(Moment, &Move) -> bool) {
+    fn leave_out(&mut self, is_out: impl Fn(SeqNumber, &Move) -> bool) {
         for MovesAt { at, leading_from, leading_to, .. } in &mut self.0 {
             let all = leading_from.iter().map(|(from, to)| Move { from: from.clone(), to: to.clone() });
             let out: Vec<Move> = all.filter(|one| is_out(*at, one)).collect();
@@ -162,27 +163,27 @@ impl Moved {
         self.0.retain(|at| !at.leading_from.is_empty());
     }
 
-    fn at(&self, at: Moment) -> Option<&MovesAt> {
+    fn at(&self, at: SeqNumber) -> Option<&MovesAt> {
         self.0.binary_search_by_key(&at, |moves| moves.at).ok().map(|found| &self.0[found])
     }
 
-    fn led_to(&self, at: Moment, path: &WorkspacePath) -> Option<&WorkspacePath> {
+    fn led_to(&self, at: SeqNumber, path: &WorkspacePath) -> Option<&WorkspacePath> {
         self.at(at)?.leading_to.get(path)
     }
 
-    fn led_from(&self, at: Moment, path: &WorkspacePath) -> Option<&WorkspacePath> {
+    fn led_from(&self, at: SeqNumber, path: &WorkspacePath) -> Option<&WorkspacePath> {
         self.at(at)?.leading_from.get(path)
     }
 
     /// Follows a file forward, from after one moment to after another.
-    fn forth(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
+    fn forth(&self, path: WorkspacePath, from: SeqNumber, to: SeqNumber) -> Spot {
         let moves = self.0.iter().filter(|moves| moves.at > from && moves.at <= to);
         // When an operation moves away what took the file's path, the file is back there.
         followed(path, moves.map(|moves| (moves, &moves.leading_from, &moves.leading_to)), |_, now| now)
     }
 
     /// Follows a file backward, from after one moment to after another.
-    fn back(&self, path: WorkspacePath, from: Moment, to: Moment) -> Spot {
+    fn back(&self, path: WorkspacePath, from: SeqNumber, to: SeqNumber) -> Spot {
         let moves = self.0.iter().rev().filter(|moves| moves.at > to && moves.at <= from);
         // What an operation made room for was there before the file that it moved away arrived.
         followed(path, moves.map(|moves| (moves, &moves.leading_to, &moves.leading_from)), |last, _| last)
@@ -198,7 +199,7 @@ fn followed<'a>(
     is_back: impl Fn(bool, bool) -> bool,
 ) -> Spot {
     // Since when something else is there, and whether an operation moved something there last.
-    let mut gone: Option<(Moment, bool)> = None;
+    let mut gone: Option<(SeqNumber, bool)> = None;
     for (moves, leads, comes) in moves {
         gone = match (gone, leads.get(&path), comes.get(&path)) {
             (gone, None, None) => gone,
@@ -232,7 +233,7 @@ pub struct Sorted {
 pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
     let mut moved = moved.clone();
     // If only one end of a move is taken, the other is not meant: it is somebody else's, or already as it should be.
-    let is_taken: BTreeSet<(Moment, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
+    let is_taken: BTreeSet<(SeqNumber, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
     moved.leave_out(|at, one| is_taken.contains(&(at, &one.from)) != is_taken.contains(&(at, &one.to)));
     let ends: BTreeSet<WorkspacePath> = moved.ends().into_iter().cloned().collect();
     let (mut on_trail, mut rest) = (Vec::new(), Vec::new());
@@ -248,8 +249,8 @@ pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
         }
     }
     // The two ends of a move that is taken as a whole are one step.
-    let mut steps: Vec<(Moment, TrailStep)> = Vec::new();
-    let mut joined: BTreeMap<(Moment, &WorkspacePath, bool), usize> = BTreeMap::new();
+    let mut steps: Vec<(SeqNumber, TrailStep)> = Vec::new();
+    let mut joined: BTreeMap<(SeqNumber, &WorkspacePath, bool), usize> = BTreeMap::new();
     for one in &on_trail {
         let with_path = |entry: &Option<Entry>| entry.clone().map(|entry| (one.path.clone(), entry));
         let (from, to) = (with_path(&one.link.after), with_path(&one.link.before));
@@ -284,22 +285,22 @@ pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
             Begin::Now => (&step.to, &step.from),
             Begin::Then(_) => (&step.from, &step.to),
         };
-        let forth = |until: Moment| match (after, before) {
+        let forth = |until: SeqNumber| match (after, before) {
             (Some((path, _)), _) => moved.forth(path.clone(), at, until),
             (None, Some((path, _))) => moved.forth(path.clone(), at.saturating_sub(1), until),
             (None, None) => Spot::Gone(at, WorkspacePath::root()),
         };
-        let back = |until: Moment| match (before, after) {
+        let back = |until: SeqNumber| match (before, after) {
             (Some((path, _)), _) => moved.back(path.clone(), at.saturating_sub(1), until),
             (None, Some((path, _))) => moved.back(path.clone(), at, until),
             (None, None) => Spot::Gone(at, WorkspacePath::root()),
         };
         let spot = match begin {
-            Begin::Now => forth(Moment::MAX),
+            Begin::Now => forth(SeqNumber::MAX),
             Begin::Then(then) if at <= then => forth(then),
             Begin::Then(then) => back(then),
         };
-        let (Spot::At(now) | Spot::Gone(_, now)) = forth(Moment::MAX);
+        let (Spot::At(now) | Spot::Gone(_, now)) = forth(SeqNumber::MAX);
         let begins = match &spot {
             Spot::At(path) => Some(path.clone()),
             Spot::Gone(..) => None,
@@ -351,7 +352,7 @@ mod tests {
         let mut taken = Vec::new();
         let mut moves = Vec::new();
         for (at, word) in history.split_whitespace().enumerate() {
-            let at = at as Moment + 1;
+            let at = at as SeqNumber + 1;
             let (is_taken, word) = word.strip_prefix('!').map_or((false, word), |word| (true, word));
             let (place, content) = word.split_once(':').unwrap();
             let (before, after) = content.split_once('-').unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use piton_host::{Lock, own};
 use piton_model::event::{Event, Report};
 use piton_model::session::{Gap, Process};
-use piton_model::{Cause, Place, Timestamp, WorkspaceId};
+use piton_model::{Cause, Timestamp, TurnContext, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
@@ -241,7 +241,7 @@ fn lost_event(folder: &Path) -> Option<EventAside> {
     let session = words.next()?.parse().ok()?;
     let cause: Cause = serde_json::from_value(words.next()?.into()).ok()?;
     let at = Timestamp(words.next()?.parse().ok()?);
-    let place = Place { session, turn: 0, step: None };
+    let place = TurnContext { session, turn: 0, step: None };
     let reason = LOST_REASON.to_owned();
     Some(EventAside {
         gap: Gap { place, cause, reason, at, lost: true, gone: false },
@@ -260,7 +260,7 @@ mod tests {
     use crate::PATIENCE;
 
     fn event(n: i64) -> EventAside {
-        let place = Place { session: SessionId::of("agent", "session"), turn: 0, step: None };
+        let place = TurnContext { session: SessionId::of("agent", "session"), turn: 0, step: None };
         let gap =
             Gap { place, cause: Cause::Prompt, reason: "no time".into(), at: Timestamp(n), lost: false, gone: false };
         EventAside { gap, report: None, asked: None, process: None, along: false }

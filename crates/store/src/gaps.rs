@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use piton_model::session::Gap;
-use piton_model::{Cause, Place, SessionId, Timestamp};
+use piton_model::{Cause, SessionId, Timestamp, TurnContext};
 use rusqlite::Row;
 
 use crate::Reader;
@@ -50,7 +50,7 @@ impl Reader {
 
 fn gap(row: &Row<'_>) -> rusqlite::Result<(u64, Gap)> {
     let gap = Gap {
-        place: Place { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
+        place: TurnContext { session: parsed(row, 1)?, turn: row.get(2)?, step: row.get(3)? },
         cause: known(row, 4, Cause::from_word)?,
         reason: row.get(5)?,
         at: Timestamp(row.get(6)?),

@@ -1,6 +1,6 @@
 //! The rows of operations, and the questions to them.
 
-use piton_model::conversation::Went;
+use piton_model::conversation::ConversationSwitch;
 use piton_model::{
     CheckpointId, GivenUp, Operation, OperationId, OperationTarget, OperationVerb, Outcome, Record, Timestamp,
 };
@@ -80,7 +80,7 @@ pub struct OperationRow {
     /// Why it was rolled back or given up, for people.
     pub why: Option<String>,
     /// Where it went with the conversation.
-    pub went: Option<Went>,
+    pub went: Option<ConversationSwitch>,
     /// Whether it changed files outside the workspace.
     pub outside: bool,
 }

@@ -7,7 +7,7 @@ use piton_model::diff::Counts;
 use piton_model::plan::RootState;
 use piton_model::record::Numbered;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, ObjectId, OperationId, Place, Record, RootIdentity, SessionId, Timestamp,
+    Cause, Checkpoint, CheckpointId, ObjectId, OperationId, Record, RootIdentity, SessionId, Timestamp, TurnContext,
     Workspace,
 };
 use rusqlite::{OptionalExtension, Params, Row, params};
@@ -339,13 +339,13 @@ impl Reader {
     }
 
     /// Which checkpoints have a place in a session, and what made them.
-    pub fn checkpoint_places(&self) -> Result<Vec<(u64, Cause, Place)>, StoreError> {
+    pub fn checkpoint_places(&self) -> Result<Vec<(u64, Cause, TurnContext)>, StoreError> {
         let db = self.db();
         let sql = "SELECT seq, cause, session, turn, step FROM checkpoints WHERE session IS NOT NULL";
         let mut query = db.prepare_cached(sql)?;
         let rows = query.query_map([], |row| {
             let cause = known(row, 1, Cause::from_word)?;
-            let place = Place { session: parsed(row, 2)?, turn: row.get(3)?, step: row.get(4)? };
+            let place = TurnContext { session: parsed(row, 2)?, turn: row.get(3)?, step: row.get(4)? };
             Ok((row.get::<_, i64>(0)? as u64, cause, place))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -413,7 +413,7 @@ impl Reader {
     }
 
     /// The first checkpoint at a place with a cause.
-    pub fn checkpoint_at(&self, place: &Place, cause: Cause) -> Result<Option<CheckpointRow>, StoreError> {
+    pub fn checkpoint_at(&self, place: &TurnContext, cause: Cause) -> Result<Option<CheckpointRow>, StoreError> {
         self.checkpoint_where(
             "WHERE session = ?1 AND turn = ?2 AND step IS ?3 AND cause = ?4 ORDER BY seq LIMIT 1",
             params![place.session.as_str(), place.turn, place.step, cause.as_str()],
@@ -518,7 +518,7 @@ fn checkpoint(row: &Row<'_>) -> rusqlite::Result<CheckpointRow> {
             operation: row.get::<_, Option<String>>(13)?.map(|id| id.parse().map_err(from_sql)).transpose()?,
             place: match row.get::<_, Option<String>>(14)? {
                 Some(id) => {
-                    Some(Place { session: id.parse().map_err(from_sql)?, turn: row.get(15)?, step: row.get(16)? })
+                    Some(TurnContext { session: id.parse().map_err(from_sql)?, turn: row.get(15)?, step: row.get(16)? })
                 }
                 None => None,
             },

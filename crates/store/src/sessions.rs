@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use piton_model::conversation::{Rank, Went};
+use piton_model::conversation::{ConversationSwitch, Rank};
 use piton_model::session::{Gap, Message, StepEnd, TranscriptMark, TurnEnd};
 use piton_model::{
-    Cause, Checkpoint, Ending, OperationId, Place, Record, Session, SessionId, StepRef, Timestamp, Turn,
+    Cause, Checkpoint, Ending, OperationId, Record, Session, SessionId, StepRef, Timestamp, Turn, TurnContext,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -200,7 +200,7 @@ pub(crate) fn apply_went(db: &Connection, seq: i64, operation: &OperationId, at:
         .optional()?
         .flatten();
     let Some(went) = went else { return Ok(()) };
-    let went: Went = serde_json::from_str(&went).map_err(from_sql)?;
+    let went: ConversationSwitch = serde_json::from_str(&went).map_err(from_sql)?;
     if !went.goes {
         return Ok(());
     }
@@ -219,7 +219,8 @@ pub(crate) fn touch_by_checkpoint(
     seq: i64,
     checkpoint: &Checkpoint,
 ) -> Result<(), StoreError> {
-    if let (Cause::AfterTool, Some(Place { turn, step: Some(step), .. })) = (checkpoint.cause, &checkpoint.place) {
+    if let (Cause::AfterTool, Some(TurnContext { turn, step: Some(step), .. })) = (checkpoint.cause, &checkpoint.place)
+    {
         settle(db, &StepRef { session: session.clone(), turn: *turn, step: *step })?;
     }
     match checkpoint.cause {
@@ -328,9 +329,9 @@ impl Reader {
     }
 
     /// Every turn: the number of its record, which it is and when it last said something.
-    pub fn turn_places(&self) -> Result<Vec<(u64, Place, Timestamp)>, StoreError> {
+    pub fn turn_places(&self) -> Result<Vec<(u64, TurnContext, Timestamp)>, StoreError> {
         self.rows("SELECT seq, session, number, coalesce(ended_at, at) FROM turns", [], |row| {
-            let place = Place { session: parsed(row, 1)?, turn: row.get(2)?, step: None };
+            let place = TurnContext { session: parsed(row, 1)?, turn: row.get(2)?, step: None };
             Ok((row.get::<_, i64>(0)? as u64, place, Timestamp(row.get(3)?)))
         })
     }

@@ -57,7 +57,7 @@ fn main() {
     let generic = |text: String| {
         let slug = |path: &Path| path.to_str().unwrap().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-        // A folder comes before the one above it.
+        // A folder comes before its parent.
         [
             (work.to_str().unwrap(), "/home/dev/work"),
             (home.join("claude-0").to_str().unwrap(), "/tmp/claude-1000"),
@@ -80,8 +80,8 @@ fn main() {
     }
 }
 
-/// Three turns with what happens in real ones: files named by tools, files that Bash moves about, tools that fail, calls
-/// side by side, a command and a subagent left running, two subagents at once.
+/// Three turns with what happens in real ones: files named by tools, files that Bash moves around, tools that fail,
+/// parallel calls, a command and a subagent left running, two subagents at once.
 fn script(work: &Path) -> Vec<Turn> {
     let write = |name: &str, content: &str| ("Write", json!({ "file_path": work.join(name), "content": content }));
     let edit = |old: &str, new: &str| {
@@ -137,11 +137,11 @@ fn script(work: &Path) -> Vec<Turn> {
     ]
 }
 
-/// A line as it was, but for what nobody would read.
+/// Shortens a line by what nobody would read.
 fn cut(line: &str) -> String {
     let mut value: Value = serde_json::from_str(line).unwrap();
     let mut changed = cut_texts(&mut value);
-    // What was said stays whole; the agent's own notes (prompts, schemas of tools) are of no use here.
+    // What was said stays complete; the agent's own notes (prompts, tool schemas) are of no use here.
     if !matches!(value["type"].as_str(), None | Some("user" | "assistant")) {
         for part in children(&mut value) {
             changed |= children(part).map(hollow).fold(false, |any, changed| any | changed);
@@ -163,7 +163,7 @@ fn cut_texts(value: &mut Value) -> bool {
     length > LONGEST_TEXT
 }
 
-/// Empties a list or an object that is too long, and tells whether it was.
+/// Empties a list or an object that is too long, and returns whether it was.
 fn hollow(value: &mut Value) -> bool {
     let long = value.to_string().len() > 2 * LONGEST_TEXT;
     match value {

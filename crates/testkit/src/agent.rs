@@ -10,23 +10,19 @@ use piton_engine::view::{Observed, TurnView};
 
 use crate::World;
 
-/// An agent that reports.
 pub struct Agent<'w> {
-    /// Where.
     pub world: &'w World,
-    /// What it calls its session.
+    /// The agent's own id for its session.
     pub session: &'static str,
-    /// Where it works.
+    /// Its working folder.
     pub folder: RefCell<PathBuf>,
-    /// Its conversation file.
     pub transcript: Option<PathBuf>,
-    /// The subagent that speaks.
+    /// The subagent that reports.
     pub subagent: Option<&'static str>,
     calls: Cell<u32>,
 }
 
 impl<'w> Agent<'w> {
-    /// An agent in a world.
     pub fn new(world: &'w World, session: &'static str) -> Self {
         Self { world, session, folder: RefCell::new(world.ws()), transcript: None, subagent: None, calls: Cell::new(0) }
     }
@@ -44,7 +40,6 @@ impl<'w> Agent<'w> {
         }
     }
 
-    /// Reports.
     pub fn tell(&self, event: Event) -> Observed {
         let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
         self.world.engine.observe(&self.report(None, event), &options).expect("a report is taken").0
@@ -55,7 +50,6 @@ impl<'w> Agent<'w> {
         self.tell(Event::Prompt { text: text.into() })
     }
 
-    /// A tool call.
     pub fn call(&self, id: &str, tool: &str, paths: &[&str], background: bool) -> ToolCall {
         ToolCall {
             id: Some(id.into()),
@@ -67,27 +61,23 @@ impl<'w> Agent<'w> {
         }
     }
 
-    /// A tool is about to run.
     pub fn before(&self, id: &str, tool: &str, paths: &[&str]) -> Observed {
         self.tell(Event::BeforeTool(self.call(id, tool, paths, false)))
     }
 
-    /// A tool has run.
     pub fn after(&self, id: &str) -> Observed {
         self.tell(Event::AfterTool(ToolCall { id: Some(id.into()), ..ToolCall::default() }))
     }
 
-    /// The turn ends.
     pub fn end_turn(&self) -> Observed {
         self.tell(Event::TurnEnded { failed: false, message: Some("done".into()), background: false })
     }
 
-    /// The session's id.
     pub fn id(&self) -> SessionId {
         SessionId::of("test", self.session)
     }
 
-    /// Its turns, oldest first.
+    /// Oldest first.
     pub fn turns(&self) -> Vec<TurnView> {
         self.world.turns(Some(self.id()))
     }
@@ -99,7 +89,7 @@ impl<'w> Agent<'w> {
         self.end_turn();
     }
 
-    /// One step of a turn that goes on.
+    /// One step of a turn that continues.
     pub fn step(&self, tool: &str, paths: &[&str], write: impl FnOnce(&World)) {
         let id = format!("{}-{}", self.session, self.calls.replace(self.calls.get() + 1));
         self.before(&id, tool, paths);

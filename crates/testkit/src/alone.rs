@@ -1,8 +1,8 @@
-//! Tests that ask for something of a whole process, such as its memory or its umask: each has a process to itself.
+//! Tests of something process-wide, such as memory or umask: each has a process to itself.
 
 use std::process::Command;
 
-/// The first line of a test that needs a process to itself; the rest of it runs there alone. A command that is given starts
+/// The first line of a test that needs a process to itself; the rest of it runs there alone. A given command starts
 /// that process: it gets the program and its arguments as its last ones.
 #[macro_export]
 macro_rules! needs_a_process {
@@ -28,7 +28,7 @@ pub fn is_alone(closure: &str, mut starter: Command) -> bool {
     starter.arg(std::env::current_exe().expect("a test is a program"));
     let run = starter.args([test, "--exact", "--nocapture"]).env(ALONE, "1").output().expect("a test can be started");
     let [stdout, stderr] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    // A name that means no test would pass as well.
+    // A name that matches no test would pass as well.
     let passed = run.status.success() && stdout.contains("test result: ok. 1 passed");
     assert!(passed, "in a process of its own: {}\n{stdout}\n{stderr}", run.status);
     false

@@ -1,4 +1,4 @@
-//! The real Claude Code from npm, offline, with a scripted model in the place of Anthropic's.
+//! The real Claude Code from npm, offline, with a scripted model instead of Anthropic's.
 
 use std::ffi::OsString;
 use std::io::{Read, Seek};
@@ -21,24 +21,20 @@ pub const CLAUDE_CODE_VERSION: &str = "2.1.325";
 pub struct ClaudeCode {
     /// The program, or its script for node.
     pub program: PathBuf,
-    /// More variables for it, its tools and its hooks; nothing but these and what it needs is passed on.
+    /// Additional variables for it, its tools and its hooks; only these and what it needs are passed on.
     pub environment: Vec<(OsString, OsString)>,
     /// How long a run may take.
     pub timeout: Duration,
 }
 
-/// A run that came to its end.
+/// A completed run.
 #[derive(Debug)]
 pub struct ClaudeRun {
-    /// How it ended.
     pub status: ExitStatus,
-    /// What it printed.
     pub stdout: String,
-    /// What it complained of.
     pub stderr: String,
-    /// What it printed, as JSON; null where it is none.
+    /// Its output as JSON; null if it is not JSON.
     pub result: Value,
-    /// How long it took.
     pub took: Duration,
 }
 
@@ -61,8 +57,8 @@ impl ClaudeCode {
         })
     }
 
-    /// The same for a test, which has nothing to do without it: where it is missing the test is listed as not run, and
-    /// fails where `PITON_TEST_AGENTS=required` is set.
+    /// Like [`ClaudeCode::find`], for a test that needs it: if it is missing the test is listed as not run, and fails
+    /// if `PITON_TEST_AGENTS=required` is set.
     #[track_caller]
     pub fn find_or_say_so() -> Option<Self> {
         let missing = match Self::find() {
@@ -74,8 +70,8 @@ impl ClaudeCode {
         None
     }
 
-    /// Gives it a prompt in a workspace, with a home of the test's own, and waits for its end. `arguments` go at the end
-    /// of its command line: `["--resume", id]` goes on with a session. Fails unless it ends well.
+    /// Gives it a prompt in a workspace, with the test's own home, and waits for its end. `arguments` go at the end of
+    /// its command line: `["--resume", id]` resumes a session. Fails unless it succeeds.
     #[track_caller]
     pub fn run(&self, home: &Path, workspace: &Path, model: &Model, prompt: &str, arguments: &[&str]) -> ClaudeRun {
         match self.try_run(home, workspace, model, prompt, arguments) {
@@ -85,7 +81,8 @@ impl ClaudeCode {
         }
     }
 
-    /// The same, where ending badly is a result too: an error is only that it did not start, or did not end in time.
+    /// Like [`ClaudeCode::run`], where failing is also a result: an error means only that it did not start, or did not
+    /// end in time.
     pub fn try_run(
         &self,
         home: &Path,
@@ -100,7 +97,7 @@ impl ClaudeCode {
         watch(&mut command, model.network(), self.timeout)
     }
 
-    /// The program with its surroundings: of the machine's variables only `PATH`.
+    /// The program with its environment: of the machine's variables only `PATH`.
     fn command(&self, home: &Path, workspace: &Path, model: &Model) -> Command {
         let mut command = if self.program.extension().is_some_and(|e| e == "js" || e == "cjs" || e == "mjs") {
             let mut node = Command::new("node");
@@ -112,7 +109,7 @@ impl ClaudeCode {
         command.current_dir(workspace).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home);
         command.env("LANG", "C.UTF-8").env("TERM", "dumb");
-        // Else it leaves the output of background commands in the machine's folder for scratch files.
+        // Otherwise it leaves the output of background commands in the machine's temporary folder.
         command.env("CLAUDE_CODE_TMPDIR", home);
         command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "not-a-key");
         for off in [
@@ -136,13 +133,12 @@ impl ClaudeCode {
 }
 
 impl ClaudeRun {
-    /// The session's id.
     #[track_caller]
     pub fn session(&self) -> &str {
         self.result["session_id"].as_str().unwrap_or_else(|| panic!("no session\n{}", said(&self.stdout, &self.stderr)))
     }
 
-    /// Its last words.
+    /// The last thing it said.
     #[track_caller]
     pub fn answer(&self) -> &str {
         self.result["result"].as_str().unwrap_or_else(|| panic!("no answer\n{}", said(&self.stdout, &self.stderr)))
@@ -154,7 +150,7 @@ fn installed() -> PathBuf {
     house.join(format!("target/agents/claude-code-{CLAUDE_CODE_VERSION}/node_modules/.bin/claude"))
 }
 
-/// Runs a command to its end, or ends it with its whole group when its time is up.
+/// Runs a command to its end, or kills its whole process group when its time is up.
 fn watch(command: &mut Command, network: &Network, limit: Duration) -> Result<ClaudeRun, String> {
     // Files and not pipes: what it leaves running may hold its output open for as long as it likes.
     let [mut stdout, mut stderr] = [(); 2].map(|()| tempfile::tempfile().expect("a scratch file"));
@@ -193,7 +189,7 @@ fn wait(child: &mut Child, at_most: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Asks first, so that it can end the shells it started, which have groups of their own.
+/// Terminates politely first, so that it can end the shells it started, which have their own process groups.
 fn end(child: &mut Child) {
     let Some(group) = Pid::from_raw(child.id() as i32) else { return };
     let _ = kill_process_group(group, Signal::TERM);
@@ -220,8 +216,8 @@ mod tests {
         let error = watch(&mut command, &Network::closed(), Duration::from_secs(1)).unwrap_err();
         assert!(error.starts_with("it did not end within 1 s") && error.contains("worried"), "{error}");
         let child: String = error.lines().nth(2).unwrap().into();
-        // It was told to end when its parent was, and may take a moment longer. Its parent is gone, so that it may then
-        // wait as a zombie for whoever takes in orphans here.
+        // It was told to end when its parent was, and may take a moment longer. Its parent is gone, so it may then
+        // remain as a zombie until something reaps orphans here.
         let state = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         while !state().is_empty() && !state().contains(") Z ") {
             assert!(begun.elapsed() < Duration::from_secs(30), "{}", state());

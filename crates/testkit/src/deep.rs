@@ -1,4 +1,4 @@
-//! Folders in folders, deeper than a path can say or a process has handles.
+//! Nested folders, deeper than a path can express or a process has handles.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Makes so many folders of one name in one another, the first one in `top`, with a file `f` in every hundredth that says
-/// how deep it is.
+/// Creates `depth` nested folders of one name, the first one in `top`, with a file `f` in every hundredth that says how
+/// deep it is.
 pub fn make_deep(top: &Path, name: &str, depth: usize) {
     let mut at = open_folder(top);
     for level in 1..=depth {
@@ -25,7 +25,7 @@ pub fn make_deep(top: &Path, name: &str, depth: usize) {
     }
 }
 
-/// How many folders of one name are in one another, and what the files `f` in them say.
+/// How many folders of one name are nested, and what the files `f` in them say.
 pub fn read_deep(top: &Path, name: &str) -> (usize, Vec<String>) {
     let mut at = open_folder(top);
     let (mut depth, mut said) = (0, Vec::new());
@@ -47,7 +47,7 @@ pub fn read_deep(top: &Path, name: &str) -> (usize, Vec<String>) {
     }
 }
 
-/// Removes such folders. The standard library holds every one of them open at once.
+/// Removes such folders. The standard library would hold every one of them open at once.
 pub fn remove_deep(path: &Path) {
     let removed = std::process::Command::new("rm").arg("-rf").arg(path).status();
     assert!(removed.is_ok_and(|status| status.success()), "{} goes", path.display());

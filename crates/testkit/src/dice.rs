@@ -1,16 +1,14 @@
-//! Chance that a test can repeat.
+//! Repeatable random numbers.
 
-/// A row of numbers that its seed decides.
+/// A sequence of numbers determined by its seed.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The row of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The row of several seeds.
     pub fn of(seeds: &[u64]) -> Self {
         let mut dice = Self(0);
         for seed in seeds {
@@ -29,12 +27,10 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next number, below another.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.roll() % limit
     }
 
-    /// One of several.
     pub fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }

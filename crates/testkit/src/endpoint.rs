@@ -1,4 +1,4 @@
-//! A server in the place of one that speaks OpenAI's language.
+//! A server that speaks the OpenAI API.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,19 +7,17 @@ use serde_json::{Value, json};
 use crate::http::{Call, Reply, Server};
 use crate::network::Network;
 
-/// A request that it got.
+/// A request that it received.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    /// The address without the server.
+pub struct EndpointRequest {
+    /// Without the server.
     pub path: String,
-    /// Its headers, with their names in small letters.
+    /// With names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
     pub body: Value,
 }
 
-impl Asked {
-    /// A header's value.
+impl EndpointRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -28,11 +26,11 @@ impl Asked {
 /// The server, listening on loopback until it is dropped.
 pub struct Endpoint {
     server: Server,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<EndpointRequest>>>,
 }
 
 impl Endpoint {
-    /// Starts one that says this to whoever asks.
+    /// Starts one that always answers with these words.
     pub fn saying(words: &str) -> Self {
         let message = json!({ "role": "assistant", "content": words });
         Self::start(200, json!({ "choices": [{ "index": 0, "message": message }] }).to_string())
@@ -45,13 +43,13 @@ impl Endpoint {
         let seen = Arc::clone(&asked);
         let answer = move |Call { path, headers, body: given, .. }: Call| {
             let given = serde_json::from_slice(&given).unwrap_or_default();
-            seen.lock().expect("no holder of this lock panics").push(Asked { path, headers, body: given });
+            seen.lock().expect("no holder of this lock panics").push(EndpointRequest { path, headers, body: given });
             Reply { status, content_type: "application/json", body: body.clone().into_bytes() }
         };
         Self { server: Server::start(answer).expect("a port on loopback is free"), asked }
     }
 
-    /// The base of its addresses; good inside [`Endpoint::network`] only.
+    /// The base URL; only reachable inside [`Endpoint::network`].
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.server.address)
     }
@@ -61,8 +59,8 @@ impl Endpoint {
         &self.server.network
     }
 
-    /// Everything that it was asked, in order.
-    pub fn asked(&self) -> Vec<Asked> {
+    /// Every request, in order.
+    pub fn asked(&self) -> Vec<EndpointRequest> {
         self.asked.lock().expect("no holder of this lock panics").clone()
     }
 }

@@ -6,37 +6,35 @@ use std::process::{Command, Stdio};
 
 use rustix::mount::{MountFlags, UnmountFlags, unmount};
 
-/// A filesystem at a folder, with a source beside it. Gone with this value; the test begins with
+/// A filesystem at a folder, with its source next to it. Unmounted with this value; the test begins with
 /// [`needs_mounts!`](crate::needs_mounts).
 pub struct Filesystem {
     at: PathBuf,
 }
 
-/// A kind of filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilesystemKind {
     /// In memory.
     Tmpfs,
-    /// One folder laid over another, as containers have it.
+    /// One folder laid over another, as in containers.
     Overlay,
-    /// In user space; knows no flags of rename.
+    /// In user space; supports no rename flags.
     Bindfs,
-    /// In user space; knows no flags of rename, and shows two names of a file as two files.
+    /// In user space; supports no rename flags, and shows two names of a file as two files.
     Unionfs,
-    /// ext4 with folders in which `readme` and `README` are one name.
+    /// ext4 with folders in which `readme` and `README` are the same name.
     Casefold,
 }
 
 impl FilesystemKind {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Tmpfs, Self::Overlay, Self::Bindfs, Self::Unionfs, Self::Casefold];
 }
 
 impl Filesystem {
-    /// Mounts one at an empty folder; `beside` is a folder for what it is made of.
+    /// Mounts one at an empty folder; `beside` is a folder for its parts.
     ///
     /// # Errors
-    /// Why it cannot be had here, in words for the list of what was not run.
+    /// Why it is not available here, in words for the list of what was not run.
     pub fn mount(kind: FilesystemKind, at: &Path, beside: &Path) -> Result<Self, String> {
         let folder = |name: &str| {
             let path = beside.join(name);
@@ -66,12 +64,12 @@ impl Filesystem {
         Ok(Self { at: at.to_owned() })
     }
 
-    /// Mounts an overlay whose lower folder was filled before, as the layers of a container's image are.
+    /// Mounts an overlay whose lower folder was filled before, like the layers of a container's image.
     ///
     /// # Errors
     /// As [`Self::mount`].
     pub fn overlay(at: &Path, beside: &Path, fill_lower: impl FnOnce(&Path)) -> Result<Self, String> {
-        // An overlay of an overlay is refused by some kernels, so its parts are in memory.
+        // Some kernels refuse an overlay on an overlay, so its parts are in memory.
         let parts = beside.join("parts");
         std::fs::create_dir_all(&parts).expect("a folder beside it");
         mount("tmpfs", &parts, "")?;
@@ -79,7 +77,7 @@ impl Filesystem {
         made.iter().for_each(|path| std::fs::create_dir(path).expect("a folder in memory"));
         fill_lower(&made[0]);
         let [lower, upper, work] = made.map(|path| path.display().to_string());
-        // Nobody but root may note in the attributes that it has by default what it hides.
+        // Only root may use the default attributes in which an overlay records what it hides.
         let of_users = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
         let options = format!("lowerdir={lower},upperdir={upper},workdir={work}{of_users}");
         let mounted = crate::namespace::past_permissions(|| mount("overlay", at, &options));
@@ -105,7 +103,7 @@ impl Drop for Filesystem {
     }
 }
 
-/// By the system call alone: the program refuses everybody but root, also one who may mount in a namespace.
+/// By the system call itself: the program refuses everyone but root, even those who may mount in a namespace.
 fn mount(kind: &str, at: &Path, options: &str) -> Result<(), String> {
     let options = CString::new(options).expect("no zero byte in a test's paths");
     rustix::mount::mount(kind, at, kind, MountFlags::empty(), &*options).map_err(|error| format!("{kind}: {error}"))

@@ -1,8 +1,8 @@
-//! A small mutational fuzzer for what reads bytes from outside: it runs on stable, inside ordinary tests.
+//! A small mutational fuzzer for readers of untrusted bytes: it runs on stable Rust, inside ordinary tests.
 //!
-//! It changes seeds at random, the same way in every run, and hands them to a harness. A harness returns what came of
-//! an input (which error, how many turns): an input that brings something new becomes a seed too. This stands in for
-//! the coverage that a compiler's instrumentation would give.
+//! It mutates seeds at random, the same way in every run, and passes them to a harness. A harness returns the outcome
+//! of an input (which error, how many turns): an input with a new outcome becomes a seed, too. This stands in for the
+//! coverage that a compiler's instrumentation would give.
 //!
 //! | variable | what it does |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `PITON_FUZZ_SEED` | other random numbers than those of every run |
 //! | `PITON_FUZZ_INPUT` | runs this file alone, in the harness that it is named after |
 //!
-//! An input at which a harness panics, hangs or takes too much memory is kept in `fuzz/` of the target folder.
+//! An input on which a harness panics, hangs or takes too much memory is stored in `fuzz/` of the target folder.
 
 mod memory;
 mod mutate;
@@ -26,17 +26,17 @@ use std::time::{Duration, Instant};
 pub use memory::Measured;
 pub use mutate::{Mutator, Random};
 
-/// How long a harness runs where nobody says otherwise: all of them together take about a minute.
+/// How long a harness runs by default: all of them together take about a minute.
 const SHARE: Duration = Duration::from_millis(2_500);
-/// Inputs that brought something new, and are changed further; more only make each of them rarer.
+/// Most inputs with new outcomes that are mutated further; more would only make each of them rarer.
 const MOST_KEPT: usize = 4_096;
-/// No reader may take more for an input of a few KiB. Some unpack up to 256 MiB by design.
+/// No reader may take more memory for an input of a few KiB. Some unpack up to 256 MiB by design.
 const MOST_MEMORY: usize = 1 << 30;
 
-/// Runs a harness on changed seeds until its time is over, and returns how many it tried.
+/// Runs a harness on mutated seeds until its time is over, and returns how many it tried.
 ///
 /// # Panics
-/// Where the harness does, with the file that holds the input.
+/// If the harness does, with the name of the file that contains the input.
 pub fn fuzz<O: Hash>(name: &str, seeds: &[Vec<u8>], mut act: impl FnMut(&[u8]) -> O) -> u64 {
     assert!(!seeds.is_empty(), "{name}: nothing to begin with");
     let mut run = Run::of(name);
@@ -103,9 +103,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Keeps an input in a file that is named after its harness.
+/// Stores an input in a file named after its harness.
 fn keep(name: &str, input: &[u8]) -> PathBuf {
-    // The test's binary lies in `<target>/<profile>/deps`.
+    // The test's binary is in `<target>/<profile>/deps`.
     let target = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("fuzz")));
     let folder = target.unwrap_or_else(std::env::temp_dir);
     let mut hasher = DefaultHasher::new();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_brings_something_new_is_changed_further() {
-        // Four bytes at once are never hit by chance in this time; one after the other they are.
+        // Four bytes at once are never found by chance in this time; one after the other they are.
         let deepest = std::cell::Cell::new(0);
         fuzz("steps", &[b"....".to_vec()], |input| {
             let depth = input.iter().zip(b"Trip").take_while(|(is, should)| is == should).count();

@@ -1,9 +1,9 @@
-//! Real git, with nothing of the machine's settings.
+//! Real git, isolated from the machine's settings.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs git in a folder and returns what it said.
+/// Runs git in a folder and returns its output.
 #[track_caller]
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
     let run = git_command(folder, arguments).output().expect("git can be run");

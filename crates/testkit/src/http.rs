@@ -12,21 +12,21 @@ use crate::network::Network;
 /// A request, read to its end.
 pub(crate) struct Call {
     pub method: String,
-    /// As sent, with what stands after `?`.
+    /// As sent, with the query.
     pub path: String,
-    /// With their names in small letters.
+    /// With names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-/// What is answered. The connection closes after it, which is also what ends a body of events.
+/// The connection closes after the answer, which also ends a body of events.
 pub(crate) struct Reply {
     pub status: u16,
     pub content_type: &'static str,
     pub body: Vec<u8>,
 }
 
-/// A server on a port of its own, in a network of its own. It ends with this value.
+/// A server on its own port, in its own network. It ends with this value.
 pub(crate) struct Server {
     pub network: Network,
     pub address: SocketAddr,
@@ -35,7 +35,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts answering.
     pub fn start(answer: impl Fn(Call) -> Reply + Send + Sync + 'static) -> io::Result<Self> {
         let network = Network::closed();
         let listener = network.inside(|| TcpListener::bind("127.0.0.1:0"))?;
@@ -49,7 +48,7 @@ impl Server {
                     break;
                 }
                 let (Ok(stream), answer) = (stream, Arc::clone(&answer)) else { continue };
-                // An agent that goes away in the middle is its own affair.
+                // An agent that disconnects in the middle is no failure of the server.
                 std::thread::spawn(move || serve(&stream, &*answer));
             }
         });

@@ -9,14 +9,14 @@ use piton_store::{Store, StoreError};
 
 use crate::snapshot::Snapshot;
 
-/// The id of a checkpoint, and all that it holds, or why that cannot be read in full.
-pub type Kept = (String, Result<Snapshot, String>);
+/// The id of a checkpoint, and its contents, or why they cannot be read in full.
+pub type KeptCheckpoint = (String, Result<Snapshot, String>);
 
 /// A store's checkpoints, oldest first.
 ///
 /// # Errors
-/// Where the store does not open or its checkpoints cannot be listed.
-pub fn kept(store: &Path) -> Result<Vec<Kept>, StoreError> {
+/// If the store does not open or its checkpoints cannot be listed.
+pub fn kept(store: &Path) -> Result<Vec<KeptCheckpoint>, StoreError> {
     let store = Store::open(store)?;
     let mut rows = store.checkpoints(None)?;
     rows.sort_by_key(|row| row.seq);

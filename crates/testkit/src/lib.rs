@@ -1,8 +1,9 @@
-//! What piton's tests share: a world with a workspace and a store, the binary over it, snapshots of trees taken without piton's help,
-//! ordinary users, small disks, power cuts, real git; a real agent with a scripted model, in a network without a world.
+//! What piton's tests share: a world with a workspace and a store, the binary over it, snapshots of trees taken without
+//! piton's help, ordinary users, small disks, power cuts, real git; a real agent with a scripted model, in an isolated
+//! network.
 //!
-//! Tests only. A test that needs mounts or networks runs as any user ([`namespace`]). What cannot run here is never skipped
-//! silently: [`not_run`] lists it, and `./check` ends with the list. A missing agent is a failure where
+//! Tests only. A test that needs mounts or networks runs as any user ([`namespace`]). What cannot run here is never
+//! skipped silently: [`not_run`] lists it, and `./check` ends with the list. A missing agent is a failure if
 //! `PITON_TEST_AGENTS=required` is set, as `./check` does.
 
 mod agent;
@@ -43,10 +44,10 @@ pub use claude::{CLAUDE_CODE_VERSION, ClaudeCode, ClaudeRun};
 pub use deep::{make_deep, read_deep, remove_deep};
 pub use dice::Dice;
 pub use disk::SmallDisk;
-pub use endpoint::{Asked, Endpoint};
+pub use endpoint::{Endpoint, EndpointRequest};
 pub use filesystems::{Filesystem, FilesystemKind};
 pub use git::{git, git_command};
-pub use kept::{Kept, kept};
+pub use kept::{KeptCheckpoint, kept};
 pub use model::{Model, Request, Say, Turn};
 pub use mounts::Mounted;
 pub use network::Network;

@@ -1,7 +1,7 @@
 //! A scripted model: it speaks Anthropic's Messages API and says what a test wrote down, nothing else.
 //!
-//! For driving a real agent offline. It keeps no state between requests: what comes next follows from the conversation
-//! that the agent sends, as with a real model, so that resumed sessions, branches and subagents need nothing special.
+//! For driving a real agent offline. It keeps no state between requests: the next message follows from the conversation
+//! that the agent sends, as with a real model, so resumed sessions, branches and subagents need nothing special.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,8 +20,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The prompt, exactly as the user (or an agent's call for a subagent) words it, and what follows. After its last
-    /// word, or where there is none, the model says `done`.
+    /// The prompt, exactly as the user (or an agent's call for a subagent) words it, and the answers. After the last
+    /// one, or if there is none, the model says `done`.
     pub fn new(prompt: impl Into<String>, says: impl IntoIterator<Item = Say>) -> Self {
         Self { prompt: prompt.into(), says: says.into_iter().collect() }
     }
@@ -32,7 +32,7 @@ impl Turn {
 pub enum Say {
     /// Words, which end the turn.
     Text(String),
-    /// Calls of tools, by name and input, all at once.
+    /// Parallel tool calls, by name and input.
     Tools(Vec<(String, Value)>),
 }
 
@@ -42,7 +42,6 @@ impl Say {
         Self::Text(words.into())
     }
 
-    /// One call of a tool.
     pub fn tool(name: &str, input: Value) -> Self {
         Self::tools([(name, input)])
     }
@@ -53,14 +52,14 @@ impl Say {
     }
 }
 
-/// A request that the model got.
+/// A request that the model received.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// `POST`, `HEAD` …
     pub method: String,
-    /// As sent, with what stands after `?`.
+    /// As sent, with the query.
     pub path: String,
-    /// The JSON of its body; null where there is none.
+    /// The JSON of its body; null if there is none.
     pub body: Value,
 }
 
@@ -76,7 +75,7 @@ impl Request {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Every text that the agent sent as the user's, its own reminders included.
+    /// Every text that the agent sent as the user's, including its own reminders.
     pub fn user_texts(&self) -> Vec<&str> {
         self.messages().iter().filter(|message| message["role"] == "user").flat_map(texts).collect()
     }
@@ -89,8 +88,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts one that knows these turns. The newest prompt in a conversation that it knows decides; the number of calls
-    /// since then is its place in that turn.
+    /// Starts one that knows these turns. The newest known prompt in a conversation decides; the number of calls since
+    /// then is the position in that turn.
     pub fn start(turns: impl IntoIterator<Item = Turn>) -> Self {
         let turns: Vec<Turn> = turns.into_iter().collect();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -105,17 +104,17 @@ impl Model {
         Self { server: Server::start(answer).expect("a port on loopback is free"), requests }
     }
 
-    /// The base of its addresses, as `ANTHROPIC_BASE_URL` takes it; good inside [`Model::network`] only.
+    /// The base URL for `ANTHROPIC_BASE_URL`; only reachable inside [`Model::network`].
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address)
     }
 
-    /// The network that it listens in, and where its agent has to run.
+    /// The network that it listens in, and in which its agent has to run.
     pub fn network(&self) -> &Network {
         &self.server.network
     }
 
-    /// Everything that it was asked, in order.
+    /// Every request, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().expect("no holder of this lock panics").clone()
     }
@@ -130,7 +129,7 @@ fn reply(turns: &[Turn], request: &Request) -> Reply {
     let endpoint = request.path.split('?').next().unwrap_or_default();
     match (request.method.as_str(), endpoint) {
         ("POST", "/v1/messages") => {
-            // Titles and topics are asked for without tools; any words will do for them.
+            // Titles and topics are requested without tools; any words will do for them.
             let say = if request.is_conversation() { next(turns, request) } else { Say::text("A scripted title") };
             let message = message(&request.body["model"], &say);
             if request.body["stream"] == true { streamed(&message) } else { plain(200, &message) }
@@ -141,10 +140,10 @@ fn reply(turns: &[Turn], request: &Request) -> Reply {
     }
 }
 
-/// What comes next in a conversation.
+/// The next message in a conversation.
 fn next(turns: &[Turn], request: &Request) -> Say {
     let messages = request.messages();
-    // A compaction wants its summary between tags, and asks a second time where they are missing.
+    // A compaction wants its summary between tags, and asks a second time if they are missing.
     if request.user_texts().last().is_some_and(|text| text.contains("<analysis>") && text.contains("<summary>")) {
         return Say::text("<summary>A scripted summary</summary>");
     }
@@ -223,7 +222,7 @@ fn streamed(message: &Value) -> Reply {
     Reply { status: 200, content_type: "text/event-stream", body: body.into_bytes() }
 }
 
-/// Ids are new in every process too: a session may be resumed against another model.
+/// Ids differ between processes, too: a session may be resumed against another model.
 fn new_id(kind: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());

@@ -1,11 +1,11 @@
-//! Something mounted for as long as a value lives; the test begins with [`needs_mounts!`](crate::needs_mounts).
+//! Mounts that exist for as long as a value lives; the test begins with [`needs_mounts!`](crate::needs_mounts).
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
-/// A mount that goes with this value.
+/// A mount that is removed with this value.
 pub struct Mounted {
     at: PathBuf,
 }
@@ -17,7 +17,7 @@ impl Mounted {
         Self { at: at.to_owned() }
     }
 
-    /// A folder over itself, read-only: what is in it can be read and by nobody changed.
+    /// A folder over itself, read-only: its contents can be read and not changed by anyone.
     pub fn read_only(at: &Path) -> Self {
         mount_bind(at, at).expect("a folder is mounted");
         let mounted = Self { at: at.to_owned() };
@@ -37,7 +37,6 @@ impl Mounted {
         mounted
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.at
     }

@@ -1,8 +1,9 @@
-//! Mounts and networks of a test's own, also for users whom the machine grants neither.
+//! Mounts and networks for tests, even for users whom the machine grants neither.
 //!
-//! The kernel gives them to everybody in a user namespace, which only a process with one thread may make. A test runner has
-//! many, so a test that lacks the right runs a second time, alone in a process of its own that has it. There the user is
-//! the same as before, permissions included: the only rights added are those to mount and to set up networks.
+//! The kernel grants them to everyone in a user namespace, which only a single-threaded process may create. A test
+//! runner has many threads, so a test that lacks the right runs a second time, alone in its own process that has it.
+//! There the user is the same as before, permissions included: the only added rights are those to mount and to set up
+//! networks.
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -12,8 +13,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, unshare_unsafe};
 
-/// The first line of a test that mounts something. The rest of the test runs only where that is possible; otherwise the
-/// test has passed in a process of its own when this returns from it, or is listed as not run.
+/// The first line of a test that mounts something. The rest of the test runs only where that is possible; otherwise,
+/// when this returns from the test, it has passed in its own process or is listed as not run.
 #[macro_export]
 macro_rules! needs_mounts {
     () => {
@@ -23,8 +24,8 @@ macro_rules! needs_mounts {
     };
 }
 
-/// The first line of a test that starts programs in a closed [`Network`](crate::Network). Where no process can have one,
-/// the rest of the test runs with what takes its place.
+/// The first line of a test that starts programs in a closed [`Network`](crate::Network). If no process can have one,
+/// the rest of the test runs with a substitute.
 #[macro_export]
 macro_rules! needs_network {
     () => {
@@ -40,7 +41,7 @@ const AGAIN: &str = "PITON_TEST_AGAIN";
 #[doc(hidden)]
 pub fn has_mounts(closure: &str) -> bool {
     keep_to_permissions();
-    // Of its own also where it need not be: what a killed test leaves mounted goes with its thread.
+    // Its own even where it need not be: what a killed test leaves mounted disappears with its thread.
     let Err(refused) = own_mounts() else { return true };
     assert!(std::env::var_os(AGAIN).is_none(), "a user namespace gives no right to mount: {refused}");
     let test = name_of(closure);
@@ -56,11 +57,11 @@ pub fn has_network(closure: &str) -> bool {
     crate::Network::can_be_closed() || std::env::var_os(AGAIN).is_some() || run_again(name_of(closure)).is_err()
 }
 
-/// What a process in a namespace may do from its beginning.
+/// What a process in a namespace may do from the start.
 const RIGHTS: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
 
-/// In a namespace, lets permissions hold for this thread and all that it starts as for the user outside. The right to pass
-/// over them stays in reserve for [`past_permissions`].
+/// In a namespace, makes permissions apply to this thread and everything it starts as for the user outside. The right
+/// to bypass them stays in reserve for [`past_permissions`].
 fn keep_to_permissions() {
     if std::env::var_os(AGAIN).is_none() {
         return;
@@ -71,8 +72,8 @@ fn keep_to_permissions() {
     rustix::thread::set_capabilities(None, sets).expect("a process may do less than it might");
 }
 
-/// Acts with the right to pass over permissions, where this is a process in a namespace: an overlay has a folder that nobody
-/// may enter without it.
+/// Runs `act` with the right to bypass permissions, if this is a process in a namespace: an overlay has a folder that
+/// nobody may enter without it.
 pub(crate) fn past_permissions<T>(act: impl FnOnce() -> T) -> T {
     if std::env::var_os(AGAIN).is_some() {
         let all = RIGHTS | CapabilitySet::DAC_OVERRIDE;
@@ -97,14 +98,14 @@ fn own_mounts() -> io::Result<()> {
     Ok(mount_change("/", all)?)
 }
 
-/// Runs one test of this program in a user namespace; an error says why there is none. Fails where the test does.
+/// Runs one test of this program in a user namespace; an error says why that is impossible. Fails if the test does.
 fn run_again(test: &str) -> Result<(), String> {
     let mut command = Command::new(std::env::current_exe().expect("a test is a program"));
     command.args([test, "--exact", "--nocapture"]).env(AGAIN, "1");
     enter_namespace(&mut command);
     let run = command.output().map_err(|e| format!("user namespaces are refused here ({e})"))?;
     let [stdout, stderr] = [&run.stdout, &run.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    // A name that means no test would pass as well.
+    // A name that matches no test would pass as well.
     let passed = run.status.success() && stdout.contains("test result: ok. 1 passed");
     assert!(passed, "in a namespace: {}\n{stdout}\n{stderr}", run.status);
     for line in stderr.lines().filter(|line| line.starts_with("NOT RUN: ")) {
@@ -134,7 +135,7 @@ fn enter_namespace(command: &mut Command) {
         for right in rights.iter() {
             rustix::thread::configure_capability_in_ambient_set(right, true)?;
         }
-        // Where a system hands out namespaces without their rights, it shows here.
+        // A system that grants namespaces without their rights fails here.
         mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! A network that holds nothing but this machine's loopback device.
+//! A network that contains only this machine's loopback device.
 
 use std::fs::File;
 use std::net::UdpSocket;
@@ -6,18 +6,18 @@ use std::os::fd::AsRawFd;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-/// Where a test puts programs that must not reach the world. Namespaces belong to threads, so that the rest of the test
-/// process keeps its network, and everything that is started inside stays inside.
+/// For programs that must not reach the outside world. Namespaces belong to threads, so the rest of the test process
+/// keeps its network, and everything started inside stays inside.
 ///
-/// A test that wants one begins with [`needs_network!`](crate::needs_network). Where the system refuses one all the same,
-/// the machine's own network takes its place, is listed as such, and [`Network::is_closed`] says so: whoever starts a
-/// program there has to keep it from the world in another way.
+/// A test that wants one begins with [`needs_network!`](crate::needs_network). If the system still refuses one, the
+/// machine's own network takes its place, is listed as such, and [`Network::is_closed`] says so: whoever starts a
+/// program there has to isolate it in another way.
 pub struct Network {
     namespace: Option<File>,
 }
 
 impl Network {
-    /// A closed network, or the machine's own where the system refuses one.
+    /// A closed network, or the machine's own if the system refuses one.
     pub fn closed() -> Self {
         let namespace = on_another_thread(make_namespace);
         if let Err(refused) = &namespace {
@@ -36,12 +36,12 @@ impl Network {
         on_another_thread(make_namespace).is_ok()
     }
 
-    /// Whether the world is out of reach from inside.
+    /// Whether the outside world is unreachable from inside.
     pub fn is_closed(&self) -> bool {
         self.namespace.is_some()
     }
 
-    /// Does something inside: sockets bound and programs started there belong to this network.
+    /// Runs `act` inside: sockets bound and programs started there belong to this network.
     pub fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         let Some(namespace) = &self.namespace else { return act() };
         on_another_thread(|| {
@@ -53,7 +53,7 @@ impl Network {
     }
 }
 
-/// A thread cannot be trusted to come back from another namespace, so that each visit has a thread of its own.
+/// A thread cannot be trusted to return from another namespace, so each visit has its own thread.
 fn on_another_thread<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let result = std::thread::scope(|scope| scope.spawn(act).join());
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -66,7 +66,7 @@ fn make_namespace() -> std::io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }
 
-/// A new network's loopback device is there, but off and without its address.
+/// A new network has a loopback device, but it is down and has no address.
 #[allow(unsafe_code, reason = "no crate here has a safe form of this request")]
 fn switch_loopback_on() -> std::io::Result<()> {
     let any = UdpSocket::bind("0.0.0.0:0")?;
@@ -100,7 +100,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         assert!(network.inside(|| TcpStream::connect(address)).is_ok());
         assert!(TcpStream::connect(address).is_err(), "it is reached from outside");
-        // An address for documentation: nothing answers there, and inside there is not even a way to ask.
+        // An address for documentation: nothing answers there, and inside there is not even a route.
         let world = network.inside(|| TcpStream::connect("192.0.2.1:80"));
         assert_eq!(world.unwrap_err().kind(), std::io::ErrorKind::NetworkUnreachable);
     }

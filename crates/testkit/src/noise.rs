@@ -1,6 +1,6 @@
-//! Contents that tell nothing and do not pack.
+//! Incompressible contents.
 
-/// So many bytes that do not pack, the same for the same seed.
+/// The same bytes for the same seed.
 pub fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

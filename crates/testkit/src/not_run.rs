@@ -1,9 +1,9 @@
-//! What could not run here, said aloud.
+//! Reporting what could not run here.
 
 use std::io::Write;
 
-/// Lists a test, or a part of one, as not run. `./check` names a file for the list in `PITON_TEST_NOT_RUN` and ends with
-/// it; without one the line goes to stderr, past the test runner's capture.
+/// Lists a test, or a part of one, as not run. `./check` names a file for the list in `PITON_TEST_NOT_RUN` and ends
+/// with it; without one the line goes to stderr, bypassing the test runner's capture.
 pub fn not_run(what: &str, reason: &str) {
     let line = format!("NOT RUN: {what}: {reason}\n");
     let listed = std::env::var_os("PITON_TEST_NOT_RUN").is_some_and(|list| {

@@ -1,4 +1,5 @@
-//! A Claude Code that writes a transcript as the real one does, as far as piton reads it, and reports what it does.
+//! A simulated Claude Code that writes a transcript like the real one, as far as piton reads it, and reports what it
+//! does.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -15,9 +16,8 @@ use crate::World;
 
 /// One session of it.
 pub struct Claude<'w> {
-    /// Where.
     pub world: &'w World,
-    /// What it calls its session.
+    /// The agent's own id for its session.
     pub id: String,
     prompts: Cell<u32>,
     lines: Cell<u32>,
@@ -25,12 +25,12 @@ pub struct Claude<'w> {
 }
 
 impl<'w> Claude<'w> {
-    /// A session with an id of the agent's kind that ends in a number.
+    /// A session with an id of the agent's form that ends in a number.
     pub fn new(world: &'w World, number: u32) -> Self {
         Self::resumed(world, &format!("11111111-2222-4333-8444-{number:012}"))
     }
 
-    /// A session that may have a transcript already, as `claude --resume` goes on with it.
+    /// A session that may already have a transcript, as with `claude --resume`.
     pub fn resumed(world: &'w World, id: &str) -> Self {
         let claude =
             Self { world, id: id.to_owned(), prompts: Cell::new(0), lines: Cell::new(0), last: RefCell::new(None) };
@@ -45,18 +45,17 @@ impl<'w> Claude<'w> {
         self.world.base().join(".claude/projects").join(name)
     }
 
-    /// Its transcript.
     pub fn path(&self) -> PathBuf {
         self.folder().join(format!("{}.jsonl", self.id))
     }
 
-    /// The transcript's lines; none where there is no transcript.
+    /// The transcript's lines; empty if there is no transcript.
     pub fn lines(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path()).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
     }
 
-    /// The prompts that its transcript has.
+    /// The prompts in its transcript.
     pub fn prompts(&self) -> Vec<String> {
         let mut found = Vec::new();
         let text = std::fs::read(self.path()).unwrap_or_default();
@@ -64,7 +63,6 @@ impl<'w> Claude<'w> {
         found
     }
 
-    /// The session's id.
     pub fn session(&self) -> SessionId {
         SessionId::of("claude-code", &self.id)
     }
@@ -105,7 +103,7 @@ impl<'w> Claude<'w> {
         format!("{}-p{}", self.id, self.prompts.get())
     }
 
-    /// The user says something; what is told with it.
+    /// The user says something; returns what the agent is told with it.
     pub fn prompt(&self, text: &str) -> Option<Told> {
         self.prompts.set(self.prompts.get() + 1);
         let observed = self.tell(Event::Prompt { text: text.into() });
@@ -113,7 +111,7 @@ impl<'w> Claude<'w> {
         observed.told
     }
 
-    /// A tool is called; its id.
+    /// Starts a tool call.
     pub fn calls(&self, tool: &str, paths: &[&str]) -> ToolCall {
         let id = format!("{}-c{}", self.id, self.lines.get());
         let input = json!({"file_path": paths.first().map(|path| self.world.path(path))});
@@ -154,7 +152,7 @@ impl<'w> Claude<'w> {
         self.answers("done");
     }
 
-    /// A whole turn of words.
+    /// A whole turn without tools.
     pub fn talks(&self, prompt: &str) {
         self.prompt(prompt);
         self.answers("well");

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Makes a script that can be run at once. Another process writes it: whatever a test beside this one starts at that moment
-/// would inherit the open file, and the system runs no program that somebody may still write to.
+/// Creates a script that can be run at once. Another process writes it: otherwise whatever a parallel test starts at
+/// that moment would inherit the open file, and the system runs no program that is open for writing.
 #[track_caller]
 pub fn make_program(path: &Path, script: &str) {
     let mut shell = Command::new("sh");

@@ -1,4 +1,4 @@
-//! The real `piton` over a world, in an environment of its own.
+//! The real `piton` over a world, in its own environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,9 +13,8 @@ use crate::World;
 
 /// A world and the binary that works in it.
 pub struct Scene {
-    /// The workspace, the store and the engine over them.
     pub world: World,
-    /// Variables that every command gets besides `HOME` and `PITON_HOME`; a later one of the same name counts.
+    /// Variables that every command gets besides `HOME` and `PITON_HOME`; a later one of the same name wins.
     pub environment: Vec<(&'static str, OsString)>,
     binary: &'static str,
     home: PathBuf,
@@ -31,13 +30,13 @@ impl Scene {
         Self { world, environment: Vec::new(), binary, home, store }
     }
 
-    /// An empty workspace `ws`, a home `home`, a folder for temporary files `tmp`, and `store` for a store, which nothing has
-    /// made yet: for tests of what piton writes where.
+    /// An empty workspace `ws`, a home `home`, a folder for temporary files `tmp`, and `store` for a store that does
+    /// not exist yet: for tests of what piton writes where.
     pub fn with_a_home(binary: &'static str) -> Self {
         Self::with_a_home_in(binary, tempfile::tempdir().expect("a scratch folder"))
     }
 
-    /// The same in a scratch folder of the caller's.
+    /// Like [`Scene::with_a_home`], in the caller's scratch folder.
     pub fn with_a_home_in(binary: &'static str, scratch: tempfile::TempDir) -> Self {
         let base = scratch.path().canonicalize().expect("a scratch folder has a path");
         let (home, store, tmp) = (base.join("home"), base.join("store"), base.join("tmp"));
@@ -55,7 +54,6 @@ impl Scene {
         self.world.base().join(path)
     }
 
-    /// What a file of the workspace says.
     #[track_caller]
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.world.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
@@ -76,37 +74,36 @@ impl Scene {
         program
     }
 
-    /// Gives a program the surroundings of a command.
+    /// Gives a program the environment of a command.
     pub fn surround(&self, program: &mut Command) {
         program.env_clear().current_dir(self.world.ws()).stdin(Stdio::null());
         program.env("HOME", &self.home).env("PITON_HOME", &self.store);
         program.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
 
-    /// Runs it.
     pub fn run(&self, args: &[&str]) -> Output {
         self.piton(args).output().expect("the binary runs")
     }
 
-    /// The stdout of a command that works.
+    /// The stdout of a command that succeeds.
     #[track_caller]
     pub fn ok(&self, args: &[&str]) -> String {
         text(&self.ends_in(0, args).stdout)
     }
 
-    /// Both streams of a command that works.
+    /// Both streams of a command that succeeds.
     #[track_caller]
     pub fn told(&self, args: &[&str]) -> String {
         both(&self.ends_in(0, args))
     }
 
-    /// The document of a command that works.
+    /// The JSON of a command that succeeds.
     #[track_caller]
     pub fn json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.ok(&[args, &["--json"]].concat())).expect("one JSON document")
     }
 
-    /// The stderr of a command that the user can mend and that prints nothing.
+    /// The stderr of a command that fails with exit code 1 and prints nothing.
     #[track_caller]
     pub fn fails(&self, args: &[&str]) -> String {
         let done = self.ends_in(1, args);
@@ -121,42 +118,43 @@ impl Scene {
         done
     }
 
-    /// Makes a checkpoint; its id.
+    /// Makes a checkpoint and returns its id.
     #[track_caller]
     pub fn capture(&self) -> String {
         self.json(&["checkpoint"])["checkpoint"]["id"].as_str().expect("a checkpoint has an id").to_owned()
     }
 
-    /// Sends bytes to a command.
+    /// Runs a command with input.
     pub fn send(&self, args: &[&str], bytes: &[u8]) -> Output {
         give(self.piton(args), bytes)
     }
 
-    /// The bytes of an event of Claude Code in the workspace. `more` adds fields, and takes the place of those that are there.
+    /// The bytes of a Claude Code event in the workspace. `more` adds or replaces fields.
     pub fn claude_report(&self, session: &str, event: &str, more: Value) -> Vec<u8> {
         let report = json!({ "session_id": session, "hook_event_name": event, "cwd": self.world.ws() });
         merged(report, more).to_string().into_bytes()
     }
 
-    /// The bytes of an event of an agent that reports in piton's own form, in the workspace. `more` is as for Claude Code.
+    /// The bytes of an event in piton's own format, in the workspace. `more` adds or replaces fields.
     pub fn generic_report(&self, session: &str, event: &str, more: Value) -> Vec<u8> {
         let report = json!({ "session": session, "event": event, "cwd": self.world.ws() });
         merged(report, more).to_string().into_bytes()
     }
 
-    /// Reports an event as Claude Code does; what it gets back, or null.
+    /// Reports an event as Claude Code does; returns the reply, or null.
     #[track_caller]
     pub fn claude_event(&self, session: &str, event: &str, more: Value) -> Value {
         reply(&self.send(&["hook", "claude-code"], &self.claude_report(session, event, more)))
     }
 
-    /// Reports an event in piton's own form; what the agent gets back, or null.
+    /// Reports an event in piton's own format; returns the reply, or null.
     #[track_caller]
     pub fn generic_event(&self, session: &str, event: &str, more: Value) -> Value {
         reply(&self.send(&["hook", "generic"], &self.generic_report(session, event, more)))
     }
 
-    /// A turn in which shell commands run in a folder, reported in piton's own form; what the user sees of it.
+    /// A turn in which shell commands run in a folder, reported in piton's own format; returns what the user sees of
+    /// it.
     #[track_caller]
     pub fn shell_turn(&self, session: &str, folder: &Path, number: u32, commands: &[&str]) -> String {
         let turn = format!("p{number}");
@@ -177,7 +175,7 @@ impl Scene {
         seen.join("\n")
     }
 
-    /// Runs a command in another folder and with the `PATH` of the test; its exit code, and all that it says.
+    /// Runs a command in another folder and with the `PATH` of the test; returns its exit code and all its output.
     pub fn run_in(&self, folder: &Path, args: &[&str]) -> (Option<i32>, String) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let done = self.piton(args).current_dir(folder).env("PATH", path).output().expect("the binary runs");
@@ -190,7 +188,8 @@ impl Scene {
         text.lines().map(|line| line.split_once(' ').expect("a line begins with a time").1.to_owned()).collect()
     }
 
-    /// Runs a command at a terminal of 80 columns, where somebody types an answer; what the screen shows, and the exit code.
+    /// Runs a command at a terminal of 80 columns, where somebody types an answer; returns the screen and the exit
+    /// code.
     pub fn at_a_terminal(&self, args: &[&str], answer: &str) -> (String, Option<i32>) {
         let mut command = self.piton(args);
         command.env("COLUMNS", "80");
@@ -198,7 +197,7 @@ impl Scene {
     }
 }
 
-/// Runs a command at a terminal of its own, where somebody types an answer; what the screen shows, and the exit code.
+/// Runs a command at its own terminal, where somebody types an answer; returns the screen and the exit code.
 pub fn at_a_terminal(mut command: Command, answer: &str) -> (String, Option<i32>) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -211,7 +210,7 @@ pub fn at_a_terminal(mut command: Command, answer: &str) -> (String, Option<i32>
     let mut screen = File::from(screen);
     screen.write_all(answer.as_bytes()).expect("somebody types");
     let mut shown = Vec::new();
-    // The system's word for "the other end is closed" is an error here.
+    // The system reports a closed other end as an error here.
     let _ = screen.read_to_end(&mut shown);
     let code = child.expect("the binary runs").wait().expect("it ends").code();
     (text(&shown).replace("\r\n", "\n"), code)
@@ -222,7 +221,7 @@ pub fn start(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 
-/// Sends bytes to a command, which reads all of them.
+/// Runs a command with input, all of which it must read.
 pub fn give(mut command: Command, bytes: &[u8]) -> Output {
     let mut child = start(&mut command);
     let mut stdin = child.stdin.take().expect("a pipe");
@@ -234,7 +233,7 @@ pub fn give(mut command: Command, bytes: &[u8]) -> Output {
     })
 }
 
-/// What a hook answered, or null. Whatever happens in a hook, it ends in 0 and says nothing on stderr.
+/// A hook's reply, or null. Whatever happens in a hook, it exits with 0 and prints nothing on stderr.
 #[track_caller]
 pub fn reply(done: &Output) -> Value {
     assert_eq!((done.status.code(), &text(&done.stderr)[..]), (Some(0), ""), "{}", both(done));
@@ -244,7 +243,7 @@ pub fn reply(done: &Output) -> Value {
     serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("no document: {}", both(done)))
 }
 
-/// What a command said, all of it.
+/// Stdout and stderr.
 pub fn both(output: &Output) -> String {
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
@@ -253,7 +252,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The fields of both; of two with one name, that of `more`.
+/// The fields of both; those of `more` win.
 fn merged(mut fields: Value, more: Value) -> Value {
     fields.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     fields

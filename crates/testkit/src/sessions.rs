@@ -1,4 +1,4 @@
-//! Played sessions that many tests begin with, and what is asked of them.
+//! Simulated sessions that many tests begin with.
 
 use piton_engine::{Choice, UndoOptions, Which};
 
@@ -15,10 +15,10 @@ pub fn three_turns(world: &World) -> Claude<'_> {
     claude
 }
 
-/// The options of an undo of what somebody would type, such as `t2` or `last 3`.
+/// The options of an undo as somebody would type it, such as `t2` or `last 3`.
 ///
 /// # Panics
-/// Where the words mean nothing.
+/// If the words are not valid.
 #[track_caller]
 pub fn undo_of(words: &str) -> UndoOptions {
     let words: Vec<&str> = words.split_whitespace().collect();

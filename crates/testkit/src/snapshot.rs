@@ -1,4 +1,4 @@
-//! What a folder holds, read with nothing of piton's.
+//! The contents of a folder, read without piton.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ enum Node {
     Unreadable,
 }
 
-/// Reads a folder; one that is not there is empty.
+/// Reads a folder; a missing one is empty.
 pub fn snapshot(folder: &Path) -> Snapshot {
     let mut nodes = BTreeMap::new();
     walk(folder, folder, &mut nodes);
@@ -74,7 +74,7 @@ impl Snapshot {
         self
     }
 
-    /// What is beneath a folder, by the paths from there on.
+    /// What is beneath a folder, by relative path.
     pub fn beneath(&self, folder: &str) -> Self {
         let above = format!("{folder}/");
         let inside =
@@ -88,12 +88,10 @@ impl Snapshot {
         self
     }
 
-    /// Whether a path is there.
     pub fn has(&self, path: &str) -> bool {
         self.0.contains_key(path.as_bytes())
     }
 
-    /// The bytes of a file.
     pub fn bytes(&self, path: &str) -> Option<&[u8]> {
         match self.0.get(path.as_bytes())? {
             Node::File { bytes, .. } => Some(bytes),
@@ -101,12 +99,10 @@ impl Snapshot {
         }
     }
 
-    /// How many paths there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -119,7 +115,7 @@ impl Snapshot {
         })
     }
 
-    /// Paths that differ, for a message a person can read.
+    /// The paths that differ, for a readable message.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut out = Vec::new();
         for path in self.0.keys().chain(other.0.keys().filter(|p| !self.0.contains_key(*p))) {

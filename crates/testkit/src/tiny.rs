@@ -1,4 +1,4 @@
-//! An agent that is as unlike every real one as it can be: whatever works with it does not depend on any of them.
+//! An agent that is as unlike every real one as possible: whatever works with it does not depend on any of them.
 //!
 //! Its transcripts are plain text, all in one folder, `SESSION.log`:
 //! ```text
@@ -23,7 +23,6 @@ use piton_engine::view::Observed;
 
 use crate::World;
 
-/// The agent.
 pub const TINY: Agent = Agent {
     name: "tiny",
     title: "Tiny",
@@ -60,7 +59,7 @@ impl Events for Plain {
 
 struct Logs;
 
-/// A line, and the byte at which it begins.
+/// The lines, each with its offset.
 fn lines(reader: &mut dyn BufRead) -> io::Result<Vec<(u64, String)>> {
     let (mut found, mut at) = (Vec::new(), 0);
     let mut line = String::new();
@@ -181,7 +180,7 @@ impl Transcripts for Logs {
 /// A session of it.
 pub struct Tiny<'w> {
     world: &'w World,
-    /// What it calls its session.
+    /// The agent's own id for its session.
     pub id: String,
     /// The folder of its transcript.
     pub folder: PathBuf,
@@ -189,22 +188,19 @@ pub struct Tiny<'w> {
 }
 
 impl<'w> Tiny<'w> {
-    /// A session, which may have a transcript already.
+    /// A session, which may already have a transcript.
     pub fn new(world: &'w World, id: &str) -> Self {
         Self { world, id: id.to_owned(), folder: world.base().join(".tiny/logs"), prompts: Cell::new(0) }
     }
 
-    /// Its transcript.
     pub fn path(&self) -> PathBuf {
         self.folder.join(format!("{}.log", self.id))
     }
 
-    /// What is in it.
     pub fn text(&self) -> String {
         std::fs::read_to_string(self.path()).unwrap_or_default()
     }
 
-    /// Its session.
     pub fn session(&self) -> SessionId {
         SessionId::of(TINY.name, &self.id)
     }
@@ -220,7 +216,7 @@ impl<'w> Tiny<'w> {
         writeln!(file, "{line}").expect("a line");
     }
 
-    /// Reports something of the turn with this id.
+    /// Reports an event of the turn with this id.
     pub fn tell(&self, prompt_id: &str, event: Event) -> Observed {
         let report = Report {
             agent: TINY.name.into(),

@@ -1,12 +1,11 @@
-//! Being an ordinary user for a while: root may do everything, so permission tests would pass for nothing.
+//! Running as an ordinary user: root may do everything, so permission tests would prove nothing.
 
-/// Whether this process may do everything.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs a test as a user without privileges. Where the process is root, the thread that runs it (and every thread that
-/// it starts) gives up root's rights over files; no other thread notices.
+/// Runs a test as a user without privileges. If the process is root, the thread that runs it (and every thread that it
+/// starts) gives up root's rights over files; other threads are not affected.
 pub fn as_ordinary_user<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     if !is_root() {
         return act();
@@ -26,8 +25,8 @@ const NOBODY: libc::c_long = 65_534;
 
 #[allow(unsafe_code, reason = "the call takes two numbers; libc has no safe form of it")]
 fn become_nobody() {
-    // By number and not through libc, which would change every thread of the process. The kernel takes away the rights
-    // of root over files together with its file-system user id.
+    // By number and not through libc, which would change every thread of the process. The kernel takes away root's
+    // rights over files together with its filesystem user id.
     unsafe {
         libc::syscall(libc::SYS_setfsgid, NOBODY);
         libc::syscall(libc::SYS_setfsuid, NOBODY);
@@ -40,7 +39,7 @@ fn become_nobody() {
     assert!(std::fs::read(&file).is_err(), "the rights of root are still there");
 }
 
-/// What runs its arguments as somebody to whom permissions apply.
+/// A command that runs its arguments as a user to whom permissions apply.
 pub fn without_privileges() -> std::process::Command {
     let mut command = std::process::Command::new(if is_root() { "setpriv" } else { "env" });
     if is_root() {

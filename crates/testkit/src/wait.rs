@@ -1,8 +1,8 @@
-//! Waiting for what another process does.
+//! Waiting for other processes.
 
 use std::time::{Duration, Instant};
 
-/// Waits until something is so, and fails where it never comes to that.
+/// Waits until a condition holds, and fails if it never does.
 #[track_caller]
 pub fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();

@@ -15,7 +15,6 @@ use crate::tiny::TINY;
 pub struct World {
     scratch: Option<tempfile::TempDir>,
     base: PathBuf,
-    /// The engine.
     pub engine: Engine,
 }
 
@@ -31,7 +30,7 @@ impl World {
         Self::with(|_| {})
     }
 
-    /// An empty workspace with other surroundings.
+    /// An empty workspace with a modified environment.
     pub fn with(change: impl FnOnce(&mut Environment)) -> Self {
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let mut world = Self::at(scratch.path(), change);
@@ -39,13 +38,13 @@ impl World {
         world
     }
 
-    /// The same in a folder that the caller keeps.
+    /// Like [`World::with`], in a folder of the caller's.
     pub fn at(base: &Path, change: impl FnOnce(&mut Environment)) -> Self {
         let base = base.canonicalize().expect("a scratch folder has a path");
         Self::laid_out(&base, &base, &base.join("home"), change)
     }
 
-    /// With a home of the user's and a store elsewhere.
+    /// With separate home and store.
     pub(crate) fn laid_out(base: &Path, home: &Path, store: &Path, change: impl FnOnce(&mut Environment)) -> Self {
         std::fs::create_dir_all(base.join("ws")).expect("a workspace can be made");
         let agents = Agents::default().with(TINY);
@@ -56,7 +55,7 @@ impl World {
         Self { scratch: None, engine: Engine::new(store.to_owned(), environment), base: base.to_owned() }
     }
 
-    /// Keeps a scratch folder for as long as the world is there.
+    /// Keeps a scratch folder for as long as the world exists.
     pub fn hold(&mut self, scratch: tempfile::TempDir) {
         self.scratch = Some(scratch);
     }
@@ -76,7 +75,7 @@ impl World {
         self.ws().join(path)
     }
 
-    /// Writes a file, with the folders above it. A new file takes the place of the old one, as editors do.
+    /// Writes a file, creating its folders. A new file replaces the old one, as editors do.
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
@@ -84,14 +83,13 @@ impl World {
         self
     }
 
-    /// What a file says.
     #[track_caller]
     pub fn read(&self, path: impl AsRef<Path>) -> String {
         let path = self.path(path);
         std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
 
-    /// Whether something stands at a path, be it a symlink that leads nowhere.
+    /// Whether the path exists, even if only as a dangling symlink.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).symlink_metadata().is_ok()
     }
@@ -104,42 +102,39 @@ impl World {
         self
     }
 
-    /// Makes a folder, with those above it.
+    /// Creates a folder and its parents.
     pub fn folder(&self, path: impl AsRef<Path>) -> &Self {
         std::fs::create_dir_all(self.path(path)).expect("a folder can be made");
         self
     }
 
-    /// Makes a symlink.
     pub fn link(&self, path: impl AsRef<Path>, target: impl AsRef<Path>) -> &Self {
         std::os::unix::fs::symlink(target, self.path(path)).expect("a link can be made");
         self
     }
 
-    /// Sets permission bits.
     pub fn mode(&self, path: impl AsRef<Path>, mode: u32) -> &Self {
         let bits = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(self.path(path), bits).expect("bits can be set");
         self
     }
 
-    /// Moves a path.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> &Self {
         std::fs::rename(self.path(from), self.path(to)).expect("it moves");
         self
     }
 
-    /// What is in the workspace.
+    /// The contents of the workspace.
     pub fn snapshot(&self) -> Snapshot {
         snapshot(&self.ws())
     }
 
-    /// Opens the workspace, making it known.
+    /// Opens the workspace, creating its store if necessary.
     pub fn open(&self) -> Workspace {
         self.engine.open_or_init(&self.ws()).unwrap_or_else(|e| panic!("the workspace opens: {e}"))
     }
 
-    /// The turns of the timeline, or of one session's, oldest first.
+    /// The turns of the timeline, or of one session, oldest first.
     pub fn turns(&self, session: Option<SessionId>) -> Vec<TurnView> {
         let options = TimelineOptions { session, ..TimelineOptions::default() };
         let entries = self.open().timeline(&options).expect("there is a timeline").entries;
@@ -152,25 +147,25 @@ impl World {
         self.captured().checkpoint.checkpoint.id.to_string()
     }
 
-    /// Captures, and returns all that is told of it.
+    /// Captures, and returns the whole result.
     pub fn captured(&self) -> Captured {
         self.open().capture(&CaptureOptions::default()).unwrap_or_else(|e| panic!("a capture works: {e}"))
     }
 
-    /// Rewinds everything, whatever agents are at: where a test has one in the middle of a turn, it was interrupted.
+    /// Rewinds everything, even if agents are working: a turn that a test leaves open counts as interrupted.
     pub fn rewind(&self, target: &str) -> OperationOutcome {
         let options = RewindOptions { interrupted: true, ..RewindOptions::default() };
         let outcome = self.open().rewind_now(target, &options);
         outcome.unwrap_or_else(|e| panic!("a rewind works: {e}"))
     }
 
-    /// Takes back the last rewind, whatever agents are at.
+    /// Takes back the last rewind, even if agents are working.
     pub fn redo(&self) -> OperationOutcome {
         let options = RedoOptions { interrupted: true, ..RedoOptions::default() };
         self.open().redo_now(&options).unwrap_or_else(|e| panic!("a redo works: {e}"))
     }
 
-    /// Fails unless the store is sound in every bit.
+    /// Fails unless the store verifies completely.
     pub fn assert_sound(&self) {
         let found = self.open().verify(false).expect("the store can be checked");
         assert!(found.sound, "{:#?}", found.damage);
@@ -183,8 +178,8 @@ impl World {
         assert!(now == *expected, "is | should be\n{}", now.differences(expected).join("\n"));
     }
 
-    /// Captures, lets something happen, rewinds, redoes; everything must be as it was each time. `except` names what
-    /// piton leaves alone.
+    /// Captures, runs `happen`, rewinds, redoes; everything must be restored each time. `except` lists what piton
+    /// leaves alone.
     #[track_caller]
     pub fn assert_comes_back(&self, except: &[&str], happen: impl FnOnce(&Self)) {
         let cut = |mut s: Snapshot| {

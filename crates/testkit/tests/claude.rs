@@ -1,4 +1,4 @@
-//! The real Claude Code does what a test scripted, and tells its hooks.
+//! The real Claude Code does what a test scripted, and calls its hooks.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const EVENTS: [&str; 6] = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"];
 
-/// A hook of the user's that appends what it is told to a file.
+/// A hook of the user's that appends its input to a file.
 fn install_hook(home: &Path) {
     let script = home.join("hook.sh");
     std::fs::write(&script, "line=$(cat)\nprintf '%s\\n' \"$line\" >> \"$HOME/told\"\n").unwrap();

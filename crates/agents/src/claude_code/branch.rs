@@ -1,30 +1,29 @@
 //! A branch of a conversation: a transcript's first lines under an id of their own.
 //!
-//! Claude Code resumes whatever lines stand in `<id>.jsonl` in the session's project folder, if they carry that id. A
-//! branch is cut by the file and not by following parents: calls in parallel fork the chain, and following one side of a
-//! fork loses the results of the other.
+//! Claude Code resumes whatever lines are in `<id>.jsonl` in the session's project folder, if they carry that id. A
+//! branch is cut by position in the file and not by following parents: parallel calls fork the chain, and following one
+//! side of a fork loses the results of the other.
 
 use std::io::{self, BufRead, Write};
 
-use super::members::{Look, pass, unquoted};
+use super::members::{MemberVisitor, pass, unquoted};
 use crate::transcript::Copied;
 
-/// Copies lines and gives each line's own `sessionId`, where it has one, this id; every other byte stays as it is.
+/// Copies lines and replaces each line's own `sessionId`, if it has one, with this id; every other byte stays as it is.
 ///
-/// The caller limits `from` to whole lines, by the offsets of a [`crate::transcript::Survey`]. A last line without a newline
-/// is copied too, and [`Copied::cut_off`] says so. Of a line that begins as an object and is broken, what comes before
-/// the break counts. Many small pieces are written: `to` should be buffered.
+/// The caller limits `from` to whole lines, by the offsets of a [`crate::transcript::Survey`]. A last line without a
+/// newline is copied as well, and [`Copied::cut_off`] says so. A line that begins as an object and is malformed is
+/// handled up to the malformed part. Writes many small pieces: `to` should be buffered.
 pub fn copy(from: impl BufRead, to: &mut impl Write, id: &str) -> io::Result<Copied> {
     pass(from, to, &mut Rename::new(id))
 }
 
-/// Whether a text is an id as Claude Code gives and takes them: a UUID in hex digits and dashes.
+/// Whether a text is an id of the form that Claude Code uses: a UUID in hex digits and dashes.
 pub fn is_session_id(text: &str) -> bool {
     let dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
     text.len() == 36 && text.bytes().enumerate().all(|(at, b)| if dash(at) { b == b'-' } else { b.is_ascii_hexdigit() })
 }
 
-/// Sets `sessionId`.
 pub(super) struct Rename<'a> {
     id: &'a str,
     json: Vec<u8>,
@@ -35,14 +34,14 @@ impl<'a> Rename<'a> {
         Self { id, json: serde_json::Value::from(id).to_string().into_bytes() }
     }
 
-    /// What to write for a `sessionId`; one that is no text is no id.
+    /// The replacement for a `sessionId`; a value that is not a string is not an id.
     pub fn session(&self, value: &[u8]) -> Option<Vec<u8>> {
         let other = value != self.json && value.starts_with(b"\"") && unquoted(value).is_none_or(|id| id != self.id);
         other.then(|| self.json.clone())
     }
 }
 
-impl Look for Rename<'_> {
+impl MemberVisitor for Rename<'_> {
     const KEYS: &'static [&'static str] = &["sessionId"];
 
     fn member(&mut self, _: &'static str, value: &[u8]) -> Option<Vec<u8>> {
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
     use crate::transcript::uuid;
 
-    /// Copies under the id `new`, whatever the pieces in which the bytes come.
+    /// Copies under the id `new`, however the bytes are split up.
     #[track_caller]
     fn check(lines: &[u8], expected: &[u8]) -> Copied {
         let mut last = None;
@@ -83,7 +82,7 @@ mod tests {
             (r#"{"sessionId":"a\"b\\","b":""}"#, r#"{"sessionId":"new","b":""}"#),
             (r#"{"session\u0049d":"old"}"#, r#"{"session\u0049d":"new"}"#),
             (r#"{"sessionId":"old","sessionId":"older"}"#, r#"{"sessionId":"new","sessionId":"new"}"#),
-            // The same id, written otherwise.
+            // The same id, spelled differently.
             (r#"{"sessionId":"n\u0065w"}"#, r#"{"sessionId":"n\u0065w"}"#),
             // After everything that could be mistaken for the end of something.
             (

@@ -1,15 +1,14 @@
 //! `/piton …` typed inside Claude Code.
 //!
-//! The prompt hook answers it without a model call, so such a prompt is no turn and leaves no line in the conversation.
-//! The command's file is there so that Claude Code offers and accepts the name at all.
+//! The prompt hook answers it without a model call, so such a prompt is not a turn and leaves no line in the
+//! conversation. The command's file exists so that Claude Code offers and accepts the name at all.
 
 use crate::setup::CommandFile;
 
-/// The command's file.
 pub const FILE: CommandFile =
     CommandFile { path: "commands/piton.md", text: TEXT, mark: "Piton's own hook answers this command" };
 
-/// Its body reaches the model only where the hook did not answer.
+/// Its body reaches the model only if the hook did not answer.
 const TEXT: &str = "\
 ---
 description: List and rewind what this session changed, with piton

@@ -1,7 +1,7 @@
 //! What Claude Code's hooks write to standard input, and what it understands on standard output.
 //!
-//! Fields that piton could do without are taken as absent when they are of another type than expected: a later version
-//! that changes one of them still gets its captures.
+//! Optional fields of an unexpected type count as absent: a later version that changes one of them still gets its
+//! captures.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,6 @@ struct ToolResponse<'a> {
     background_task_id: Raw<'a>,
 }
 
-/// Reads one hook's input.
 pub fn parse(stdin: &[u8]) -> Result<Report, BadReport> {
     let input: Input<'_> = read(stdin)?;
     let name = required("hook_event_name", input.hook_event_name)?;
@@ -60,7 +59,7 @@ pub fn parse(stdin: &[u8]) -> Result<Report, BadReport> {
         return Err(BadReport::Wrong { field: "cwd", expected: "an absolute path" });
     }
     let label = |raw| text(raw).map(|text| one_line(&text, MAX_ID)).filter(|text| !text.is_empty());
-    // An agent that runs as a kind of its own has a type too; only subagents have an id.
+    // An agent that runs as a custom kind also has a type; only subagents have an id.
     let subagent = label(input.agent_id).map(|id| Subagent { id, kind: label(input.agent_type).unwrap_or_default() });
     let event = match &*name {
         "SessionStart" => Event::SessionStarted { source: label(input.source) },
@@ -103,7 +102,7 @@ pub fn parse(stdin: &[u8]) -> Result<Report, BadReport> {
 
 /// A prompt, if a user wrote it.
 ///
-/// The end of a background task is handed to the model as a prompt, during a turn (with the turn's id) or after it
+/// The end of a background task is passed to the model as a prompt, during a turn (with the turn's id) or after it
 /// (with an id of its own). What the agent does then belongs to the turn before.
 fn prompt(text: String) -> Event {
     match text.starts_with(TASK_NOTIFICATION) {
@@ -117,8 +116,8 @@ pub fn reply(reply: &Reply) -> Vec<u8> {
     match reply {
         Reply::Nothing => Vec::new(),
         Reply::Line(line) => json_line(&json!({ "systemMessage": line })),
-        // `block` is for this prompt alone: the reason is shown, the model is not asked, the transcript gets no user
-        // line.
+        // `block` applies to this prompt alone: the reason is shown, the model is not called, the transcript gets no
+        // user line.
         Reply::Answer(answer) => json_line(&json!({
             "decision": "block",
             "reason": answer,

@@ -1,29 +1,28 @@
 //! A transcript line by line, with bounded memory.
 //!
-//! A line up to [`LINE_IN_MEMORY`] is held as it is. A longer one, which holds an image or a tool's whole output, is held
-//! with its long texts cut. One that is still too long then, because it has many short ones, is read as it comes.
+//! A line up to [`LINE_IN_MEMORY`] is read as a whole. In a longer one, which contains an image or a tool's whole
+//! output, long strings are cut. One that is still too long then, because of many short strings, is parsed as a stream.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use memchr::{memchr, memchr2};
 use serde::de::DeserializeOwned;
 
-/// The most bytes of a line in memory.
+/// Most bytes of a line in memory.
 pub(super) const LINE_IN_MEMORY: usize = 1 << 20;
 
-/// One line that is not empty.
+/// A non-empty line.
 pub(super) struct Line<T> {
-    /// The byte at which it begins.
+    /// The offset of its first byte.
     pub at: u64,
-    /// The byte after it, its newline included.
+    /// The offset after it, including its newline.
     pub end: u64,
     /// Whether it has a newline.
     pub ended: bool,
-    /// What was made of it.
+    /// The parsed line.
     pub read: serde_json::Result<T>,
 }
 
-/// Hands out the lines of a transcript.
 pub(super) struct Lines<R> {
     reader: R,
     at: u64,
@@ -33,12 +32,12 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Texts in lines that do not fit in memory are cut to about `longest_text` bytes.
+    /// Strings in lines that do not fit in memory are cut to about `longest_text` bytes.
     pub fn new(reader: R, longest_text: usize) -> Self {
         Self { reader, at: 0, longest_text, line: Vec::new(), cut: Vec::new() }
     }
 
-    /// The next line, made into something by one of two ways; none at the end.
+    /// The next line, parsed in one of two ways; `None` at the end.
     pub fn next<T>(
         &mut self,
         in_memory: impl FnOnce(&[u8]) -> serde_json::Result<T>,
@@ -79,18 +78,18 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// The usual way with a line that does not fit in memory.
+/// The usual way to parse a line that does not fit in memory.
 pub(super) fn streamed<T: DeserializeOwned>(reader: &mut dyn Read) -> serde_json::Result<T> {
     serde_json::from_reader(BufReader::new(reader))
 }
 
-/// Reads up to the end of a line and no further; its newline is taken and not handed out.
+/// Reads up to the end of a line and no further; its newline is consumed and not returned.
 struct RestOfLine<'a, R> {
     reader: &'a mut R,
-    /// How many bytes were taken, the newline included.
+    /// Bytes consumed, including the newline.
     taken: u64,
     ended: bool,
-    /// How many of the reader's next bytes are known to hold no newline.
+    /// How many of the reader's next bytes are known to contain no newline.
     plain: usize,
 }
 
@@ -139,30 +138,30 @@ impl<R: BufRead> Read for RestOfLine<'_, R> {
     }
 }
 
-/// JSON with its long texts cut, never within a character or an escape.
+/// JSON with long strings cut, never within a character or an escape.
 struct ShortTexts<R> {
     inner: R,
     longest: usize,
-    place: Place,
+    place: TextState,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum TextState {
     Between,
-    /// In a text of which so many bytes may still come.
+    /// In a string, with this many bytes left to keep.
     Text(usize),
-    /// After a backslash in such a text.
+    /// After a backslash in such a string.
     Escape(usize),
     /// Before the digits of `\uXXXX`.
     Digits(u8, usize),
-    /// In the part of a text that is left out.
+    /// In the part of a string that is dropped.
     Dropped,
     DroppedEscape,
 }
 
 impl<R: BufRead> ShortTexts<R> {
     fn new(inner: R, longest: usize) -> Self {
-        Self { inner, longest, place: Place::Between }
+        Self { inner, longest, place: TextState::Between }
     }
 }
 
@@ -178,31 +177,31 @@ impl<R: BufRead> Read for ShortTexts<R> {
             while taken < given.len() && made < out.len() {
                 let left = &given[taken..];
                 let room = left.len().min(out.len() - made);
-                // How many bytes go on, and how many are left out after them.
+                // How many bytes to copy, and how many to drop after them.
                 let (copied, dropped, place) = match self.place {
-                    Place::Between => match memchr(b'"', &left[..room]) {
-                        Some(quote) => (quote + 1, 0, Place::Text(self.longest)),
-                        None => (room, 0, Place::Between),
+                    TextState::Between => match memchr(b'"', &left[..room]) {
+                        Some(quote) => (quote + 1, 0, TextState::Text(self.longest)),
+                        None => (room, 0, TextState::Between),
                     },
-                    Place::Text(0) if left[0] & 0xc0 != 0x80 => (0, 0, Place::Dropped),
-                    Place::Text(longest) => {
+                    TextState::Text(0) if left[0] & 0xc0 != 0x80 => (0, 0, TextState::Dropped),
+                    TextState::Text(longest) => {
                         let room = room.min(longest.max(1));
                         match memchr2(b'"', b'\\', &left[..room]) {
-                            Some(at) if left[at] == b'"' => (at + 1, 0, Place::Between),
-                            Some(at) => (at + 1, 0, Place::Escape(longest.saturating_sub(at + 1))),
-                            None => (room, 0, Place::Text(longest.saturating_sub(room))),
+                            Some(at) if left[at] == b'"' => (at + 1, 0, TextState::Between),
+                            Some(at) => (at + 1, 0, TextState::Escape(longest.saturating_sub(at + 1))),
+                            None => (room, 0, TextState::Text(longest.saturating_sub(room))),
                         }
                     }
-                    Place::Escape(longest) if left[0] == b'u' => (1, 0, Place::Digits(4, longest)),
-                    Place::Escape(longest) | Place::Digits(1, longest) => (1, 0, Place::Text(longest)),
-                    Place::Digits(digits, longest) => (1, 0, Place::Digits(digits - 1, longest)),
-                    Place::Dropped => match memchr2(b'"', b'\\', left) {
-                        // The quote itself is looked at again, as the end of the text.
-                        Some(at) if left[at] == b'"' => (0, at, Place::Text(1)),
-                        Some(at) => (0, at + 1, Place::DroppedEscape),
-                        None => (0, left.len(), Place::Dropped),
+                    TextState::Escape(longest) if left[0] == b'u' => (1, 0, TextState::Digits(4, longest)),
+                    TextState::Escape(longest) | TextState::Digits(1, longest) => (1, 0, TextState::Text(longest)),
+                    TextState::Digits(digits, longest) => (1, 0, TextState::Digits(digits - 1, longest)),
+                    TextState::Dropped => match memchr2(b'"', b'\\', left) {
+                        // The quote itself is examined again, as the end of the string.
+                        Some(at) if left[at] == b'"' => (0, at, TextState::Text(1)),
+                        Some(at) => (0, at + 1, TextState::DroppedEscape),
+                        None => (0, left.len(), TextState::Dropped),
                     },
-                    Place::DroppedEscape => (0, 1, Place::Dropped),
+                    TextState::DroppedEscape => (0, 1, TextState::Dropped),
                 };
                 out[made..made + copied].copy_from_slice(&left[..copied]);
                 made += copied;

@@ -1,8 +1,8 @@
-//! Copies a transcript and lets somebody look at the members of each line's own object, and change them.
+//! Copies a transcript while a visitor sees, and may change, the top-level members of each line's object.
 //!
-//! Nothing is parsed and written again: what is not changed goes through as the bytes that it is, whatever they are, and
-//! nothing longer than a key or a short value is held. Only as much of JSON is understood as is needed to tell a line's
-//! own members from those further inside.
+//! Nothing is parsed and serialised again: unchanged members pass through byte for byte, whatever they are, and nothing
+//! longer than a key or a short value is buffered. It understands only as much JSON as is needed to tell a line's own
+//! members from nested ones.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,30 +10,30 @@ use memchr::{memchr, memchr3};
 
 use crate::transcript::Copied;
 
-/// The most bytes of a key; a longer one is none that anybody asks for.
+/// Most bytes of a key; no key of interest is longer.
 const MAX_KEY: usize = 128;
-/// The most bytes of a value that is shown; ids, names and paths are shorter, and a longer one goes through unseen.
+/// Most bytes of a value that is shown; ids, names and paths are shorter, and a longer one passes through unseen.
 const MAX_VALUE: usize = 8 << 10;
 
-/// Somebody who looks at members.
-pub(super) trait Look {
-    /// The keys to be shown.
+/// Sees the members of each line.
+pub(super) trait MemberVisitor {
+    /// The keys of interest.
     const KEYS: &'static [&'static str];
 
-    /// A member whose value is a text or a literal, as it stands in the line. What is returned is put in its place.
+    /// A member whose value is a string or a literal, as written in the line. The return value replaces it.
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>>;
 
-    /// The line is at its end, and all its members were shown.
+    /// Called at the end of a line, after all its members.
     fn line_ends(&mut self) {}
 }
 
-/// Copies everything from one to the other. A line that is no object, and what follows an object on its line, is copied
-/// and not looked at.
-pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl Look) -> io::Result<Copied> {
+/// Copies everything. A line that is not an object, and what follows an object on its line, is copied without being
+/// examined.
+pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl MemberVisitor) -> io::Result<Copied> {
     let mut pass = Pass {
         look,
         out: Out { to, bytes: 0 },
-        place: Place::Before,
+        place: LineState::Before,
         depth: 0,
         at_key: true,
         key: Vec::new(),
@@ -52,7 +52,7 @@ pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl 
         read += length as u64;
         from.consume(length);
     }
-    let cut_off = pass.place != Place::Before;
+    let cut_off = pass.place != LineState::Before;
     if cut_off {
         pass.line_ends()?;
     }
@@ -62,30 +62,30 @@ pub(super) fn pass(mut from: impl BufRead, to: &mut impl Write, look: &mut impl 
 struct Pass<'a, L, W> {
     look: &'a mut L,
     out: Out<'a, W>,
-    place: Place,
+    place: LineState,
     /// How many objects and lists are open.
     depth: u64,
-    /// Whether the next text in the line's own object is a key.
+    /// Whether the next string in the line's own object is a key.
     at_key: bool,
     key: Vec<u8>,
-    /// The key that was asked for and whose value comes next.
+    /// The key of interest whose value comes next.
     asked: Option<&'static str>,
-    /// The value that is to be shown, as far as it was read; not written yet.
+    /// The value to be shown, as far as it was read; not written yet.
     held: Vec<u8>,
     lines: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LineState {
     /// At the beginning of a line.
     Before,
-    /// In the line's object, between texts.
+    /// In the line's object, between strings.
     Between,
-    /// In a text, and whether a backslash came just before.
+    /// In a string, and whether a backslash came just before.
     Text(Text, bool),
-    /// In a value to be shown that is no text.
+    /// In a value to be shown that is not a string.
     Literal,
-    /// In something that is not looked at, up to the end of the line.
+    /// In something that is not examined, up to the end of the line.
     Other,
 }
 
@@ -108,40 +108,40 @@ impl<W: Write> Out<'_, W> {
     }
 }
 
-impl<L: Look, W: Write> Pass<'_, L, W> {
+impl<L: MemberVisitor, W: Write> Pass<'_, L, W> {
     fn take(&mut self, given: &[u8]) -> io::Result<()> {
         // Everything before this is written or held.
         let mut done = 0;
         let mut at = 0;
         while at < given.len() {
             match self.place {
-                Place::Before => {
+                LineState::Before => {
                     match given[at] {
                         b' ' | b'\t' | b'\r' | b'\n' => {}
                         b'{' => {
                             (self.depth, self.at_key, self.asked) = (1, true, None);
-                            self.place = Place::Between;
+                            self.place = LineState::Between;
                         }
-                        // Its newline is looked for with its first byte, which may be the only one.
+                        // Its newline is searched for from its first byte, which may be the only one.
                         _ => {
-                            self.place = Place::Other;
+                            self.place = LineState::Other;
                             continue;
                         }
                     }
                     at += 1;
                 }
-                Place::Other => match memchr(b'\n', &given[at..]) {
+                LineState::Other => match memchr(b'\n', &given[at..]) {
                     Some(length) => {
                         at += length + 1;
                         self.line_ends()?;
                     }
                     None => at = given.len(),
                 },
-                Place::Between => {
+                LineState::Between => {
                     let byte = given[at];
                     match byte {
                         b'\n' => self.line_ends()?,
-                        b'"' if self.depth > 1 => self.place = Place::Text(Text::Passed, false),
+                        b'"' if self.depth > 1 => self.place = LineState::Text(Text::Passed, false),
                         b'{' | b'[' => {
                             self.depth += 1;
                             self.asked = None;
@@ -149,7 +149,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         b'}' | b']' => {
                             self.depth -= 1;
                             if self.depth == 0 {
-                                self.place = Place::Other;
+                                self.place = LineState::Other;
                             }
                         }
                         b' ' | b'\t' | b'\r' => {}
@@ -158,20 +158,21 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         b':' => self.at_key = false,
                         b'"' if self.at_key => {
                             self.key.clear();
-                            self.place = Place::Text(Text::Key, false);
+                            self.place = LineState::Text(Text::Key, false);
                         }
                         _ if self.asked.is_some() => {
                             self.out.write(&given[done..at])?;
                             self.held.push(byte);
-                            self.place = if byte == b'"' { Place::Text(Text::Shown, false) } else { Place::Literal };
+                            self.place =
+                                if byte == b'"' { LineState::Text(Text::Shown, false) } else { LineState::Literal };
                         }
-                        b'"' => self.place = Place::Text(Text::Passed, false),
+                        b'"' => self.place = LineState::Text(Text::Passed, false),
                         _ => {}
                     }
                     at += 1;
                 }
-                Place::Literal => match given[at] {
-                    // What comes after it is no part of it.
+                LineState::Literal => match given[at] {
+                    // What comes after it is not part of it.
                     b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n' => {
                         self.show()?;
                         done = at;
@@ -181,25 +182,25 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         at += 1;
                         if self.held.len() > MAX_VALUE {
                             self.let_go()?;
-                            self.place = Place::Between;
+                            self.place = LineState::Between;
                             done = at;
                         }
                     }
                 },
-                Place::Text(kind, escaped) => {
-                    // Whatever is escaped is part of the text, but a newline cannot be.
+                LineState::Text(kind, escaped) => {
+                    // Anything escaped is part of the string, except for a newline, which cannot be.
                     let end = if escaped && given[at] != b'\n' {
                         None
                     } else {
                         memchr3(b'"', b'\\', b'\n', &given[at..]).map(|length| at + length)
                     };
                     let until = if escaped && given[at] != b'\n' { at + 1 } else { end.unwrap_or(given.len()) };
-                    self.place = Place::Text(kind, false);
+                    self.place = LineState::Text(kind, false);
                     self.collect(kind, &given[at..until]);
                     at = until;
                     if kind == Text::Shown && self.held.len() > MAX_VALUE {
                         self.let_go()?;
-                        self.place = Place::Text(Text::Passed, false);
+                        self.place = LineState::Text(Text::Passed, false);
                         done = at;
                         continue;
                     }
@@ -207,7 +208,7 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                     match (given[end], kind) {
                         (b'\\', _) => {
                             self.collect(kind, b"\\");
-                            self.place = Place::Text(kind, true);
+                            self.place = LineState::Text(kind, true);
                         }
                         (b'\n', _) => {
                             if kind == Text::Shown {
@@ -217,21 +218,21 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
                         }
                         (_, Text::Key) => {
                             self.asked = asked(L::KEYS, &self.key);
-                            self.place = Place::Between;
+                            self.place = LineState::Between;
                         }
                         (_, Text::Shown) => {
                             self.held.push(b'"');
                             self.show()?;
                             done = end + 1;
                         }
-                        (_, Text::Passed) => self.place = Place::Between,
+                        (_, Text::Passed) => self.place = LineState::Between,
                     }
                     at = end + 1;
                 }
             }
         }
         match self.place {
-            Place::Literal | Place::Text(Text::Shown, _) => Ok(()),
+            LineState::Literal | LineState::Text(Text::Shown, _) => Ok(()),
             _ => self.out.write(&given[done..]),
         }
     }
@@ -247,16 +248,16 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
         }
     }
 
-    /// The value that is held is whole.
+    /// The held value is complete.
     fn show(&mut self) -> io::Result<()> {
         let new = self.asked.take().and_then(|key| self.look.member(key, &self.held));
         self.out.write(new.as_deref().unwrap_or(&self.held))?;
         self.held.clear();
-        self.place = Place::Between;
+        self.place = LineState::Between;
         Ok(())
     }
 
-    /// What is held goes through as it is.
+    /// Writes what is held unchanged.
     fn let_go(&mut self) -> io::Result<()> {
         self.asked = None;
         self.out.write(&self.held)?;
@@ -267,13 +268,13 @@ impl<L: Look, W: Write> Pass<'_, L, W> {
     fn line_ends(&mut self) -> io::Result<()> {
         self.let_go()?;
         self.lines += 1;
-        self.place = Place::Before;
+        self.place = LineState::Before;
         self.look.line_ends();
         Ok(())
     }
 }
 
-/// Which of the keys it is, however it is written.
+/// Which of the keys it is, however it is spelled.
 fn asked(keys: &'static [&'static str], raw: &[u8]) -> Option<&'static str> {
     if raw.len() > MAX_KEY {
         return None;
@@ -283,7 +284,7 @@ fn asked(keys: &'static [&'static str], raw: &[u8]) -> Option<&'static str> {
     keys.iter().copied().find(|key| key.as_bytes() == bytes)
 }
 
-/// The text of a value that is one.
+/// A value's text, if it is a string.
 pub(super) fn unquoted(value: &[u8]) -> Option<String> {
     serde_json::from_slice(value).ok()
 }

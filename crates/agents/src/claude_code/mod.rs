@@ -1,7 +1,7 @@
 //! Claude Code: its hooks, its settings file, its command files, its transcripts and their branches.
 //!
-//! What is said of it here was seen in versions 2.1.197 and 2.1.325 and is tested on what those versions sent. Its
-//! formats grow: unknown events, fields, tools and kinds of lines are normal and never an error.
+//! Everything here was observed in versions 2.1.197 and 2.1.325 and is tested on what those versions sent. Its formats
+//! grow: unknown events, fields, tools and kinds of lines are normal and never an error.
 
 pub mod branch;
 pub mod command;
@@ -28,10 +28,9 @@ use crate::transcript::{Copied, NewBranch, Said, Survey, TranscriptTurn, Transcr
 use settings::HookCommand;
 use summary::Summary;
 
-/// What `piton hook` and `piton setup` call it.
+/// As in `piton hook` and `piton setup`.
 pub const NAME: &str = "claude-code";
 
-/// Claude Code.
 pub const AGENT: Agent = Agent {
     name: NAME,
     title: "Claude Code",
@@ -51,7 +50,7 @@ pub const AGENT: Agent = Agent {
     shell_variables: &["CLAUDECODE"],
 };
 
-/// How Claude Code begins what it tells the model of a background task that ended.
+/// Prefix of what Claude Code tells the model about a background task that ended.
 const TASK_NOTIFICATION: &str = "<task-notification>";
 
 const FILES: SettingsFiles = SettingsFiles {

@@ -1,22 +1,21 @@
-//! Where Claude Code keeps a transcript, and what it keeps beside it.
+//! Where Claude Code stores a transcript, and what it stores next to it.
 
 use std::path::{Path, PathBuf};
 
 use super::branch::is_session_id;
 
-/// Folders of its own beside that of the transcripts, by names that hardly anybody else uses: its configuration may be
-/// in a folder of the user's.
+/// Its own folders next to the transcripts', limited to names that hardly anyone else uses: its configuration may be in
+/// a folder of the user's.
 const BESIDE: [&str; 3] = ["file-history", "session-env", "shell-snapshots"];
 
-/// The name of a session's transcript.
 pub fn file_name(session: &str) -> String {
     format!("{session}.jsonl")
 }
 
-/// The name of the folder in `~/.claude/projects` that holds the transcripts of sessions begun in `cwd`.
+/// The name of the folder in `~/.claude/projects` for the transcripts of sessions that began in `cwd`.
 ///
 /// Every character but ASCII letters and digits becomes `-`. Claude Code cuts names over 200 characters and adds a hash
-/// of its own, so there is no answer for those: a hook's report has the path itself.
+/// of its own, so the answer is `None` for those: a hook's report has the path itself.
 pub fn project_folder(cwd: &str) -> Option<String> {
     let mut name = String::new();
     for c in cwd.chars() {
@@ -37,7 +36,7 @@ pub fn looks_like_transcript(session: &str, path: &Path) -> bool {
 }
 
 /// What belongs to the session of a transcript. In its usual place, `projects/-the-folder/SESSION.jsonl`, that is the
-/// folder with the transcripts, those of subagents among them, and what is kept beside `projects`.
+/// folder with the transcripts, including those of subagents, and what is stored next to `projects`.
 pub fn belongings(transcript: &Path) -> Vec<PathBuf> {
     let session = transcript.file_stem().and_then(|stem| stem.to_str()).filter(|stem| is_session_id(stem));
     let (Some(session), Some(folder)) = (session, transcript.parent()) else { return Vec::new() };

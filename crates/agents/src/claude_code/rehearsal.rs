@@ -1,4 +1,4 @@
-//! What the hooks of a session report that writes one file: for trying piton's hook out without an agent.
+//! The hook reports of a session that writes one file, for trying piton's hook without an agent.
 
 use std::path::Path;
 

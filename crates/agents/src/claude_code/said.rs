@@ -1,4 +1,4 @@
-//! What was said in a conversation, for reading it and for summarizing it.
+//! What was said in a conversation, for display and for summaries.
 
 use std::io::{self, BufRead};
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::event::MAX_ID;
 use crate::fields::{Raw, is_true, object, text};
 use crate::transcript::{MAX_SAID, Said, Speaker};
 
-/// Reads a transcript from its beginning and hands over what was said, in order.
+/// Reads a transcript from its beginning and passes on what was said, in order.
 ///
-/// What subagents said is not among it, nor what Claude Code says in the agent's name (such as an error of the network).
-/// What cannot be read is left out.
+/// Leaves out what subagents said, what Claude Code says in the agent's name (such as a network error), and what cannot
+/// be read.
 pub fn said(reader: impl BufRead, mut each: impl FnMut(Said)) -> io::Result<()> {
     let mut turn = 0;
     let mut lines = Lines::new(reader, TEXT_IN_MEMORY);
@@ -75,7 +75,7 @@ struct Block<'a> {
 }
 
 fn spoken(bytes: &[u8]) -> serde_json::Result<Spoken> {
-    // Fields are taken as they stand, which needs text.
+    // Borrowed fields require valid text.
     let valid = String::from_utf8_lossy(bytes);
     let line: AssistantLine<'_> = serde_json::from_str(&valid)?;
     if text(line.kind).is_none_or(|kind| kind != "assistant") {
@@ -106,7 +106,7 @@ fn spoken(bytes: &[u8]) -> serde_json::Result<Spoken> {
 mod tests {
     use super::*;
 
-    /// What was said in these lines, each thing on a line: turn, speaker, text.
+    /// What was said in these lines: turn, speaker, text.
     fn told(lines: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         said((lines.join("\n") + "\n").as_bytes(), |said| {

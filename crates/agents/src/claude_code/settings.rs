@@ -1,8 +1,8 @@
 //! Piton's hooks in Claude Code's settings file.
 //!
 //! Text in, text out: the command line reads, backs up and writes the file. Nothing but piton's own entries changes,
-//! and [`remove`] after [`install`] gives back the text as it was, to the byte. An entry is piton's when its command
-//! runs `piton hook claude-code` and nothing else, whatever folder that `piton` is in.
+//! and [`remove`] after [`install`] restores the text byte for byte. An entry is piton's when its command runs `piton
+//! hook claude-code` and nothing else, whatever folder that `piton` is in.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use crate::setup::{BadSettings, Installed, InstalledHook};
 
 /// The events that get a hook, in the order in which they are added.
 ///
-/// `PostToolBatch` repeats what `PostToolUse` said. A subagent's tools report themselves, so its beginning and its end
-/// say nothing that piton needs.
+/// `PostToolBatch` repeats what `PostToolUse` said. A subagent's tools report themselves, so its start and end events
+/// tell piton nothing new.
 pub const EVENTS: [&str; 9] = [
     "SessionStart",
     "UserPromptSubmit",
@@ -30,31 +30,29 @@ pub const EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// The setting that turns all hooks off.
+/// The setting that disables all hooks.
 pub const OFF_SWITCH: &str = "disableAllHooks";
 
-/// Seconds after which Claude Code stops a hook; far more than piton's own budget, which is to end first.
+/// Seconds after which Claude Code stops a hook; far more than piton's own budget, which should run out first.
 pub const TIMEOUT: u32 = 30;
 
-/// What may stand after `piton hook claude-code` in a hook of piton's: what this piton writes, and earlier forms of it.
+/// What may follow `piton hook claude-code` in one of piton's hooks: what this piton writes, and earlier forms of it.
 const TAILS: [&str; 6] = [SILENT, "", "|| true", "|| :", "2>/dev/null", "2>/dev/null || true"];
 const SILENT: &str = "2>/dev/null || :";
 
-/// What a hook runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookCommand {
-    /// The program, by its absolute path: a hook's `PATH` is not the user's.
+    /// Absolute: a hook's `PATH` is not the user's.
     pub program: PathBuf,
 }
 
 impl HookCommand {
-    /// The command of a `piton` at a path.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into() }
     }
 
-    /// As a shell runs it: it ends in 0 and says nothing, also when the program is gone or dies, because a hook that
-    /// ends in 2 stops the agent's tool.
+    /// As a shell runs it: it exits with 0 and prints nothing, even if the program is missing or dies, because a hook
+    /// that exits with 2 stops the agent's tool.
     pub fn text(&self) -> Result<String, BadSettings> {
         let quoted = self.program.to_str().and_then(|program| shlex::try_quote(program).ok());
         match quoted {
@@ -63,7 +61,7 @@ impl HookCommand {
         }
     }
 
-    /// The command of a hook's text; none where the hook is not piton's. One that does more than piton wrote is its
+    /// The command in a hook's text; `None` if the hook is not piton's. One that does more than piton wrote is the
     /// user's own.
     pub fn of(text: &str) -> Option<Self> {
         // A comment at the end swallows the mark.
@@ -80,7 +78,7 @@ impl HookCommand {
 
 const MARK: &str = ".";
 
-/// Adds piton's hooks, or brings those that are there up to date. An empty text becomes a settings file of its own.
+/// Adds piton's hooks, or updates existing ones. An empty text becomes a new settings file.
 pub fn install(text: &str, command: &HookCommand) -> Result<String, BadSettings> {
     let command = command.text()?;
     let (mark, body) = split_mark(text);
@@ -96,7 +94,7 @@ pub fn install(text: &str, command: &HookCommand) -> Result<String, BadSettings>
     Ok(format!("{mark}{body}"))
 }
 
-/// Takes out piton's hooks and whatever came with them. A file that was empty before is empty again.
+/// Removes piton's hooks and whatever was added with them. A file that was empty before is empty again.
 pub fn remove(text: &str) -> Result<String, BadSettings> {
     let (mark, body) = split_mark(text);
     let mut body = body.to_owned();
@@ -105,14 +103,14 @@ pub fn remove(text: &str) -> Result<String, BadSettings> {
             return Ok(format!("{mark}{body}"));
         }
         let root = Settings::read(&body)?;
-        // In the opposite order of adding: then each step finds the text that its counterpart left.
+        // In the reverse order of adding: then each step finds the text that its counterpart left.
         let last = root.ours().into_iter().max_by_key(|ours| (ours.rank(), ours.place.start));
         let Some(last) = last else { return Ok(format!("{mark}{body}")) };
         body = last.taken_out(&body, &root);
     }
 }
 
-/// What of piton is in a settings file.
+/// What a settings file contains of piton's.
 pub fn installed(text: &str) -> Result<Installed, BadSettings> {
     let (_, body) = split_mark(text);
     if body.trim().is_empty() {
@@ -155,17 +153,16 @@ fn group(event: &str, command: &str) -> Json {
     Json::Object(group)
 }
 
-/// The matcher that an event's hook has.
 fn matcher(event: &str) -> Option<String> {
     matches!(event, "PreToolUse" | "PostToolUse" | "PostToolUseFailure").then(tools::matcher)
 }
 
-/// Whether tools that may change files do not run an event's hook, because its matcher is another than piton's.
+/// Whether some tools that may change files do not run an event's hook, because its matcher differs from piton's.
 fn is_narrower(event: &str, given: &str) -> bool {
     matcher(event).is_some_and(|ours| given != ours && !matches!(given, "" | "*" | ".*"))
 }
 
-/// Takes out hooks of piton's that it no longer installs, and doubles.
+/// Removes duplicates, and hooks that piton no longer installs.
 fn retire(body: &str) -> Result<String, BadSettings> {
     let mut body = body.to_owned();
     loop {
@@ -178,7 +175,7 @@ fn retire(body: &str) -> Result<String, BadSettings> {
     }
 }
 
-/// Sees to it that an event has piton's hook.
+/// Makes sure that an event has piton's hook.
 fn put(body: &str, event: &'static str, command: &str) -> Result<String, BadSettings> {
     let root = Settings::read(body)?;
     let style = Style::of(body, &root.object);
@@ -196,31 +193,31 @@ fn put(body: &str, event: &'static str, command: &str) -> Result<String, BadSett
     let Some(ours) = root.ours().into_iter().find(|ours| ours.event == event) else {
         return Ok(put_in(body, &Container::from(groups), None, &new, &style));
     };
-    // From the back, so that the first change does not move the second one's place.
+    // From the back, so that the first change does not shift the second.
     let mut changes = vec![(ours.place, command.to_owned())];
     changes.extend(ours.matcher.zip(matcher(event)));
     changes.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
     Ok(changes.into_iter().fold(body.to_owned(), |body, (place, text)| jsonc::replace(&body, place, &quoted(&text))))
 }
 
-/// A settings file, understood as far as piton needs it.
+/// A settings file, parsed as far as piton needs it.
 struct Settings<'a> {
     object: Object<'a>,
 }
 
-/// One of piton's hooks: where it is, from the inside out.
+/// One of piton's hooks, with its location from the inside out.
 struct Ours {
     event: String,
     text: String,
     command: HookCommand,
-    /// Where its command stands.
+    /// The location of its command.
     place: Range<usize>,
-    /// The matcher of its group, where the group is its alone.
+    /// The matcher of its group, if the group contains nothing else.
     matcher: Option<Range<usize>>,
-    /// The same as it stands there, also where the group is not its alone.
+    /// The matcher's text, even if the group contains other hooks.
     matches: Option<String>,
     timeout: Option<f64>,
-    /// What holds it, and its number there: the hooks of its group if there are others, the groups of its event, the
+    /// Its containers, with its index in each: the hooks of its group if there are others, the groups of its event, the
     /// events, the settings.
     held: Vec<(Container, usize)>,
 }
@@ -247,7 +244,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Every hook of piton's, in the order of the file.
+    /// Every hook of piton's, in file order.
     fn ours(&self) -> Vec<Ours> {
         let mut found = Vec::new();
         let named_hooks = self.object.properties.iter().position(|prop| prop.name.as_str() == "hooks");
@@ -290,12 +287,12 @@ impl<'a> Settings<'a> {
 }
 
 impl Ours {
-    /// Its event's place in the order of adding; later than all where piton does not add it.
+    /// Its event's position in the order of adding; last if piton does not add it.
     fn rank(&self) -> usize {
         EVENTS.iter().position(|event| *event == self.event).unwrap_or(EVENTS.len())
     }
 
-    /// The text without it, and without what came with it.
+    /// The text without it and without what was added with it.
     fn taken_out(&self, body: &str, root: &Settings<'_>) -> String {
         if let Some(text) = self.held.iter().find_map(|(container, index)| take_out(body, container, *index)) {
             return text;
@@ -308,7 +305,7 @@ impl Ours {
     }
 }
 
-/// The command of an entry that is piton's.
+/// The command of an entry, if it is piton's.
 fn command_of(entry: &Value<'_>) -> Option<(Range<usize>, String, HookCommand)> {
     let text = entry.as_object()?.get_string("command")?;
     Some((range(text), text.value.to_string(), HookCommand::of(&text.value)?))
@@ -318,7 +315,7 @@ fn range(node: &impl Ranged) -> Range<usize> {
     node.start()..node.end()
 }
 
-/// Checks that the keys of interest come once.
+/// Checks that no key of interest is duplicated.
 fn once(properties: &[ObjectProp<'_>], of_interest: impl Fn(&str) -> bool) -> Result<(), BadSettings> {
     for (at, property) in properties.iter().enumerate() {
         let name = property.name.as_str();

@@ -1,14 +1,12 @@
-//! A branch in which some of the turns are replaced by a summary of them.
+//! A branch in which a summary replaces some of the turns.
 //!
-//! The lines that are added are those of Claude Code's own compaction. Seen in the messages that 2.1.197 and 2.1.325 send
-//! when they resume such a branch, before and after a compaction of their own:
-//! - A boundary (`compact_boundary`, without a parent) hides everything before it, so only a summary that comes first may
-//!   have one. Its summary and the first prompt after it arrive as one message of the user's, and then every line that
-//!   follows the chain. What the agent had told the model of its surroundings is missed and told again with the next
-//!   prompt.
-//! - A summary that comes last is a line in the chain like any other, and arrives as a message of the user's after the
-//!   turns. The agent adds `No response requested.` in the model's name, as it does to every conversation that ends with
-//!   the user.
+//! The added lines have the form of Claude Code's own compaction. Observed in the messages that 2.1.197 and 2.1.325
+//! send when they resume such a branch, before and after a compaction of their own:
+//! - A boundary (`compact_boundary`, without a parent) hides everything before it, so only a summary that comes first
+//!   may have one. Its summary and the first prompt after it arrive as one user message, followed by every line of the
+//!   chain. What the agent had told the model about its environment is lost and repeated with the next prompt.
+//! - A summary that comes last is an ordinary line of the chain, and arrives as a user message after the turns. The
+//!   agent adds `No response requested.` in the model's name, as it does to every conversation that ends with the user.
 //! - Neither is a turn (`isCompactSummary`).
 
 use std::collections::HashSet;
@@ -20,21 +18,18 @@ use piton_model::Timestamp;
 use serde_json::Value;
 
 use super::branch::Rename;
-use super::members::{Look, pass, unquoted};
+use super::members::{MemberVisitor, pass, unquoted};
 use crate::transcript::Copied;
 
-/// What stands in the place of turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
-    /// What is said of them.
     pub text: &'a str,
-    /// Fresh ids for the lines to be added, see [`crate::transcript::uuid`].
+    /// Fresh ids for the added lines, see [`crate::transcript::uuid`].
     pub uuids: [&'a str; 2],
-    /// When it was made.
     pub at: Timestamp,
 }
 
-/// Writes `prefix` as it is, under another id, and then the summary of all turns that followed.
+/// Writes `prefix` unchanged except for the id, and then the summary of all turns that followed.
 pub fn copy_with_summary_after(
     prefix: impl BufRead,
     to: &mut impl Write,
@@ -54,11 +49,11 @@ pub fn copy_with_summary_after(
     Ok(copied)
 }
 
-/// Writes the summary of all turns in the first `replaced` bytes, and then the rest as it is, under another id.
+/// Writes the summary of all turns in the first `replaced` bytes, and then the rest unchanged except for the id.
 ///
-/// In the rest, whatever had a line of them as its parent has the summary, and so has the first line of the chain; every
-/// other byte stays as it is. A compaction in the rest hides the summary from the model, as it hid those turns. About 16
-/// bytes are held for each line that is replaced.
+/// In the rest, lines whose parent was replaced get the summary as their parent, and so does the first line of the
+/// chain; every other byte stays as it is. A compaction in the rest hides the summary from the model, as it hid those
+/// turns. Takes about 16 bytes of memory for each replaced line.
 pub fn copy_with_summary_before(
     mut from: impl BufRead,
     replaced: u64,
@@ -86,17 +81,16 @@ pub fn copy_with_summary_before(
 const AFTER: &str = "What followed in this conversation was replaced by this summary:";
 const BEFORE: &str = "The earlier part of this conversation was replaced by this summary:";
 
-/// What is looked at in the lines beside a summary.
+/// The keys of interest in the lines next to a summary.
 const BESIDE: &[&str] =
     &["sessionId", "uuid", "isSidechain", "userType", "entrypoint", "cwd", "version", "gitBranch", "slug"];
 
-/// What is known of a line.
 #[derive(Default)]
 struct Line {
-    /// As it stands there.
+    /// As written.
     uuid: Option<Vec<u8>>,
     is_sidechain: bool,
-    /// What every line of the chain carries, as it stands there.
+    /// What every line of the chain carries, as written.
     common: Vec<(&'static str, Vec<u8>)>,
 }
 
@@ -112,7 +106,7 @@ impl Line {
         }
     }
 
-    /// Takes the place of the last one, if it is of the conversation itself.
+    /// Replaces `last`, if this line is part of the conversation itself.
     fn end(&mut self, last: &mut Line) {
         let line = std::mem::take(self);
         if line.uuid.is_some() && !line.is_sidechain {
@@ -128,7 +122,7 @@ struct Chain<'a> {
     last: Line,
 }
 
-impl Look for Chain<'_> {
+impl MemberVisitor for Chain<'_> {
     const KEYS: &'static [&'static str] = BESIDE;
 
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>> {
@@ -144,7 +138,7 @@ impl Look for Chain<'_> {
     }
 }
 
-/// Ids of lines, as hashes. Should two ever have the same, a line is given the summary as its parent for another's sake.
+/// Ids of lines, as hashes. On a collision, a line would wrongly get the summary as its parent.
 #[derive(Default)]
 struct Uuids {
     hasher: RandomState,
@@ -169,14 +163,14 @@ impl Uuids {
     }
 }
 
-/// Remembers the lines that go.
+/// Remembers the removed lines.
 struct Removed {
     uuids: Uuids,
     line: Line,
     last: Line,
 }
 
-impl Look for Removed {
+impl MemberVisitor for Removed {
     const KEYS: &'static [&'static str] = BESIDE;
 
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>> {
@@ -194,7 +188,7 @@ impl Look for Removed {
     }
 }
 
-/// Sets `sessionId`, and gives the lines whose parent is gone another one.
+/// Sets `sessionId`, and gives lines whose parent was removed another one.
 struct Adopt<'a> {
     rename: Rename<'a>,
     removed: Uuids,
@@ -202,7 +196,7 @@ struct Adopt<'a> {
     first: bool,
 }
 
-impl Look for Adopt<'_> {
+impl MemberVisitor for Adopt<'_> {
     const KEYS: &'static [&'static str] = &["sessionId", "parentUuid", "logicalParentUuid"];
 
     fn member(&mut self, key: &'static str, value: &[u8]) -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! What a branch of a transcript needs to know of it, in one pass: where its turns begin, and where it is whole.
+//! What a branch needs to know of a transcript, in one pass: where its turns begin, and how far it is intact.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -13,7 +13,6 @@ use super::turns::{Entry, TEXT_IN_MEMORY, read, stream};
 use crate::fields::{Raw, is_true, object, text};
 use crate::transcript::{Survey, TurnAt};
 
-/// Reads a transcript from its beginning.
 pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
     let mut survey = Survey::default();
     let mut chain = Chain::default();
@@ -53,7 +52,7 @@ pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
                     if link.parent == Parent::Nothing && !compacted {
                         follows = 0;
                     }
-                    // A transcript of so many turns does not exist.
+                    // No transcript has that many turns.
                     let number = u32::try_from(before + 1).unwrap_or(u32::MAX);
                     let turn = user.into_turn(number, text);
                     survey.turns.push(TurnAt { turn, offset: line.at, after: follows });
@@ -66,7 +65,7 @@ pub fn survey(reader: impl BufRead) -> io::Result<Survey> {
     }
 }
 
-/// The fields that tell what a line is, and its place in the chain.
+/// The fields that tell what a line is, and its position in the chain.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head<'a> {
@@ -75,7 +74,7 @@ struct Head<'a> {
     subtype: Raw<'a>,
     cwd: Raw<'a>,
     uuid: Raw<'a>,
-    /// A `null` is one, since it says something else than no field.
+    /// Keeps an explicit `null`, which differs from a missing field.
     #[serde(default, deserialize_with = "even_null")]
     parent_uuid: Raw<'a>,
     is_sidechain: Raw<'a>,
@@ -86,12 +85,12 @@ fn even_null<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Raw<'a>, D::Erro
 }
 
 impl Head<'_> {
-    /// The folder that the line names, where none is known yet.
+    /// The folder that the line names, if none is known yet.
     fn cwd(&self, known: bool) -> Option<String> {
         text(self.cwd.filter(|_| !known)).map(|cwd| cwd.into_owned())
     }
 
-    /// The line whose head this is, as [`read`] reads it, which would look for the head again.
+    /// The line with this head, like [`read`], which would parse the head again.
     fn entry(&self, bytes: &[u8]) -> serde_json::Result<Entry> {
         Ok(match text(self.kind).as_deref() {
             Some("user") => Entry::User(serde_json::from_slice(bytes)?),
@@ -101,20 +100,20 @@ impl Head<'_> {
     }
 }
 
-/// How far the conversation had come with each line, found by the line's id.
+/// How many turns the conversation had at each line, by the line's id.
 ///
-/// Ids are hashes, so that a line takes about 16 bytes. Should two ever have the same, a turn may be taken for one after a
+/// Ids are hashes, so that a line takes about 16 bytes. On a collision, a turn could be mistaken for one after a
 /// rewind.
 #[derive(Default)]
 struct Chain {
     hasher: RandomState,
-    /// One past the place of the turn that the line belongs to.
+    /// One past the index of the turn that the line belongs to.
     lines: HashMap<u64, u32>,
 }
 
-/// A line's place in the chain.
+/// A line's position in the chain.
 struct Link {
-    /// None where nothing can follow it in the conversation: it has no id, or is a subagent's.
+    /// `None` if nothing can follow it in the conversation: it has no id, or is a subagent's.
     uuid: Option<u64>,
     parent: Parent,
 }
@@ -124,7 +123,7 @@ enum Parent {
     Line(u64),
     /// It begins a chain.
     Nothing,
-    /// The line does not tell.
+    /// The line does not say.
     Unknown,
 }
 
@@ -139,11 +138,12 @@ impl Chain {
         Link { uuid: hash(head.uuid).filter(|_| !is_true(head.is_sidechain)), parent }
     }
 
-    /// How many turns the conversation has up to the line's parent, where it is known.
+    /// How many turns the conversation has up to the line's parent, if that is known.
     ///
-    /// What is no turn and stands between a rewind and the next prompt, such as a command of Claude Code's own, belongs to
-    /// its parent's turn and not to the one that it stands behind. Parents are missing in files of every version, and what
-    /// begins a chain in the middle may be a compaction or a start of the agent: those lines belong where they stand.
+    /// What is not a turn and comes between a rewind and the next prompt, such as one of Claude Code's own commands,
+    /// belongs to its parent's turn and not to the one that it follows in the file. Parents are missing in files of
+    /// every version, and a chain that begins in the middle may be a compaction or a start of the agent: those lines
+    /// belong where they are.
     fn follows(&self, link: &Link) -> Option<usize> {
         let Parent::Line(parent) = link.parent else { return None };
         self.lines.get(&parent).map(|turns| *turns as usize)
@@ -156,13 +156,14 @@ impl Chain {
     }
 }
 
-/// The most bytes of an outline.
+/// Most bytes of an outline.
 const MAX_OUTLINE: usize = 256 << 10;
 
-/// Hands on a line that does not fit in memory, and keeps its own members without what is inside of objects and lists.
+/// Passes on a line that does not fit in memory, and keeps its own members without the contents of nested objects and
+/// lists.
 struct Outline<'a> {
     inner: &'a mut dyn Read,
-    /// JSON, when everything was read; but not where the outline is too long as well.
+    /// JSON, once everything was read; unless the outline is too long as well.
     kept: Vec<u8>,
     /// How many objects and lists are open.
     depth: u64,
@@ -191,7 +192,7 @@ impl<'a> Outline<'a> {
             b'{' | b'[' => {
                 self.depth += 1;
                 if self.depth == 2 {
-                    // Something has to stand there.
+                    // A placeholder value.
                     self.keep(b'0');
                 }
             }
@@ -214,8 +215,8 @@ impl Read for Outline<'_> {
     }
 }
 
-/// Whether the last turn in a part of a transcript was interrupted. The part may begin within that turn, and in the middle
-/// of a line: so the end of a long transcript is enough.
+/// Whether the last turn in a part of a transcript was interrupted. The part may begin within that turn, and in the
+/// middle of a line: so the end of a long transcript is enough.
 pub fn ends_interrupted(part: impl BufRead) -> io::Result<bool> {
     let mut lines = Lines::new(part, TEXT_IN_MEMORY);
     let mut interrupted = false;
@@ -223,7 +224,7 @@ pub fn ends_interrupted(part: impl BufRead) -> io::Result<bool> {
     while let Some(line) = lines.next(in_memory, |reader| Ok((stream(reader)?, false)))? {
         interrupted = match line.read {
             Ok((Entry::User(user), _)) if user.is_interruption() => true,
-            // What wakes the model after an interruption, and what the model says then: it is at work again.
+            // What wakes the model after an interruption, and what the model says then: it is working again.
             Ok((Entry::User(user), _)) => interrupted && user.turn_text().is_none() && !user.is_notification(),
             Ok((_, is_a_models)) => interrupted && !is_a_models,
             Err(_) => interrupted,
@@ -232,7 +233,7 @@ pub fn ends_interrupted(part: impl BufRead) -> io::Result<bool> {
     Ok(interrupted)
 }
 
-/// Whether a line is what a model said, and not what Claude Code says in its name.
+/// Whether a line was written by a model, and not by Claude Code in its name.
 fn is_a_models(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -245,16 +246,17 @@ fn is_a_models(bytes: &[u8]) -> bool {
         #[serde(borrow)]
         model: Raw<'a>,
     }
-    // Fields are taken as they stand, which needs text.
+    // Borrowed fields require valid text.
     let valid = String::from_utf8_lossy(bytes);
     let Ok(line) = serde_json::from_str::<Line<'_>>(&valid) else { return false };
     let model = object::<Message<'_>>(line.message).and_then(|message| text(message.model));
     text(line.kind).is_some_and(|kind| kind == "assistant") && model.is_some_and(|model| model != "<synthetic>")
 }
 
-/// The prompt of the turn whose line begins where the reader stands, whole, as it was typed: up to about 1 MiB of it.
+/// The complete prompt of the turn whose line begins at the reader's position, as it was typed: up to about 1 MiB of
+/// it.
 ///
-/// Empty where the user gave only an image; none where no turn begins there.
+/// Empty if the user gave only an image; `None` if no turn begins there.
 pub fn prompt_at(line: impl BufRead) -> io::Result<Option<String>> {
     let mut lines = Lines::new(line, LINE_IN_MEMORY);
     let line = lines.next(|bytes| Ok(read(bytes)?.1), stream)?;
@@ -288,7 +290,7 @@ mod tests {
             (format!("{TURN}\r\n"), 1, whole + 1, false, 0),
             (format!("\n{TURN}\n"), 1, whole + 1, false, 0),
             (format!("{TURN}\n{}", &TURN[..9]), 1, whole, true, 0),
-            // It may be whole, or the beginning of a longer line of another writer.
+            // It may be complete, or the beginning of another writer's longer line.
             (format!("{TURN}\n{TURN}"), 1, whole, true, 0),
             (format!("{TURN}\nnot json\n"), 1, whole, false, 1),
             (format!("{TURN}\nnot json\n{TURN}\n"), 2, 2 * whole + 9, false, 1),
@@ -341,13 +343,14 @@ mod tests {
         assert_eq!(found.cwd.as_deref(), Some("/v"));
     }
 
-    /// A line of the chain; a prompt where it is a user's.
+    /// A line of the chain; a prompt if it is a user's.
     fn line(kind: &str, uuid: &str, parent: &str) -> String {
         let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
         format!(r#"{{"parentUuid":{parent},"type":"{kind}","message":{{"content":"x"}},"uuid":"{uuid}"}}"#)
     }
 
-    /// What each of the turns follows. A prompt is `uuid<parent`, and any other line has its type and a colon before.
+    /// What each of the turns follows. A prompt is `uuid<parent`, and any other line is prefixed with its type and a
+    /// colon.
     fn afters(lines: &[&str]) -> Vec<usize> {
         let made = lines.iter().map(|told| {
             let (kind, ids) = told.split_once(':').unwrap_or(("user", told));
@@ -387,7 +390,7 @@ mod tests {
             // Twice, to the same place and to the turn after the first rewind.
             (vec!["4<1a", "assistant:4a<4", "5<1a", "assistant:5a<5", "6<4a"], vec![1, 1, 4]),
             (vec!["4<2a", "assistant:4a<4", "5<1a", "6<"], vec![2, 1, 0]),
-            // With something that is no turn before the prompt.
+            // With something that is not a turn before the prompt.
             (vec!["command:c<1a", "attachment:d<c", "4<d", "5<4"], vec![1, 4]),
             // Back over a compaction.
             (vec!["boundary:b<", "summary:z<b", "4<z", "5<2a"], vec![3, 2]),
@@ -401,13 +404,13 @@ mod tests {
     fn a_turn_follows_the_one_before_it_where_nothing_says_otherwise() {
         for then in [
             vec!["4<3a", "5<4"],
-            // Calls in parallel, of which the first one's result came last.
+            // Parallel calls, with the first one's result last.
             vec!["assistant:3b<3a", "attachment:3c<3b", "attachment:3d<3a", "4<3d", "5<4"],
             vec!["4<3", "5<4"],
             // Compactions, and a prompt that is the first of a chain after one.
             vec!["boundary:b<", "summary:z<b", "command:c<z", "4<c", "5<4"],
             vec!["boundary:b<", "4<", "boundary:c<", "5<"],
-            // A parent that never was written, or is a subagent's.
+            // A parent that was never written, or is a subagent's.
             vec!["4<lost", "assistant:4a<lost too", "5<4a"],
             vec!["side:t<1a", "4<t", "side:u<1", "5<4"],
             // A chain that begins in the middle, as at another start of the agent.
@@ -417,7 +420,7 @@ mod tests {
         ] {
             assert_eq!(afters(&[&THREE[..], &then].concat()), [0, 1, 2, 3, 4], "{then:?}");
         }
-        // Lines that do not tell of a parent.
+        // Lines that do not name a parent.
         let number = TURN.replacen('{', r#"{"parentUuid":7,"#, 1);
         let found = of(&[TURN, TURN, &number, TURN, ""].join("\n"));
         assert_eq!(after(&found), [0, 1, 2, 3]);
@@ -439,7 +442,7 @@ mod tests {
                 line("user", "1", ""),
                 long("assistant", "1a", "1", "more"),
                 long("user", "2", "1a", "more"),
-                // Not what a user's line has there, so that it is not read to its end.
+                // Not what a user's line has there, so it is not read to its end.
                 long("assistant", "2a", "2", "isMeta"),
                 line("user", "3", "2a"),
                 long("user", "4", "1a", "more"),

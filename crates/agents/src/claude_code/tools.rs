@@ -1,4 +1,4 @@
-//! Claude Code's tools: which of them only read, and what a call of one does in a few words.
+//! Claude Code's tools: which of them only read, and short descriptions of their calls.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use serde::Deserialize;
 use crate::event::{MAX_COMMAND, MAX_PATHS, shown, summarize};
 use crate::fields::{Raw, is_true, object, text, texts};
 
-/// Tools that cannot change a file of the workspace, today's names and former ones: Claude Code also tries a tool's
-/// former names against a matcher.
+/// Tools that cannot change a file of the workspace, under current and former names: Claude Code also matches a tool's
+/// former names.
 ///
-/// Only what is clear is here. A skill may run commands when it is loaded, a language server may build, an MCP server
+/// Only clear cases are here. A skill may run commands when it is loaded, a language server may build, an MCP server
 /// may do anything, and stopping a command may make it write: they count as mutating.
 ///
-/// `Agent` (formerly `Task`) is here because it only holds others: a subagent's own tool calls are reported one by one,
-/// with the subagent's id. As a step of its own it would be open around all of them, and no change could be told to be
-/// theirs.
+/// `Agent` (formerly `Task`) is here because it only contains other calls: a subagent's own tool calls are reported one
+/// by one, with the subagent's id. As a step of its own it would be open around all of them, and no change could be
+/// attributed to them.
 const READERS: [&str; 22] = [
-    // Files, read.
+    // Reading files.
     "Read",
     "Grep",
     "Glob",
@@ -27,7 +27,7 @@ const READERS: [&str; 22] = [
     // The web.
     "WebFetch",
     "WebSearch",
-    // The agent's own list of things to do, kept in its own folder.
+    // The agent's own to-do list, in its own folder.
     "TodoRead",
     "TodoWrite",
     "TaskCreate",
@@ -38,22 +38,21 @@ const READERS: [&str; 22] = [
     "BashOutput",
     "TaskOutput",
     "AgentOutputTool",
-    // Talk with the user, and with Claude Code itself.
+    // Communication with the user, and with Claude Code itself.
     "AskUserQuestion",
     "EnterPlanMode",
     "ExitPlanMode",
     "ToolSearch",
-    // Holders of other calls.
+    // Containers of other calls.
     "Agent",
     "Task",
 ];
 
-/// Whether a tool is known not to change files.
 pub fn is_reader(tool: &str) -> bool {
     READERS.contains(&tool)
 }
 
-/// Whether a tool starts something that goes on after the call, without being asked to.
+/// Whether a tool starts something that continues after the call, without being asked to.
 pub(crate) fn is_background(tool: &str) -> bool {
     tool == "Monitor"
 }
@@ -61,13 +60,13 @@ pub(crate) fn is_background(tool: &str) -> bool {
 /// The matcher of the tool hooks: every tool but the readers.
 ///
 /// A matcher with other characters than letters, digits, `_`, `|`, `,`, `-` and spaces is a JavaScript regular
-/// expression that is searched in the tool's name. It leaves out and never lists: a tool that comes with a later
-/// version, or from an MCP server, is captured without anybody knowing its name.
+/// expression that is searched in the tool's name. It excludes instead of listing: a tool of a later version, or from
+/// an MCP server, is captured without anyone knowing its name.
 pub fn matcher() -> String {
     format!("^(?!(?:{})$).*", READERS.join("|"))
 }
 
-/// The fields of a tool's input that say what it does; contents of files are not among them.
+/// The fields of a tool's input that say what it does; file contents are not among them.
 #[derive(Default, Deserialize)]
 struct ToolInput<'a> {
     #[serde(borrow)]
@@ -85,19 +84,19 @@ struct ToolInput<'a> {
     url: Raw<'a>,
 }
 
-/// What a call says of itself.
+/// What a call's input says.
 pub(crate) struct Described {
-    /// In a few words, such as `Edit src/auth.ts`.
+    /// A short description, such as `Edit src/auth.ts`.
     pub summary: String,
-    /// The files that it names, as it names them.
+    /// The files it names, as written.
     pub named: Vec<String>,
-    /// Its shell command.
+    /// The shell command.
     pub command: Option<String>,
-    /// Whether it asks to go on in the background.
+    /// Whether it asks to run in the background.
     pub background: bool,
 }
 
-/// Reads a tool's input; one that piton does not know is told by whatever names a file, a command or a purpose.
+/// Reads a tool's input; an unknown tool is described by whatever names a file, a command or a purpose.
 pub(crate) fn describe(tool: &str, input: Raw<'_>, cwd: Option<&Path>) -> Described {
     let given: ToolInput<'_> = object(input).unwrap_or_default();
     let mut named: Vec<String> = [given.file_path, given.notebook_path, given.path]
@@ -142,7 +141,7 @@ mod tests {
         let names = matcher.strip_prefix("^(?!(?:").and_then(|rest| rest.strip_suffix(")$).*")).unwrap();
         assert!(names.split('|').all(is_reader));
         assert_eq!(names.split('|').count(), READERS.len());
-        // Names hold nothing that means something in a regular expression.
+        // Names contain nothing that is special in a regular expression.
         assert!(READERS.iter().all(|name| name.bytes().all(|b| b.is_ascii_alphanumeric())));
     }
 }

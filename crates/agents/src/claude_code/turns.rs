@@ -1,8 +1,8 @@
 //! A session's transcript, read as the turns that its user saw.
 //!
 //! A transcript only grows: a compaction adds a boundary and a summary and leaves the older lines where they are, so
-//! turns are counted through the whole file. One [`TranscriptTurn`] is one line of the user's, not one `promptId`: a
-//! session that Claude Code itself forked has the same new `promptId` on all the lines it was given.
+//! turns are counted through the whole file. One [`TranscriptTurn`] is one user line, not one `promptId`: a session
+//! that Claude Code itself forked has the same new `promptId` on all the lines it inherited.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,29 +22,27 @@ use crate::transcript::TranscriptTurn;
 
 /// What was found in a transcript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// How many turns.
+pub struct TurnCounts {
     pub turns: u32,
-    /// How many lines, empty ones apart.
+    /// Not counting empty ones.
     pub lines: u64,
-    /// How many of them could not be read and were left out; the last one apart, where it is cut off.
+    /// Lines that could not be read and were left out; not counting a last line that is cut off.
     pub unreadable: u64,
-    /// Whether the file ends in the middle of a line: its writer is at work, or was stopped at it. That line is left
-    /// out.
+    /// Whether the file ends in the middle of a line: its writer is writing it, or was stopped. That line is left out.
     pub cut_off: bool,
 }
 
-/// The most characters of a turn's text.
+/// Most characters of a turn's text.
 const MAX_TEXT: usize = 4000;
-/// What is kept of a text in a line that does not fit in memory: [`MAX_TEXT`] characters, and most of them if they are
-/// escapes.
+/// How much is kept of a string in a line that does not fit in memory, in bytes: [`MAX_TEXT`] characters, and most of
+/// them if they are escapes.
 pub(super) const TEXT_IN_MEMORY: usize = 32 << 10;
-/// The most bytes of a message's texts together.
+/// Most bytes of a message's texts together.
 const MAX_TEXTS: usize = 1 << 20;
 
-/// Reads a transcript from its beginning and hands over each turn in order.
-pub fn turns(reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::Result<Summary> {
-    let mut summary = Summary::default();
+/// Reads a transcript from its beginning and passes on each turn in order.
+pub fn turns(reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::Result<TurnCounts> {
+    let mut summary = TurnCounts::default();
     let mut lines = Lines::new(reader, TEXT_IN_MEMORY);
     while let Some(line) = lines.next(|bytes| Ok(read(bytes)?.1), stream)? {
         summary.lines += 1;
@@ -63,13 +61,13 @@ pub fn turns(reader: impl BufRead, mut each: impl FnMut(TranscriptTurn)) -> io::
     Ok(summary)
 }
 
-/// A line, as far as piton tells them apart.
+/// A line, as far as piton distinguishes them.
 pub(super) enum Entry {
     /// Of type `user`: a turn, a tool's result, or something that the agent put there.
     User(Box<UserLine>),
     /// The beginning of what the model sees after a compaction.
     Boundary,
-    /// Of another type, which may hold anything.
+    /// Of another type, with any content.
     Other,
 }
 
@@ -98,13 +96,13 @@ pub(super) fn stream(reader: &mut dyn Read) -> serde_json::Result<Entry> {
     match streamed::<UserLine>(reader) {
         Ok(line) if line.kind.as_ref().is_some_and(|kind| kind.0 == "user") => Ok(Entry::User(Box::new(line))),
         Ok(_) => Ok(Entry::Other),
-        // Another type's line, whose fields hold something else.
+        // A line of another type, whose fields contain something else.
         Err(e) if e.is_data() => Ok(Entry::Other),
         Err(e) => Err(e),
     }
 }
 
-/// What piton reads of a user's line.
+/// The fields of a user line that piton reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UserLine {
@@ -132,7 +130,7 @@ struct Message {
     content: Option<Content>,
 }
 
-/// What a message says: its texts, and whether it is a tool's result and no message of the user's.
+/// A message's texts, and whether it is a tool's result rather than the user's.
 struct Content {
     texts: Vec<String>,
     other: Option<String>,
@@ -146,8 +144,8 @@ struct Block {
     text: Option<Owned>,
 }
 
-/// Beginnings of user lines that no user typed: commands of Claude Code itself and what they printed, shell commands
-/// after `!`, ends of background tasks, and the mark that an interruption leaves.
+/// Prefixes of user lines that no user typed: Claude Code's own commands and their output, shell commands after `!`,
+/// ends of background tasks, and the mark that an interruption leaves.
 const NOT_TYPED: [&str; 9] = [
     "<command-name>",
     "<local-command-stdout>",
@@ -160,23 +158,23 @@ const NOT_TYPED: [&str; 9] = [
     INTERRUPTED,
 ];
 
-/// Beginnings of texts that are put beside what the user typed.
+/// Prefixes of texts that are added to what the user typed.
 const BESIDE: [&str; 2] = ["<ide_", "<system-reminder>"];
 
-/// How Claude Code begins the mark that an interruption leaves.
+/// Prefix of the mark that an interruption leaves.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
 impl UserLine {
-    /// What the user said, if this line is the beginning of a turn, cut for showing.
+    /// What the user said, cut for display, if this line begins a turn.
     pub fn turn_text(&self) -> Option<String> {
         match self.typed()? {
             Typed::Text(text) => Some(cut(&slash_command(&text), MAX_TEXT)),
-            // An image alone is a prompt too.
+            // An image alone is also a prompt.
             Typed::Other(kind) => Some(format!("[{}]", one_line(kind, 40))),
         }
     }
 
-    /// The same as it was typed, nothing where nothing was.
+    /// Like `turn_text`, as typed; empty if nothing was typed.
     pub fn prompt(&self) -> Option<String> {
         match self.typed()? {
             Typed::Text(text) => Some(slash_command(&text).into_owned()),
@@ -191,7 +189,7 @@ impl UserLine {
             && texts.is_some_and(|texts| texts.iter().any(|text| text.trim_start().starts_with(INTERRUPTED)))
     }
 
-    /// Whether this tells the model that a background task ended, which makes it go on.
+    /// Whether this tells the model that a background task ended, which makes it continue.
     pub fn is_notification(&self) -> bool {
         let origin = self.origin.as_ref().and_then(|origin| origin.kind.as_ref());
         let texts = self.message.as_ref().and_then(|message| message.content.as_ref()).map(|content| &content.texts);
@@ -199,13 +197,13 @@ impl UserLine {
             || texts.is_some_and(|texts| texts.iter().any(|text| text.trim_start().starts_with(TASK_NOTIFICATION)))
     }
 
-    /// What stands for the turns before a compaction, if this line holds it.
+    /// The summary that replaces the turns before a compaction, if this line contains it.
     pub fn summary(&self) -> Option<String> {
         let content = self.message.as_ref()?.content.as_ref()?;
         (self.is_compact_summary == Some(true) && self.is_sidechain != Some(true)).then(|| content.texts.join("\n"))
     }
 
-    /// When, by the agent's clock.
+    /// By the agent's clock.
     pub fn at(&self) -> Option<Timestamp> {
         time(&self.timestamp.as_ref()?.0)
     }
@@ -243,7 +241,7 @@ impl UserLine {
     }
 }
 
-/// What a user gave: words, or something else and its kind.
+/// What a user entered: words, or something else and its kind.
 enum Typed<'a> {
     Text(Cow<'a, str>),
     Other(&'a str),
@@ -255,7 +253,7 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
     Timestamp::deserialize(text).ok()
 }
 
-/// A command of the user's own as it was typed: the transcript has it in tags.
+/// A user's own command as it was typed: the transcript has it in tags.
 fn slash_command(text: &str) -> Cow<'_, str> {
     let inside = |tag: &str| {
         let (_, rest) = text.split_once(&format!("<{tag}>"))?;
@@ -314,7 +312,7 @@ impl<'de> Deserialize<'de> for Content {
             }
         }
 
-        // Bytes, as in `Text`; serde_json hands over a list here too.
+        // Bytes, as in `Text`; serde_json also accepts a list here.
         d.deserialize_bytes(Either)
     }
 }
@@ -326,9 +324,9 @@ mod tests {
     use super::*;
     use crate::claude_code::lines::LINE_IN_MEMORY;
 
-    fn read(transcript: &[u8]) -> (Vec<TranscriptTurn>, Summary) {
+    fn read(transcript: &[u8]) -> (Vec<TranscriptTurn>, TurnCounts) {
         let mut found = Vec::new();
-        // A small buffer, so that lines lie across its ends.
+        // A small buffer, so that lines straddle its ends.
         let summary = turns(BufReader::with_capacity(7, transcript), |turn| found.push(turn)).unwrap();
         (found, summary)
     }
@@ -423,12 +421,12 @@ mod tests {
         let (found, summary) = read(format!("{short}\n{result}\n{long}\n{short}\n").as_bytes());
         let told: Vec<_> = found.iter().map(|turn| (turn.number, turn.text.as_str())).collect();
         assert_eq!(told, [(1, "hi"), (2, "look"), (3, "hi")]);
-        assert_eq!(summary, Summary { turns: 3, lines: 4, unreadable: 0, cut_off: false });
-        // Broken in its middle, and cut off at its end.
+        assert_eq!(summary, TurnCounts { turns: 3, lines: 4, unreadable: 0, cut_off: false });
+        // Malformed in the middle, and cut off at the end.
         let broken = format!("{}x\n{short}\n{}", &long[..long.len() - 1], &long[..long.len() - 1]);
         let (found, summary) = read(broken.as_bytes());
         assert_eq!(found.len(), 1);
-        assert_eq!(summary, Summary { turns: 1, lines: 3, unreadable: 1, cut_off: true });
+        assert_eq!(summary, TurnCounts { turns: 1, lines: 3, unreadable: 1, cut_off: true });
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Piton's own event format, for any agent or script that has no adapter: `docs/events.md`.
+//! Piton's own event format, for any agent or script without an adapter: `docs/events.md`.
 //!
-//! Stricter than the adapters of real agents: who writes this format can be told what is wrong with it. Unknown fields
-//! and events are still no error, so that a report written for a later piton works with this one.
+//! Stricter than the adapters of real agents: whoever writes this format can be told what is wrong with it. Unknown
+//! fields and events are still no error, so that a report written for a later piton works with this one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::event::{
 };
 use crate::fields::{Raw, is_true, object, optional, read, required, text, texts};
 
-/// What `piton hook` calls it, and the agent of a report that does not name one.
+/// As in `piton hook`; also the agent of a report that does not name one.
 pub const NAME: &str = "generic";
 
 /// Anything that writes this format.
@@ -38,7 +38,7 @@ impl Events for Format {
         parse(stdin)
     }
 
-    /// Nothing is known of its tools; an agent that knows better leaves readers out of its reports.
+    /// Nothing is known about its tools; an agent that knows better leaves readers out of its reports.
     fn is_reader(&self, _: &str) -> bool {
         false
     }
@@ -74,7 +74,7 @@ pub const EVENTS: [&str; 11] = [
     "message",
 ];
 
-/// Every field that means something.
+/// Every field that has a meaning.
 #[derive(Deserialize)]
 struct Input<'a> {
     #[serde(borrow)]
@@ -109,7 +109,6 @@ struct SubagentInput<'a> {
     kind: Raw<'a>,
 }
 
-/// Reads one report.
 pub fn parse(stdin: &[u8]) -> Result<Report, BadReport> {
     let input: Input<'_> = read(stdin)?;
     let name = required("event", input.event)?;
@@ -359,7 +358,7 @@ mod tests {
         assert!(matches!(outside, Err(BadReport::Session { .. })));
     }
 
-    /// The names that a struct is read by, as serde's derive passes them on.
+    /// The field names that a struct is read by, as serde's derive passes them on.
     fn names_of<'de, T: Deserialize<'de>>() -> BTreeSet<String> {
         struct Names<'a>(&'a mut &'static [&'static str]);
 

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use piton_engine::model::settings::{Key, Layer, Partial, Settings};
-use piton_engine::model::summary::{Side, tidy};
+use piton_engine::model::settings::{Key, Layer, LayerSettings, Settings};
+use piton_engine::model::summary::{SummarySide, tidy};
 use piton_engine::view::{Summarized, SummaryView};
 use piton_wording::escape::escape_line;
 use piton_wording::owners::Names;
@@ -76,7 +76,7 @@ Who summarizes (in your own config.toml; `piton help config`):
 
 /// As the setting takes it.
 fn time_limit(text: &str) -> Result<Duration, String> {
-    let mut given = Partial::empty(Layer::Environment);
+    let mut given = LayerSettings::empty(Layer::Environment);
     given.set_text(Key::SummaryTimeLimit, text).map_err(|_| Key::SummaryTimeLimit.takes().to_owned())?;
     Ok(Settings::merged([given]).summary_time_limit.value)
 }
@@ -87,7 +87,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if !args.preview && !args.yes {
         someone_to_ask(console)?;
     }
-    let side = if args.up_to { Side::UpTo } else { Side::From };
+    let side = if args.up_to { SummarySide::UpTo } else { SummarySide::From };
     let turns = workspace.to_summarize(&args.target, side, args.name.as_deref())?;
     let (summarizer, limit) = match args.digest {
         true => (Summarizer::Digest, Duration::MAX),
@@ -180,15 +180,15 @@ fn write_left_out(out: &mut dyn Write, look: &Look, summary: &SummaryView) -> io
 }
 
 /// What was made, in a line.
-fn write_done(out: &mut dyn Write, done: &Summarized, side: Side, names: &Names) -> io::Result<()> {
+fn write_done(out: &mut dyn Write, done: &Summarized, side: SummarySide, names: &Names) -> io::Result<()> {
     let branch = done.outcome.as_ref().and_then(|outcome| outcome.conversation.as_ref()?.session.as_ref());
     let branch = branch.map(|id| names.session(id)).unwrap_or_default();
     let summary = &done.summary;
     let told = format!("{} by {}", of_turns(summary), by(summary));
     let what = match side {
-        Side::From if summary.first <= 1 => told,
-        Side::From => format!("{}, then {told}", turns(1, summary.first - 1)),
-        Side::UpTo => format!("{told}, then all from turn {} on", summary.last + 1),
+        SummarySide::From if summary.first <= 1 => told,
+        SummarySide::From => format!("{}, then {told}", turns(1, summary.first - 1)),
+        SummarySide::UpTo => format!("{told}, then all from turn {} on", summary.last + 1),
     };
     writeln!(out, "made session {branch}: {what}; the files stay")
 }

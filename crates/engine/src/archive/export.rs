@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use piton_host::clock;
-use piton_host::git::{GitError, GitId, GitIds, Place, PlaceError, TreeItem};
+use piton_host::git::{ExportRepository, GitError, GitId, GitIds, PlaceError, TreeItem};
 use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::short::one_line;
 use piton_model::{Cause, Entry, ObjectId, OperationId, Tree, WorkspacePath};
@@ -128,14 +128,14 @@ impl History {
         };
         let program = self.environment.git.as_deref();
         let place = match &options.into {
-            Some(folder) => Place::at(folder, program)?,
+            Some(folder) => ExportRepository::at(folder, program)?,
             None => match self.in_its_place() {
                 Some(by) => return Err(ExportError::Displaced { path: self.path.clone(), by }),
                 // Another folder's repository is not this one's, whosever it is.
                 None if matches!(self.standing(), Ok(Standing::Other(_))) => {
                     return Err(ExportError::OtherFolder(self.path.clone()));
                 }
-                None => Place::around(&self.path, program)?,
+                None => ExportRepository::around(&self.path, program)?,
             },
         };
         // Git takes some names for others, such as `@{-1}`.
@@ -312,7 +312,7 @@ impl History {
     /// Gives all commits to git, and reads back what it made of them: each commit, and which of the planned it is.
     fn import(
         &self,
-        place: &Place,
+        place: &ExportRepository,
         scratch: &str,
         planned: &[Planned],
         without: &Without,

@@ -20,7 +20,7 @@ use piton_host::{
     rules_left_out,
 };
 use piton_model::diff::{self, TreeSource};
-use piton_model::ownership::{self, Found, Moment, Owner, Window};
+use piton_model::ownership::{self, Moment, ObservedChange, Owner, Window};
 use piton_model::{Checkpoint, Entry, HeldPath, ObjectId, Operation, SkipReason, UnagreedRules, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
@@ -446,7 +446,7 @@ impl History {
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
         let moment = witness.map_or(&Moment::Between, |witness| &witness.moment);
-        let owner = ownership::owner(Found { path, when, deleted, was_yours: false }, &windows, moment);
+        let owner = ownership::owner(ObservedChange { path, when, deleted, was_yours: false }, &windows, moment);
         let has_missed = witness.is_some_and(|witness| witness.has_missed)
             || self.store.has_lost_events_since(head.seq)?
             || self.store.has_other_line_since(head.seq, self.record.line)?;

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::sync::Mutex;
 
 use piton_host::{Sink, read_entry};
-use piton_model::blame::{Origin, blame, lines};
+use piton_model::blame::{EarlierVersion, blame, lines};
 use piton_model::diff;
 use piton_model::ownership::Owner;
 use piton_model::text::is_binary;
@@ -142,7 +142,7 @@ impl History {
             }
             past.keep(blob, bytes);
             let version = Version { seq: at.as_ref().map_or(NOW, |row| row.seq), path: path.clone(), blob };
-            let found = blame(&mut past, Origin { version, blob }, from..to)?;
+            let found = blame(&mut past, EarlierVersion { version, blob }, from..to)?;
             let mut origins = Vec::new();
             let mut places: HashMap<Version, usize> = HashMap::new();
             let mut all = Vec::with_capacity(found.len());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use piton_model::diff;
-use piton_model::effect::{ChangeRef, Done, Effects};
+use piton_model::effect::{ChangeRef, DoneOperation, Effects};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::{CheckpointId, StepRef, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationState, StoreError};
@@ -120,7 +120,7 @@ impl History {
             {
                 places.insert(target.checkpoint.id.clone(), target.seq);
             }
-            done.push(Done { id: row.id, seq: row.seq, kind: operation.kind });
+            done.push(DoneOperation { id: row.id, seq: row.seq, kind: operation.kind });
         }
         // No operation bore on what no checkpoint has found: it has no id that one could name.
         let unborn = CheckpointId::from_random([0; 8]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use piton_model::diff::Counts;
 use piton_model::ownership::Owner;
-use piton_model::{Cause, Place, StepRef};
+use piton_model::{Cause, StepRef, TurnContext};
 use piton_store::CheckpointRow;
 
 use crate::history::changes::OwnedChange;
@@ -33,7 +33,7 @@ impl History {
     pub fn changes(&self, options: &ChangesOptions) -> Result<SessionChanges, TargetError> {
         let id = &self.session_meant(options.session.as_deref(), "changes")?.session.id;
         let lineage = self.lineage(id)?;
-        let is_here = |place: &Place| lineage.holds(&place.session, place.turn);
+        let is_here = |place: &TurnContext| lineage.holds(&place.session, place.turn);
         let rows = self.store.changes_about(lineage.sessions())?;
         let mut found_at: HashMap<u64, Arc<CheckpointRow>> = HashMap::new();
         let mut tools: HashMap<StepRef, String> = HashMap::new();

@@ -2,7 +2,7 @@
 
 use piton_model::diff;
 use piton_model::target::{BadTarget, TurnPlace, split_session};
-use piton_model::{Cause, Place, SessionId, StepRef, Target, Timestamp, WorkspacePath};
+use piton_model::{Cause, SessionId, StepRef, Target, Timestamp, TurnContext, WorkspacePath};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::workspace::History;
@@ -158,7 +158,7 @@ impl History {
             return Err(TargetError::NoTurn { turn, session: lineage.session().clone(), last });
         }
         let session = lineage.session_of(turn).clone();
-        let at = |step| Place { session: session.clone(), turn, step };
+        let at = |step| TurnContext { session: session.clone(), turn, step };
         let found = match place {
             TurnPlace::Before => self.before_turn(&session, turn)?,
             TurnPlace::Step(step) => {
@@ -180,7 +180,7 @@ impl History {
 
     /// The checkpoint of the moment before a turn was acted on.
     pub(crate) fn before_turn(&self, session: &SessionId, turn: u32) -> Result<Option<CheckpointRow>, StoreError> {
-        let at = |step| Place { session: session.clone(), turn, step };
+        let at = |step| TurnContext { session: session.clone(), turn, step };
         match self.store.checkpoint_at(&at(None), Cause::Prompt)? {
             // Piton came in the middle of the turn, or there was a gap: the next moment at which nothing was done.
             None => self.store.checkpoint_at(&at(Some(1)), Cause::BeforeTool),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use piton_model::diff::Counts;
 use piton_model::ownership::{Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, Place, SessionId, Timestamp, WorkspacePath};
+use piton_model::{Cause, CheckpointId, SessionId, Timestamp, TurnContext, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, StepRow, StoreError, TurnRow};
 
 use crate::history::operations::operation_views;
@@ -285,7 +285,7 @@ fn is_wanted(entry: &Entry, options: &TimelineOptions, touching: Option<&Touchin
 }
 
 /// The turn that a checkpoint's finds are shown with. What is found when a session goes on was done before its next turn.
-fn turn_shown(cause: Cause, place: Option<&Place>) -> Option<TurnKey> {
+fn turn_shown(cause: Cause, place: Option<&TurnContext>) -> Option<TurnKey> {
     let place = place?;
     match cause {
         Cause::SessionStart => Some((place.session.clone(), place.turn + 1)),

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use piton_model::{Cause, Place, SessionId, StepRef};
+use piton_model::{Cause, SessionId, StepRef, TurnContext};
 use piton_store::{CheckpointRow, StepRow, StoreError, TurnRow};
 
 use crate::history::lineage::Lineage;
@@ -114,6 +114,6 @@ fn is_late(turn: &TurnRow, steps: &[StepRow], first: Option<&CheckpointRow>) -> 
 }
 
 fn is_at(row: &CheckpointRow, step: &StepRef) -> bool {
-    let at = Place { session: step.session.clone(), turn: step.turn, step: Some(step.step) };
+    let at = TurnContext { session: step.session.clone(), turn: step.turn, step: Some(step.step) };
     row.checkpoint.place.as_ref() == Some(&at)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use piton_host::process;
 use piton_model::event::Report;
 use piton_model::session::{Gap, Process};
-use piton_model::{Place, Record, SessionId, WorkspaceId};
+use piton_model::{Record, SessionId, TurnContext, WorkspaceId};
 use piton_store::{EventAside, Purpose, StoreError};
 
 use crate::observe::{ObserveOptions, cause_of};
@@ -54,7 +54,7 @@ fn event_aside(
     process: Option<Process>,
 ) -> Option<EventAside> {
     let cause = cause_of(&report.event)?;
-    let place = Place { session: SessionId::of(&report.agent, &report.session), turn: 0, step: None };
+    let place = TurnContext { session: SessionId::of(&report.agent, &report.session), turn: 0, step: None };
     let gap = Gap { place, cause, reason: reason.to_owned(), at: environment.clock.now(), lost: false, gone: false };
     Some(EventAside { gap, report: Some(report.clone()), asked: None, process, along: false })
 }
@@ -137,7 +137,7 @@ impl Locked<'_> {
         let mut writer = self.writer()?.allowing(Purpose::Note);
         let Some(report) = &event.report else {
             let last = self.store.last_turn(&gap.place.session)?.map_or(0, |row| row.turn.number);
-            let place = Place { turn: last, ..gap.place.clone() };
+            let place = TurnContext { turn: last, ..gap.place.clone() };
             let gap = Gap { place, lost: true, ..gap.clone() };
             writer.record(Record::Gap(gap.clone()))?;
             writer.commit(false, false)?;

@@ -6,7 +6,7 @@ use piton_host::{canonical, outside, process, written_by_name};
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::ownership::{UNKNOWN, Window};
 use piton_model::session::{Ending, Process, Session, Step, TranscriptMark, Turn};
-use piton_model::{Origin, Place, Rank, SessionId, StepRef, Timestamp, WorkspacePath};
+use piton_model::{Origin, Rank, SessionId, StepRef, Timestamp, TurnContext, WorkspacePath};
 use piton_store::{StepRow, StoreError, TurnRow};
 
 use super::ObserveOptions;
@@ -319,11 +319,11 @@ impl Context {
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> TurnContext {
         let step = self.step.as_ref().map(|row| &row.step.at);
         // A call may end after its turn did.
         let turn = step.map_or(self.turn, |at| at.turn);
-        Place { session: self.session.clone(), turn, step: step.map(|at| at.step) }
+        TurnContext { session: self.session.clone(), turn, step: step.map(|at| at.step) }
     }
 
     /// The window of the step that ends: open until the event, whatever was thought of it before. An event that comes once

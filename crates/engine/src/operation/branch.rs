@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 
 use piton_agents::transcript::{NewBranch, NewSummary, uuid};
 use piton_host::{clock, outside};
-use piton_model::conversation::{Began, ConversationMove, Went};
+use piton_model::conversation::{Began, ConversationMove, ConversationSwitch};
 use piton_model::{Entry, ObjectId, OperationKind, Rank, Session, SessionId, Step};
 use piton_store::{CHUNKED_FROM, PATIENCE, Writer};
 
@@ -34,7 +34,7 @@ pub(crate) enum ConversationPlan {
     /// Makes a branch.
     Branch(Box<BranchPlan>),
     /// Goes back to a session that is there.
-    Back(Went),
+    Back(ConversationSwitch),
 }
 
 impl ConversationPlan {
@@ -174,7 +174,7 @@ impl History {
         let goes = plan.terms.goes;
         let from = if goes { self.comes_from(&parent.id)? } else { parent.id.clone() };
         let turn = self.lineage(&from)?.parted(&self.lineage(&parent.id)?, plan.view.turn);
-        let went = Went { from, to: to.clone(), turn, goes };
+        let went = ConversationSwitch { from, to: to.clone(), turn, goes };
         let outcome = ConversationOutcome {
             agent_id: to.as_ref().map(|_| agent_id.clone()),
             session: to,
@@ -243,7 +243,7 @@ impl History {
     }
 
     /// Back to where an operation came from, where it went anywhere.
-    pub(crate) fn talk_back(&self, went: &Went) -> Result<Option<ConversationPlan>, OperationError> {
+    pub(crate) fn talk_back(&self, went: &ConversationSwitch) -> Result<Option<ConversationPlan>, OperationError> {
         if !went.goes {
             return Ok(None);
         }
@@ -252,11 +252,11 @@ impl History {
             return Err(OperationError::DeletedBranch(to));
         }
         let from = self.comes_from(went.to.as_ref().unwrap_or(&to))?;
-        Ok(Some(ConversationPlan::Back(Went { from, to: Some(to), turn: went.turn, goes: true })))
+        Ok(Some(ConversationPlan::Back(ConversationSwitch { from, to: Some(to), turn: went.turn, goes: true })))
     }
 
     /// What is said of going back to a session that is there.
-    pub(crate) fn back_at(&self, went: &Went) -> Result<ConversationOutcome, OperationError> {
+    pub(crate) fn back_at(&self, went: &ConversationSwitch) -> Result<ConversationOutcome, OperationError> {
         let session = went.to.as_ref().map(|id| self.store.session(id)).transpose()?.flatten();
         let session = session.map(|row| row.session);
         let format = session.as_ref().and_then(|session| self.environment.agents.transcripts(&session.agent));

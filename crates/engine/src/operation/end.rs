@@ -9,7 +9,7 @@ use piton_model::diff::{self, Counts, TreeSource};
 use piton_model::edit::NewTrees;
 use piton_model::plan::{Layered, RootState};
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Outcome, Place, Record, SettingsAt,
+    Cause, Checkpoint, CheckpointId, ObjectId, Operation, OperationId, Outcome, Record, SettingsAt, TurnContext,
 };
 use piton_store::{Progress, ProgressNote, Purpose, StoreError};
 
@@ -175,7 +175,7 @@ impl History {
     }
 
     /// Where in which session the result is: where the conversation went with it.
-    fn place_after(&self, begun: &Begun) -> Result<Option<Place>, StoreError> {
+    fn place_after(&self, begun: &Begun) -> Result<Option<TurnContext>, StoreError> {
         let Some(change) = begun.operation.conversation.as_ref().filter(|change| change.went.goes) else {
             return Ok(begun.before.place.clone());
         };
@@ -184,7 +184,7 @@ impl History {
             Some(origin) => origin.turn.saturating_sub(1),
             None => self.last_turn_in(&self.lineage(to)?)?,
         };
-        Ok(Some(Place { session: to.clone(), turn, step: None }))
+        Ok(Some(TurnContext { session: to.clone(), turn, step: None }))
     }
 
     /// How a root differs from a checkpoint. A damaged tree must not keep an operation from ending: only what is told of

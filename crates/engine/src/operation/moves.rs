@@ -7,7 +7,7 @@ use piton_model::diff::{self, Change, ChangeKind, TreeSource};
 use piton_model::inverse::{Altered, Source};
 use piton_model::moves::{Happened, Move, Paired, is_alike, pair};
 use piton_model::plan::RootState;
-use piton_model::trail::{Moment, Moved};
+use piton_model::trail::{Moved, SeqNumber};
 use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
@@ -23,16 +23,16 @@ use crate::workspace::History;
 pub(crate) struct MovedSince {
     pub moved: Moved,
     /// Files that belong together and of which nobody can tell which became which: those that went and those that came.
-    unclear: Vec<(Moment, Vec<WorkspacePath>, Vec<WorkspacePath>)>,
+    unclear: Vec<(SeqNumber, Vec<WorkspacePath>, Vec<WorkspacePath>)>,
     /// Contents that went from paths, whosever doing that was.
-    went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>>,
+    went: HashMap<(SeqNumber, ObjectId), Vec<WorkspacePath>>,
     /// Every change of a file but those of operations, oldest first.
     all: Vec<ByOne>,
 }
 
 /// One change of a file, and whose it was.
 pub(crate) struct ByOne {
-    at: Moment,
+    at: SeqNumber,
     hand: String,
     path: WorkspacePath,
     was: Option<Entry>,
@@ -41,7 +41,7 @@ pub(crate) struct ByOne {
 
 impl MovedSince {
     /// Where a content went from at the moment when a change brought it to a path.
-    pub(crate) fn source(&self, at: Moment, path: &WorkspacePath, after: Option<&Entry>) -> Option<Source> {
+    pub(crate) fn source(&self, at: SeqNumber, path: &WorkspacePath, after: Option<&Entry>) -> Option<Source> {
         let Some(Entry::File { blob, .. }) = after else { return None };
         let from = self.went.get(&(at, *blob)).filter(|from| !from.contains(path))?;
         Some(Source { path: path.clone(), blob: *blob, from: from.clone() })
@@ -51,9 +51,9 @@ impl MovedSince {
     /// changed `earlier`. A line that the user deleted may go for good; one that an agent deleted, whichever it was, may not.
     pub(crate) fn altered(
         &self,
-        since: Moment,
+        since: SeqNumber,
         earlier: &[ByOne],
-        is_taken: impl Fn(Moment, &WorkspacePath) -> bool,
+        is_taken: impl Fn(SeqNumber, &WorkspacePath) -> bool,
     ) -> Vec<Altered> {
         let all = || self.all.iter().filter(|one| one.at > since);
         let altered = |one: &ByOne| Altered {
@@ -68,7 +68,7 @@ impl MovedSince {
     }
 
     /// The paths that a change at a path is one half of the move with.
-    pub(crate) fn partners(&self, at: Moment, path: &WorkspacePath) -> Vec<WorkspacePath> {
+    pub(crate) fn partners(&self, at: SeqNumber, path: &WorkspacePath) -> Vec<WorkspacePath> {
         let unclear = self.unclear.iter().filter(|(when, _, came)| *when == at && came.contains(path));
         let gone = unclear.flat_map(|(_, gone, _)| gone.iter().cloned());
         self.moved.partners(at, path).cloned().chain(gone).collect()
@@ -85,7 +85,7 @@ const FARTHEST_BACK: u64 = 5_000;
 const MOST_EARLIER: usize = 300;
 
 /// What happened at each moment, by each hand.
-type ByHand = BTreeMap<(Moment, String), Happened>;
+type ByHand = BTreeMap<(SeqNumber, String), Happened>;
 
 impl History {
     /// Adds the other halves of moves of which only one half was chosen, if they can be chosen at all: a file that goes from its
@@ -202,9 +202,9 @@ impl History {
         self.add_captured(seq, u64::MAX, &mut all)?;
         for change in self.uncaptured(seen)? {
             let Some(head) = self.store.head(self.record.line)? else { break };
-            add(&seen.trees, (head.checkpoint.root, seen.now), Moment::MAX, &change, &mut all)?;
+            add(&seen.trees, (head.checkpoint.root, seen.now), SeqNumber::MAX, &change, &mut all)?;
         }
-        let mut by_operations: Vec<(Moment, Vec<Move>)> = Vec::new();
+        let mut by_operations: Vec<(SeqNumber, Vec<Move>)> = Vec::new();
         for row in self.store.operations()?.iter().filter(|row| row.seq > seq && row.state == OperationState::Done) {
             // What a damaged record moved cannot be told: each end is taken by itself.
             if let Ok(operation) = self.store.operation(row) {
@@ -214,9 +214,9 @@ impl History {
         let ends = |moves: &[Move]| moves.iter().flat_map(|one| [one.from.clone(), one.to.clone()]).collect::<Vec<_>>();
         let mut concerned: HashSet<WorkspacePath> = by_operations.iter().flat_map(|(_, moves)| ends(moves)).collect();
         let contents = NowAndThen { root: seen.root, store: &self.store };
-        let mut by_hands: Vec<(Moment, Vec<Move>)> = Vec::new();
+        let mut by_hands: Vec<(SeqNumber, Vec<Move>)> = Vec::new();
         let mut unclear = Vec::new();
-        let mut went: HashMap<(Moment, ObjectId), Vec<WorkspacePath>> = HashMap::new();
+        let mut went: HashMap<(SeqNumber, ObjectId), Vec<WorkspacePath>> = HashMap::new();
         let mut alone = Vec::new();
         for ((at, hand), happened) in all {
             if !is_operations(&hand) {
@@ -319,7 +319,7 @@ impl History {
     }
 }
 
-fn one_by_one(at: Moment, hand: &str, happened: &Happened) -> Vec<ByOne> {
+fn one_by_one(at: SeqNumber, hand: &str, happened: &Happened) -> Vec<ByOne> {
     let one = |path: &WorkspacePath, was: Option<&Entry>, is: Option<&Entry>| {
         let (path, was, is) = (path.clone(), was.cloned(), is.cloned());
         ByOne { at, hand: hand.to_owned(), path, was, is }
@@ -333,7 +333,7 @@ fn one_by_one(at: Moment, hand: &str, happened: &Happened) -> Vec<ByOne> {
 fn add<S: TreeSource<Error = StoreError>>(
     trees: &S,
     (before, after): (RootState, RootState),
-    at: Moment,
+    at: SeqNumber,
     change: &OwnedChange,
     all: &mut ByHand,
 ) -> Result<(), StoreError> {

@@ -14,7 +14,7 @@ use piton_host::{Root, canonical, outside};
 use piton_model::diff::lookup;
 use piton_model::edit::{NewTrees, keep};
 use piton_model::inverse::{self, Conflict, Contents, Inverse, Link, Why};
-use piton_model::outside::{By, Transition, in_effect};
+use piton_model::outside::{ChangedBy, Transition, in_effect};
 use piton_model::plan::{Layered, RootState};
 use piton_model::session::{Outside, OutsideFile};
 use piton_model::{
@@ -130,16 +130,18 @@ impl OutsideSince {
                 all.taken.unknown.extend(unknown);
             }
             for (path, link) in links {
-                let by = By::Step(&row.step.at.session);
+                let by = ChangedBy::Step(&row.step.at.session);
                 files.entry(path).or_default().push((Transition { seq: row.seq, link, by }, Some(row)));
             }
         }
         for (seq, operation, to) in operations {
             let id = &operation.id;
             let by = match (&operation.kind, to) {
-                (OperationKind::Rewind { kept, .. }, Some(to)) => By::Rewind { id, to: *to, carries: kept.is_some() },
-                (OperationKind::Redo { of, .. }, _) => By::Redo { id, of },
-                _ => By::Undo(id),
+                (OperationKind::Rewind { kept, .. }, Some(to)) => {
+                    ChangedBy::Rewind { id, to: *to, carries: kept.is_some() }
+                }
+                (OperationKind::Redo { of, .. }, _) => ChangedBy::Redo { id, of },
+                _ => ChangedBy::Undo(id),
             };
             for step in &operation.outside {
                 let link = Link { after: step.after.clone(), before: step.before.clone() };

@@ -6,7 +6,7 @@
 
 use piton_model::ChangeKind;
 use piton_model::conversation::Began;
-use piton_model::summary::{BadSummary, DigestTurn, Excerpt, MOST_GIVEN, Side, digest, plain, tidy};
+use piton_model::summary::{BadSummary, DigestTurn, Excerpt, MOST_GIVEN, SummarySide, digest, plain, tidy};
 use piton_model::{SessionId, Timestamp};
 
 use crate::conversation::branches::BranchError;
@@ -25,7 +25,7 @@ pub enum SummarizeError {
     #[error("there is nothing to summarize: {}", nothing(*side, *turn))]
     Nothing {
         /// On which.
-        side: Side,
+        side: SummarySide,
         /// Of which turn.
         turn: u32,
     },
@@ -43,10 +43,10 @@ pub enum SummarizeError {
     Operation(OperationError),
 }
 
-fn nothing(side: Side, turn: u32) -> String {
+fn nothing(side: SummarySide, turn: u32) -> String {
     match side {
-        Side::From => format!("nothing was said from turn {turn} on"),
-        Side::UpTo => format!("nothing was said before turn {turn}"),
+        SummarySide::From => format!("nothing was said from turn {turn} on"),
+        SummarySide::UpTo => format!("nothing was said before turn {turn}"),
     }
 }
 
@@ -80,7 +80,7 @@ pub struct ToSummarize {
     pub left_out: u64,
     /// A summary that needs no summarizer.
     pub digest: String,
-    side: Side,
+    side: SummarySide,
     point: Point,
     /// What the branch is to be called.
     name: Option<String>,
@@ -114,7 +114,12 @@ impl History {
     ///
     /// # Errors
     /// Where there are none, or the conversation cannot be branched there.
-    pub fn to_summarize(&self, target: &str, side: Side, name: Option<&str>) -> Result<ToSummarize, SummarizeError> {
+    pub fn to_summarize(
+        &self,
+        target: &str,
+        side: SummarySide,
+        name: Option<&str>,
+    ) -> Result<ToSummarize, SummarizeError> {
         // Before anybody works on a summary for minutes.
         name.map_or(Ok(()), |name| self.check_session_name(name, None))?;
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
@@ -128,7 +133,7 @@ impl History {
             return Err(SummarizeError::Nothing { side, turn: point.turn });
         }
         // Where a summary stood for the first turns already, this one stands for those too.
-        let first = if side == Side::UpTo { 1 } else { point.turn };
+        let first = if side == SummarySide::UpTo { 1 } else { point.turn };
         self.add_changes(&mut replaced.turns, &point)?;
         Ok(ToSummarize {
             session: point.session.session.id.clone(),
@@ -194,10 +199,10 @@ impl History {
     }
 }
 
-fn terms(side: Side, summary: Replacement, name: Option<String>) -> BranchTerms {
+fn terms(side: SummarySide, summary: Replacement, name: Option<String>) -> BranchTerms {
     let how = match side {
-        Side::From => Began::SummaryFrom,
-        Side::UpTo => Began::SummaryUpTo,
+        SummarySide::From => Began::SummaryFrom,
+        SummarySide::UpTo => Began::SummaryUpTo,
     };
     BranchTerms { how, goes: false, name, summary: Some(summary), cwd: None, worktree: None }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use piton_model::TreeSource;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::plan::RootState;
-use piton_model::trail::{self, Begin, Moment, Taken};
+use piton_model::trail::{self, Begin, SeqNumber, Taken};
 use piton_model::{ChangesAt, CheckpointId, Entry, OperationKind, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
@@ -78,7 +78,7 @@ impl History {
     pub(crate) fn inverse_of(
         &self,
         changes: &[OwnedChange],
-        begins: Option<Moment>,
+        begins: Option<SeqNumber>,
         seen: &FolderNow<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let changes: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
@@ -91,7 +91,7 @@ impl History {
     pub(crate) fn carried_of(
         &self,
         changes: &[OwnedChange],
-        undone: &[(OwnedChange, Moment)],
+        undone: &[(OwnedChange, SeqNumber)],
         then: &CheckpointRow,
         paths: &[WorkspacePath],
         seen: &FolderNow<'_>,
@@ -107,7 +107,7 @@ impl History {
         &self,
         acts: &[Act<'_>],
         seen: &FolderNow<'_>,
-        (begin, begins): (Begin, Option<Moment>),
+        (begin, begins): (Begin, Option<SeqNumber>),
         mut lost: Vec<WorkspacePath>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let mut inverse = Inverse::default();
@@ -189,7 +189,7 @@ impl History {
         &self,
         inverse: &mut Inverse,
         taken: Vec<Taken>,
-        (begin, begins): (Begin, Option<Moment>),
+        (begin, begins): (Begin, Option<SeqNumber>),
         seen: &FolderNow<'_>,
     ) -> Result<(), OperationError> {
         let first = match (taken.iter().map(|one| one.at).min(), begin) {
@@ -204,7 +204,7 @@ impl History {
         };
         let paths: HashSet<&WorkspacePath> = taken.iter().map(|one| &one.path).collect();
         let moved = self.moved_since(since, |path| paths.contains(path), seen)?;
-        let chosen: HashSet<(Moment, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
+        let chosen: HashSet<(SeqNumber, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
         let earlier = self.changed_until(since)?;
         if let Begin::Then(then) = begin {
             inverse.altered(moved.altered(then, &earlier, |at, path| !chosen.contains(&(at, path))));
@@ -243,7 +243,7 @@ impl History {
 /// A change that is made once more, or taken back once more.
 struct Act<'a> {
     change: &'a OwnedChange,
-    at: Moment,
+    at: SeqNumber,
     is_undoing: bool,
 }
 

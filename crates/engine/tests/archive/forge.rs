@@ -6,7 +6,7 @@ use piton_engine::model::plan::RootState;
 use piton_engine::model::record::{Checkpoint, Record};
 use piton_engine::model::session::{Session, Step, StepRef, Turn, TurnEnd};
 use piton_engine::model::tree::TreeEncoder;
-use piton_engine::model::{Cause, CheckpointId, Ending, ObjectId, Place, Rank, SessionId, Timestamp};
+use piton_engine::model::{Cause, CheckpointId, Ending, ObjectId, Rank, SessionId, Timestamp, TurnContext};
 use serde_json::{Value, json};
 
 /// An archive before it is written, each part of which may be wrong.
@@ -155,7 +155,7 @@ pub fn checkpoint(session: &Session, number: u8, turn: u32, tree: &Object) -> Ch
         skipped: 0,
         unsettled: Vec::new(),
         operation: None,
-        place: Some(Place { session: session.id.clone(), turn, step: None }),
+        place: Some(TurnContext { session: session.id.clone(), turn, step: None }),
         description: None,
         owned: Vec::new(),
         git: None,

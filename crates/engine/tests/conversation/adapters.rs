@@ -3,7 +3,7 @@
 
 use piton_engine::model::Scope;
 use piton_engine::model::event::{Event, ToolCall};
-use piton_engine::model::summary::Side;
+use piton_engine::model::summary::SummarySide;
 use piton_engine::view::Interrupted;
 use piton_engine::{ConversationOptions, ForkOptions, NoConversation, OperationError, RewindOptions};
 use piton_testkit::{Tiny, World};
@@ -53,12 +53,12 @@ fn files_and_conversation_go_back_as_one() {
 fn a_summary_and_a_fork_are_written_in_the_agents_own_form() {
     let world = World::new();
     three_turns_of_tiny(&world);
-    let turns = world.open().to_summarize("t3", Side::UpTo, None).unwrap();
+    let turns = world.open().to_summarize("t3", SummarySide::UpTo, None).unwrap();
     let made = world.open().summarize(&turns, "it began").unwrap().conversation.unwrap();
     let branch = Tiny::new(&world, made.agent_id.as_deref().unwrap());
     let lines: Vec<String> = branch.text().lines().skip(1).map(str::to_owned).collect();
     assert_eq!(lines, ["= it began", "? tiny-1-3 third", "! wrote a.txt"]);
-    let turns = world.open().to_summarize("tiny-1:t2", Side::From, None).unwrap();
+    let turns = world.open().to_summarize("tiny-1:t2", SummarySide::From, None).unwrap();
     let made = world.open().summarize(&turns, "it went on").unwrap().conversation.unwrap();
     let branch = Tiny::new(&world, made.agent_id.as_deref().unwrap());
     let lines: Vec<String> = branch.text().lines().skip(1).map(str::to_owned).collect();

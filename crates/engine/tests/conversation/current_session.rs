@@ -5,7 +5,7 @@ use std::path::Path;
 use piton_engine::model::Scope;
 use piton_engine::model::event::{Event, Report, Subagent, ToolCall};
 use piton_engine::model::ownership::Owner;
-use piton_engine::model::summary::Side;
+use piton_engine::model::summary::SummarySide;
 use piton_engine::view::{LogEntry, OperationOutcome};
 use piton_engine::{
     CaptureOptions, ChangesOptions, DeleteOptions, ForkOptions, InitOptions, ObserveOptions, OperationError,
@@ -255,7 +255,7 @@ fn a_prompt_that_never_got_to_the_transcript_does_not_shift_the_turns_of_a_summa
     let options = ObserveOptions { embedded: true, ..ObserveOptions::default() };
     world.engine.observe(&report, &options).unwrap();
     writes(&claude, "fifth", "x.txt");
-    let turns = world.open().to_summarize("t3", Side::UpTo, None).unwrap();
+    let turns = world.open().to_summarize("t3", SummarySide::UpTo, None).unwrap();
     let made = world.open().summarize(&turns, "so it was").unwrap();
     let branch = branch_of(&world, &made);
     writes(&branch, "next", "b.txt");

@@ -1,7 +1,7 @@
 //! A summary in the place of turns: the branch, its numbers, what was summarized, and agents without a transcript.
 
 use piton_engine::model::event::{Event, Report};
-use piton_engine::model::summary::Side;
+use piton_engine::model::summary::SummarySide;
 use piton_engine::model::{Scope, SessionId};
 use piton_engine::view::{Conversation, ConversationOutcome, SaidSource};
 use piton_engine::{
@@ -20,7 +20,7 @@ fn four_turns(world: &World) -> Claude<'_> {
     claude
 }
 
-fn summarize(world: &World, target: &str, side: Side, text: &str) -> ConversationOutcome {
+fn summarize(world: &World, target: &str, side: SummarySide, text: &str) -> ConversationOutcome {
     let mut workspace = world.open();
     let turns = workspace.to_summarize(target, side, None).unwrap();
     let outcome = workspace.summarize(&turns, text).unwrap();
@@ -42,7 +42,7 @@ fn the_turns_before_one_become_a_summary_and_numbers_go_on() {
     let world = World::new();
     let claude = four_turns(&world);
     let (before, original) = (world.snapshot(), std::fs::read(claude.path()).unwrap());
-    let made = summarize(&world, "t3", Side::UpTo, "two things were done");
+    let made = summarize(&world, "t3", SummarySide::UpTo, "two things were done");
     world.assert_is(&before);
     assert_eq!(std::fs::read(claude.path()).unwrap(), original);
     assert_eq!(made.prompt, None);
@@ -84,7 +84,7 @@ fn the_turns_before_one_become_a_summary_and_numbers_go_on() {
     assert!(matches!(error, OperationError::Conversation(NoConversation::NotThere { turn: 2 })), "{error}");
     // A summary of a summary stands for all of it.
     let workspace = world.open();
-    let turns = workspace.to_summarize("t4", Side::UpTo, None).unwrap();
+    let turns = workspace.to_summarize("t4", SummarySide::UpTo, None).unwrap();
     assert_eq!((turns.first, turns.last), (1, 3));
     assert!(turns.text.contains("two things were done"), "{}", turns.text);
     world.assert_sound();
@@ -94,7 +94,7 @@ fn the_turns_before_one_become_a_summary_and_numbers_go_on() {
 fn the_turns_from_one_on_become_a_summary() {
     let world = World::new();
     let claude = four_turns(&world);
-    let made = summarize(&world, "t3", Side::From, "the rest");
+    let made = summarize(&world, "t3", SummarySide::From, "the rest");
     let branch = Claude::resumed(&world, made.agent_id.as_deref().unwrap());
     assert_eq!(branch.prompts(), ["first", "second"]);
     assert_eq!(made.resume.as_deref().unwrap(), ["claude", "--resume", branch.id.as_str()]);
@@ -112,7 +112,7 @@ fn the_turns_from_one_on_become_a_summary() {
 fn the_whole_conversation_can_be_a_summary_from_either_side() {
     let world = World::new();
     four_turns(&world);
-    for (target, side) in [("t1", Side::From), ("t4.end", Side::UpTo)] {
+    for (target, side) in [("t1", SummarySide::From), ("t4.end", SummarySide::UpTo)] {
         let made = summarize(&world, target, side, "all of it");
         let branch = Claude::resumed(&world, made.agent_id.as_deref().unwrap());
         assert!(branch.prompts().is_empty());
@@ -128,12 +128,12 @@ fn what_is_given_to_a_summarizer_is_what_was_said_in_the_replaced_turns() {
     claude.prompt("\u{1b}[2Jfifth");
     claude.answers("it is \u{1b}]0;title\u{7}red");
     let workspace = world.open();
-    let turns = workspace.to_summarize("t4", Side::From, None).unwrap();
+    let turns = workspace.to_summarize("t4", SummarySide::From, None).unwrap();
     assert_eq!((turns.first, turns.last, turns.left_out), (4, 5, 0));
     let expected = "[turn 4, user]\nfourth\n\n[turn 4, tool] Edit a.txt\n\n[turn 4, assistant]\ndone\n\n\
                     [turn 5, user]\nfifth\n\n[turn 5, assistant]\nit is red\n\n";
     assert_eq!(turns.text, expected);
-    let turns = workspace.to_summarize("t2", Side::UpTo, None).unwrap();
+    let turns = workspace.to_summarize("t2", SummarySide::UpTo, None).unwrap();
     assert_eq!(turns.text, "[turn 1, user]\nfirst\n\n[turn 1, tool] Edit a.txt\n\n[turn 1, assistant]\ndone\n\n");
     assert!(
         turns.digest.contains("Turn 1\n- asked: first\n- files: created a.txt\n- answered: done"),
@@ -150,7 +150,7 @@ fn of_very_much_the_beginning_and_the_end_are_given_and_the_rest_is_counted() {
         claude.prompt(&format!("prompt {turn}"));
         claude.answers(&"word ".repeat(2_000));
     }
-    let turns = world.open().to_summarize("t1", Side::From, None).unwrap();
+    let turns = world.open().to_summarize("t1", SummarySide::From, None).unwrap();
     assert!(turns.text.len() < 420_000 && turns.left_out > 300_000, "{} {}", turns.text.len(), turns.left_out);
     assert!(turns.text.contains("prompt 0\n") && turns.text.contains("prompt 79\n"));
     assert!(turns.text.contains(&format!("{} bytes of the conversation are left out here", turns.left_out)));
@@ -162,8 +162,8 @@ fn what_was_said_while_somebody_summarized_is_not_lost() {
     let world = World::new();
     let claude = four_turns(&world);
     let mut workspace = world.open();
-    let rest = workspace.to_summarize("t3", Side::From, None).unwrap();
-    let start = workspace.to_summarize("t3", Side::UpTo, Some("short")).unwrap();
+    let rest = workspace.to_summarize("t3", SummarySide::From, None).unwrap();
+    let start = workspace.to_summarize("t3", SummarySide::UpTo, Some("short")).unwrap();
     claude.talks("fifth");
     let files = || std::fs::read_dir(claude.folder()).unwrap().count();
     let error = workspace.summarize(&rest, "without the fifth").unwrap_err();
@@ -182,21 +182,21 @@ fn nothing_to_summarize_and_no_summary_are_refused() {
     let world = World::new();
     let claude = four_turns(&world);
     let mut workspace = world.open();
-    for (target, side) in [("t1", Side::UpTo), ("t4.end", Side::From)] {
+    for (target, side) in [("t1", SummarySide::UpTo), ("t4.end", SummarySide::From)] {
         let error = workspace.to_summarize(target, side, None).unwrap_err();
         assert!(matches!(error, SummarizeError::Nothing { .. }), "{target}: {error}");
     }
     for (target, words) in [("t6", "its transcript does not have turn 6"), ("t2.1", "goes back by whole turns")] {
-        let error = workspace.to_summarize(target, Side::From, None).unwrap_err().to_string();
+        let error = workspace.to_summarize(target, SummarySide::From, None).unwrap_err().to_string();
         assert!(error.contains(words), "{target}: {error}");
     }
-    let turns = workspace.to_summarize("t2", Side::From, None).unwrap();
+    let turns = workspace.to_summarize("t2", SummarySide::From, None).unwrap();
     for bad in ["", " \n\u{1b}[0m", &"x".repeat(200_000)] {
         let error = workspace.summarize(&turns, bad).unwrap_err();
         assert!(matches!(error, SummarizeError::Bad(_)), "{error}");
     }
     std::fs::remove_file(claude.path()).unwrap();
-    let error = workspace.to_summarize("t2", Side::From, None).unwrap_err();
+    let error = workspace.to_summarize("t2", SummarySide::From, None).unwrap_err();
     assert!(matches!(error, SummarizeError::Conversation(NoConversation::Gone)), "{error}");
     // It can be read all the same: from what was reported.
     let conversation = read(&workspace, &claude.id);
@@ -242,13 +242,13 @@ fn an_agent_without_a_transcript_gets_summary_and_turns_back() {
         |number: u32, prompt: &str| [format!("{number} user {prompt}"), format!("{number} assistant {prompt}, yes")];
     assert_eq!(texts("g"), [both(1, "one"), both(2, "two"), both(3, "three"), both(4, "four")].concat());
     // From the middle on.
-    let rest = summarize(&world, "g:t3", Side::From, "three and four").agent_id.unwrap();
+    let rest = summarize(&world, "g:t3", SummarySide::From, "three and four").agent_id.unwrap();
     let head = [both(1, "one"), both(2, "two")].concat();
     assert_eq!(texts(&rest), [&head[..], &["2 summary three and four".into()]].concat());
     agent.turn(&rest, "three, otherwise");
     assert_eq!(texts(&rest)[5..], both(3, "three, otherwise"));
     // Up to the middle; and a branch of that branch.
-    let short = summarize(&world, "g:t3", Side::UpTo, "one and two").agent_id.unwrap();
+    let short = summarize(&world, "g:t3", SummarySide::UpTo, "one and two").agent_id.unwrap();
     let tail = [both(3, "three"), both(4, "four")].concat();
     assert_eq!(texts(&short), [&["2 summary one and two".into()], &tail[..]].concat());
     agent.turn(&short, "five");
@@ -260,7 +260,7 @@ fn an_agent_without_a_transcript_gets_summary_and_turns_back() {
     let error = world.open().rewind_now(&format!("{twig}:t2"), &options).unwrap_err();
     assert!(matches!(error, OperationError::Conversation(NoConversation::NotThere { turn: 2 })), "{error}");
     // A summary of what begins with a summary.
-    let shorter = summarize(&world, &format!("{short}:t5"), Side::UpTo, "all but five").agent_id.unwrap();
+    let shorter = summarize(&world, &format!("{short}:t5"), SummarySide::UpTo, "all but five").agent_id.unwrap();
     assert_eq!(texts(&shorter), [&["4 summary all but five".into()], &both(5, "five")[..]].concat());
     let id = SessionId::of("my-agent", &shorter);
     assert!(world.open().sessions().unwrap().sessions.iter().any(|session| session.id == id));

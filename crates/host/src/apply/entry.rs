@@ -1,4 +1,4 @@
-//! One entry under one name in an open folder: making it, with all that it holds, and removing it.
+//! Creating and removing one entry, with its contents, under one name in an open folder.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -36,7 +36,7 @@ impl<E> From<io::Error> for MakeError<E> {
     }
 }
 
-/// Whether what was made has the permission bits that it shall have. Some filesystems take none, or not all.
+/// Whether what was created has the wanted permission bits. Some filesystems accept none, or not all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bits {
     Set,
@@ -49,7 +49,7 @@ impl Bits {
     }
 }
 
-/// Makes an entry under a new name, with all that it holds; a file takes owner and attributes of the one it will
+/// Creates an entry with its contents under a new name; a file takes over the owner and attributes of the one it will
 /// replace, where permitted.
 pub(super) fn make<C: Content>(
     parent: BorrowedFd<'_>,
@@ -61,7 +61,7 @@ pub(super) fn make<C: Content>(
     let Entry::Folder { mode, tree, .. } = entry else { return make_one(parent, name, entry, like, content) };
     let mut bits = Bits::Set;
     make_folder(parent, name, *mode)?;
-    // One folder after the other, each opened anew from the top: however deep the tree is, few handles are open.
+    // One folder after the other, each opened anew from the top: few handles are open however deep the tree is.
     let mut waiting = vec![(name.to_vec(), *mode, *tree)];
     let mut made = Vec::new();
     while let Some((path, mode, tree)) = waiting.pop() {
@@ -82,7 +82,7 @@ pub(super) fn make<C: Content>(
             made.push((path, mode));
         }
     }
-    // Inner folders first: one that loses its bits may not be passed through any more.
+    // Inner folders first: one that loses its bits may no longer be traversable.
     for (path, mode) in made.into_iter().rev() {
         let folder = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         bits = bits.and(set_bits(&folder, mode)?);
@@ -90,23 +90,22 @@ pub(super) fn make<C: Content>(
     Ok(bits)
 }
 
-/// Makes a folder that its owner can fill.
+/// Creates a folder that its owner can fill.
 fn make_folder(parent: BorrowedFd<'_>, name: &[u8], mode: u16) -> rustix::io::Result<()> {
     mkdirat(parent, name, Mode::from_raw_mode(u32::from(mode & 0o777 | 0o700)))
 }
 
-/// Gives what was made its bits, where it has not got them by being made.
+/// Sets the permission bits, where they are not right from creation.
 fn set_bits(made: impl AsFd, mode: u16) -> rustix::io::Result<Bits> {
     let has = |made: BorrowedFd<'_>| Ok::<_, Errno>((fstat(made)?.st_mode & 0o7777) as u16 == mode);
     if has(made.as_fd())? {
         return Ok(Bits::Set);
     }
-    // A filesystem that refuses to set bits keeps those that it gives. The content counts for more, so that it is only told.
+    // A filesystem that refuses to set bits keeps its own. The content matters more, so this is only reported.
     let is_set = sys::set_open_mode(made.as_fd(), u32::from(mode)).is_ok() && has(made.as_fd())?;
     Ok(if is_set { Bits::Set } else { Bits::NotTaken })
 }
 
-/// Makes a file or a symlink under a new name.
 fn make_one<C: Content>(
     parent: BorrowedFd<'_>,
     name: &[u8],
@@ -134,7 +133,7 @@ fn make_one<C: Content>(
             return Ok(bits);
         }
         Entry::Symlink { target } => symlinkat(&target[..], parent, name)?,
-        // Folders are made by the caller, and a plan's `after` never has anything skipped.
+        // Folders are created by the caller, and a plan's `after` never contains anything skipped.
         Entry::Folder { .. } | Entry::Skipped { .. } => {}
     }
     Ok(Bits::Set)
@@ -142,7 +141,7 @@ fn make_one<C: Content>(
 
 fn hash(file: &mut File, size: u64) -> io::Result<(ObjectId, u64)> {
     let mut hasher = blake3::Hasher::new();
-    // Most files are small, and clearing the space takes longer than reading them.
+    // Most files are small, and zeroing a large buffer takes longer than reading them.
     let mut buffer = vec![0; (size + 1).min(64 << 10) as usize];
     let mut length = 0;
     loop {
@@ -161,8 +160,8 @@ pub(super) fn open_old(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> 
     Ok(File::from(openat(parent, name, flags, Mode::empty())?))
 }
 
-/// Gives a new file the owner and the extended attributes (access lists among them) of another. Best effort: piton
-/// does not capture them, and what may not be set is not worth failing for.
+/// Gives a new file the owner and the extended attributes (including access lists) of another. Best effort: piton does
+/// not capture them, and a refusal is not worth failing for.
 fn resemble(new: &File, old: &File) {
     let (Ok(mine), Ok(theirs)) = (fstat(new), fstat(old)) else { return };
     if (mine.st_uid, mine.st_gid) != (theirs.st_uid, theirs.st_gid) {
@@ -175,28 +174,26 @@ fn resemble(new: &File, old: &File) {
     sys::copy_attributes(old, new);
 }
 
-/// What came of removing something.
 #[derive(Debug)]
 pub enum Removal {
-    /// Nothing stands there any more.
+    /// Nothing is there any more.
     Gone,
-    /// The folder that it stands in is not at its path any more.
+    /// The folder that contained it is no longer at its path.
     FolderGone,
-    /// Something in it is not as it was read, or was never read: that stays, with the folders that it is in.
+    /// Something in it is not as it was read, or was never read: that stays, with the folders around it.
     Unread,
-    /// The system keeps some of it.
+    /// The system refused to remove part of it.
     Refused {
-        /// What it keeps, from the name that was to be removed.
+        /// What remains, relative to the name that was to be removed.
         path: Vec<u8>,
-        /// What it said.
         source: io::Error,
     },
 }
 
-/// Removes a name and all that it holds, as far as it still is what was read; all of it where nothing is given.
+/// Removes a name with its contents, as far as it still is what was read; everything if `read` is `None`.
 ///
-/// A program that works in a folder goes on doing so wherever the folder is moved. So each name is compared just before it
-/// goes, in the same pass that lists the folder.
+/// A program that works in a folder continues to do so wherever the folder is moved. So each name is compared just
+/// before its removal, in the same pass that lists the folder.
 pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8], read: Option<&Signatures>) -> Removal {
     let mut removing = Removing { parent, name, read, refused: None, is_unread: false };
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -212,7 +209,7 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &[u8], read: Option<&Signatur
     }
 }
 
-/// What removes one name. It goes as far as it can: what may not go must not keep the rest.
+/// Removes one name, as far as possible: what must stay does not prevent the rest.
 struct Removing<'a> {
     parent: BorrowedFd<'a>,
     name: &'a [u8],
@@ -227,7 +224,7 @@ impl Removing<'_> {
         self.refused.get_or_insert((path.to_vec(), error.into()));
     }
 
-    /// A path's part below the name that is removed.
+    /// The part of a path below the name that is removed.
     fn below<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         path.get(self.name.len() + 1..).unwrap_or_default()
     }
@@ -243,7 +240,7 @@ impl Removing<'_> {
         }
     }
 
-    /// Leaves what was not read.
+    /// Leaves something that was not read.
     fn leave(&mut self, name: &[u8], path: &[u8]) {
         match is_kept_open(name) {
             true => self.refuse(path, io::Error::new(io::ErrorKind::ResourceBusy, "a program has it open")),
@@ -252,7 +249,7 @@ impl Removing<'_> {
     }
 
     fn folder(&mut self) {
-        // Each folder comes twice: to be emptied of files, and once its own folders are gone.
+        // Each folder is visited twice: to remove its files, and once its own folders are gone.
         let mut waiting = vec![(self.name.to_vec(), false)];
         let mut space = Vec::new();
         let mut above: Option<(Vec<u8>, OwnedFd)> = None;
@@ -269,7 +266,7 @@ impl Removing<'_> {
         }
     }
 
-    /// Removes a folder's files, and lets its folders wait.
+    /// Removes a folder's files and queues its folders.
     fn contents(&mut self, path: &[u8], waiting: &mut Vec<(Vec<u8>, bool)>, space: &mut Vec<u8>) -> io::Result<()> {
         if self.read.is_some_and(|read| !read.has_folder(self.below(path))) {
             self.is_unread = true;
@@ -309,7 +306,7 @@ impl Removing<'_> {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {}
             result => return Ok(result?),
         }
-        // What could not go is known already. Anything else came after the listing.
+        // What could not be removed is recorded already. Anything else appeared after the listing.
         let folder = open_to_empty(self.parent, path)?;
         for (name, kind) in names_in(folder.as_fd(), space)? {
             let below = join(path, &name);
@@ -329,13 +326,13 @@ impl Removing<'_> {
     }
 }
 
-/// Names that network filesystems, and those in user space, give to what is removed while a program has it open. It goes
-/// when that program closes it.
+/// Names that network and user-space filesystems give to files that are removed while a program has them open. They
+/// disappear when the program closes them.
 pub fn is_kept_open(name: &[u8]) -> bool {
     name.starts_with(b".fuse_hidden") || name.starts_with(b".nfs")
 }
 
-/// Opens a folder that is on its way out, so that its bits do not matter any more.
+/// Opens a folder that is about to be removed, so its bits no longer matter.
 fn open_to_empty(parent: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     match open_beneath(parent, path, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(folder) => {
@@ -353,7 +350,7 @@ fn open_to_empty(parent: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     }
 }
 
-/// Gives a name, and all that it holds, the bits that let its owner read it. What is somebody else's stays as it is.
+/// Gives a name and its contents the bits that let its owner read them. Other users' files stay as they are.
 pub(super) fn make_readable(parent: BorrowedFd<'_>, name: &[u8]) {
     let user = sys::file_user();
     let mut waiting = vec![name.to_vec()];
@@ -367,7 +364,7 @@ pub(super) fn make_readable(parent: BorrowedFd<'_>, name: &[u8]) {
             _ => continue,
         };
         if stat.st_uid == user && stat.st_mode & needed != needed {
-            // Where it is refused it cannot be read, and stays.
+            // If that is refused it cannot be read, and stays.
             let _ = sys::set_mode(handle.as_fd(), ((stat.st_mode | needed) & 0o7777) as u16);
         }
         if is_folder && let Ok(folder) = open_beneath(parent, &path, OFlags::RDONLY | OFlags::DIRECTORY) {
@@ -377,8 +374,8 @@ pub(super) fn make_readable(parent: BorrowedFd<'_>, name: &[u8]) {
     }
 }
 
-/// Whether [`remove`] would get to its end, as far as folders tell: every one with something in it can be opened or is
-/// open, none is a mount point, and none keeps its names. Returns the first that would not, by its path.
+/// Whether [`remove`] would succeed, judging by the folders: every non-empty one is open or can be opened, none is a
+/// mount point, and none has immutable names. Returns the first that would fail, by its path.
 pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), (Vec<u8>, io::Error)> {
     match kind_of(parent, name) {
         Ok(FileType::Directory) => {}
@@ -399,7 +396,8 @@ pub(super) fn may_remove(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), (Vec
     Ok(())
 }
 
-/// The names in a folder, where all of them may go; else the name that may not, or none where it is the folder itself.
+/// The names in a folder, if all of them may be removed; else the name that may not, or `None` where it is the folder
+/// itself.
 type MayGo = Result<Vec<(Vec<u8>, FileType)>, (Option<Vec<u8>>, io::Error)>;
 
 fn may_empty(parent: BorrowedFd<'_>, path: &[u8], user: u32, space: &mut Vec<u8>) -> MayGo {
@@ -416,10 +414,10 @@ fn may_empty(parent: BorrowedFd<'_>, path: &[u8], user: u32, space: &mut Vec<u8>
     if facts.is_fixed {
         return Err(of_folder(Errno::PERM.into()));
     }
-    // Whoever may set a folder's bits can open it, and these are the bits it has. Anybody else must be let in as it is.
+    // Whoever may set a folder's bits can open it, and these are the bits it has. Anyone else needs access as it is.
     if fchmod(&folder, Mode::from_raw_mode(facts.mode)).is_err() {
         sys::may_change(folder.as_fd()).map_err(|errno| of_folder(errno.into()))?;
-        // From a sticky folder of somebody else's only one's own names may go.
+        // From another user's sticky folder only one's own names may be removed.
         if facts.mode & 0o1000 != 0 && facts.user != user {
             for (name, _) in &names {
                 let owner = statat(&folder, &name[..], AtFlags::SYMLINK_NOFOLLOW).map(|stat| stat.st_uid);
@@ -432,11 +430,11 @@ fn may_empty(parent: BorrowedFd<'_>, path: &[u8], user: u32, space: &mut Vec<u8>
     Ok(names)
 }
 
-/// The names in an open folder, `.` and `..` left out, with their kinds.
+/// The names in an open folder with their kinds, without `.` and `..`.
 fn names_in(folder: BorrowedFd<'_>, space: &mut Vec<u8>) -> io::Result<Vec<(Vec<u8>, FileType)>> {
     let mut names = Vec::new();
     sys::list(folder, space, |name, kind| names.push((name.to_bytes().to_vec(), kind)))?;
-    // Not every filesystem tells kinds in a listing.
+    // Not every filesystem reports kinds in a listing.
     for (name, kind) in names.iter_mut().filter(|(_, kind)| *kind == FileType::Unknown) {
         *kind = kind_of(folder, name)?;
     }

@@ -1,12 +1,12 @@
-//! Moving a name to another that nothing has, and exchanging two names: in one step where the filesystem can, and in
-//! several where it cannot (NFS, 9p, many in user space).
+//! Moving a name to a free one, and exchanging two names: in one step where the filesystem can, and in several where it
+//! cannot (NFS, 9p, many user-space filesystems).
 //!
-//! Never over anything, and never away from under anybody:
-//! - A file comes to the user's name by a link, which refuses a name that is taken, and loses piton's own name then. A crash
-//!   in between leaves one file with two names, which [`settle`] ends. What cannot be linked (a folder; any file where there
-//!   are no hard links, or where making one is refused) is renamed after a look that nothing is there.
-//! - To a name of piton's own, where nobody else puts anything, everything is renamed after such a look: that takes what
-//!   is at the user's name in that very moment, and nothing that is saved there a moment later.
+//! Nothing is ever overwritten or pulled out from under anyone:
+//! - A file gets the user's name through a hard link, which fails if the name is taken, and then loses piton's own
+//!   name. A crash in between leaves one file with two names, which [`settle`] resolves. What cannot be linked (a folder;
+//!   any file where hard links do not exist or are refused) is renamed after checking that the name is free.
+//! - To a name of piton's own, which nobody else uses, everything is renamed after such a check: that takes whatever is
+//!   at the user's name in that very moment, and nothing that is saved there a moment later.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,10 +19,10 @@ use super::entry::{Removal, remove};
 use crate::fail::point;
 use crate::sys;
 
-/// Moves a name of piton's own to one of the user's that nothing has.
+/// Moves a name of piton's own to a free name of the user's.
 ///
 /// # Errors
-/// `EEXIST` where something has it, and what the system refuses.
+/// `EEXIST` if the name is taken, and whatever the system refuses.
 pub(super) fn move_in(folder: BorrowedFd<'_>, own: &[u8], name: &[u8]) -> rustix::io::Result<()> {
     match sys::rename_to_new(folder, own, folder, name) {
         Err(errno) if is_unsupported(errno) => {}
@@ -35,22 +35,22 @@ pub(super) fn move_in(folder: BorrowedFd<'_>, own: &[u8], name: &[u8]) -> rustix
     match sys::link(folder, own, folder, name) {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(Errno::EXIST),
-        // Whatever else keeps a second name from being made (there are none here; a policy; a quirk of the network) need not
-        // keep the only one from moving. The user's file may be away already, and this is its way back too.
+        // Whatever else prevents a second name (no hard links here; a policy; a quirk of the network) need not prevent
+        // moving the only one. The user's file may be away already, and this is its way back, too.
         Err(_) => return rename_after_a_look(folder, own, folder, name),
     }
     let unlinked = failpoint("move:linked").and_then(|()| unlinkat(folder, own, AtFlags::empty()));
     if unlinked.is_err() && found(folder, name)?.is_some_and(|second| is_one_file(&first, &second)) {
-        // It goes on being where it was.
+        // It stays where it was.
         let _ = unlinkat(folder, name, AtFlags::empty());
     }
     unlinked
 }
 
-/// Moves a name to one of piton's own that nothing has.
+/// Moves a name to a free one of piton's own.
 ///
 /// # Errors
-/// `EEXIST` where something has it, and what the system refuses.
+/// `EEXIST` if the name is taken, and whatever the system refuses.
 pub(crate) fn move_out<P: Arg + Copy, Q: Arg + Copy>(
     from_folder: impl AsFd,
     from: P,
@@ -78,8 +78,8 @@ fn rename_after_a_look<P: Arg, Q: Arg + Copy>(
     renameat(from_folder, from, to_folder, to)
 }
 
-/// Exchanges two names of a folder. `aside` is used for an instant where the filesystem cannot do it in one step; where
-/// that breaks off, what was at `name` goes back to its place.
+/// Exchanges two names of a folder. `aside` is used for an instant where the filesystem cannot do it in one step; if
+/// that fails midway, what was at `name` is put back.
 pub(super) fn exchange(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> rustix::io::Result<()> {
     match sys::exchange(parent, staged, name) {
         Err(errno) if is_unsupported(errno) => exchange_in_three(parent, staged, name, aside),
@@ -102,13 +102,13 @@ pub(super) fn exchange_in_three(
     result
 }
 
-/// Ends what a crash cut off in the middle of a move or an exchange: afterwards it happened whole or not at all.
+/// Completes a move or an exchange that a crash interrupted: afterwards it happened whole or not at all.
 ///
 /// # Errors
-/// What the system refuses.
+/// Whatever the system refuses.
 pub(super) fn settle(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: &[u8]) -> io::Result<()> {
-    // One file with two names was on its way from one to the other. One name is enough, and never is it the user's that
-    // goes. Some filesystems show such names as two files: these are told by their content, like anything else.
+    // One file with two names was being moved from one to the other. One name is enough, and the user's is never the
+    // one removed. Some filesystems show such names as two files: these are told apart by content, like anything else.
     for (kept, other) in [(name, aside), (name, staged), (staged, aside)] {
         if let (Some(one), Some(two)) = (found(parent, kept)?, found(parent, other)?)
             && is_one_file(&one, &two)
@@ -120,14 +120,14 @@ pub(super) fn settle(parent: BorrowedFd<'_>, staged: &[u8], name: &[u8], aside: 
         return Ok(());
     }
     match (found(parent, name)?, found(parent, staged)?) {
-        // What was staged did not get there yet.
+        // The staged content has not arrived yet.
         (None, Some(_)) => return Ok(move_in(parent, aside, name)?),
-        // It did, and somebody removed it since.
+        // It had arrived, and somebody removed it since.
         (None, None) => return Ok(move_out(parent, aside, parent, staged)?),
         (Some(_), _) => {}
     }
-    // Where the staged name is still taken, what was staged never got to its place, or has a second name there: it is
-    // piton's own.
+    // If the staged name is still taken, the staged content never reached its destination, or has a second name there:
+    // it is piton's own.
     match remove(parent, staged, None) {
         Removal::Refused { source, .. } => return Err(source),
         Removal::Gone | Removal::FolderGone | Removal::Unread => {}

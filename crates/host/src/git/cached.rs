@@ -1,26 +1,26 @@
-//! The trees that git keeps in its index, for folders where nothing was staged since they were last reckoned.
+//! The trees that git caches in its index, for folders in which nothing was staged since they were computed.
 
 use super::hash::{Format, Id};
 
-/// One folder, with a tree or without.
+/// One folder, with or without a tree.
 pub(super) struct CachedFolder<'a> {
     name: &'a [u8],
-    /// How many entries of the index lie beneath it, and the tree that they make; none where that is not known.
+    /// How many index entries are beneath it, and the tree they form; `None` if unknown.
     pub tree: Option<(usize, Id)>,
-    /// Where the folder after all that is beneath this one stands.
+    /// Position of the first folder after this one and its contents.
     next: usize,
 }
 
-/// All folders, each before those that it holds.
+/// All folders, parents first.
 pub(super) struct CachedTree<'a> {
     pub folders: Vec<CachedFolder<'a>>,
 }
 
 impl<'a> CachedTree<'a> {
-    /// Reads the index's extension. None where it is damaged: git can do without it, and so can we.
+    /// Reads the index extension. `None` if it is damaged: git can do without it, and so can we.
     pub(super) fn new(mut bytes: &'a [u8], format: Format) -> Option<Self> {
         let mut folders = Vec::new();
-        // Folders that are not complete yet, and how many of theirs are still to come.
+        // Incomplete folders, and how many of their subfolders are still to come.
         let mut open: Vec<(usize, usize)> = Vec::new();
         loop {
             let (folder, inside, rest) = parse(bytes, format)?;
@@ -41,12 +41,12 @@ impl<'a> CachedTree<'a> {
         }
     }
 
-    /// The root's tree and how many entries it was made of, without looking at anything else.
+    /// The root's tree and its number of entries, reading nothing else.
     pub(super) fn root(bytes: &[u8], format: Format) -> Option<(usize, Id)> {
         parse(bytes, format)?.0.tree
     }
 
-    /// The folders in a folder, in the order of their names.
+    /// The subfolders of a folder, in name order.
     pub(super) fn inside(&self, folder: usize) -> Vec<(&'a [u8], usize)> {
         let mut found = Vec::new();
         let mut at = folder + 1;
@@ -59,13 +59,13 @@ impl<'a> CachedTree<'a> {
     }
 }
 
-/// A folder's line, how many follow that are in it, and the rest.
+/// A folder's record, the number of its subfolders, and the rest.
 fn parse(bytes: &[u8], format: Format) -> Option<(CachedFolder<'_>, usize, &[u8])> {
     let (name, rest) = split(bytes, 0)?;
     let (count, rest) = split(rest, b' ')?;
     let (inside, rest) = split(rest, b'\n')?;
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<i32>().ok();
-    // Something in the folder was staged since: then the count is negative and there is no id.
+    // A negative count means that something in the folder was staged since, and that there is no id.
     let (tree, rest) = match usize::try_from(number(count)?) {
         Ok(count) => {
             let (id, rest) = rest.split_at_checked(format.len())?;

@@ -1,7 +1,7 @@
-//! Whether a tracked file is not as the index has it.
+//! Whether a tracked file differs from the index.
 //!
-//! Mostly told from what `stat` said, which the index keeps as well. Where that differs or could mislead, a few files are
-//! read and hashed; git would then note in the index that they are the same, and we may not.
+//! Usually decided by `stat`, which the index stores as well. If that differs or could mislead, a few files are read
+//! and hashed; git would then note in the index that they are equal, and we must not.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -11,23 +11,22 @@ use rustix::fs::OFlags;
 
 use super::config::Config;
 use super::hash::Format;
-use super::index::{Entry, Index, Known};
+use super::index::{Entry, Index, KnownStat};
 use super::tree::MODE_FOLDER;
-use super::{FileStat, Limits, LookUp, Repository, Seen, files};
+use super::{FileStat, Limits, LookUp, Repository, SeenPath, files};
 use crate::bounded;
 use crate::root::Root;
 use crate::sys;
 
-/// What is known of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Same,
     Changed,
-    /// It could not be decided at this price.
+    /// Too expensive to decide.
     Unsure,
 }
 
-/// Whether any tracked file is not as the index has it; none where that could not be decided within the limits.
+/// Whether any tracked file differs from the index; `None` if that could not be decided within the limits.
 pub(super) fn has_changes(
     repository: &Repository,
     index: &Index,
@@ -81,10 +80,10 @@ impl Check<'_> {
         }
         let path = self.index.path(entry);
         let stat = match seen(path.strip_suffix(b"/").unwrap_or(path)) {
-            Seen::Stat(stat) => Some(stat),
-            Seen::Missing if may_be_missing => None,
-            // Asked again even where the caller says so: a difference is claimed only of what is there.
-            Seen::Missing | Seen::Unknown => match self.asked_left.checked_sub(1) {
+            SeenPath::Stat(stat) => Some(stat),
+            SeenPath::Missing if may_be_missing => None,
+            // Checked again even if the caller says so: a difference is only reported for what is really there.
+            SeenPath::Missing | SeenPath::Unknown => match self.asked_left.checked_sub(1) {
                 Some(left) => {
                     self.asked_left = left;
                     self.ask(path)
@@ -95,7 +94,7 @@ impl Check<'_> {
         match stat {
             None if may_be_missing => Answer::Same,
             None => Answer::Changed,
-            // Something is where a sparse checkout left a whole folder out.
+            // Something is where a sparse checkout left out a whole folder.
             Some(_) if mode == MODE_FOLDER => Answer::Unsure,
             Some(stat) => self.compare(entry, mode, &stat),
         }
@@ -119,7 +118,7 @@ impl Check<'_> {
             return Answer::Changed;
         }
         let known = self.index.known(entry);
-        // Git writes 0 where it wants the file to be read the next time.
+        // Git writes 0 to have the file read the next time.
         if known.size != 0 && known.size != stat.size as u32 {
             return Answer::Changed;
         }
@@ -136,8 +135,8 @@ impl Check<'_> {
         }
     }
 
-    /// A file that was written in the same moment as the index can have been written again since.
-    fn could_mislead(&self, known: &Known) -> bool {
+    /// A file written at the same time as the index may have been written again since.
+    fn could_mislead(&self, known: &KnownStat) -> bool {
         let written = self.index.written;
         if known.mtime.1 == 0 { known.mtime.0 >= written.0 } else { known.mtime >= written }
     }
@@ -152,7 +151,7 @@ impl Check<'_> {
         if is_it(&content) {
             return Answer::Same;
         }
-        // Git may store other bytes than the file has: ends of lines, or whatever a filter makes of them.
+        // Git may store other bytes than the file has: line endings, or the output of a filter.
         let has_crlf = content.windows(2).any(|pair| pair == b"\r\n");
         if has_crlf {
             let mut unix = Vec::with_capacity(content.len());
@@ -179,12 +178,12 @@ impl Check<'_> {
             return None;
         }
         let mut content = Vec::with_capacity(stat.size as usize + 1);
-        // One byte more: a file that grew since is not read to its end, and is another one all the same.
+        // One extra byte: a file that grew since is not read to its end, and counts as different.
         std::fs::File::from(fd).take(stat.size + 1).read_to_end(&mut content).ok()?;
         Some(content)
     }
 
-    /// Whether attributes make git store something else than the file's bytes.
+    /// Whether attributes make git store something other than the file's bytes.
     fn may_be_filtered(&self, path: &[u8]) -> bool {
         const LARGEST: u64 = 1 << 20;
         let filters = |bytes: &[u8]| bytes.split(|b| *b == b'\n').any(|line| filters(line, path));
@@ -196,14 +195,14 @@ impl Check<'_> {
             let file = [&path[..end], b".gitattributes"].concat();
             match bounded::read_beneath(&self.root, &file, LARGEST) {
                 Ok(found) => found.is_some_and(|bytes| filters(&bytes)),
-                // What is no file has no say in git either; what cannot be read may say anything.
+                // Git ignores what is not a file; what cannot be read may say anything.
                 Err(error) => error.kind() != std::io::ErrorKind::InvalidInput,
             }
         })
     }
 }
 
-/// Whether a line of attributes names a filter for a path; rather once too often.
+/// Whether a line of attributes may set a filter for a path; errs on the side of yes.
 fn filters(line: &[u8], path: &[u8]) -> bool {
     let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
     let Some(pattern) = words.next() else { return false };
@@ -212,7 +211,7 @@ fn filters(line: &[u8], path: &[u8]) -> bool {
     if pattern.starts_with(b"#") || !words.any(is_filter) {
         return false;
     }
-    // By far the most common pattern; others are not told apart.
+    // By far the most common pattern; others are taken to match.
     match pattern.strip_prefix(b"*.") {
         Some(ending) if !ending.iter().any(|b| b"*?[\\/".contains(b)) => {
             path.ends_with(ending) && path[..path.len() - ending.len()].ends_with(b".")
@@ -221,8 +220,8 @@ fn filters(line: &[u8], path: &[u8]) -> bool {
     }
 }
 
-/// Whether `stat` says what git saw. What another program left out of the index is 0 there.
-fn is_as_known(known: &Known, stat: &FileStat) -> bool {
+/// Whether `stat` agrees with the index. Fields that another program left out of the index are 0 there.
+fn is_as_known(known: &KnownStat, stat: &FileStat) -> bool {
     let is_time = |known: (u32, u32), ns: i64| {
         let (seconds, rest) = (ns.div_euclid(1_000_000_000) as u32, ns.rem_euclid(1_000_000_000) as u32);
         known.0 == seconds && (known.1 == 0 || known.1 == rest)

@@ -1,9 +1,9 @@
-//! The user's own git: the one place that runs it.
+//! The user's own git: the only place that runs it.
 //!
-//! Called only where somebody asked for git state or an export; no capture and no plain rewind comes here. Git runs without
-//! hooks, without a terminal to ask at and without variables that would lead it to another repository, so that what it does
-//! is what its arguments say. One that does nothing for long is ended. Never runs a `git` that lies in the folder it works
-//! on.
+//! Used only when somebody asked for git state or an export; captures and plain rewinds never get here. Git runs
+//! without hooks, without a terminal to prompt on and without variables that would direct it to another repository, so
+//! that it does what its arguments say. A git that does nothing for too long is ended. Never runs a `git` from the
+//! folder it works on.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -21,73 +21,56 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::obstacle::obstacle;
 
-/// Why git did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// No program of that name.
     #[error("git is not installed, or not in PATH")]
     NotFound,
-    /// It would wait for ever, so it was not run.
+    /// It would wait forever, so it was not run.
     #[error("git would wait for ever: {} is a pipe or a device", path.display())]
     Obstacle {
-        /// What stands in the place of a file.
+        /// What is in the place of a regular file.
         path: PathBuf,
     },
-    /// It could not be started, or spoken to.
+    /// It could not be started, or communication failed.
     #[error("git cannot be run: {0}")]
     Io(#[from] io::Error),
-    /// It ended with an error: its own first line.
+    /// It ended with an error: the first line of its message.
     #[error("git {command}: {said}")]
-    Failed {
-        /// What it was to do.
-        command: String,
-        /// What it said.
-        said: String,
-    },
+    Failed { command: String, said: String },
     /// It did nothing for too long, and was ended.
     #[error("git {command}: it did nothing for {seconds} seconds and was ended")]
-    TimedOut {
-        /// What it was to do.
-        command: String,
-        /// How long it was waited for.
-        seconds: u64,
-    },
-    /// It said more than is read.
+    TimedOut { command: String, seconds: u64 },
+    /// Its output exceeded the limit.
     #[error("git {command}: it said more than {most} bytes")]
-    TooMuch {
-        /// What it was to do.
-        command: String,
-        /// How much is read.
-        most: usize,
-    },
+    TooMuch { command: String, most: usize },
 }
 
-/// Git at a folder.
+/// Git, run in a folder.
 #[derive(Clone, Debug)]
 pub struct Git {
     program: PathBuf,
     folder: PathBuf,
     index: Option<PathBuf>,
-    /// The repository and a work tree that is not its own.
+    /// The repository and a work tree other than its own.
     work_tree: Option<(PathBuf, PathBuf)>,
     patience: Duration,
-    /// The names of the filters that the settings have a program for, once somebody asked.
+    /// The names of filters that have a program configured, once looked up.
     filters: Arc<OnceLock<HashSet<String>>>,
 }
 
-/// So long git may neither hear nor say anything, nor end: it reads a million files in less.
+/// How long git may neither read nor write anything, nor end: it reads a million files in less.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// So long it has to remove its own locks when it is ended.
+/// How long it has to remove its own locks when it is ended.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often it is looked at.
+/// Polling interval.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is read of an answer: the names of a million files.
+/// Most bytes of output: the names of a million files.
 const MOST_SAID: usize = 256 << 20;
-/// What is read of complaints; the rest is thrown away.
+/// Most bytes of error output; the rest is discarded.
 const MOST_COMPLAINTS: usize = 64 << 10;
 
-/// What holds for every run: nothing of the repository's or the user's is run or waited for, and an index is one file.
+/// For every run: nothing of the repository's or the user's is run or waited for, and the index is a single file.
 const SETTINGS: [&str; 6] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -97,14 +80,14 @@ const SETTINGS: [&str; 6] = [
     "core.quotePath=false",
 ];
 
-/// Variables of git that say where the user's git and its settings are; all others of its own are taken away.
+/// Git's variables that say where the user's git and its settings are; all others are removed.
 const KEPT: [&str; 4] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"];
 
 impl Git {
-    /// Git at a folder: a program where the caller has one, else the one in `PATH`.
+    /// Git in a folder: `program` if given, else the one in `PATH`.
     ///
     /// # Errors
-    /// Where there is no git, and where it would wait for something in its repository.
+    /// If there is no git, or it would block on something in its repository.
     pub fn at(folder: &Path, program: Option<&Path>) -> Result<Self, GitError> {
         let program = match program {
             Some(program) => Some(program.to_owned()).filter(|program| is_program(program)),
@@ -134,19 +117,19 @@ impl Git {
         }
     }
 
-    /// Runs it and returns what it said; an error where it did not succeed.
+    /// Runs it and returns its output; an error if it did not succeed.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>, GitError> {
         self.run_with(arguments, &[])
     }
 
-    /// The same with something on its stdin.
+    /// Like [`Git::run`], with input on stdin.
     pub fn run_with<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>, GitError> {
         let (status, said, complaints) = self.talk(arguments, |stdin| stdin.write_all(input))?;
-        // What it did not read it did not want; its status tells whether that was right.
+        // Unread input was not wanted; the exit status says whether that was right.
         if status.success() { Ok(said) } else { Err(failed(arguments, status, &complaints)) }
     }
 
-    /// Runs it for its answer yes or no: exit codes 0 and 1.
+    /// Runs it for a yes or no: exit codes 0 and 1.
     pub fn ask<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Option<Vec<u8>>, GitError> {
         let (status, said, complaints) = self.talk(arguments, |_| Ok(()))?;
         match status.code() {
@@ -156,8 +139,8 @@ impl Git {
         }
     }
 
-    /// Runs it while `feed` writes to its stdin. The outer error of `feed` is the caller's own and ends git at once; the
-    /// inner one is the stream's, and git says why.
+    /// Runs it while `feed` writes to its stdin. The outer error of `feed` is the caller's own and ends git at once;
+    /// the inner one is the stream's, and git reports the reason.
     pub fn feed<A: AsRef<OsStr>, E: From<GitError>>(
         &self,
         arguments: &[A],
@@ -181,14 +164,14 @@ impl Git {
         }
     }
 
-    /// The filters that the settings have a program for. No run uses them: git compares a file through its clean filter
+    /// The filters that have a program configured. No run uses them: git compares a file through its clean filter
     /// whenever it writes an index, and that is a program of the user's, which may take any time.
     pub(super) fn filters(&self) -> Result<&HashSet<String>, GitError> {
         if let Some(known) = self.filters.get() {
             return Ok(known);
         }
         let asked = ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"];
-        // Where the settings cannot be read, git says so when it is to do something.
+        // If the settings cannot be read, git reports that when it is run for real.
         let (_, said, _) = self.talk_without(&asked, &HashSet::new(), |_| Ok(()))?;
         let names = said.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
         let of_key = |key: &str| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned());
@@ -203,7 +186,7 @@ impl Git {
         self.talk_without(arguments, self.filters()?, speak)
     }
 
-    /// Starts it, speaks and listens at once, so that neither waits for the other.
+    /// Starts it and reads and writes at the same time, so that neither side blocks the other.
     fn talk_without<A: AsRef<OsStr>>(
         &self,
         arguments: &[A],
@@ -224,7 +207,7 @@ impl Git {
         let (spoken, said, complaints, status, is_stopped) = std::thread::scope(|scope| {
             let said = scope.spawn(|| {
                 let mut bytes = Vec::new();
-                // Dropped at the limit: git ends when nobody listens any more.
+                // Dropped at the limit: git ends when nobody reads its output.
                 let read = Counted(stdout, &moved).take(MOST_SAID as u64 + 1).read_to_end(&mut bytes);
                 read.map(|_| bytes)
             });
@@ -239,7 +222,7 @@ impl Git {
             let mut stdin = Counted(stdin, &moved);
             let spoken = speak(&mut stdin);
             if spoken.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
-                // The caller stopped in the middle: what git heard so far must not pass for all.
+                // The caller stopped in the middle: git must not mistake its input so far for all of it.
                 let _ = child.kill();
             }
             drop(stdin);
@@ -256,7 +239,7 @@ impl Git {
         let said = said.map_err(|_| broken())??;
         let complaints = complaints.map_err(|_| broken())??;
         match spoken {
-            // It ended before it had heard all, and its status says why; or the caller stopped and knows why.
+            // It ended before reading all its input, and its status says why; or the caller stopped and knows why.
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted) => {}
             other => other?,
         }
@@ -268,7 +251,7 @@ impl Git {
 
     fn command<A: AsRef<OsStr>>(&self, arguments: &[A], filters: &HashSet<String>) -> Command {
         let mut command = Command::new(&self.program);
-        // With a group of its own whatever it starts can be ended with it, and a Ctrl-C is piton's to hear.
+        // With its own process group, everything it starts can be ended with it, and piton handles Ctrl-C.
         command
             .process_group(0)
             .current_dir(&self.folder)
@@ -283,10 +266,10 @@ impl Git {
         }
         command.env("LC_ALL", "C").env("PITON_HOOK", "off");
         command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("GIT_LITERAL_PATHSPECS", "1");
-        // Nothing is fetched, and no object stands for another: what piton reads itself knows of neither.
+        // Nothing is fetched, and no object replaces another: piton's own reader supports neither.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_NO_REPLACE_OBJECTS", "1");
         command.env("GIT_ALLOW_PROTOCOL", "none");
-        // Settings could have it tell what it does to a file or a socket.
+        // Settings could make it write traces to a file or a socket.
         command.env("GIT_TRACE2", "0").env("GIT_TRACE2_EVENT", "0").env("GIT_TRACE2_PERF", "0");
         command.env("GIT_COMMITTER_NAME", "piton").env("GIT_COMMITTER_EMAIL", "piton@localhost");
         if let Some(index) = &self.index {
@@ -308,7 +291,7 @@ impl Git {
     }
 }
 
-/// A stream that tells how much went through it.
+/// A stream that counts its bytes.
 struct Counted<'a, S>(S, &'a AtomicU64);
 
 impl<S: Read> Read for Counted<'_, S> {
@@ -331,7 +314,7 @@ impl<S: Write> Write for Counted<'_, S> {
     }
 }
 
-/// Ends git, and all that it started, once nothing has moved for too long. Whether it had to.
+/// Ends git and everything it started once nothing has moved for too long. Returns whether it had to.
 fn stop_when_idle(group: Pid, patience: Duration, moved: &AtomicU64, ended: &Receiver<()>) -> bool {
     let is_running = |time: Duration| matches!(ended.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     let (mut seen, mut since) = (0, Instant::now());
@@ -340,7 +323,7 @@ fn stop_when_idle(group: Pid, patience: Duration, moved: &AtomicU64, ended: &Rec
         if now != seen {
             (seen, since) = (now, Instant::now());
         } else if since.elapsed() >= patience {
-            // Asked first, because then it removes its own locks.
+            // Terminated politely first, so that it removes its own locks.
             let _ = kill_process_group(group, Signal::TERM);
             if is_running(GRACE) {
                 let _ = kill_process_group(group, Signal::KILL);
@@ -357,7 +340,7 @@ fn end(child: &mut Child, error: io::Error) -> GitError {
     GitError::Io(error)
 }
 
-/// The command's name, for people: the first argument that is no setting.
+/// The command's name for display: the first argument that is not a setting.
 fn name_of<A: AsRef<OsStr>>(arguments: &[A]) -> String {
     let mut words = arguments.iter().map(AsRef::as_ref);
     let mut name = words.next();
@@ -377,7 +360,7 @@ fn failed<A: AsRef<OsStr>>(arguments: &[A], status: ExitStatus, complaints: &[u8
     GitError::Failed { command: name_of(arguments), said }
 }
 
-/// The git in `PATH`. Relative folders in it are passed over: they would lead into the folder that git works on.
+/// The git in `PATH`. Relative folders in it are skipped: they would lead into the folder that git works on.
 fn in_path() -> Option<PathBuf> {
     let path: OsString = std::env::var_os("PATH")?;
     std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|f| f.join("git")).find(|p| is_program(p))

@@ -1,6 +1,6 @@
-//! The few settings of a repository that change how its files are to be read.
+//! The few repository settings that affect how its files are read.
 //!
-//! Only the repository's own: the user's are none of this room's business, and git reads formats from nowhere else.
+//! Only the repository's own: git takes formats from nowhere else.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use super::files;
 use super::hash::Format;
 
-/// What a repository says of itself.
 pub(super) struct Config {
     pub format: Format,
     /// References are in `reftable/`.
     pub has_reftable: bool,
     /// It has no working tree.
     pub is_bare: bool,
-    /// Where its working tree is, where that is not beside `.git`.
+    /// Its working tree, if that is not next to `.git`.
     pub work_tree: Option<PathBuf>,
-    /// Executable bits in the working tree mean something.
+    /// Executable bits in the working tree are meaningful.
     pub file_mode: bool,
     /// Symlinks in the working tree are symlinks.
     pub symlinks: bool,
@@ -29,11 +28,11 @@ pub(super) struct Config {
     has_worktree_config: bool,
 }
 
-/// Larger ones are not read.
+/// Largest settings file that is read, in bytes.
 pub(super) const LARGEST: u64 = 4 << 20;
 
 impl Config {
-    /// Reads a repository's settings, and a worktree's own where it has some.
+    /// Reads a repository's settings, and a worktree's own if it has any.
     pub(super) fn read(git_dir: &Path, common_dir: &Path) -> Self {
         let mut config = Self {
             format: Format::Sha1,
@@ -48,7 +47,7 @@ impl Config {
         };
         config.add(&common_dir.join("config"));
         if git_dir != common_dir {
-            // These two are the main working tree's.
+            // These two belong to the main working tree.
             (config.is_bare, config.work_tree) = (false, None);
         }
         if config.has_worktree_config {
@@ -91,7 +90,7 @@ impl Config {
                 }
             },
             ("extensions", "worktreeconfig") => self.has_worktree_config = is_true(value),
-            // These say nothing about the files that are read here.
+            // These do not affect the files that are read here.
             (
                 "extensions",
                 "noop"
@@ -110,7 +109,7 @@ impl Config {
     }
 }
 
-/// Git's words for yes; a key without a value is one.
+/// Git's words for true; a key without a value is one.
 pub(super) fn is_true(value: Option<&[u8]>) -> bool {
     value.is_none_or(|v| {
         [&b"true"[..], b"yes", b"on"].iter().any(|word| v.eq_ignore_ascii_case(word))
@@ -118,12 +117,12 @@ pub(super) fn is_true(value: Option<&[u8]>) -> bool {
     })
 }
 
-/// Tells each setting: its section and key in small letters, and its value. Subsections are told by their section.
+/// Visits each setting: its section and key in lower case, and its value. Subsections are reported under their section.
 fn parse(bytes: &[u8], each: &mut impl FnMut(&str, &str, Option<&[u8]>)) {
     parse_all(bytes, &mut |section, _, key, value| each(section, key, value));
 }
 
-/// The same with the name of the subsection, which is empty where there is none.
+/// Like `parse`, with the name of the subsection, empty if there is none.
 pub(super) fn parse_all(bytes: &[u8], each: &mut impl FnMut(&str, &[u8], &str, Option<&[u8]>)) {
     let mut section = String::new();
     let mut subsection: Vec<u8> = Vec::new();
@@ -137,7 +136,7 @@ pub(super) fn parse_all(bytes: &[u8], each: &mut impl FnMut(&str, &[u8], &str, O
             b'[' => {
                 let name = rest[1..].iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'));
                 section = name.map(|b| b.to_ascii_lowercase() as char).collect();
-                // The rest of a heading is a quoted name, in which `]` means nothing.
+                // The rest of a heading is a quoted name, in which `]` has no meaning.
                 subsection.clear();
                 let mut is_quoted = false;
                 let mut at = 1;
@@ -184,10 +183,10 @@ pub(super) fn parse_all(bytes: &[u8], each: &mut impl FnMut(&str, &[u8], &str, O
     }
 }
 
-/// A value up to the end of its line, and what comes after.
+/// A value up to the end of its line, and the rest.
 fn parse_value(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut value = Vec::new();
-    // Blanks count when something follows them, or in quotes.
+    // Blanks count if something follows them, or in quotes.
     let mut kept = 0;
     let mut is_quoted = false;
     let mut at = 0;

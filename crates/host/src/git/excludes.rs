@@ -1,8 +1,8 @@
-//! Which file git takes for the user's global excludes: `core.excludesFile`, wherever git would look for it.
+//! Which file is the user's global excludes file: `core.excludesFile`, wherever git would find it.
 //!
-//! The caller says where the user's settings are, since this room reads no variable; the repository's own come on top.
-//! By hand and not with the `ignore` crate's function, which knows the user's settings alone and compiles two regular
-//! expressions for it: that took longer than opening the store, at every start.
+//! The caller says where the user's settings are, since this crate reads no variables; the repository's own come on
+//! top. Done by hand and not with the `ignore` crate's function, which knows only the user's settings and compiles two
+//! regular expressions for it: that took longer than opening the store, at every start.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,22 +12,22 @@ use super::Repository;
 use super::config::{LARGEST, is_true, parse_all};
 use super::files;
 
-/// Where the settings of a git user are.
+/// Where a git user's settings are.
 #[derive(Clone, Debug, Default)]
 pub struct UserConfig {
-    /// The system's and the user's files, those that have the last word last.
+    /// The system's and the user's files, in order of increasing precedence.
     pub files: Vec<PathBuf>,
     /// What `~` means.
     pub home: Option<PathBuf>,
-    /// A `core.excludesFile` that the environment sets, which no file overrules.
+    /// `core.excludesFile` from the environment, which overrides all files.
     pub excludes_file: Option<OsString>,
 }
 
-/// Files that include files that include files: git stops at the same depth.
+/// Nesting of included files, as in git.
 const DEEPEST: u32 = 10;
 
-/// The excludes file that the settings name for a folder of a repository; none where no setting does. A relative one is
-/// told from the root of the working tree, where git itself would run.
+/// The configured excludes file for a folder of a repository; `None` if no setting names one. A relative path is
+/// resolved from the root of the working tree, where git itself would run.
 pub fn excludes_file(folder: &Path, repository: Option<&Repository>, user: &UserConfig) -> Option<PathBuf> {
     let value = match &user.excludes_file {
         Some(value) => value.as_bytes().to_vec(),
@@ -35,17 +35,17 @@ pub fn excludes_file(folder: &Path, repository: Option<&Repository>, user: &User
     };
     let work_tree = repository.map_or(folder, Repository::work_tree);
     let path = expand(&value, user.home.as_deref()).unwrap_or_default();
-    // Set to nothing, it means that there is none.
+    // An empty setting means that there is none.
     Some(if path.as_os_str().is_empty() { path } else { work_tree.join(path) })
 }
 
-/// Whether git takes upper and lower case for the same in a repository: `core.ignoreCase`.
+/// Whether git ignores case in a repository: `core.ignoreCase`.
 pub fn ignores_case(repository: Option<&Repository>, user: &UserConfig) -> bool {
     let found = Setting::of("ignorecase", repository, user);
     found.has_key && is_true(found.value.as_deref())
 }
 
-/// All files that git's settings are read from, those that others include among them.
+/// All files that git's settings are read from, including included ones.
 pub(crate) fn settings_files(repository: Option<&Repository>, user: &UserConfig) -> Vec<PathBuf> {
     Setting::of("excludesfile", repository, user).files
 }
@@ -53,17 +53,16 @@ pub(crate) fn settings_files(repository: Option<&Repository>, user: &UserConfig)
 struct Setting<'a> {
     user: &'a UserConfig,
     repository: Option<&'a Repository>,
-    /// Of the section `core`.
+    /// In the section `core`.
     key: &'static str,
     has_key: bool,
     value: Option<Vec<u8>>,
     has_worktree_config: bool,
-    /// What was looked at, be it there or not.
+    /// The files examined, whether they exist or not.
     files: Vec<PathBuf>,
 }
 
 impl<'a> Setting<'a> {
-    /// What the settings say of a key.
     fn of(key: &'static str, repository: Option<&'a Repository>, user: &'a UserConfig) -> Self {
         let mut found = Setting {
             user,
@@ -112,7 +111,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Whether the condition of an include holds. Those that are about branches and remotes are taken not to.
+    /// Whether the condition of an include is met. Conditions about branches and remotes are taken not to be.
     fn holds(&self, condition: &[u8], file: &Path) -> bool {
         let (pattern, any_case) = match condition.strip_prefix(b"gitdir:") {
             Some(pattern) => (pattern, false),
@@ -148,7 +147,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// A path of a setting, with `~/` replaced. Another user's home is not looked up.
+/// A path in a setting, with `~/` replaced. Other users' homes are not looked up.
 fn expand(value: &[u8], home: Option<&Path>) -> Option<PathBuf> {
     let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
     match value.strip_prefix(b"~/") {
@@ -159,7 +158,7 @@ fn expand(value: &[u8], home: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Git's patterns for paths: `*` and `?` stay in a folder, `**` does not.
+/// Git's path patterns: `*` and `?` do not match `/`, `**` does.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),

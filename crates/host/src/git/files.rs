@@ -1,4 +1,4 @@
-//! Reading a repository's own files: never a device or a pipe, never more than was agreed on, never anything but read.
+//! Reading a repository's own files: never a device or a pipe, never more than a given limit.
 
 use std::fs::File;
 use std::io;
@@ -8,12 +8,12 @@ use rustix::fs::{FileType, Stat};
 
 use crate::bounded;
 
-/// Opens a regular file. None where there is none: missing, or something else stands there.
+/// Opens a regular file. `None` if it is missing or something else is there.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, Stat)>> {
     none_where_something_else_is(bounded::open(path))
 }
 
-/// Reads a regular file whole. None where there is none; an error where it is larger than agreed.
+/// Reads a whole regular file. `None` if there is none; an error if it is over the limit.
 pub(super) fn read(path: &Path, largest: u64) -> io::Result<Option<(Vec<u8>, Stat)>> {
     none_where_something_else_is(bounded::read_with_stat(path, largest))
 }
@@ -25,17 +25,15 @@ fn none_where_something_else_is<T>(found: io::Result<Option<T>>) -> io::Result<O
     }
 }
 
-/// Whether anything is there.
 pub(super) fn exists(path: &Path) -> bool {
     rustix::fs::lstat(path).is_ok()
 }
 
-/// Whether a folder is there.
 pub(super) fn is_folder(path: &Path) -> bool {
     rustix::fs::stat(path).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
 }
 
-/// The bytes without blanks and line ends at their end.
+/// Without trailing blanks and line endings.
 pub(super) fn trim_end(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|b| !b.is_ascii_whitespace()).map_or(0, |at| at + 1);
     &bytes[..end]

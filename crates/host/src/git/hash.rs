@@ -11,7 +11,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Bytes of an id.
+    /// In bytes.
     pub(super) fn len(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -19,7 +19,6 @@ impl Format {
         }
     }
 
-    /// Starts a hash of plain bytes.
     pub(super) fn hasher(self) -> Hasher {
         match self {
             Self::Sha1 => Hasher::Sha1(sha1::Sha1::new()),
@@ -27,7 +26,6 @@ impl Format {
         }
     }
 
-    /// The id of an object.
     pub(super) fn id_of(self, kind: &str, content: &[u8]) -> Id {
         let mut hasher = self.hasher();
         hasher.update(format!("{kind} {}\0", content.len()).as_bytes());
@@ -36,7 +34,6 @@ impl Format {
     }
 }
 
-/// A hash that is being made.
 pub(super) enum Hasher {
     Sha1(sha1::Sha1),
     Sha256(sha2::Sha256),
@@ -58,7 +55,6 @@ impl Hasher {
     }
 }
 
-/// An object's id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     bytes: [u8; 32],
@@ -66,7 +62,7 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// From 20 or 32 bytes; what is longer is cut.
+    /// From 20 or 32 bytes; anything longer is cut.
     pub(super) fn from_bytes(from: &[u8]) -> Self {
         let len = from.len().min(32);
         let mut bytes = [0; 32];
@@ -74,7 +70,7 @@ impl Id {
         Self { bytes, len: len as u8 }
     }
 
-    /// From exactly as many hexadecimal digits as the format has.
+    /// Requires exactly as many hexadecimal digits as the format has.
     pub(super) fn from_hex(text: &[u8], format: Format) -> Option<Self> {
         if text.len() != format.len() * 2 {
             return None;

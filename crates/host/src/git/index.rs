@@ -1,6 +1,6 @@
 //! Git's index, read in place: versions 2 to 4, split ones, and those of sparse checkouts.
 //!
-//! Nothing is allocated for an entry but its place, since there are thousands and most are never looked at.
+//! Nothing is allocated per entry but its position, since there are thousands and most are never examined.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -13,23 +13,22 @@ use super::files;
 use super::hash::{Format, Id};
 use super::number::{u16_at, u32_at, u64_at, varint};
 
-/// An index.
 #[derive(Default)]
 pub(super) struct Index {
-    /// The file; the file that it shares with others; paths that were shortened in the file.
+    /// The file; the file that it shares with others; paths that were prefix-compressed in the file.
     bytes: Vec<u8>,
     pub entries: Vec<Entry>,
     format: Format,
-    /// The bytes of the file itself.
+    /// The part of `bytes` that is the file itself.
     own: Range<usize>,
     cached_tree: Option<Range<usize>>,
-    /// When it was written, in seconds and nanoseconds.
+    /// In seconds and nanoseconds.
     pub written: (u32, u32),
-    /// All flags that any entry has.
+    /// The union of all entries' flags.
     pub all_flags: u16,
 }
 
-/// Where an entry is, and what is asked of every one.
+/// Where an entry is, and the fields that are always needed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
     at: u32,
@@ -39,27 +38,27 @@ pub(super) struct Entry {
     pub stage: u8,
 }
 
-/// What git knew of a file when it was last as the index has it.
+/// The `stat` that git stored when the file last matched the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownStat {
     pub ctime: (u32, u32),
     pub mtime: (u32, u32),
     pub inode: u32,
     pub size: u32,
 }
 
-/// Bytes of what `stat` says before an entry's id.
+/// Bytes of `stat` data before an entry's id.
 const STAT: usize = 40;
 
 impl Index {
-    /// Reads a repository's index; the reason where that cannot be. Without a file it is empty.
+    /// Reads a repository's index, or returns why it cannot be read. Without a file it is empty.
     pub(super) fn read(git_dir: &Path, format: Format, largest: u64) -> Result<Self, String> {
         Self::read_file(&git_dir.join("index"), git_dir, format, largest)
     }
 
-    /// The same from another file than git's own.
+    /// Like `read`, from another file than git's own.
     pub(super) fn read_file(path: &Path, git_dir: &Path, format: Format, largest: u64) -> Result<Self, String> {
-        // Places in it are kept in four bytes, and there are up to three parts of its size.
+        // Offsets in it are stored in four bytes, and there are up to three parts of its size.
         let largest = largest.min(1 << 30);
         let file = files::read(path, largest).map_err(|error| format!("the index: {error}"))?;
         let Some((bytes, stat)) = file else { return Ok(Self { format, ..Self::default() }) };
@@ -94,8 +93,8 @@ impl Index {
         self.number(entry, 6)
     }
 
-    pub(super) fn known(&self, entry: &Entry) -> Known {
-        Known {
+    pub(super) fn known(&self, entry: &Entry) -> KnownStat {
+        KnownStat {
             ctime: (self.number(entry, 0), self.number(entry, 1)),
             mtime: (self.number(entry, 2), self.number(entry, 3)),
             inode: self.number(entry, 5),
@@ -107,18 +106,18 @@ impl Index {
         u32_at(&self.bytes, entry.at as usize + 4 * number).unwrap_or_default()
     }
 
-    /// The trees that git reckoned when it last wrote some of them.
+    /// The trees that git cached in it.
     pub(super) fn cached_tree(&self) -> Option<CachedTree<'_>> {
         CachedTree::new(&self.bytes[self.cached_tree.clone()?], self.format)
     }
 
-    /// The tree of all entries, if git reckoned it since the last of them was staged.
+    /// The tree of all entries, if git computed it since the last of them was staged.
     pub(super) fn whole_tree(&self) -> Option<Id> {
         let bytes = self.bytes.get(self.cached_tree.clone()?)?;
         CachedTree::root(bytes, self.format).filter(|(count, _)| *count == self.entries.len()).map(|(_, id)| id)
     }
 
-    /// Whether the file is what was written, as far as its own checksum says; git can be told not to write one.
+    /// Whether the file matches its own checksum; git can be configured not to write one.
     pub(super) fn is_sound(&self) -> bool {
         let own = &self.bytes[self.own.clone()];
         let Some((content, sum)) = own.split_at_checked(own.len().saturating_sub(self.format.len())) else {
@@ -147,13 +146,13 @@ impl Index {
         }
         let end = file.end.checked_sub(self.format.len()).filter(|end| *end >= file.start + 12).ok_or_else(damaged)?;
         let mut at = file.start + 12;
-        // However many it claims, there are not more than fit.
+        // However many it claims, no more than fit.
         let fixed = STAT + self.format.len() + 2;
         self.entries.reserve(count.min((end - at) / fixed));
         if version == 4 {
             self.bytes.reserve((end - at) / 2);
         }
-        // A short file could spell out paths without end.
+        // A short file could expand to endless paths.
         let most = self.bytes.len() + file.len() * 4 + (1 << 20);
         let mut last = 0..0;
         for _ in 0..count {
@@ -166,13 +165,13 @@ impl Index {
         self.extensions(at..end)
     }
 
-    /// An entry of version 2 or 3, filled up with NUL bytes.
+    /// An entry of version 2 or 3, padded with NUL bytes.
     fn parse_plain(&self, at: &mut usize, end: usize, version: u32) -> Option<Entry> {
         let (from, flags, path_at) = self.parse_fixed(*at, end, version)?;
         let claimed = usize::from(u16_at(&self.bytes, from + STAT + self.format.len())? & 0xfff);
         let rest = self.bytes.get(path_at..end)?;
         let len = match claimed {
-            // Longer than twelve bits can tell.
+            // Too long for its twelve bits.
             0xfff => rest.iter().position(|b| *b == 0)?,
             len => len,
         };
@@ -183,7 +182,7 @@ impl Index {
         self.entry(from, flags, path_at, len).filter(|_| *at <= end)
     }
 
-    /// An entry of version 4: its path is told by how it differs from the last one.
+    /// An entry of version 4: its path is stored as a difference from the previous one.
     fn parse_short(&mut self, at: &mut usize, end: usize, last: &mut Range<usize>, most: usize) -> Option<Entry> {
         let (from, flags, mut path_at) = self.parse_fixed(*at, end, 4)?;
         let dropped = usize::try_from(varint(self.bytes.get(..end)?, &mut path_at)?).ok()?;
@@ -200,7 +199,7 @@ impl Index {
         self.entry(from, flags, start, kept + suffix)
     }
 
-    /// Where the entry is, its flags with the extended ones above, and where what follows them is.
+    /// The entry's position, its flags with the extended ones above, and the position after them.
     fn parse_fixed(&self, from: usize, end: usize, version: u32) -> Option<(usize, u32, usize)> {
         const EXTENDED: u16 = 0x4000;
         let at = from + STAT + self.format.len();
@@ -219,7 +218,7 @@ impl Index {
         const VALID: u32 = 0x8000;
         const SKIP: u32 = 0x4000 << 16;
         const INTENT: u32 = 0x2000 << 16;
-        // Git does not read an index with flags that it does not know either.
+        // Git does not read an index with unknown flags either.
         if flags & !(SKIP | INTENT | 0xffff) != 0 {
             return None;
         }
@@ -247,9 +246,9 @@ impl Index {
             match &header[..4] {
                 b"TREE" => found.cached_tree = Some(content.clone()),
                 b"link" => found.link = Some(content.clone()),
-                // Folders may stand for all that is in them, which an entry's mode says.
+                // An entry may stand for a whole folder, as its mode says.
                 b"sdir" => {}
-                // What begins with a capital may be passed over.
+                // Extensions whose name begins with a capital may be ignored.
                 [b'A'..=b'Z', ..] => {}
                 other => {
                     let name = String::from_utf8_lossy(other);
@@ -261,7 +260,7 @@ impl Index {
         Ok(found)
     }
 
-    /// Puts a split index together: the shared one, without some entries, with others in the place of some, and more.
+    /// Assembles a split index: the shared one, without some entries, with others replaced, and with additions.
     fn join(&mut self, git_dir: &Path, link: Range<usize>, largest: u64) -> Result<(), String> {
         let damaged = || "the split index is damaged".to_owned();
         let link = self.bytes.get(link).ok_or_else(damaged)?.to_vec();
@@ -290,7 +289,7 @@ impl Index {
                 (deleted, replaced)
             }
         };
-        // The first entries stand in the place of shared ones, in order and mostly without a path.
+        // The first entries replace shared ones, in order and mostly without a path.
         let mut mine = mine.into_iter();
         let mut entries = Vec::with_capacity(base.len() + mine.len());
         for (number, entry) in base.iter().enumerate() {
@@ -308,7 +307,7 @@ impl Index {
         entries.extend(mine);
         entries.sort_by(|a, b| self.order(a, b));
         entries.dedup_by(|later, kept| {
-            // An added one goes over a shared one of the same name.
+            // An added entry replaces a shared one of the same name.
             let is_same = self.order(later, kept) == Ordering::Equal;
             if is_same {
                 *kept = *later;
@@ -326,7 +325,7 @@ struct Extensions {
     link: Option<Range<usize>>,
 }
 
-/// Reads a compressed bitmap (EWAH) of at most so many bits, and what follows it.
+/// Reads a compressed bitmap (EWAH) of at most `most` bits; returns it and the rest.
 fn bitmap(bytes: &[u8], most: usize) -> Option<(Vec<bool>, &[u8])> {
     let words = u32_at(bytes, 4)? as usize;
     let end = words.checked_mul(8)?.checked_add(8)?;

@@ -1,10 +1,9 @@
-//! Undoing zlib, with one state for many small objects.
+//! Decompressing zlib, with one state for many small objects.
 
 use std::io;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// Takes bytes from a source as they are needed.
 pub(super) struct Inflater {
     state: Decompress,
     input: Box<[u8]>,
@@ -19,13 +18,13 @@ impl Default for Inflater {
 }
 
 impl Inflater {
-    /// Forgets what was before; the source begins with the stream.
+    /// Resets the state; the source begins with the stream.
     pub(super) fn begin(&mut self) {
         (self.from, self.to) = (0, 0);
         self.state.reset(true);
     }
 
-    /// Fills the output or reaches the stream's end: how much there was, and whether it ended. None where it is damaged.
+    /// Fills the output or reaches the stream's end; returns the length and whether it ended. `None` if it is damaged.
     pub(super) fn fill(
         &mut self,
         source: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
@@ -35,7 +34,7 @@ impl Inflater {
         while filled < output.len() {
             if self.from == self.to {
                 self.from = 0;
-                // At its end there may still be output that found no room the last time.
+                // At its end there may still be output that did not fit the last time.
                 self.to = source(&mut self.input).ok()?;
             }
             let (taken, given) = (self.state.total_in(), self.state.total_out());

@@ -1,6 +1,6 @@
 //! Where a folder's `.git` leads, and which folders are a repository's own although they are not called `.git`.
 //!
-//! Called for every listed folder that holds a `.git` which is no folder, so it opens two small files at most.
+//! Called for every listed folder that contains a `.git` which is not a folder, so it opens two small files at most.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,16 @@ use rustix::fs::FileType;
 
 use super::{common_dir, files, pointed_to};
 
-/// What a `.git` that is not a folder itself leads to: that of a worktree, of a submodule, or of a repository whose
-/// data is kept elsewhere.
+/// What a `.git` file or link leads to: the data of a worktree, of a submodule, or of a repository stored elsewhere.
 pub(crate) struct GitLink {
     /// Where the repository's data is; canonical.
     pub git_dir: PathBuf,
-    /// Where a worktree's repository keeps what all its worktrees share; else the same folder.
+    /// For a worktree, the folder that all worktrees share; else the same as `git_dir`.
     pub common_dir: PathBuf,
 }
 
 impl GitLink {
-    /// Reads the `.git` of a folder. None where there is none, where it is a folder, and where it leads to no repository.
+    /// Reads the `.git` of a folder. `None` if there is none, if it is a folder, or if it leads to no repository.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let git = folder.join(".git");
         let kind = kind_of(&git)?;
@@ -50,9 +49,8 @@ pub fn is_worktree(folder: &Path) -> bool {
 /// What a folder's `.git` says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorktreeLink {
-    /// It is a linked worktree.
     Worktree,
-    /// A file that leads to no repository, as a worktree has after it, or its repository, was moved: until somebody runs
+    /// A `.git` file that leads to no repository, as after a worktree or its repository was moved, until somebody runs
     /// `git worktree repair`.
     CutOff,
     /// There is none, or it leads to a repository of the folder's own.
@@ -60,7 +58,6 @@ pub enum WorktreeLink {
 }
 
 impl WorktreeLink {
-    /// Reads the `.git` of a folder.
     pub fn of(folder: &Path) -> Self {
         let git = folder.join(".git");
         let Some(kind) = kind_of(&git) else { return Self::None };
@@ -76,20 +73,20 @@ fn kind_of(git: &Path) -> Option<FileType> {
     Some(FileType::from_raw_mode(rustix::fs::lstat(git).ok()?.st_mode))
 }
 
-/// Whether a folder holds a repository's own data, as a bare repository does.
+/// Whether a folder contains a repository's own data, as a bare repository does.
 pub fn is_git_folder(folder: &Path) -> bool {
     files::exists(&folder.join("HEAD"))
         && files::is_folder(&folder.join("objects"))
         && files::is_folder(&folder.join("refs"))
 }
 
-/// The linked worktrees that a repository knows, whose folders need not be there any more.
+/// A repository's linked worktrees, whose folders may no longer exist.
 pub fn linked_worktrees(folder: &Path) -> Vec<PathBuf> {
     let Some(repository) = super::Repository::find(folder) else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(repository.common_dir.join("worktrees")) else { return Vec::new() };
     let worktree = |entry: std::io::Result<std::fs::DirEntry>| {
         let admin = entry.ok()?.path();
-        // The path of the worktree's `.git` file; relative to this folder in repositories that say so.
+        // The path of the worktree's `.git` file; relative to this folder in some repositories.
         let (bytes, _) = files::read(&admin.join("gitdir"), 64 << 10).ok()??;
         let git = admin.join(std::os::unix::ffi::OsStrExt::from_bytes(files::trim_end(&bytes)) as &std::ffi::OsStr);
         git.parent()?.canonicalize().ok()

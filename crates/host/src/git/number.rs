@@ -1,6 +1,6 @@
 //! Numbers as git writes them.
 
-/// A number in as many bytes as it needs, as in a pack's offsets, an index of version 4, and tables of references.
+/// A variable-length number, as in a pack's offsets, an index of version 4, and reftables.
 pub(super) fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut byte = *bytes.get(*at)?;
     *at += 1;
@@ -13,19 +13,19 @@ pub(super) fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     Some(value)
 }
 
-/// Two bytes, the high one first.
+/// Big-endian.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let two = bytes.get(at..at.checked_add(2)?)?;
     Some(u16::from_be_bytes(two.try_into().ok()?))
 }
 
-/// Four bytes, the high one first.
+/// Big-endian.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_be_bytes(four.try_into().ok()?))
 }
 
-/// Eight bytes, the high one first.
+/// Big-endian.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let eight = bytes.get(at..at.checked_add(8)?)?;
     Some(u64::from_be_bytes(eight.try_into().ok()?))

@@ -1,6 +1,6 @@
-//! A repository's objects: loose ones, those in packs, and those of the repositories it borrows from.
+//! A repository's objects: loose, packed, and in repositories that it borrows from.
 //!
-//! Every object is hashed when it is read, so a damaged one is never taken for what it was.
+//! Every object is hashed when it is read, so a damaged one is never returned.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
@@ -14,24 +14,20 @@ use super::hash::{Format, Id};
 use super::inflate::Inflater;
 use super::pack::Pack;
 
-/// Why an object cannot be had.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ObjectError {
     /// The repository has no such object; a partial clone fetches some only when they are needed.
     #[error("object {0} is not in the repository")]
     Missing(String),
-    /// Its bytes are not what its id says, or not an object's.
+    /// Its bytes do not match its id, or are not an object.
     #[error("object {0} is damaged")]
     Damaged(String),
-    /// It is larger than agreed.
     #[error("object {0} is too large")]
     TooLarge(String),
-    /// It is an object of another kind than was asked for.
     #[error("object {0} is not a {1}")]
     Kind(String, &'static str),
 }
 
-/// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Commit,
@@ -51,7 +47,7 @@ impl Kind {
     }
 }
 
-/// Why one place does not give an object.
+/// Why one source does not have an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     Missing,
@@ -59,7 +55,7 @@ pub(super) enum Failure {
     TooLarge,
 }
 
-/// The objects of one repository. Opens a pack when the first object is asked for that is not loose.
+/// The objects of one repository. Opens a pack when the first object is requested that is not loose.
 pub struct Objects {
     format: Format,
     /// The repository's own, then those it borrows from.
@@ -68,13 +64,13 @@ pub struct Objects {
     inflater: RefCell<Inflater>,
 }
 
-/// No object over this is put together, whatever is asked for: packs may claim any size.
+/// Largest object that is assembled, in bytes, whatever the caller asks for: packs may claim any size.
 const LARGEST: u64 = 64 << 20;
-/// Folders of objects, those of borrowed repositories included.
+/// Folders of objects, including those of borrowed repositories.
 const MOST_FOLDERS: usize = 64;
 /// How deep repositories borrow from each other, as in git.
 const DEEPEST: usize = 5;
-/// How often an object in a pack may be a difference to one that is elsewhere; git writes no such packs.
+/// How often a packed object may be a delta to one outside its pack; git writes no such packs.
 const MOST_DETOURS: usize = 8;
 
 impl Objects {
@@ -84,13 +80,12 @@ impl Objects {
         Self { format, folders, packs: RefCell::default(), inflater: RefCell::default() }
     }
 
-    /// A blob's content, given its id in hexadecimal; at most this many bytes.
+    /// A blob's content of at most `largest` bytes, given its id in hexadecimal.
     pub fn blob(&self, hex: &str, largest: u64) -> Result<Vec<u8>, ObjectError> {
         let id = Id::from_hex(hex.as_bytes(), self.format).ok_or_else(|| ObjectError::Missing(hex.into()))?;
         self.get(id, Kind::Blob, largest)
     }
 
-    /// An object's content.
     pub(super) fn get(&self, id: Id, wanted: Kind, largest: u64) -> Result<Vec<u8>, ObjectError> {
         match self.find(id, largest.min(LARGEST), MOST_DETOURS) {
             Ok((kind, content)) if kind == wanted => Ok(content),
@@ -101,7 +96,7 @@ impl Objects {
         }
     }
 
-    /// Looks everywhere until one place gives the object. `detours`: how many more objects may be looked up for it.
+    /// Searches everywhere until the object is found. `detours`: how many more objects may be looked up for it.
     fn find(&self, id: Id, largest: u64, detours: usize) -> Result<(Kind, Vec<u8>), Failure> {
         let failure = Cell::new(Failure::Missing);
         let keep = |found: Result<(Kind, Vec<u8>), Failure>| match found {
@@ -127,7 +122,7 @@ impl Objects {
         if let Some(object) = packs.iter().find_map(|pack| keep(self.packed(pack, id, largest, detours))) {
             return Ok(object);
         }
-        // Git may have packed what was loose since the packs were listed.
+        // Git may have packed loose objects since the packs were listed.
         if !is_fresh && failure.get() == Failure::Missing {
             let packs = self.list_packs();
             if let Some(object) = packs.iter().find_map(|pack| keep(self.packed(pack, id, largest, detours))) {
@@ -151,13 +146,13 @@ impl Objects {
         })
     }
 
-    /// A file of its own: zlib of `blob 12`, a NUL byte and the content.
+    /// An object in its own file: zlib of `blob 12`, a NUL byte and the content.
     fn loose(&self, folder: &Path, id: Id, largest: u64) -> Result<(Kind, Vec<u8>), Failure> {
         let hex = id.to_hex();
         let (first, rest) = hex.split_at(2);
         let opened = files::open(&folder.join(first).join(rest));
         let (mut file, _) = opened.map_err(|_| Failure::Damaged)?.ok_or(Failure::Missing)?;
-        /// No header is longer.
+        /// Longest header.
         const HEADER: usize = 32;
         let mut inflater = self.inflater.borrow_mut();
         inflater.begin();
@@ -191,7 +186,7 @@ impl Objects {
     }
 }
 
-/// Adds a folder of objects and those that it borrows from.
+/// Adds a folder of objects and those it borrows from.
 fn add_folder(folders: &mut Vec<PathBuf>, folder: PathBuf, depth: usize) {
     if depth > DEEPEST || folders.len() >= MOST_FOLDERS || folders.contains(&folder) {
         return;
@@ -207,7 +202,7 @@ fn add_folder(folders: &mut Vec<PathBuf>, folder: PathBuf, depth: usize) {
     }
 }
 
-/// A path that git put into quotes because of what is in it.
+/// Undoes git's quoting of a path.
 fn unquoted(line: &[u8]) -> Vec<u8> {
     let Some(inner) = line.strip_prefix(b"\"").and_then(|l| l.strip_suffix(b"\"")) else { return line.to_vec() };
     let mut out = Vec::with_capacity(inner.len());

@@ -1,8 +1,8 @@
-//! What would keep git waiting for ever: a pipe or a device in the place of one of its own files.
+//! What would make git wait forever: a pipe or a device in the place of one of its own files.
 //!
-//! Git opens whatever it finds there. It is looked for before git is run, because a git that waits for a pipe cannot be told
-//! from one that has much to do. Only where git keeps files that it reads for every command or for references: an
-//! obstacle elsewhere in the folder is nothing to it.
+//! Git opens whatever it finds there. Checked before git is run, because a git that waits for a pipe cannot be told
+//! from one that is busy. Only where git has files that it reads for every command or for references: elsewhere in the
+//! folder an obstacle does no harm.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,11 +13,11 @@ use rustix::fs::FileType;
 use super::config::{LARGEST, parse_all};
 use super::{files, pointed_to};
 
-/// Folders of a repository that are looked through to their depth.
+/// Folders of a repository that are searched recursively.
 const DEEP: [&str; 4] = ["refs", "logs", "reftable", "worktrees"];
-/// Folders of which only the files are looked at.
+/// Folders in which only the files are checked.
 const SHALLOW: [&str; 3] = ["info", "objects/info", "objects/pack"];
-/// Files that include files that include files: git stops at the same depth.
+/// Nesting of included files, as in git.
 const DEEPEST_INCLUDE: u32 = 10;
 
 /// The first obstacle in the repository that git would find from a folder.
@@ -31,7 +31,7 @@ pub(super) fn obstacle(folder: &Path) -> Option<PathBuf> {
     in_folders.or_else(|| all.iter().find_map(|folder| in_config(&folder.join("config"), 0)))
 }
 
-/// The repository that begins at a folder, whether or not it is a sound one.
+/// The repository that begins at a folder, valid or not.
 fn git_dir_of(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     match kind_of(&git) {
@@ -63,7 +63,8 @@ fn in_folder(folder: &Path, is_deep: bool) -> Option<PathBuf> {
     None
 }
 
-/// What a repository's settings include, whatever the conditions: git asks some of them only after it has opened others.
+/// Searches everything that a repository's settings include, whatever the conditions: git evaluates some only after it
+/// has opened others.
 fn in_config(file: &Path, depth: u32) -> Option<PathBuf> {
     if is_obstacle(file) {
         return Some(file.to_owned());

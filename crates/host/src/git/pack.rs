@@ -11,12 +11,12 @@ use super::inflate::Inflater;
 use super::number::varint;
 use super::objects::{Failure, Kind};
 
-/// A pack. The first few of a folder are held open: the index from the beginning, the pack itself when something in it is
-/// wanted. The others are opened anew each time, since there may be more of them than handles.
+/// A pack. The first few of a folder are held open: the index from the beginning, the pack itself once something in it
+/// is needed. The others are opened anew each time, since there may be more of them than file handles.
 pub(super) struct Pack {
     format: Format,
     index: Option<File>,
-    /// How many objects there are up to each first byte.
+    /// The number of objects up to each first byte.
     fan: Vec<u32>,
     path: PathBuf,
     pack: OnceCell<Option<File>>,
@@ -41,13 +41,13 @@ impl std::ops::Deref for Opened<'_> {
 
 /// Where the ids begin.
 const IDS_AT: u64 = 8 + 256 * 4;
-/// Git makes chains of at most this length, and by default of 50.
+/// Longest delta chain: git allows this many and uses 50 by default.
 const LONGEST_CHAIN: usize = 4096;
-/// Bytes that putting one object together may take in all.
+/// Bytes that assembling one object may take in total.
 const MOST_WORK: u64 = 1 << 30;
-/// Packs of one folder that are looked at.
+/// Most packs of one folder that are searched.
 const MOST_PACKS: usize = 4096;
-/// Packs of one folder that are held open.
+/// Most packs of one folder that are held open.
 const MOST_HELD: usize = 16;
 
 type Object = (Kind, Vec<u8>);
@@ -86,7 +86,7 @@ impl Pack {
 
     /// Where in the pack an object begins.
     pub(super) fn find(&self, id: Id) -> Result<u64, Failure> {
-        /// So many ids are read at once.
+        /// How many ids are read at once.
         const SHARE: u64 = 128;
         let width = self.format.len();
         let first = id.as_bytes()[0] as usize;
@@ -115,7 +115,7 @@ impl Pack {
         if offset >> 31 == 0 {
             return Some(offset.into());
         }
-        // Beyond 2 GiB it stands in another table.
+        // Offsets beyond 2 GiB are in another table.
         let mut eight = [0; 8];
         let number = u64::from(offset & (u32::MAX >> 1));
         index.read_exact_at(&mut eight, offsets + count * 4 + number * 8).ok()?;
@@ -130,7 +130,7 @@ impl Pack {
     }
 
     fn file(&self) -> Result<Opened<'_>, Failure> {
-        // Git removes old packs when it has repacked them.
+        // Git removes old packs after repacking.
         let found = match &self.index {
             Some(_) => self.pack.get_or_init(|| open_again(&self.path)).as_ref().map(Opened::Held),
             None => open_again(&self.path).map(Opened::Now),
@@ -138,7 +138,7 @@ impl Pack {
         found.ok_or(Failure::Missing)
     }
 
-    /// Puts an object together. `largest` is for the object itself, `bound` for those that it is a difference to.
+    /// Assembles an object. `largest` limits the object itself, `bound` those it is a delta to.
     pub(super) fn read(
         &self,
         offset: u64,
@@ -197,13 +197,13 @@ fn open_again(path: &Path) -> Option<File> {
 
 enum EntryKind {
     Whole(Kind),
-    /// A difference to the object so many bytes before.
+    /// A delta to the object this many bytes before.
     Offset(u64),
-    /// A difference to an object.
+    /// A delta to this object.
     Id(Id),
 }
 
-/// What stands before an object's compressed bytes.
+/// The header before an object's compressed bytes.
 struct Entry {
     kind: EntryKind,
     size: u64,
@@ -262,7 +262,7 @@ impl Entry {
     }
 }
 
-/// Applies a difference: which parts of the base to copy, and what to put between them.
+/// Applies a delta: which parts of the base to copy, and what to insert between them.
 fn patch(base: &[u8], delta: &[u8], largest: u64) -> Result<Vec<u8>, Failure> {
     let mut at = 0;
     let next = |at: &mut usize| {

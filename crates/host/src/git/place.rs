@@ -1,4 +1,4 @@
-//! Where an export goes: a repository that is there, or one that is made for it.
+//! Where an export goes: an existing repository, or one created for it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,39 +11,30 @@ use super::files;
 use super::trees::GitIds;
 use super::write::line_of;
 
-/// Why a folder is no place for an export.
+/// Why a folder cannot receive an export.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// There is no repository around the workspace.
     #[error("there is no git repository around {}", .0.display())]
     NoRepository(PathBuf),
-    /// The folder holds something, and no repository.
+    /// The folder is not empty, and not a repository.
     #[error("{} is no git repository, and not empty", .0.display())]
     NotEmpty(PathBuf),
-    /// The system refused.
     #[error("cannot use {}: {source}", path.display())]
-    Io {
-        /// What.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Git.
+    Io { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
 /// A repository to write commits to.
-pub struct Place {
-    /// The user's git, at it.
+pub struct ExportRepository {
+    /// The user's git, run in it.
     pub git: Git,
-    /// Where it is.
     pub folder: PathBuf,
-    /// Whether it was made just now.
+    /// Whether it was created just now.
     pub made: bool,
 }
 
-impl Place {
+impl ExportRepository {
     /// The repository around a workspace.
     pub fn around(root: &Path, program: Option<&Path>) -> Result<Self, PlaceError> {
         let repository = Repository::find(root).ok_or_else(|| PlaceError::NoRepository(root.to_owned()))?;
@@ -51,7 +42,8 @@ impl Place {
         Ok(Self { git: Git::at(&folder, program)?, folder, made: false })
     }
 
-    /// The repository at exactly this folder, bare or not. Where nothing is there, or an empty folder, a bare one is made.
+    /// The repository at exactly this folder, bare or not. If nothing is there, or an empty folder, a bare one is
+    /// created.
     pub fn at(folder: &Path, program: Option<&Path>) -> Result<Self, PlaceError> {
         let refused = |source: io::Error| PlaceError::Io { path: folder.to_owned(), source };
         let is_empty = match std::fs::read_dir(folder) {
@@ -74,17 +66,17 @@ impl Place {
         Ok(Self { git, folder, made: is_empty })
     }
 
-    /// The hash that its ids are made with.
+    /// Computes ids with the repository's hash.
     pub fn ids(&self) -> Result<GitIds, GitError> {
         let name = line_of(&self.git.run(&["rev-parse", "--show-object-format"])?);
         GitIds::named(&name).ok_or_else(|| GitError::Io(io::Error::other(format!("its hash {name} is unknown"))))
     }
 
-    /// Where a reference points; none where it does not exist.
+    /// Where a reference points; `None` if it does not exist.
     pub fn commit_of(&self, reference: &str) -> Result<Option<String>, GitError> {
         let said = self.git.run(&["for-each-ref", "--format=%(objectname) %(refname)", reference])?;
         let said = String::from_utf8_lossy(&said);
-        // A name also means all that is beneath it.
+        // Git also lists everything beneath the name.
         let found = said.lines().find_map(|line| line.split_once(' ').filter(|(_, name)| *name == reference));
         Ok(found.map(|(id, _)| id.to_owned()))
     }

@@ -1,6 +1,6 @@
-//! An index made from a state: what the commit has, and over it what was staged.
+//! Rebuilding an index from a state: the commit's entries, and on top of them what was staged.
 //!
-//! Made beside the real one, by git, and compared with the state before anybody uses it.
+//! Made by git next to the real one, and compared with the state before it is used.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -15,12 +15,12 @@ use super::refresh::refresh;
 use super::staged;
 use super::write::{IndexLock, NewIndex, RepositoryWriter, WriteError, limits, line_of, refused};
 
-/// Files of piton's own in the repository; only whoever holds the index's lock uses them.
+/// Piton's own files in the repository; only the holder of the index lock uses them.
 const INDEX: &str = "piton-index";
 const SCRATCH: &str = "piton-scratch";
 
 impl RepositoryWriter<'_> {
-    /// Makes the index of a state. Its blobs need not be there yet.
+    /// Builds the index of a state. Its blobs need not exist yet.
     pub fn build_index(&self, state: &GitState, lock: &IndexLock) -> Result<NewIndex, WriteError> {
         let mut new = self.begin(lock)?;
         let git = self.git.with_index(&new.path);
@@ -35,8 +35,8 @@ impl RepositoryWriter<'_> {
         Ok(new)
     }
 
-    /// A tree from which all that is staged can be reached, so that no `git gc` takes it. Sides of a conflict cannot stand
-    /// in a tree beside each other, so they get names that nobody has.
+    /// A tree from which everything staged can be reached, so that no `git gc` removes it. The sides of a conflict
+    /// cannot share a name in a tree, so they get unused names.
     pub fn tree_of_index(&self, state: &GitState, lock: &IndexLock) -> Result<String, WriteError> {
         let new = self.begin(lock)?;
         let git = self.git.with_index(&new.path);
@@ -49,11 +49,11 @@ impl RepositoryWriter<'_> {
             input.extend_from_slice(format!("{:o} {} 0\t{name}\0", entry.mode, entry.id).as_bytes());
         }
         git.run_with(&["update-index", "-z", "--index-info"], &input)?;
-        // What is missing already cannot be kept, and must not keep the rest from being kept.
+        // What is already missing cannot be kept, and must not prevent the rest from being kept.
         Ok(line_of(&git.run(&["write-tree", "--missing-ok"])?))
     }
 
-    /// Removes what a crash left, and says where the new index goes. It goes again where it is not used.
+    /// Removes what a crash left, and says where the new index goes. It is removed again if it is not used.
     fn begin(&self, _lock: &IndexLock) -> Result<NewIndex, WriteError> {
         let path = self.repository.git_dir.join(INDEX);
         for left in [path.clone(), self.repository.git_dir.join("piton-index.lock")] {
@@ -73,8 +73,8 @@ impl RepositoryWriter<'_> {
             git.run(&["read-tree", "--empty"])?;
             return Ok(());
         };
-        // From a copy of the old index git takes what it knows of files that stay the same, so that it need not read
-        // them again. Flags would stay as well, so where there are any it begins with nothing.
+        // From a copy of the old index git takes what it knows of unchanged files, so that it need not read them again.
+        // Flags would be taken over as well, so if there are any it starts from scratch.
         let old = self.repository.git_dir.join("index");
         let new = self.repository.git_dir.join(INDEX);
         let config = self.repository.config();
@@ -90,7 +90,8 @@ impl RepositoryWriter<'_> {
         Ok(())
     }
 
-    /// What `git update-index --index-info` reads: first every path goes, with all its sides, then what is staged comes.
+    /// Input for `git update-index --index-info`: first every path is removed, with all its stages, then what is staged
+    /// is added.
     fn lines(&self, staged: &[&StagedEntry]) -> Vec<u8> {
         let mut input = Vec::new();
         for entry in staged {
@@ -111,8 +112,8 @@ impl RepositoryWriter<'_> {
         input.push(0);
     }
 
-    /// Paths that are only intended to be added. Git takes such from files alone, so there are some for it, empty and in
-    /// a folder of their own: the user's files may be gone or something else by now.
+    /// Adds paths that are only intended to be added. Git takes those only from files, so it gets empty ones in a
+    /// folder of their own: the user's files may be gone or something else by now.
     fn intend(&self, index: &Path, staged: &[&StagedEntry]) -> Result<(), WriteError> {
         let intended: Vec<_> = staged.iter().filter(|entry| entry.flags & INTENT_TO_ADD != 0).collect();
         if intended.is_empty() {
@@ -152,7 +153,7 @@ impl RepositoryWriter<'_> {
         Ok(())
     }
 
-    /// The paths of the new index that a sparse checkout leaves out, each with a NUL byte.
+    /// The paths of the new index that a sparse checkout leaves out, each followed by a NUL byte.
     fn outside_of_patterns(&self, git: &super::Git) -> Result<Vec<u8>, GitError> {
         let all = git.run(&["ls-files", "-z"])?;
         let inside = git.run_with(&["sparse-checkout", "check-rules", "-z"], &all)?;
@@ -181,7 +182,7 @@ impl RepositoryWriter<'_> {
     }
 }
 
-/// A folder of files that stand for the user's.
+/// A folder of files that stand in for the user's.
 struct Scratch<'p> {
     folder: &'p Path,
 }

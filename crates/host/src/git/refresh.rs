@@ -1,7 +1,7 @@
-//! Bringing what an index says of files up to date, without running anything of the user's.
+//! Refreshing an index's `stat` data without running anything of the user's.
 //!
-//! What a file with a filter is to git, only its filter tells, and no run of ours uses one. Its entry keeps what it says, and
-//! git itself refreshes that when its user runs it.
+//! Only a filter knows how git sees a file that has one, and no run of ours uses filters. Such an entry stays as it is,
+//! and git refreshes it when its user runs it.
 
 use super::Git;
 use super::command::GitError;
@@ -10,14 +10,14 @@ use super::command::GitError;
 pub(super) fn refresh(git: &Git) -> Result<(), GitError> {
     let filtered = if git.filters()?.is_empty() { Vec::new() } else { filtered(git)? };
     mark(git, "--assume-unchanged", &filtered)?;
-    // Where a file is not as the index has it, git says so by its exit code; that is none of our business.
+    // If a file differs from the index, git reports that by its exit code, which does not matter here.
     if let Err(error @ GitError::TimedOut { .. }) = git.ask(&["update-index", "-q", "--unmerged", "--refresh"]) {
         return Err(error);
     }
     mark(git, "--no-assume-unchanged", &filtered)
 }
 
-/// The files of the index that have a filter, each ended by a NUL byte.
+/// The files of the index that have a filter, each followed by a NUL byte.
 fn filtered(git: &Git) -> Result<Vec<u8>, GitError> {
     let filters = git.filters()?;
     let mut files = Vec::new();

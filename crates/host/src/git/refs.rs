@@ -1,4 +1,4 @@
-//! References: where HEAD is, from loose files and `packed-refs`; tables of references are read by `reftable`.
+//! References: where HEAD is, from loose files and `packed-refs`; reftables are read by `reftable`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,20 +10,19 @@ use super::files::{self, trim_end};
 use super::hash::{Format, Id};
 use super::{Repository, Watch, reftable};
 
-/// How many references may point at each other one after the other, as in git.
+/// Longest chain of symbolic references, as in git.
 const MOST_LINKS: usize = 5;
-/// A reference's file has a line.
+/// In bytes; a loose reference is one line.
 const LARGEST_LOOSE: u64 = 64 << 10;
 const LARGEST_PACKED: u64 = 256 << 20;
 
-/// What a reference says.
 pub(super) enum Reference {
-    /// Another reference's name.
+    /// The name of another reference.
     Symbolic(Vec<u8>),
     Id(Id),
 }
 
-/// Where HEAD is; what could not be read is told beside it.
+/// Where HEAD is, and what could not be read.
 pub(super) fn head(repository: &Repository, format: Format, has_reftable: bool) -> (Head, Option<String>) {
     let look_up = |name: &[u8]| match has_reftable {
         true => reftable::look_up(repository, name, format),
@@ -36,7 +35,7 @@ pub(super) fn head(repository: &Repository, format: Format, has_reftable: bool) 
             Ok(Some(Reference::Symbolic(target))) => name = target,
             Ok(Some(Reference::Id(id))) if is_branch => return (Head::on(&name, Some(id.to_hex())), None),
             Ok(Some(Reference::Id(id))) => return (Head::detached(id.to_hex()), None),
-            // A branch that has no commit yet.
+            // A branch without a commit.
             Ok(None) if is_branch => return (Head::on(&name, None), None),
             Ok(None) => return (Head::default(), Some("HEAD is missing".into())),
             Err(reason) if is_branch => return (Head::on(&name, None), Some(reason)),
@@ -46,9 +45,9 @@ pub(super) fn head(repository: &Repository, format: Format, has_reftable: bool) 
     (Head::default(), Some("HEAD's references go round in a circle".into()))
 }
 
-/// Takes everything that decides where HEAD is into a signature.
+/// Adds everything that decides where HEAD is to a signature.
 pub(super) fn watch(repository: &Repository, watch: &mut Watch) {
-    // The names of tables are never used twice, and a table never changes.
+    // Table names are never reused, and a table never changes.
     watch.content(&repository.common_dir.join("reftable/tables.list"), LARGEST_LOOSE);
     if repository.git_dir != repository.common_dir {
         watch.content(&repository.git_dir.join("reftable/tables.list"), LARGEST_LOOSE);
@@ -98,7 +97,7 @@ fn place(repository: &Repository, name: &[u8]) -> PathBuf {
     folder_of(repository, name).join(OsStr::from_bytes(name))
 }
 
-/// Where a reference is kept: a worktree has its own HEAD and a few others, and shares the rest.
+/// The folder that stores a reference: a worktree has its own HEAD and a few others, and shares the rest.
 pub(super) fn folder_of<'a>(repository: &'a Repository, name: &[u8]) -> &'a Path {
     let is_own = [&b"refs/bisect/"[..], b"refs/worktree/", b"refs/rewritten/"].iter().any(|p| name.starts_with(p));
     if name.starts_with(b"refs/") && !is_own { &repository.common_dir } else { &repository.git_dir }
@@ -139,12 +138,12 @@ fn packed_id(bytes: &[u8], name: &[u8], format: Format) -> Option<Id> {
         let end = bytes[at..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |n| at + n);
         (&bytes[at..end], end)
     };
-    // `low` and `high` are always where a line begins.
+    // `low` and `high` are always at the beginning of a line.
     let (mut low, mut high) = ((header.map_or(0, <[u8]>::len) + 1).min(bytes.len()), bytes.len());
     while low < high {
         let middle = low + (high - low) / 2;
         let mut from = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
-        // The id that a tag leads to stands below the tag's own line.
+        // The line below a tag's own has the id that the tag points to.
         while from > low && bytes.get(from) == Some(&b'^') {
             from = bytes[low..from - 1].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
         }
@@ -189,7 +188,7 @@ mod tests {
                 }
                 assert!(packed_id(text.as_bytes(), b"refs/heads/a", Format::Sha1).is_none());
                 assert!(packed_id(text.as_bytes(), b"refs/heads/z", Format::Sha1).is_none());
-                // However it is cut off, it is read without a panic.
+                // However it is truncated, reading it does not panic.
                 for end in 0..text.len() {
                     packed_id(&text.as_bytes()[..end], b"refs/heads/b20", Format::Sha1);
                 }

@@ -1,6 +1,6 @@
-//! References in tables (`reftable/`), which git can keep them in instead of files.
+//! References in tables (`reftable/`), which git can use instead of files.
 //!
-//! Only looks a name up: newest table first, block by block.
+//! Only looks up a name: newest table first, block by block.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use super::refs::{Reference, folder_of};
 
 const LARGEST_LIST: u64 = 64 << 10;
 const LARGEST_TABLE: u64 = 256 << 20;
-/// Git merges tables long before there are so many.
+/// Git merges tables long before there are this many.
 const MOST_TABLES: usize = 1000;
 
-/// Finds a reference. A worktree has tables of its own for HEAD and its kin.
+/// Finds a reference. A worktree has its own tables for HEAD and its kin.
 pub(super) fn look_up(repository: &Repository, name: &[u8], format: Format) -> Result<Option<Reference>, String> {
     let folder = folder_of(repository, name).join("reftable");
-    // Git may merge tables while they are read; then the list is another one.
+    // Git may merge tables while they are read; then the list has changed.
     let mut last = Err(String::new());
     for _ in 0..3 {
         last = look_up_in(&folder, name, format);
@@ -55,7 +55,7 @@ enum RefFound {
     Is(Reference),
 }
 
-/// Looks through the blocks of references; they come first in a table and are in order. None where it is damaged.
+/// Searches the blocks of references, which come first in a table and are sorted. `None` if the table is damaged.
 fn find(table: &[u8], name: &[u8], format: Format) -> Option<RefFound> {
     let version = *table.get(4)?;
     let (header, footer) = match (table.get(..4)?, version) {
@@ -64,7 +64,7 @@ fn find(table: &[u8], name: &[u8], format: Format) -> Option<RefFound> {
         _ => return None,
     };
     let block_size = u24(table, 5)?;
-    // A table that was cut off would hide what it had, and an older one would be believed.
+    // A truncated table would hide its entries, and an older one would be believed.
     let end = table.len().checked_sub(footer).filter(|end| *end >= header)?;
     let (footer, sum) = table[end..].split_at(footer - 4);
     let mut crc = flate2::Crc::new();
@@ -76,15 +76,15 @@ fn find(table: &[u8], name: &[u8], format: Format) -> Option<RefFound> {
     while at < end {
         match table[at] {
             b'r' => {}
-            // Padding between blocks that are aligned.
+            // Padding between aligned blocks.
             0 => {
                 at += 1;
                 continue;
             }
-            // What else there is comes after the references.
+            // Everything else comes after the references.
             _ => break,
         }
-        // The first block's length counts the table's header.
+        // The first block's length includes the table's header.
         let block_start = if at == header { 0 } else { at };
         let block_end = block_start + u24(table, at + 1)?;
         if block_end > end || block_end <= at {
@@ -100,7 +100,7 @@ fn find(table: &[u8], name: &[u8], format: Format) -> Option<RefFound> {
     Some(RefFound::Nothing)
 }
 
-/// Looks through a block. None inside where the name would have come already.
+/// Searches a block. The inner `None` means that the name would have come already.
 fn find_in_block(block: &[u8], name: &[u8], format: Format) -> Option<Option<RefFound>> {
     let restarts = u16::from_be_bytes(block.get(block.len().checked_sub(2)?..)?.try_into().ok()?) as usize;
     let end = block.len().checked_sub(2 + restarts * 3)?;

@@ -1,21 +1,21 @@
-//! What piton's own stat cache says of the paths in git's index, so that none is asked for twice.
+//! Looking up the paths of git's index in piton's own stat cache, so that none is checked twice.
 
-use super::{FileStat, Repository, Seen};
+use super::{FileStat, Repository, SeenPath};
 use crate::index::{EntryView, Index};
 
-/// Looks paths up in a capture's stat cache, for [`Repository::has_uncommitted`]. Fast for paths in git's order, right
-/// for any.
+/// Looks up paths in a capture's stat cache, for [`Repository::has_uncommitted`]. Fast for paths in git's order,
+/// correct for any.
 pub struct SeenByCapture<'a> {
     index: &'a Index,
-    /// The workspace's path in the repository, with a `/` at its end.
+    /// The workspace's path in the repository, with a trailing `/`.
     prefix: Vec<u8>,
-    /// The folder that was asked about last, below those that hold it.
+    /// The folder of the last lookup, after its parents.
     open: Vec<Open<'a>>,
-    /// The place after the folder that was entered last.
+    /// The position after the folder that was entered last.
     entered: usize,
 }
 
-/// How many folders are looked at before one is searched for.
+/// How many folders are tried before one is searched for.
 const NEAR: usize = 4;
 
 struct Open<'a> {
@@ -30,16 +30,14 @@ struct Open<'a> {
 /// What the cache knows of a folder.
 #[derive(Clone, Copy)]
 enum FolderPlace {
-    /// Its number.
+    /// Its position in the cache.
     Known(usize),
-    /// There is none.
     Missing,
-    /// It lies in one that was skipped.
+    /// It lies in a skipped folder.
     Unknown,
 }
 
 impl<'a> SeenByCapture<'a> {
-    /// For a repository around the workspace that the cache is of.
     pub fn new(repository: &Repository, index: &'a Index) -> Self {
         let mut prefix = repository.prefix().to_vec();
         if !prefix.is_empty() {
@@ -48,15 +46,15 @@ impl<'a> SeenByCapture<'a> {
         Self { index, prefix, open: Vec::new(), entered: 0 }
     }
 
-    /// What the capture saw at a path, told from the repository's root.
-    pub fn look_up(&mut self, path: &[u8]) -> Seen {
+    /// What the capture saw at a path, relative to the repository's root.
+    pub fn look_up(&mut self, path: &[u8]) -> SeenPath {
         match path.strip_prefix(self.prefix.as_slice()) {
             Some(path) => self.look_up_inside(path),
-            None => Seen::Unknown,
+            None => SeenPath::Unknown,
         }
     }
 
-    fn look_up_inside(&mut self, path: &[u8]) -> Seen {
+    fn look_up_inside(&mut self, path: &[u8]) -> SeenPath {
         let (folder, name) = match path.iter().rposition(|b| *b == b'/') {
             Some(at) => (&path[..at], &path[at + 1..]),
             None => (&[][..], path),
@@ -69,11 +67,11 @@ impl<'a> SeenByCapture<'a> {
                 self.enter(folder);
             }
         }
-        let Some(open) = self.open.last_mut() else { return Seen::Unknown };
+        let Some(open) = self.open.last_mut() else { return SeenPath::Unknown };
         let at = match open.place {
             FolderPlace::Known(at) => at,
-            FolderPlace::Missing => return Seen::Missing,
-            FolderPlace::Unknown => return Seen::Unknown,
+            FolderPlace::Missing => return SeenPath::Missing,
+            FolderPlace::Unknown => return SeenPath::Unknown,
         };
         if open.passed.is_some_and(|passed| passed >= name) {
             open.entries = Box::new(self.index.folder(at).entries());
@@ -84,13 +82,13 @@ impl<'a> SeenByCapture<'a> {
             open.next = open.entries.next();
         }
         match &open.next {
-            Some(entry) if entry.name == name => Seen::Stat(FileStat::from(entry.signature)),
-            _ => Seen::Missing,
+            Some(entry) if entry.name == name => SeenPath::Stat(FileStat::from(entry.signature)),
+            _ => SeenPath::Missing,
         }
     }
 
     fn enter(&mut self, folder: &[u8]) {
-        // Git's order is nearly the cache's: the folder is mostly one of the next ones.
+        // Git's order is nearly the cache's: the folder is usually one of the next ones.
         let mut near = (self.entered..self.index.len()).take(NEAR);
         let near = near.find(|at| self.index.folder(*at).path() == folder);
         let place = match near.or_else(|| self.index.find(folder)) {
@@ -100,9 +98,9 @@ impl<'a> SeenByCapture<'a> {
             }
             None if folder.is_empty() => FolderPlace::Unknown,
             None => match self.look_up_inside(folder) {
-                Seen::Stat(stat) if stat.mode & 0o170_000 == 0o040_000 => FolderPlace::Unknown,
-                Seen::Unknown => FolderPlace::Unknown,
-                Seen::Stat(_) | Seen::Missing => FolderPlace::Missing,
+                SeenPath::Stat(stat) if stat.mode & 0o170_000 == 0o040_000 => FolderPlace::Unknown,
+                SeenPath::Unknown => FolderPlace::Unknown,
+                SeenPath::Stat(_) | SeenPath::Missing => FolderPlace::Missing,
             },
         };
         let mut entries: Box<dyn Iterator<Item = EntryView<'a>> + 'a> = match place {

@@ -15,15 +15,15 @@ use super::index::Index;
 use super::objects::{Kind, Objects};
 use super::tree::{Item, Items, MODE_FOLDER, canonical, order};
 
-/// No tree over this is read: over a million entries.
+/// Largest tree that is read, in bytes: over a million entries.
 const LARGEST_TREE: u64 = 64 << 20;
 const LARGEST_COMMIT: u64 = 4 << 20;
-/// No project is nested like this, and every level takes some of the stack.
+/// Deepest nesting; no project has that, and every level takes some of the stack.
 const DEEPEST: usize = 256;
-/// Longer paths are not listed.
+/// Longer paths, in bytes, are not listed.
 const LONGEST_PATH: usize = 32 << 10;
 
-/// What differs, in order; and why that is not all.
+/// What differs, in order; and why that is incomplete.
 pub(super) struct Staged {
     pub entries: Vec<StagedEntry>,
     pub incomplete: Option<String>,
@@ -55,7 +55,7 @@ pub(super) fn staged(index: &Index, objects: &Objects, commit: Option<Id>, forma
     Staged { entries: walk.entries, incomplete: result.err() }
 }
 
-/// Entries with a flag that are not staged. `staged` is in order.
+/// Entries with a flag that are not staged. `staged` is sorted.
 pub(super) fn flagged(
     index: &Index,
     staged: &[StagedEntry],
@@ -85,14 +85,14 @@ struct Walk<'a> {
     objects: &'a Objects,
     format: Format,
     cached: Option<CachedTree<'a>>,
-    /// The folder that is looked at, with a `/` at its end.
+    /// The current folder, with a trailing `/`.
     path: Vec<u8>,
     trees_left: usize,
     most_entries: usize,
     entries: Vec<StagedEntry>,
 }
 
-/// The reason for stopping.
+/// The error is the reason for stopping.
 type Done = Result<(), String>;
 
 impl Walk<'_> {
@@ -111,7 +111,7 @@ impl Walk<'_> {
         self.objects.get(id, Kind::Tree, LARGEST_TREE).map_err(|e| e.to_string())
     }
 
-    /// Compares a folder of HEAD with the entries beneath it. `cached`: the folder's place among the cached trees.
+    /// Compares a folder of HEAD with the entries beneath it. `cached`: the folder's position among the cached trees.
     fn compare(&mut self, tree: Id, range: Range<usize>, cached: Option<usize>, depth: usize) -> Done {
         let inside = match (&self.cached, cached) {
             (Some(trees), Some(at)) => {
@@ -156,12 +156,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares a folder in a folder of HEAD, which the index has as well.
+    /// Compares a subfolder of HEAD that the index has as well.
     fn folder(&mut self, item: &Item<'_>, range: Range<usize>, cached: Option<usize>, depth: usize) -> Done {
         let first = self.index.entries[range.start];
         let is_whole = self.index.path(&first).len() == self.path.len() + item.name.len() + 1;
         match is_whole {
-            // A sparse checkout has one entry for all that is in a folder it leaves out.
+            // A sparse checkout has one entry for everything in a folder that it leaves out.
             true if range.len() == 1 => {
                 let mine = Item { mode: MODE_FOLDER, name: item.name, id: self.index.id(&first) };
                 self.pair(Some(item), Some(&mine), depth)
@@ -175,7 +175,7 @@ impl Walk<'_> {
     }
 
     /// The next name in the folder, and where the entries of that name end.
-    fn next_name(&self, at: usize, end: usize, base: usize) -> Mine {
+    fn next_name(&self, at: usize, end: usize, base: usize) -> IndexName {
         let path = self.index.path(&self.index.entries[at]);
         let rest = path.get(base..).unwrap_or_default();
         let entries = &self.index.entries[at..end];
@@ -183,12 +183,12 @@ impl Walk<'_> {
             Some(slash) => {
                 let prefix = &path[..base + slash + 1];
                 let count = entries.partition_point(|e| self.index.path(e).starts_with(prefix));
-                Mine { name: rest[..slash].to_vec(), is_folder: true, end: at + count.max(1) }
+                IndexName { name: rest[..slash].to_vec(), is_folder: true, end: at + count.max(1) }
             }
             None => {
                 // A conflict has up to three entries of one name.
                 let count = entries.iter().take_while(|e| self.index.path(e) == path).count();
-                Mine { name: rest.to_vec(), is_folder: false, end: at + count.max(1) }
+                IndexName { name: rest.to_vec(), is_folder: false, end: at + count.max(1) }
             }
         }
     }
@@ -202,7 +202,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Entries that HEAD has nothing at.
+    /// Entries that HEAD does not have.
     fn all_created(&mut self, range: Range<usize>) -> Done {
         for at in range {
             let entry = self.index.entries[at];
@@ -218,7 +218,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Entries of one name, against what HEAD has there.
+    /// Compares the entries of one name with what HEAD has there.
     fn entries(&mut self, range: Range<usize>, head: Option<&Item<'_>>) -> Done {
         for at in range {
             let entry = self.index.entries[at];
@@ -227,7 +227,7 @@ impl Walk<'_> {
                 _ if entry.stage > 0 => StagedKind::Unmerged,
                 None => StagedKind::Created,
                 Some(head) if head.id == id && canonical(head.mode) == canonical(mode) => {
-                    // An intention to add has no content, so HEAD's cannot be the same.
+                    // An intent to add has no content, so it cannot equal HEAD's.
                     if u16::from(entry.flags) & INTENT_TO_ADD == 0 {
                         continue;
                     }
@@ -241,7 +241,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What HEAD and the index have under one name, where the index tells of a whole folder or of nothing.
+    /// Compares what HEAD and the index have under one name, where the index has a whole folder or nothing.
     fn pair(&mut self, head: Option<&Item<'_>>, mine: Option<&Item<'_>>, depth: usize) -> Done {
         let name = head.or(mine).map_or(&[][..], |item| item.name);
         let folder = |item: Option<&Item<'_>>| item.filter(|item| item.is_folder()).map(|item| item.id);
@@ -263,7 +263,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Compares two trees, of which either may not be.
+    /// Compares two trees, either of which may be absent.
     fn trees(&mut self, head: Option<Id>, mine: Option<Id>, depth: usize) -> Done {
         if head == mine {
             return Ok(());
@@ -314,7 +314,7 @@ impl Walk<'_> {
 }
 
 /// A name in a folder as the index has it, and where its entries end.
-struct Mine {
+struct IndexName {
     name: Vec<u8>,
     is_folder: bool,
     end: usize,

@@ -1,5 +1,5 @@
-//! Which paths a repository tracks, as its index says: git goes on with a tracked file whatever its ignore rules say, and so
-//! does a capture.
+//! Which paths a repository tracks, according to its index: git continues to track a file whatever its ignore rules
+//! say, and so does a capture.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::index::Index;
 use super::{Limits, Repository};
 use crate::index::Signature;
 
-/// The tracked paths of a repository whose working tree is a folder. Read once, and only when somebody asks.
+/// The tracked paths of a repository. Read once, and only on demand.
 pub(crate) struct Tracked {
     index: Index,
 }
@@ -22,14 +22,14 @@ pub(crate) enum TrackedAt {
     Submodule,
 }
 
-/// The mode of a submodule's entry.
+/// Mode of a submodule's entry.
 const SUBMODULE: u32 = 0o160_000;
-/// The mode of a folder that stands for all that is in it, none of which is checked out.
+/// Mode of an entry that stands for a folder, none of which is checked out.
 const SPARSE_FOLDER: u32 = 0o040_000;
 
 impl Tracked {
-    /// Reads the index of the repository at a folder. None where there is none, and where it cannot be read: then nothing
-    /// is known to be tracked.
+    /// Reads the index of the repository at a folder. `None` if there is none or it cannot be read: then nothing is
+    /// known to be tracked.
     pub(crate) fn at(folder: &Path) -> Option<Self> {
         let repository = Repository::find(folder).filter(|repository| repository.work_tree == folder)?;
         let config = repository.config();
@@ -57,8 +57,8 @@ impl Tracked {
     }
 }
 
-/// What `stat` says of the index file of the repository at a folder, which has another one after every change: git writes
-/// a new file and renames it. None where there is none.
+/// `stat` of the index file of the repository at a folder, which differs after every change: git writes a new file and
+/// renames it. `None` if there is none.
 pub(crate) fn index_signature(folder: &Path) -> Option<Signature> {
     let git = folder.join(".git");
     let git_dir = if git.is_dir() { git } else { super::pointed_to(&git)? };

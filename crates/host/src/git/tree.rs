@@ -1,13 +1,12 @@
-//! The lines of git's trees, and the order that they and the index are in.
+//! The entries of git's trees, and the sort order of trees and the index.
 
 use std::cmp::Ordering;
 
 use super::hash::{Format, Id};
 
-/// The mode of a folder.
 pub(super) const MODE_FOLDER: u32 = 0o040_000;
 
-/// One line of a tree.
+/// One entry of a tree.
 pub(super) struct Item<'a> {
     pub mode: u32,
     pub name: &'a [u8],
@@ -20,7 +19,7 @@ impl Item<'_> {
     }
 }
 
-/// The lines of a tree, which must be in order.
+/// The entries of a tree, which must be sorted.
 pub(super) struct Items<'a> {
     rest: &'a [u8],
     last: Option<(&'a [u8], bool)>,
@@ -33,7 +32,7 @@ impl<'a> Items<'a> {
         Self { rest: content, last: None, tree, format }
     }
 
-    /// The next line; the reason where it is none.
+    /// The next entry, or why it is invalid.
     pub(super) fn next(&mut self) -> Result<Option<Item<'a>>, String> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -65,7 +64,7 @@ pub(super) fn order(a: &[u8], a_is_folder: bool, b: &[u8], b_is_folder: bool) ->
     let common = a.len().min(b.len());
     let end = |name: &[u8], is_folder: bool| name.get(common).copied().unwrap_or(if is_folder { b'/' } else { 0 });
     a[..common].cmp(&b[..common]).then_with(|| end(a, a_is_folder).cmp(&end(b, b_is_folder))).then_with(|| {
-        // Only where a name that cannot be has a NUL byte: it is not the one without.
+        // Only if an invalid name contains a NUL byte: it is not the one without.
         a.len().cmp(&b.len())
     })
 }

@@ -1,25 +1,23 @@
-//! The ids that git gives to files and folders, reckoned without git: what an export is compared with.
+//! Git's ids of files and folders, computed without git: what an export is compared with.
 
 use super::hash::{Format, Hasher, Id};
 use super::tree::order;
 
-/// An object's id in git.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GitId(Id);
 
 impl GitId {
-    /// In hexadecimal.
     pub fn to_hex(self) -> String {
         self.0.to_hex()
     }
 }
 
-/// Which hash a repository has.
+/// Which hash a repository uses.
 #[derive(Clone, Copy, Debug)]
 pub struct GitIds(Format);
 
 impl GitIds {
-    /// By git's own word for it: `sha1` or `sha256`.
+    /// By git's own name for it: `sha1` or `sha256`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "sha1" => Some(Self(Format::Sha1)),
@@ -28,14 +26,13 @@ impl GitIds {
         }
     }
 
-    /// Begins the id of a blob of so many bytes.
+    /// Begins the id of a blob of `size` bytes.
     pub fn blob(self, size: u64) -> BlobHasher {
         let mut hasher = self.0.hasher();
         hasher.update(format!("blob {size}\0").as_bytes());
         BlobHasher(hasher)
     }
 
-    /// The id of a folder.
     pub fn tree(self, mut items: Vec<TreeItem<'_>>) -> GitId {
         let is_folder = |item: &TreeItem<'_>| item.mode == TreeItem::FOLDER;
         items.sort_by(|a, b| order(a.name, is_folder(a), b.name, is_folder(b)));
@@ -50,37 +47,28 @@ impl GitIds {
     }
 }
 
-/// A line of one of git's trees.
+/// An entry of one of git's trees.
 pub struct TreeItem<'a> {
-    /// Git's mode.
     pub mode: u32,
-    /// Its name.
     pub name: &'a [u8],
-    /// Its content.
     pub id: GitId,
 }
 
 impl TreeItem<'_> {
-    /// The mode of a folder.
     pub const FOLDER: u32 = super::tree::MODE_FOLDER;
-    /// The mode of a file.
     pub const FILE: u32 = 0o100_644;
-    /// The mode of a program.
     pub const PROGRAM: u32 = 0o100_755;
-    /// The mode of a symlink, whose content is where it points.
+    /// The content of a symlink is its target.
     pub const SYMLINK: u32 = 0o120_000;
 }
 
-/// The id of a blob in the making.
 pub struct BlobHasher(Hasher);
 
 impl BlobHasher {
-    /// Takes bytes in.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The id.
     pub fn finish(self) -> GitId {
         GitId(self.0.finish())
     }

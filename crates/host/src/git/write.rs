@@ -1,8 +1,8 @@
-//! Writing to a repository: HEAD, a branch, and an index in the place of the old one.
+//! Writing to a repository: HEAD, a branch, and a replacement index.
 //!
-//! Called only by `engine::git_restore`, which decides what to write and in which order; everything goes through the user's
-//! git but the index's last step, which is git's own protocol: whoever makes `index.lock` may rename a new index into place.
-//! Never touches a file of the working tree.
+//! Called only by `engine::git_restore`, which decides what to write and in which order. Everything goes through the
+//! user's git except the last step of the index, which follows git's own protocol: whoever creates `index.lock` may
+//! rename a new index into place. Never touches a file of the working tree.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -19,13 +19,11 @@ use super::index::Index;
 use super::{Limits, Repository};
 use crate::process;
 
-/// Why a repository was not written to.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Another program writes the index, or died while it did.
+    /// Another program is writing the index, or died while it did.
     #[error("{} is there: another git command is at work, or one was cut off", .0.display())]
     Locked(PathBuf),
     /// The system refused.
@@ -33,12 +31,10 @@ pub enum WriteError {
     Io {
         /// What was tried.
         what: &'static str,
-        /// Where.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// The index cannot be read, or what was made is not what was wanted.
+    /// The index cannot be read, or the new one is not what was wanted.
     #[error("{0}")]
     Index(String),
 }
@@ -47,7 +43,6 @@ pub(super) fn refused<'p>(what: &'static str, path: &'p Path) -> impl FnOnce(io:
     move |source| WriteError::Io { what, path: path.to_owned(), source }
 }
 
-/// A repository that may be written to.
 pub struct RepositoryWriter<'r> {
     pub(super) repository: &'r Repository,
     pub(super) git: Git,
@@ -56,11 +51,11 @@ pub struct RepositoryWriter<'r> {
     pub(super) is_sparse: bool,
 }
 
-/// What an operation's move is called in git's reflog.
+/// Message for git's reflog.
 const REFLOG: &str = "piton: restore git state";
 
 impl Repository {
-    /// The way to write. `program`: the git to run, where it is not the one in `PATH`.
+    /// `program`: the git to run, if not the one in `PATH`.
     pub fn writer(&self, program: Option<&Path>) -> Result<RepositoryWriter<'_>, GitError> {
         let config = self.config();
         Ok(RepositoryWriter {
@@ -71,13 +66,13 @@ impl Repository {
         })
     }
 
-    /// Where git's lock of the index is while there is one that piton did not leave behind.
+    /// Git's lock of the index, if there is one that piton did not leave behind.
     pub fn foreign_lock(&self) -> Option<PathBuf> {
         let path = self.lock_path();
         (files::exists(&path) && !is_left_by_piton(&path)).then_some(path)
     }
 
-    /// A fingerprint of the index's entries: what is staged and how, without what `stat` says.
+    /// A fingerprint of the index's entries: what is staged and how, without `stat` data.
     pub fn index_fingerprint(&self) -> Result<String, String> {
         self.fingerprint_of(&self.git_dir.join("index"))
     }
@@ -107,12 +102,12 @@ fn flags_that_count(is_sparse: bool) -> u16 {
 }
 
 impl RepositoryWriter<'_> {
-    /// Which flags of entries are the user's doing.
+    /// Which flags of entries were set by the user.
     pub fn flags_that_count(&self) -> u16 {
         flags_that_count(self.is_sparse)
     }
 
-    /// What kind of object each id is of; none where the repository has no such object.
+    /// The kind of each object; `None` if the repository does not have it.
     pub fn kinds(&self, ids: &[&str]) -> Result<Vec<Option<String>>, GitError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -126,18 +121,18 @@ impl RepositoryWriter<'_> {
         }
     }
 
-    /// Puts a blob into the repository, and returns git's id of it.
+    /// Writes a blob to the repository and returns git's id of it.
     pub fn put_blob(&self, bytes: &[u8]) -> Result<String, GitError> {
         let said = self.git.run_with(&["hash-object", "-w", "--stdin"], bytes)?;
         Ok(line_of(&said))
     }
 
-    /// Where a reference points; none where it does not exist.
+    /// Where a reference points; `None` if it does not exist.
     pub fn commit_of(&self, reference: &[u8]) -> Result<Option<String>, GitError> {
         let arguments: [&OsStr; 3] =
             ["for-each-ref".as_ref(), "--format=%(objectname) %(refname)".as_ref(), OsStr::from_bytes(reference)];
         let said = self.git.run(&arguments)?;
-        // A name also means all that is beneath it.
+        // Git also lists everything beneath the name.
         let found = said.split(|b| *b == b'\n').find_map(|line| {
             let blank = line.iter().position(|b| *b == b' ')?;
             (&line[blank + 1..] == reference).then(|| line_of(&line[..blank]))
@@ -186,7 +181,7 @@ impl RepositoryWriter<'_> {
         Ok(found)
     }
 
-    /// Points a reference at an object, or takes it away; refused where it does not point at `old` any more.
+    /// Points a reference to an object, or deletes it; fails if it no longer points to `old`.
     pub fn set_reference(&self, reference: &[u8], new: Option<&str>, old: Option<&str>) -> Result<(), GitError> {
         let reference = OsStr::from_bytes(reference);
         let (new, old): (Option<&OsStr>, &OsStr) = (new.map(OsStr::new), old.unwrap_or_default().as_ref());
@@ -200,7 +195,7 @@ impl RepositoryWriter<'_> {
         Ok(())
     }
 
-    /// Points HEAD at a branch, or with none at a commit. The branch it leaves stays where it is.
+    /// Points HEAD to a branch or, if there is none, to a commit. The branch it leaves stays where it is.
     pub fn set_head(&self, head: &Head) -> Result<(), GitError> {
         match (head.reference(), &head.commit) {
             (Some(reference), _) => {
@@ -215,7 +210,7 @@ impl RepositoryWriter<'_> {
         Ok(())
     }
 
-    /// References beneath a name, with the `/` at its end.
+    /// References beneath a name, which must end in `/`.
     pub fn references(&self, beneath: &str) -> Result<Vec<Vec<u8>>, GitError> {
         let said = self.git.run(&["for-each-ref", "--format=%(refname)", beneath])?;
         Ok(said.split(|b| *b == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
@@ -242,7 +237,7 @@ impl RepositoryWriter<'_> {
         Ok(lock)
     }
 
-    /// Reads the HEAD and index as they are.
+    /// Reads HEAD and index as they are.
     pub fn read(&self) -> GitState {
         self.repository.read(&limits(), None)
     }
@@ -258,22 +253,19 @@ impl RepositoryWriter<'_> {
     }
 }
 
-/// A path that two commits have different entries at: mode and id on each side, mode 0 where there is none.
+/// A path at which two commits have different entries: mode and id on each side, mode 0 if there is none.
 pub struct Differing {
-    /// Where.
     pub path: WorkspacePath,
-    /// On the earlier side.
     pub before: (u32, String),
-    /// On the later side.
     pub after: (u32, String),
 }
 
-/// A state that is to be put back must be known to its end, so more is read than for a checkpoint.
+/// A state that is to be restored must be known completely, so more is read than for a checkpoint.
 pub(super) fn limits() -> Limits {
     Limits { staged: 200_000, trees: 2_000_000, ..Limits::default() }
 }
 
-/// An index that is ready to take the old one's place. Removed where it does not.
+/// An index that is ready to replace the old one. Removed if it is not used.
 pub struct NewIndex {
     pub(super) path: PathBuf,
     /// A fingerprint of its entries.
@@ -297,10 +289,10 @@ impl Drop for IndexLock {
     }
 }
 
-/// What a lock of piton's says before its process: git's own is an index, or empty.
+/// What piton's locks contain, followed by its pid: git's own is an index, or empty.
 const MARK: &str = "piton ";
 
-/// Whether a lock is one that a piton left which does not run any more.
+/// Whether a lock was left by a piton that no longer runs.
 fn is_left_by_piton(path: &Path) -> bool {
     let Ok(Some((bytes, _))) = files::read(path, 256) else { return false };
     let text = String::from_utf8_lossy(&bytes);
@@ -315,11 +307,11 @@ fn is_left_by_piton(path: &Path) -> bool {
     }
 }
 
-/// A working tree, and the whole name of the branch that it has checked out.
+/// A working tree, and the full name of the branch it has checked out.
 pub(super) type WorkTree = (PathBuf, Option<Vec<u8>>);
 
 impl Git {
-    /// Every working tree of the repository, with the main one.
+    /// Every working tree of the repository, including the main one.
     pub(super) fn worktrees(&self) -> Result<Vec<WorkTree>, GitError> {
         let said = self.run(&["worktree", "list", "--porcelain"])?;
         let mut found: Vec<WorkTree> = Vec::new();
@@ -334,7 +326,7 @@ impl Git {
     }
 }
 
-/// What git said, without the line's end.
+/// Git's output, without the line ending.
 pub(super) fn line_of(said: &[u8]) -> String {
     String::from_utf8_lossy(said).trim_end().to_owned()
 }

@@ -1,7 +1,7 @@
-//! The rules of the repository around a workspace that is only a part of it.
+//! The rules of the repository around a workspace that is only part of it.
 //!
-//! They say which folders of the repository git looks into. Where that leaves out the workspace itself, git has nothing to
-//! say about what is in it, and somebody made a workspace of it all the same: everything in it is to be protected.
+//! They say which folders of the repository git examines. If that excludes the workspace itself, git has no opinion on
+//! its contents, yet somebody made it a workspace: everything in it is to be protected.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use ignore::gitignore::Gitignore;
 
 use super::says;
 
-/// A folder between the repository's root and the workspace, with the rules that are kept in it.
+/// A folder between the repository's root and the workspace, with the rules in it.
 pub(super) struct FolderAbove {
     pub folder: PathBuf,
     pub git: Option<Gitignore>,
@@ -17,8 +17,8 @@ pub(super) struct FolderAbove {
     pub repository: Option<Gitignore>,
 }
 
-/// The folders from the root of the repository around a workspace down to the one above the workspace. None where the
-/// workspace is a repository's root itself, and where the repository holds the user's home folder.
+/// The folders from the root of the repository around a workspace down to the one above the workspace. Empty if the
+/// workspace is itself a repository's root, and if the repository contains the user's home folder.
 pub(super) fn folders_above<'a>(root: &'a Path, home: Option<&Path>) -> Vec<&'a Path> {
     if root.join(".git").exists() {
         return Vec::new();
@@ -31,13 +31,13 @@ pub(super) fn folders_above<'a>(root: &'a Path, home: Option<&Path>) -> Vec<&'a 
     }
 }
 
-/// Whether a folder is the user's home folder or around it. Such a repository holds many projects, and its rules are
-/// about the files in the home folder: often they ignore everything.
+/// Whether a folder is the user's home folder or contains it. Such a repository contains many projects, and its rules
+/// are about the files in the home folder: often they ignore everything.
 pub(super) fn holds_home(folder: &Path, home: Option<&Path>) -> bool {
     folder.parent().is_none() || home.and_then(|home| home.canonicalize().ok()).is_some_and(|h| h.starts_with(folder))
 }
 
-/// Whether the rules above a workspace leave it out, or a folder that it lies in.
+/// Whether the rules above a workspace ignore it, or a folder that contains it.
 pub(super) fn leave_out(above: &[FolderAbove], global: &Gitignore, root: &Path) -> bool {
     let Some(top) = above.first() else { return false };
     let asks = |rules: &Gitignore, from: &Path, folder: &Path| {

@@ -1,18 +1,18 @@
-//! What stays captured although a rule leaves it out, because nobody has agreed to that rule yet.
+//! What stays captured although a rule ignores it, because the user has not agreed to that rule yet.
 
 use std::collections::{BTreeSet, HashSet};
 
 use piton_model::WorkspacePath;
 
-/// The names in a folder that the last checkpoint captured; none where that is not known, and then all count.
+/// The names in a folder that the last checkpoint captured; `None` if unknown, and then all count.
 pub type CapturedNames<'a> = Box<dyn Fn(&[u8]) -> Option<HashSet<Vec<u8>>> + Sync + 'a>;
 
-/// What is held. Only what the last checkpoint captured is: what is new beneath a held folder follows the rule at once.
+/// What is held: only what the last checkpoint captured. What is new beneath a held folder follows the rule at once.
 #[derive(Default)]
 pub struct Held<'a> {
-    /// The paths that a rule leaves out; of a folder, all that is in it.
+    /// The paths that a rule ignores; for a folder, everything in it.
     pub roots: BTreeSet<WorkspacePath>,
-    /// Asked of folders at and beneath the roots; without it everything there counts as captured.
+    /// Called for folders at and beneath the roots; without it everything there counts as captured.
     pub captured: Option<CapturedNames<'a>>,
 }
 

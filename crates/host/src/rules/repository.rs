@@ -1,4 +1,4 @@
-//! What a repository itself says of the files in its working tree.
+//! What a repository itself says about the files in its working tree.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ use crate::git::{Tracked, TrackedAt};
 /// A repository that begins in a folder.
 pub(super) struct InRepository {
     folder: PathBuf,
-    /// Its own excludes.
     pub(super) excludes: Gitignore,
     /// Read when something ignored is found: that takes longer than all other rules together.
     tracked: OnceLock<Option<Tracked>>,

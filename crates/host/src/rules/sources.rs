@@ -1,5 +1,5 @@
-//! Where the rules that hold at some paths come from, and when each of these files last changed: whoever asks wants to know
-//! whose doing a change of the rules was.
+//! Where the rules for some paths come from, and when each of these files last changed: needed to find out who changed
+//! the rules.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,30 +18,28 @@ use crate::root::Root;
 /// A file that says, or said, which paths are captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSource {
-    /// As a person finds it: from the workspace's root where it is in there, else absolute.
+    /// As a person would find it: relative to the workspace's root if it is in there, else absolute.
     pub shown: String,
-    /// What it is.
     pub kind: SourceKind,
-    /// When it last changed, in nanoseconds since 1970; of what is not there, when the folder did in which it would be.
+    /// In nanoseconds since 1970; if it does not exist, when the folder that would contain it changed.
     pub changed_at: i64,
 }
 
-/// What a source of rules is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// An ignore file of the workspace.
     File(WorkspacePath),
-    /// No such file is there; there may have been one.
+    /// There is no such file; there may have been one.
     NoFile(WorkspacePath),
-    /// No `.git` is in this folder; there may have been one.
+    /// There is no `.git` in this folder; there may have been one.
     NoGit(WorkspacePath),
     /// An ignore file that is never captured: a repository's own, or one outside the workspace.
     Uncaptured,
-    /// Another file that git keeps for itself and that bears on the rules: its index, its settings.
+    /// Another file of git's own that affects the rules: its index, its settings.
     Gits,
 }
 
-/// The sources of the rules that hold at some paths of a workspace.
+/// The sources of the rules for some paths of a workspace.
 pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath]) -> Vec<RuleSource> {
     let mut folders = BTreeSet::new();
     for path in paths {
@@ -81,7 +79,7 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
         for name in [".gitignore", ".pitonignore", ".git"] {
             let file = place.join(name);
             let Ok(path) = WorkspacePath::new(super::join(folder.as_bytes(), name.as_bytes())) else {
-                // `.git` is no path of a workspace.
+                // `.git` is not a path of a workspace.
                 if rustix::fs::lstat(&file).is_err() {
                     let shown = file.strip_prefix(root.path()).unwrap_or(&file).to_string_lossy().into_owned();
                     let kind = SourceKind::NoGit(folder.clone());
@@ -98,11 +96,11 @@ pub fn rule_sources(root: &Root, options: &RuleOptions, paths: &[WorkspacePath])
     all
 }
 
-/// So many symlinks are followed one after the other; Linux stops at the same number.
+/// Longest chain of symlinks that is followed, as in Linux.
 const MOST_LINKS: u32 = 40;
 
-/// When what is at a path last changed, in nanoseconds since 1970; where nothing is there, when the nearest folder on the way
-/// did. Of a symlink, the younger of it and what it leads to: many keep such files elsewhere and link to them.
+/// When a path last changed, in nanoseconds since 1970; if it does not exist, when its nearest existing parent did. For
+/// a symlink, the later of its own and its target's: many people link to such files elsewhere.
 pub fn last_change(path: &Path) -> Option<i64> {
     change_through(path, MOST_LINKS)
 }
@@ -119,9 +117,9 @@ fn change_through(path: &Path, links: u32) -> Option<i64> {
     Some(own.max(target.and_then(|target| change_through(&target, links - 1)).unwrap_or(own)))
 }
 
-/// Whether the rules leave each of some paths out, be it there or not; `instead` stands for what some files with rules say.
+/// Whether the rules skip each path, whether it exists or not; `instead` substitutes the contents of rule files.
 pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], instead: Instead) -> Vec<bool> {
-    // Of what is not there nobody knows how large it would be: larger than what is captured although it is ignored.
+    // The size of a missing file is unknown: assumed larger than the ignored files that are captured.
     let large = EntryKind::File(options.largest_file);
     let what = |path: &WorkspacePath| match rustix::fs::lstat(root.path().join(OsStr::from_bytes(path.as_bytes()))) {
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
@@ -134,7 +132,7 @@ pub fn leave_out(root: &Root, options: &RuleOptions, paths: &[WorkspacePath], in
     are_left_out(root, options, paths.iter().map(|path| (path, what(path))), instead)
 }
 
-/// The same of what was at some paths, whatever is there now.
+/// Like [`leave_out`], for what used to be at some paths, whatever is there now.
 pub fn left_out_as(root: &Root, options: &RuleOptions, were: &[(WorkspacePath, Entry)], instead: Instead) -> Vec<bool> {
     let what = |entry: &Entry| match entry {
         Entry::File { size, .. } => vec![EntryKind::File((*size).min(options.largest_file))],
@@ -174,7 +172,7 @@ fn are_left_out<'a>(
     paths.map(is_left_out).collect()
 }
 
-/// What a repository's own folder says about which files git looks at: its excludes, its settings and its index.
+/// The files in a repository's own folder that affect which files git sees: its excludes, its settings and its index.
 fn of_repository(git: &Path, add: &mut impl FnMut(PathBuf, SourceKind)) {
     let Some(exclude) = exclude_file(git).filter(|_| git.exists()) else { return };
     let common = exclude.parent().and_then(Path::parent).map(Path::to_owned);

@@ -1,7 +1,7 @@
-//! Ignore files that are there and cannot be read as such: a pipe, an endless or huge file, a folder, no permission.
+//! Ignore files that exist and cannot be read: a pipe, an endless or huge file, a folder, no permission.
 //!
-//! A scan takes them for files without rules. Somebody meant them to say something, so whoever shows how a workspace
-//! stands asks here which they are.
+//! A scan treats them as files without rules. Somebody meant them to say something, so reports on a workspace's state
+//! list them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,11 +19,11 @@ use crate::root::Root;
 pub struct UnreadRules {
     /// Absolute.
     pub path: PathBuf,
-    /// In a few words, such as what the system said.
+    /// A short description, such as the system's error message.
     pub why: String,
 }
 
-/// The ignore files that hold in a workspace and cannot be read, as its index knows its folders.
+/// The ignore files of a workspace that cannot be read, based on the folders in its index.
 pub fn unread_rules(root: &Root, index: &Index, options: &RuleOptions) -> Vec<UnreadRules> {
     let mut unread = Vec::new();
     let mut check = |path: &Path, found: io::Result<Option<Vec<u8>>>| {
@@ -31,7 +31,7 @@ pub fn unread_rules(root: &Root, index: &Index, options: &RuleOptions) -> Vec<Un
             unread.push(UnreadRules { path: path.to_owned(), why: error.to_string() });
         }
     };
-    // Whoever names the null device means that there are none.
+    // Naming the null device means that there are none.
     for file in options.global_excludes.iter().filter(|file| *file != Path::new("/dev/null")) {
         check(file, bounded::read(file, LARGEST_RULES));
     }
@@ -62,7 +62,7 @@ pub fn unread_rules(root: &Root, index: &Index, options: &RuleOptions) -> Vec<Un
     unread
 }
 
-/// A repository's own excludes, or its `.git` where that does not lead to any.
+/// A repository's own excludes, or its `.git` if that leads to none.
 fn excludes_of(git: &Path) -> (PathBuf, io::Result<Option<Vec<u8>>>) {
     match exclude_file(git) {
         Some(file) => {

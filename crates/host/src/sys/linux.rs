@@ -21,10 +21,10 @@ use rustix::thread::{CapabilitySet, capabilities, sched_getaffinity, sched_getcp
 
 use super::{Call, refuse};
 
-/// Opens something only to have a handle on it: needs no permission to read it, follows no symlink, waits for nothing.
+/// Opens something only to get a handle: needs no permission to read it, follows no symlink, never waits.
 pub(crate) const HANDLE: OFlags = OFlags::PATH;
 
-/// Reading does not move the access time. Refused (`EPERM`) to whoever does not own the file.
+/// Reading does not change the access time. Refused (`EPERM`) for anyone but the file's owner.
 pub(crate) const KEEP_ACCESS_TIME: OFlags = OFlags::NOATIME;
 
 /// Begins to be told of changes in a folder: of files in it that are written, closed after that, made, renamed or removed, and
@@ -57,7 +57,8 @@ pub(crate) fn wait_for_change(told: &OwnedFd, at_most: Duration) -> rustix::io::
     }
 }
 
-/// Opens a path beneath a folder, with no symlink anywhere in it; none where this kernel, or a sandbox, has no such call.
+/// Opens a path beneath a folder, with no symlink anywhere in it; `None` if this kernel, or a sandbox, has no such
+/// call.
 pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::io::Result<Option<OwnedFd>> {
     if refuse(Call::OpenBeneath).is_err() {
         return Ok(None);
@@ -69,13 +70,13 @@ pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &[u8], flags: OFlags) -
     }
 }
 
-/// Exchanges two names of a folder in one step. `EINVAL`, `ENOSYS` or `EOPNOTSUPP` where the filesystem cannot.
+/// Exchanges two names of a folder in one step. `EINVAL`, `ENOSYS` or `EOPNOTSUPP` if the filesystem cannot.
 pub(crate) fn exchange(folder: BorrowedFd<'_>, one: &[u8], other: &[u8]) -> rustix::io::Result<()> {
     refuse(Call::Exchange)?;
     renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
 }
 
-/// Renames to a name that nothing has, in one step. Fails as [`exchange`] does where the filesystem cannot.
+/// Renames to a free name in one step. Fails like [`exchange`] if the filesystem cannot.
 pub(crate) fn rename_to_new<P: rustix::path::Arg, Q: rustix::path::Arg>(
     from_folder: impl AsFd,
     from: P,
@@ -86,7 +87,8 @@ pub(crate) fn rename_to_new<P: rustix::path::Arg, Q: rustix::path::Arg>(
     renameat_with(from_folder, from, to_folder, to, RenameFlags::NOREPLACE)
 }
 
-/// Gives a file, or a symlink itself, a second name. Fails as [`exchange`] does, or with `EPERM`, where there are none.
+/// Gives a file, or a symlink itself, a second name. Fails like [`exchange`], or with `EPERM`, if there are no hard
+/// links.
 pub(crate) fn link<P: rustix::path::Arg, Q: rustix::path::Arg>(
     from_folder: impl AsFd,
     from: P,
@@ -98,12 +100,12 @@ pub(crate) fn link<P: rustix::path::Arg, Q: rustix::path::Arg>(
     rustix::fs::linkat(from_folder, from, to_folder, to, AtFlags::empty())
 }
 
-/// Writes all of a filesystem to the disk.
+/// Syncs a whole filesystem.
 pub(crate) fn sync_filesystem(on_it: impl AsFd) -> rustix::io::Result<()> {
     rustix::fs::syncfs(on_it)
 }
 
-/// Makes what is open survive a power cut: a file's content, a folder's names.
+/// Makes an open file's content or an open folder's names survive a power cut.
 pub(crate) fn sync(open: impl AsFd) -> rustix::io::Result<()> {
     if cfg!(debug_assertions) && !FileType::from_raw_mode(fstat(&open)?.st_mode).is_file() {
         refuse(Call::SyncOne)?;
@@ -111,37 +113,37 @@ pub(crate) fn sync(open: impl AsFd) -> rustix::io::Result<()> {
     fsync(open)
 }
 
-/// Lets the disk begin with bytes of a file, and goes on at once.
+/// Makes the disk start writing bytes of a file, and returns at once.
 pub(crate) fn begin_writing(file: &File, from: u64, length: NonZeroU64) {
-    // Linux writes what is told not to be needed, and drops from its memory only what is on the disk already: nothing of
-    // what was just written. Where it is refused, the sync does all.
+    // Linux writes what is declared unneeded, and drops from memory only what is already on the disk: nothing of what
+    // was just written. If it refuses, the later sync does all the work.
     let _ = fadvise(file, from, Some(length), Advice::DontNeed);
 }
 
-/// Sets the permission bits of what is open for reading or writing.
+/// Sets the permission bits of something open for reading or writing.
 pub(crate) fn set_open_mode(file: impl AsFd, mode: u32) -> rustix::io::Result<()> {
     refuse(Call::SetMode)?;
     fchmod(file, Mode::from_raw_mode(mode))
 }
 
-/// Sets the permission bits of what a [`HANDLE`] is on.
+/// Sets the permission bits of what a [`HANDLE`] refers to.
 pub(crate) fn set_mode(handle: BorrowedFd<'_>, mode: u16) -> rustix::io::Result<()> {
-    // The kernel's own link to it: a handle itself takes no bits.
+    // Through the kernel's own link: a handle itself does not allow it.
     let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
     rustix::fs::chmod(link, Mode::from_raw_mode(u32::from(mode)))
 }
 
-/// Gives what is open, or what a [`HANDLE`] is on, to a user and a group.
+/// Gives what is open, or what a [`HANDLE`] refers to, to a user and a group.
 pub(crate) fn give(open: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
     chownat(open, c"", Some(Uid::from_raw(user)), Some(Gid::from_raw(group)), AtFlags::EMPTY_PATH)
 }
 
-/// Where the symlink leads that a [`HANDLE`] is on.
+/// The target of the symlink that a [`HANDLE`] refers to.
 pub(crate) fn link_target(handle: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
     Ok(readlinkat(handle, c"", Vec::new())?.into_bytes())
 }
 
-/// The identity of an open folder, with its time of birth where the filesystem keeps one.
+/// The identity of an open folder, with its birth time if the filesystem has one.
 pub(crate) fn identity(folder: BorrowedFd<'_>) -> io::Result<RootIdentity> {
     match statx(folder, c"", AtFlags::EMPTY_PATH, IDENTITY) {
         Ok(found) => Ok(identity_of(&found, || fstatfs(folder))),
@@ -152,7 +154,7 @@ pub(crate) fn identity(folder: BorrowedFd<'_>) -> io::Result<RootIdentity> {
     }
 }
 
-/// The identity of the folder at a path, by one look at it; none where there is no folder, or no such look.
+/// The identity of the folder at a path, in one call; `None` if there is no folder, or no such call.
 pub(crate) fn identity_at(path: &Path) -> Option<RootIdentity> {
     let found = statx(CWD, path, AtFlags::empty(), IDENTITY).ok()?;
     let is_folder = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory;
@@ -163,7 +165,7 @@ const IDENTITY: StatxFlags = StatxFlags::TYPE.union(StatxFlags::INO).union(Statx
 
 fn identity_of(found: &Statx, filesystem: impl FnOnce() -> rustix::io::Result<StatFs>) -> RootIdentity {
     const OVERLAYFS: u64 = 0x794c_7630;
-    // A disk has a number of its own and is not made of layers, so that most are not asked.
+    // A real disk has a major number and is not layered, so most are not checked.
     let is_layered = found.stx_dev_major == 0 && filesystem().is_ok_and(|fs| fs.f_type as u64 == OVERLAYFS);
     RootIdentity {
         device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
@@ -174,14 +176,14 @@ fn identity_of(found: &Statx, filesystem: impl FnOnce() -> rustix::io::Result<St
     }
 }
 
-/// What decides whether names may go from an open folder.
+/// What decides whether names may be removed from an open folder.
 pub(crate) struct FolderFacts {
     /// Kind and permission bits.
     pub mode: u32,
     pub user: u32,
     /// Another filesystem is mounted there.
     pub is_mount: bool,
-    /// An attribute keeps its names as they are, whatever the bits say.
+    /// An attribute makes its names immutable, whatever the bits say.
     pub is_fixed: bool,
 }
 
@@ -196,16 +198,16 @@ pub(crate) fn folder_facts(folder: BorrowedFd<'_>) -> rustix::io::Result<FolderF
     })
 }
 
-/// Whether this thread may put names into an open folder and take them out, as the kernel judges it.
+/// Whether this thread may create and remove names in an open folder, according to the kernel.
 pub(crate) fn may_change(folder: BorrowedFd<'_>) -> rustix::io::Result<()> {
     match accessat(folder, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
-        // A kernel that cannot be asked for this user: it will say so when it comes to it.
+        // A kernel that cannot check for this user: it will report that when it comes to it.
         Err(Errno::NOSYS | Errno::INVAL) => Ok(()),
         answer => answer,
     }
 }
 
-/// Whether a folder is on a filesystem that is known to move a folder's times whenever its listing changes.
+/// Whether a folder is on a filesystem that is known to update a folder's times whenever its listing changes.
 pub(crate) fn moves_folder_times(folder: BorrowedFd<'_>) -> bool {
     /// ext2/3/4, xfs, btrfs, tmpfs, overlayfs, zfs, f2fs, bcachefs.
     const KNOWN: [u64; 8] =
@@ -213,8 +215,8 @@ pub(crate) fn moves_folder_times(folder: BorrowedFd<'_>) -> bool {
     fstatfs(folder).is_ok_and(|fs| KNOWN.contains(&(fs.f_type as u64)))
 }
 
-/// Tells each name in an open folder, `.` and `..` left out, with its kind, which not every filesystem says. `space` is
-/// the caller's, so that many folders share one.
+/// Visits each name in an open folder, without `.` and `..`, with its kind, which not every filesystem reports. `space`
+/// is the caller's, so that many folders share one.
 pub(crate) fn list(
     folder: impl AsFd,
     space: &mut Vec<u8>,
@@ -232,7 +234,7 @@ pub(crate) fn list(
     Ok(())
 }
 
-/// Gives a file the extended attributes (access lists among them) of another, those that may be given.
+/// Copies extended attributes (including access lists), as far as permitted.
 pub(crate) fn copy_attributes(from: &File, to: &File) {
     let mut names = vec![0; 4096];
     let Ok(length) = flistxattr(from, &mut names[..]) else { return };
@@ -246,7 +248,7 @@ pub(crate) fn copy_attributes(from: &File, to: &File) {
 
 /// The number of cores that this process may use.
 pub(crate) fn cores() -> usize {
-    // Asked of the scheduler alone: the standard library reads half a dozen files of the control groups as well.
+    // Asks only the scheduler: the standard library also reads half a dozen control-group files.
     sched_getaffinity(None).map_or(1, |cores| cores.count() as usize)
 }
 
@@ -255,7 +257,7 @@ pub(crate) fn core() -> usize {
     sched_getcpu()
 }
 
-/// Pushes this thread to another core, where it is on this one. From then on it may run where it will.
+/// Moves this thread to another core, if it is on this one. From then on it may run anywhere.
 pub(crate) fn leave_core(core: usize) {
     if sched_getcpu() != core {
         return;
@@ -263,31 +265,31 @@ pub(crate) fn leave_core(core: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let mut others = allowed;
     others.unset(core);
-    // Where the system refuses, it is slower and no more.
+    // If the system refuses, it is only slower.
     if sched_setaffinity(None, &others).is_ok() {
         let _ = sched_setaffinity(None, &allowed);
     }
 }
 
-/// What tells one run of the machine from the next.
+/// Identifies the current boot.
 pub(crate) fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
-/// What the kernel says of a process.
+/// What the kernel says about a process.
 pub(crate) struct ProcessStatus {
     pub name: String,
     pub parent: u32,
-    /// Differs between two processes that had the same number, within one run of the machine.
+    /// Differs between two processes with the same pid, within one boot.
     pub started: u64,
     pub is_dead: bool,
 }
 
-/// The status of a process that is there.
+/// `None` if there is no such process.
 pub(crate) fn process(pid: u32) -> Option<ProcessStatus> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
-    // The name is in brackets and may hold anything, brackets too.
+    // The name is in parentheses and may contain anything, even parentheses.
     let (head, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     Some(ProcessStatus {
@@ -298,7 +300,8 @@ pub(crate) fn process(pid: u32) -> Option<ProcessStatus> {
     })
 }
 
-/// The user whose files this thread may set the bits of: the effective one, unless somebody chose another for files alone.
+/// The user whose files this thread may set the bits of: the effective one, unless another was chosen for file access
+/// alone.
 pub(crate) fn file_user() -> u32 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
@@ -312,13 +315,13 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::getauxval(libc::AT_EUID) == 0 }
 }
 
-/// Whether this thread opens any file, whoever it belongs to. In a container root may lack that right.
+/// Whether this thread may open any file, whoever owns it. In a container root may lack that right.
 pub(crate) fn may_open_everything() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::DAC_OVERRIDE))
 }
 
-/// Closes everything but the standard streams when this process becomes another. Makes one system call and no more, so that
-/// it may be called between fork and exec.
+/// Closes everything but the standard streams on exec. Makes a single system call, so that it may be called between
+/// fork and exec.
 #[allow(unsafe_code, reason = "a system call that takes numbers alone")]
 pub(crate) fn close_on_exec() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };

@@ -1,7 +1,7 @@
-//! What is the system's own: calls, files and flags that another system has not, or has under another name.
+//! Everything system-specific: calls, files and flags that another system lacks, or has under another name.
 //!
-//! Everything here is a small function that says what it is for, so that another system is one more file beside
-//! `linux.rs`. Nothing outside of this folder may use what is Linux's own; `crates/cli/tests/house.rs` looks.
+//! Each is a small function named for its purpose, so that supporting another system means one more file next to
+//! `linux.rs`. Nothing outside this folder may use anything Linux-specific; `crates/cli/tests/house.rs` checks that.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -9,23 +9,23 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 
-/// A call that some systems, filesystems or sandboxes refuse, so that there is another way.
+/// A call that some systems, filesystems or sandboxes refuse, so that a fallback is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Call {
     /// Exchanging two names.
     Exchange = 1,
-    /// Renaming to a name that nothing has.
+    /// Renaming to a free name.
     RenameToNew = 2,
-    /// A second name for a file.
+    /// A hard link.
     Link = 4,
-    /// Opening a path through no symlink at once.
+    /// Opening a path through no symlink in one call.
     OpenBeneath = 8,
-    /// A second name for a file, refused for want of permission, as some policies do.
+    /// A hard link, refused for lack of permission, as some policies do.
     LinkDenied = 16,
     /// Setting permission bits.
     SetMode = 32,
-    /// Syncing a folder, or whatever else is no plain file, by itself.
+    /// Syncing a single folder, or anything else that is not a plain file.
     SyncOne = 64,
     /// Being told of changes in a folder.
     Watch = 128,
@@ -50,7 +50,7 @@ use test::refuse;
 #[cfg(debug_assertions)]
 pub use test::refusing;
 
-/// A switch for tests, as a filesystem would have it that cannot do a thing. Compiled to nothing in a release build.
+/// Lets tests simulate a filesystem that lacks an ability. Compiled to nothing in a release build.
 #[cfg(debug_assertions)]
 mod test {
     use std::cell::Cell;
@@ -64,7 +64,7 @@ mod test {
         static REFUSED: Cell<u8> = const { Cell::new(0) };
     }
 
-    /// What `PITON_TEST_REFUSE` names, for a process that a test starts: `exchange,rename-to-new,link,open-beneath,
+    /// What `PITON_TEST_REFUSE` lists, for a process that a test starts: `exchange,rename-to-new,link,open-beneath,
     /// link-denied,set-mode,sync-one,watch`.
     fn refused_by_environment() -> u8 {
         static REFUSED: OnceLock<u8> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Any acts, one after the other.
+//! Random git operations, one after the other.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -42,7 +42,7 @@ fn any_acts(seed: u64, count: usize) {
             }
             7 => {
                 let mode = [0o644, 0o755][next(2)];
-                // A folder with the first could not be entered any more.
+                // With the first mode a folder could no longer be entered.
                 if path.symlink_metadata().is_ok_and(|found| found.is_file()) {
                     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
                 }
@@ -79,7 +79,7 @@ fn any_acts(seed: u64, count: usize) {
     }
 }
 
-/// Takes away whatever stands where a file is to be.
+/// Removes whatever is where a file is to be.
 fn make_room(root: &Path, name: &str) {
     for above in Path::new(name).ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()) {
         if root.join(above).symlink_metadata().is_ok_and(|found| !found.is_dir()) {

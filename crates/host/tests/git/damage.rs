@@ -1,4 +1,4 @@
-//! Damaged and hostile repositories: no panic, no lie, no end of memory.
+//! Damaged and hostile repositories: no panic, no false report, no unbounded memory.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use piton_host::git::Limits;
 use crate::lab::Lab;
 use crate::real::git_command;
 
-/// However a file is damaged: no panic, and what is told is true.
+/// However a file is damaged: no panic, and what is reported is true.
 fn damage(lab: &Lab, file: &Path, step: usize) {
     let whole = lab.read();
     assert_eq!(whole.incomplete, None);
@@ -52,7 +52,7 @@ fn a_damaged_index_is_never_believed() {
         lab.git(&["add", "dir/new"]);
         lab.git(&["update-index", "--index-version", version]);
         damage(&lab, &lab.path.join(".git/index"), 1);
-        // With nothing staged the checksum is not asked, and it comes out all the same.
+        // With nothing staged the checksum is not checked, and the damage is noticed anyway.
         lab.git(&["reset", "-q", "--hard"]);
         damage(&lab, &lab.path.join(".git/index"), 1);
     }
@@ -125,7 +125,7 @@ fn an_index_over_the_limit_is_refused_and_limits_on_what_is_listed_are_said() {
     assert_eq!(state.incomplete.as_deref(), Some("too many folders differ between the index and HEAD"));
 }
 
-/// Makes HEAD a commit of trees in trees, so many deep and each so many times in the one above.
+/// Makes HEAD a commit of nested trees, `depth` levels deep, each `width` times in the one above.
 fn nest(lab: &Lab, depth: usize, width: usize) {
     let mut id = lab.git(&["hash-object", "-w", "a"]).trim().to_owned();
     let mut kind = "100644 blob";

@@ -119,7 +119,7 @@ fn a_worktree_has_its_own_head_and_index() {
     git(&other, &["config", "extensions.worktreeConfig", "true"]);
     git(&other, &["config", "--worktree", "core.fileMode", "false"]);
     check(&other);
-    // Without the repository that it belongs to, it is none.
+    // Without the repository that it belongs to, it is not one.
     fs::rename(lab.path.join(".git"), lab.path.join("elsewhere")).unwrap();
     assert_eq!(Repository::find(&other), None);
 }
@@ -152,11 +152,11 @@ fn borrowed_objects_are_found() {
     git(lab.path.parent().unwrap(), &["clone", "-q", "--shared", "repo", "clone"]);
     git(&clone, &["rm", "-q", "--cached", "dir/one"]);
     assert_eq!(check(&clone).staged.len(), 1);
-    // A circle of borrowing ends.
+    // A cycle of borrowing ends.
     let alternates = lab.path.join(".git/objects/info/alternates");
     fs::write(alternates, clone.join(".git/objects").as_os_str().as_bytes()).unwrap();
     assert_eq!(read(&clone).staged.len(), 1);
-    // Without the lender it is said what is missing.
+    // Without the lender it reports what is missing.
     fs::rename(&lab.path, lab.path.with_file_name("gone")).unwrap();
     let state = read(&clone);
     assert!(state.incomplete.unwrap().contains("is not in the repository"));
@@ -189,7 +189,7 @@ fn objects_in_chains_of_differences_are_put_together() {
     }
     lab.git(&["read-tree", "HEAD~20"]);
     lab.check();
-    // Bases named by their ids instead of their places.
+    // Bases named by their ids instead of their offsets.
     lab.git(&["config", "repack.useDeltaBaseOffset", "false"]);
     lab.git(&["repack", "-q", "-a", "-d", "-f", "--depth=50"]);
     lab.check();

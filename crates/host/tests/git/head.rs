@@ -62,7 +62,7 @@ fn packed_references_and_packed_objects_are_read_after_gc() {
     lab.git(&["rm", "-q", "--cached", "last/file"]);
     lab.git(&["add", "dir"]);
     assert_eq!(paths(&lab.check()), ["modified dir/sub/deep", "deleted last/file"]);
-    // A loose reference goes over a packed one.
+    // A loose reference takes precedence over a packed one.
     lab.git(&["commit", "-q", "-m", "second"]);
     lab.check();
     lab.git(&["checkout", "-q", "-f", "other-17"]);

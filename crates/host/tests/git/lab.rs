@@ -1,4 +1,4 @@
-//! A repository to try things on, and git's own answers to compare with.
+//! A repository to experiment with, and git's own answers to compare with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use piton_host::git::{FileStat, Limits, Repository, Seen, SeenByCapture};
+use piton_host::git::{FileStat, Limits, Repository, SeenByCapture, SeenPath};
 use piton_host::{Clock, Limit, Progress, Root, RuleOptions, ScanOptions, Sink, SystemClock, scan};
 use piton_model::git::{GitState, StagedKind};
 use piton_model::{ObjectId, WorkspacePath};
@@ -87,20 +87,20 @@ pub fn read(path: &Path) -> GitState {
     repository.read(&Limits::default(), Some(&mut |path: &[u8]| lstat(&top, path)))
 }
 
-pub fn lstat(top: &Path, path: &[u8]) -> Seen {
+pub fn lstat(top: &Path, path: &[u8]) -> SeenPath {
     match fs::symlink_metadata(top.join(OsStr::from_bytes(path))) {
-        Ok(m) => Seen::Stat(FileStat {
+        Ok(m) => SeenPath::Stat(FileStat {
             size: m.len(),
             mtime: m.mtime() * 1_000_000_000 + m.mtime_nsec(),
             ctime: m.ctime() * 1_000_000_000 + m.ctime_nsec(),
             inode: m.ino(),
             mode: m.mode(),
         }),
-        Err(_) => Seen::Missing,
+        Err(_) => SeenPath::Missing,
     }
 }
 
-/// Reads the state, compares it with what git says, and makes sure that nothing in `.git` moved.
+/// Reads the state, compares it with what git says, and makes sure that nothing in `.git` changed.
 #[track_caller]
 pub fn check(path: &Path) -> GitState {
     let folders: Vec<PathBuf> = ["--absolute-git-dir", "--git-common-dir"]
@@ -193,7 +193,7 @@ fn staged_by_git(path: &Path, has_commit: bool) -> Vec<String> {
     lines.into_iter().map(|(_, _, text)| text).collect()
 }
 
-/// Every file beneath a folder with its content and what `stat` says of it, times of reading apart.
+/// Every file beneath a folder with its content and `stat`, except for access times.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (Vec<i64>, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -212,7 +212,7 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (Vec<i64>, Vec<u8>)> {
     found
 }
 
-/// Hashes and keeps nothing.
+/// A sink that only hashes.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -261,7 +261,7 @@ pub fn paths(state: &GitState) -> Vec<String> {
     state.staged.iter().map(|entry| format!("{} {}", entry.kind.as_str(), entry.path.display())).collect()
 }
 
-/// Long enough for the kernel's clock to have moved on.
+/// Long enough for the kernel's clock to advance.
 pub fn a_moment_later() {
     std::thread::sleep(Duration::from_millis(20));
 }

@@ -1,7 +1,7 @@
-//! A repository's state as git itself tells it, without git and without a change in `.git`.
+//! A repository's state compared with git's own answers.
 //!
 //! Each test makes a real repository with git and calls [`lab::check`], which compares everything that piton reads with
-//! what git says, and everything in `.git` before with everything after.
+//! what git says, and checks that nothing in `.git` changed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

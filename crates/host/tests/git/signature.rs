@@ -47,6 +47,6 @@ fn a_fingerprint_of_files_that_just_changed_says_so() {
     assert!(at(written + 19_000_000).is_young);
     assert!(!at(written + 21_000_000).is_young);
     assert_eq!(at(written).bytes, at(written + 1_000_000_000).bytes);
-    // A clock that was set back.
+    // The clock was set back.
     assert!(at(written - 1_000_000_000).is_young);
 }

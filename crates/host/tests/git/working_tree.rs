@@ -1,9 +1,9 @@
-//! Whether files are as the index has them.
+//! Whether files differ from the index.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use piton_host::git::{FileStat, Limits, Repository, Seen, SeenByCapture};
+use piton_host::git::{FileStat, Limits, Repository, SeenByCapture, SeenPath};
 
 use crate::lab::{Lab, a_moment_later, capture, lstat, read, uncommitted_by_capture};
 
@@ -26,7 +26,7 @@ fn a_touched_file_with_the_same_content_is_not_a_change() {
 fn an_edit_of_the_same_size_is_a_change() {
     for _ in 0..20 {
         let lab = Lab::committed();
-        // Perhaps in the same moment as the index was written.
+        // Perhaps at the same moment as the index was written.
         lab.write("a", "CONTENT OF a\n");
         assert_eq!(lab.read().uncommitted, Some(true));
     }
@@ -44,13 +44,13 @@ fn an_edit_that_moves_no_time_is_seen_where_the_index_is_as_old() {
     let time = fs::metadata(&file).unwrap().modified().unwrap();
     fs::File::options().write(true).open(&index).unwrap().set_modified(time).unwrap();
     lab.write("a", "CONTENT OF a\n");
-    // As if the write had come in the same moment: then `stat` says what the index has.
+    // As if the write had come at the same moment: then `stat` matches the index.
     let known = fs::read(&index).unwrap();
     let stat = |path: &[u8]| match lstat(&lab.path, path) {
-        Seen::Stat(stat) if path == b"a" => {
+        SeenPath::Stat(stat) if path == b"a" => {
             let number = |at: usize| i64::from(u32::from_be_bytes(known[12 + at..16 + at].try_into().unwrap()));
             let (ctime, mtime) = (number(0) * 1_000_000_000 + number(4), number(8) * 1_000_000_000 + number(12));
-            Seen::Stat(FileStat { ctime, mtime, ..stat })
+            SeenPath::Stat(FileStat { ctime, mtime, ..stat })
         }
         other => other,
     };
@@ -159,10 +159,10 @@ fn what_a_capture_saw_is_found_in_any_order() {
                 assert_eq!(seen.look_up(path.as_bytes()), lstat(&lab.path, path.as_bytes()), "{path}");
             }
             for path in none {
-                assert_eq!(seen.look_up(path.as_bytes()), Seen::Missing, "{path}");
+                assert_eq!(seen.look_up(path.as_bytes()), SeenPath::Missing, "{path}");
                 assert_eq!(seen.look_up(second.as_bytes()), lstat(&lab.path, second.as_bytes()), "{path}");
             }
-            assert_eq!(seen.look_up(b"ignored/x"), Seen::Unknown);
+            assert_eq!(seen.look_up(b"ignored/x"), SeenPath::Unknown);
         }
     }
 }

@@ -10,20 +10,20 @@ use std::cell::Cell;
 pub struct Measured;
 
 thread_local! {
-    // What one thread frees for another makes this too small, never below 0 for long: it is a guard, not a measure.
+    // What one thread frees for another makes this too small, never below 0 for long: it is a guard, not a measurement.
     static NOW: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
-    // A thread that ends frees what it has after its counts are gone.
+    // A thread that ends frees memory after its counts are gone.
     let _ = NOW.try_with(|now| {
         now.set(now.get() + bytes);
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now.get())));
     });
 }
 
-// Safety: hands everything on to the system's allocator, and only counts.
+// Safety: delegates to the system's allocator, and only counts.
 unsafe impl GlobalAlloc for Measured {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Measured {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // The system does not touch what is zero already.
+        // The system does not touch memory that is already zero.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Measured {
     }
 }
 
-/// The most bytes that this thread had beyond those before; 0 where [`Measured`] is not the allocator.
+/// The peak of this thread's memory use during `act`, in bytes; 0 if [`Measured`] is not the allocator.
 pub(super) fn peak<T>(act: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);

@@ -1,36 +1,32 @@
-//! How seeds are changed.
+//! How seeds are mutated.
 
 use std::ops::Range;
 
-/// Random numbers that are the same in every run (SplitMix64).
+use crate::dice::Dice;
+
+/// Random numbers that are the same in every run.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(Dice);
 
 impl Random {
-    /// The numbers of a seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Dice::new(seed))
     }
 
-    /// The next one.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.roll()
     }
 
-    /// One below a limit, which must not be 0.
+    /// A number below a limit, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.draw() % limit as u64) as usize
     }
 
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len())]
+        self.0.one_of(from)
     }
 
-    /// A part of so many bytes; small ones are likelier.
+    /// A random part of `length` bytes; small ones are likelier.
     fn part(&mut self, length: usize) -> Range<usize> {
         if length == 0 {
             return 0..0;
@@ -92,7 +88,7 @@ const TEXTS: [&str; 24] = [
     ".git",
 ];
 
-/// Changes seeds at random.
+/// Mutates seeds at random.
 pub struct Mutator {
     random: Random,
     seeds: Vec<Vec<u8>>,
@@ -100,18 +96,15 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// A mutator of these seeds.
     pub fn new(seed: u64, seeds: Vec<Vec<u8>>) -> Self {
         let longest = seeds.iter().map(Vec::len).max().unwrap_or_default();
         Self { random: Random::new(seed), seeds, longest: longest * 2 + 4096 }
     }
 
-    /// How many seeds there are by now.
     pub fn seeds(&self) -> usize {
         self.seeds.len()
     }
 
-    /// One more seed.
     pub fn keep(&mut self, seed: Vec<u8>) {
         self.seeds.push(seed);
     }
@@ -119,7 +112,7 @@ impl Mutator {
     /// A seed with a few changes.
     pub fn next_input(&mut self) -> Vec<u8> {
         let mut input = self.random.pick(&self.seeds).clone();
-        // One change finds what a checksum does not hide; many together find what one cannot.
+        // A single change finds what no checksum hides; many together find what one cannot.
         for _ in 0..1 << self.random.below(5) {
             self.change(&mut input);
         }
@@ -162,7 +155,7 @@ impl Mutator {
             9 => match random.below(3) {
                 0 => input.truncate(at),
                 1 => drop(input.drain(..at)),
-                // A whole number of times, as where brackets are to go deep.
+                // Repeated several times, as for deeply nested brackets.
                 _ => {
                     let part = random.part(input.len());
                     let copy = input[part].repeat(1 + random.below(64));
@@ -193,7 +186,7 @@ impl Mutator {
             }
             13 => insert(input, at, random.pick(&TEXTS).as_bytes()),
             14 => {
-                // One token in the place of another, of this seed or another one.
+                // Replaces one token by another, of this seed or another one.
                 let other = if random.below(2) == 0 { input.clone() } else { random.pick(&self.seeds).clone() };
                 let from = random.below(other.len().max(1));
                 if let (Some(place), Some(token)) = (token(input, at), token(&other, from)) {
@@ -201,7 +194,7 @@ impl Mutator {
                 }
             }
             _ => {
-                // One line in the place of another, or twice, or not at all.
+                // Replaces a line by another, duplicates it, or removes it.
                 if let (Some(place), Some(line)) = (line(input, at), line(input, random.below(input.len()))) {
                     let copy = input[line].to_vec();
                     match random.below(3) {
@@ -236,14 +229,14 @@ fn insert(input: &mut Vec<u8>, at: usize, what: &[u8]) {
     input.splice(at..at, what.iter().copied());
 }
 
-/// The run of such bytes that begins next.
+/// The next run of such bytes.
 fn run_of(input: &[u8], at: usize, is_one: impl Fn(u8) -> bool) -> Option<Range<usize>> {
     let from = at + input[at..].iter().position(|b| is_one(*b))?;
     let length = input[from..].iter().position(|b| !is_one(*b)).unwrap_or(input.len() - from);
     Some(from..from + length)
 }
 
-/// The token that begins next: a text in quotes with them, else a word.
+/// The next token: a quoted text with its quotes, else a word.
 fn token(input: &[u8], at: usize) -> Option<Range<usize>> {
     let from = at + input.get(at..)?.iter().position(|b| *b == b'"' || b.is_ascii_alphanumeric())?;
     if input[from] == b'"' {
@@ -253,7 +246,7 @@ fn token(input: &[u8], at: usize) -> Option<Range<usize>> {
     run_of(input, from, |b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'/'))
 }
 
-/// The line around a place, with its end.
+/// The line around a position, with its ending.
 fn line(input: &[u8], at: usize) -> Option<Range<usize>> {
     let from = input[..at].iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
     let to = input[at..].iter().position(|b| *b == b'\n').map_or(input.len(), |end| at + end + 1);

@@ -1,14 +1,14 @@
-//! Ends the process when an input never ends: a test that hangs would tell nothing.
+//! Ends the process when an input hangs: a hanging test would report nothing.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-/// Far more than any input takes, also on a machine that has much else to do.
+/// Far longer than any input takes, even on a busy machine.
 const LONGEST: Duration = Duration::from_secs(120);
 
 pub(super) struct Watchdog(Arc<Current>);
 
-/// The input that is being tried, and since when.
+/// The input being tried, and since when.
 type Current = Mutex<Option<(Instant, Vec<u8>)>>;
 
 impl Watchdog {
@@ -35,7 +35,7 @@ fn watch(watched: &Weak<Current>, name: &str) {
             && began.elapsed() > LONGEST
         {
             let path = super::keep(name, input);
-            // Past the test runner's capture, which an abort would swallow.
+            // Bypasses the test runner's capture, which an abort would swallow.
             let line = format!("{name} hangs at an input that is kept as {}\n", path.display());
             let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
             std::process::abort();

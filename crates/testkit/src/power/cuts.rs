@@ -1,58 +1,52 @@
-//! Which power cuts are tried: after which event, and what of the changes at risk survives.
+//! Which power cuts are tried: after which event, and which of the changes at risk survive.
 
 use super::disk::{Effect, Inode};
 use super::recording::Recording;
 use crate::dice::Dice;
 
-/// What survives a power cut of all that is at risk.
+/// Which of the changes at risk survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survives {
-    /// All of it: the process was only killed.
+    /// The process was only killed.
     Everything,
-    /// None of it.
     Nothing,
-    /// Names and permission bits, and no bytes: what a file system with delayed allocation does.
+    /// Names and permission bits, but no bytes: as with delayed allocation.
     Names,
-    /// Bytes and no names.
+    /// Bytes but no names.
     Bytes,
-    /// All but what was done to one inode, its names included.
+    /// Everything but what was done to one inode, including its names.
     AllBut(Inode),
     /// Only what was done to one inode, and all names.
     OnlyBytesOf(Inode),
     /// What happened before an event.
     Before(usize),
-    /// All but one event.
+    /// Everything but one event.
     AllButEvent(usize),
-    /// Each for itself by chance, writes torn in blocks of so many sectors.
+    /// Each change at random, with writes torn in blocks of sectors.
     Chance {
-        /// Decides.
         seed: u64,
         /// How many of 16 survive.
         of_16: u64,
-        /// How many sectors survive or go together; 0: writes are not torn.
+        /// How many sectors survive or are lost together; 0: writes are not torn.
         torn: u64,
     },
-    /// What happened before an event, and of that one, which is a write, some sectors.
+    /// What happened before an event and, of that event, which is a write, some sectors.
     TornAt {
-        /// The write.
         event: usize,
-        /// Decides.
         seed: u64,
-        /// How many sectors survive or go together.
+        /// How many sectors survive or are lost together.
         torn: u64,
     },
 }
 
-/// A power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// How many events had happened.
     pub at: usize,
-    /// What is left of those at risk.
     pub survives: Survives,
 }
 
-/// Blocks of 512 and of 4096 bytes.
+/// In sectors: blocks of 512 and of 4096 bytes.
 const BLOCKS: [u64; 2] = [1, 8];
 
 impl Cut {
@@ -82,7 +76,7 @@ impl Cut {
         }
     }
 
-    /// The cuts that are worth trying first, after one of some events: all that is not left to chance.
+    /// The cuts worth trying first after an event: all that are not random.
     pub fn certain(recording: &Recording, at: usize) -> Vec<Self> {
         let mut inodes: Vec<Inode> = Vec::new();
         let mut found = vec![Survives::Everything, Survives::Nothing, Survives::Names, Survives::Bytes];
@@ -102,7 +96,6 @@ impl Cut {
         found.into_iter().map(|survives| Self { at, survives }).collect()
     }
 
-    /// One that chance decides.
     pub fn by_chance(dice: &mut Dice, at: usize) -> Self {
         let torn = [0, 0, 1, 8][dice.below(4) as usize];
         let of_16 = [2, 4, 8, 8, 12, 14, 15][dice.below(7) as usize];

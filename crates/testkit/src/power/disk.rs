@@ -1,4 +1,4 @@
-//! A disk in memory: what its files hold, and which names lead to them.
+//! A disk in memory: the contents of its files, and which names lead to them.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,21 +9,18 @@ use std::path::{Path, PathBuf};
 /// The number of a file, folder or link.
 pub type Inode = usize;
 
-/// The folder that is recorded.
+/// The recorded folder.
 pub(super) const ROOT: Inode = 0;
 
-/// What an inode is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// A plain file.
     File(Vec<u8>),
-    /// A folder. What is in it is in [`Disk::names`].
+    /// Its contents are in [`Disk::names`].
     Folder,
-    /// A symbolic link.
     Link(Vec<u8>),
 }
 
-/// All that is on a disk. Inodes without a name are there too: a name that survives may lead to them.
+/// Everything on a disk. Includes inodes without a name: a name that survives may lead to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disk {
     /// Every inode with its permission bits.
@@ -32,28 +29,23 @@ pub struct Disk {
     pub names: BTreeMap<(Inode, Vec<u8>), Inode>,
 }
 
-/// One change of a disk, which happens whole or, for bytes, block by block.
+/// One change of a disk, which happens as a whole or, for bytes, block by block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Bytes are written.
     Write {
-        /// To which file.
         file: Inode,
-        /// From which offset on.
         at: u64,
-        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// A file is cut, or grows by zeros.
+    /// A file is truncated, or extended with zeros.
     Length(Inode, u64),
-    /// Permission bits are set.
     Mode(Inode, u32),
-    /// Names come, go, or lead elsewhere, all at once: a rename is two of them.
+    /// Names appear, disappear, or lead elsewhere, all at once: a rename is two of them.
     Names(Vec<(Inode, Vec<u8>, Option<Inode>)>),
 }
 
 impl Effect {
-    /// The inode whose bytes or bits change; none for names.
+    /// The inode whose bytes or bits change; `None` for names.
     pub fn inode(&self) -> Option<Inode> {
         match self {
             Self::Write { file, .. } | Self::Length(file, _) | Self::Mode(file, _) => Some(*file),
@@ -96,12 +88,11 @@ impl Disk {
         self.nodes.len() - 1
     }
 
-    /// Where a path leads, from the recorded folder on.
+    /// Where a path leads, relative to the recorded folder.
     pub fn find(&self, path: &Path) -> Option<Inode> {
         path.iter().try_fold(ROOT, |folder, name| self.names.get(&(folder, name.as_bytes().to_vec())).copied())
     }
 
-    /// Makes a change.
     pub fn apply(&mut self, effect: &Effect) {
         match effect {
             Effect::Write { file, at, bytes } => self.write(*file, *at, bytes),
@@ -132,7 +123,7 @@ impl Disk {
         content[at as usize..end].copy_from_slice(bytes);
     }
 
-    /// Every path with what is there; SQLite's shared memory left out, which no disk keeps.
+    /// Every path with what is there, except for SQLite's shared memory, which never reaches a disk.
     pub fn paths(&self) -> BTreeMap<PathBuf, &(Node, u32)> {
         let mut paths = BTreeMap::new();
         let mut todo = vec![(ROOT, PathBuf::new())];
@@ -141,7 +132,7 @@ impl Disk {
             for ((_, name), inode) in inside.filter(|((_, name), _)| !name.ends_with(b"-shm")) {
                 let path = path.join(std::ffi::OsStr::from_bytes(name));
                 let found = &self.nodes[*inode];
-                // A folder that lost subsets of its renames may have two names, or be in itself.
+                // A folder that lost some of its renames may have two names, or be inside itself.
                 if found.0 == Node::Folder && path.iter().count() < 64 {
                     todo.push((*inode, path.clone()));
                 }
@@ -151,15 +142,15 @@ impl Disk {
         paths
     }
 
-    /// Tells one state from another.
+    /// Distinguishes states.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.paths().hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Makes folders of the recorded one what they are on this disk. The folders themselves stay, since a workspace is
-    /// known by its inode; they are made where they are missing.
+    /// Makes subfolders of the recorded one what they are on this disk. The folders themselves stay, since a workspace
+    /// is known by its inode; missing ones are created.
     pub fn restore(&self, base: &Path, folders: &[&str]) {
         for folder in folders {
             let at = base.join(folder);
@@ -197,7 +188,7 @@ impl Disk {
 fn remove(path: &Path) {
     let kind = std::fs::symlink_metadata(path).expect("a listed name has a status").file_type();
     if kind.is_dir() {
-        // A folder without its owner's bits lets nobody but root remove what is in it.
+        // Only root can remove the contents of a folder without its owner's bits.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).expect("bits can be set");
         for entry in std::fs::read_dir(path).expect("a folder can be listed") {
             remove(&entry.expect("a folder can be listed to its end").path());

@@ -13,31 +13,30 @@ use super::recorder::{FOLDERS, Phase, Recorded, store_in};
 use crate::snapshot::Snapshot;
 use crate::{Dice, kept};
 
-/// How many states are tried without being asked for more.
+/// How many states are tried by default.
 const STATES: usize = 200;
-/// Whoever has seen nothing but known states for so long has seen them all.
+/// After this many known states in a row, all are taken to be found.
 const PATIENCE: usize = 3_000;
-/// One in so many is used further: rewound, captured, checked again.
+/// One in this many states is used further: rewound, captured, checked again.
 const USED: u64 = 6;
 
 /// What was tried.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Explored {
-    /// Power cuts.
     pub cuts: usize,
-    /// Different disks that they left.
+    /// Distinct disks that they left.
     pub states: usize,
-    /// Those with something set aside.
+    /// States with something set aside.
     pub aside: usize,
-    /// Those with the workspace as it was before the command that was cut off, where that differs from after it.
+    /// States with the workspace as it was before the interrupted command, where that differs from after it.
     pub old: usize,
-    /// The same as after it.
+    /// States with the workspace as it was after it.
     pub new: usize,
 }
 
 impl Recorded {
-    /// Tries power cuts, with `PITON_POWER_STATES` so many different states, or with `PITON_POWER_SECONDS` for so long;
-    /// fails with all that it needs to be repeated.
+    /// Tries power cuts until `PITON_POWER_STATES` distinct states are found, or for `PITON_POWER_SECONDS`; fails with
+    /// everything needed to repeat the case.
     #[track_caller]
     pub fn explore(&self, name: &str, seed: u64) -> Explored {
         let (explored, failures) = self.try_cuts(seed);
@@ -104,7 +103,7 @@ impl Recorded {
         (explored, failures)
     }
 
-    /// What must be true of what is on the disk now.
+    /// Checks what must be true of what is on the disk now.
     fn judge(&self, phase: &Phase, is_done: bool, is_used: bool, explored: &mut Explored) -> Result<(), String> {
         let world = &self.world;
         let promised = if is_done { &phase.promised_after } else { &phase.promised };
@@ -159,7 +158,7 @@ impl Recorded {
         if is_used { self.make_use_of(&held) } else { Ok(()) }
     }
 
-    /// Goes on with what was found: every verb works, and all that is there can be gone back to.
+    /// Continues with what was found: every verb works, and every state there can be returned to.
     fn make_use_of(&self, held: &HashMap<String, Snapshot>) -> Result<(), String> {
         let world = &self.world;
         let open = || world.engine.open(&world.ws()).map_err(|error| format!("it does not open again: {error}"));
@@ -191,7 +190,7 @@ impl Recorded {
     }
 }
 
-/// Past the test runner's capture: the figures of a long run are worth seeing.
+/// Bypasses the test runner's capture: the figures of a long run are worth seeing.
 fn writeln_stderr(line: &str) -> std::io::Result<()> {
     use std::io::Write;
     if std::env::var_os("PITON_POWER_STATES").or(std::env::var_os("PITON_POWER_SECONDS")).is_none() {

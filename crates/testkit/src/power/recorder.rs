@@ -11,25 +11,24 @@ use super::trace::{CALLS, Reader};
 use crate::snapshot::Snapshot;
 use crate::{World, kept, not_run};
 
-/// The folders that a state is made of: the workspace and piton's home.
+/// The folders that a state consists of: the workspace and piton's home.
 pub(super) const FOLDERS: [&str; 2] = ["ws", "home"];
 
-/// A command that was recorded, and what must be true while it runs and once it has ended.
+/// A recorded command, and what must be true while it runs and once it has ended.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// What was run.
     pub command: String,
     /// How many events had happened when it began.
     pub began: usize,
-    /// The same for its end.
+    /// How many events had happened when it ended.
     pub ended: usize,
-    /// What the workspace may be if the power goes meanwhile.
+    /// What the workspace may be if the power fails meanwhile.
     pub allowed: Vec<Snapshot>,
-    /// What it is once the command has said that it is done.
+    /// What it is once the command has reported success.
     pub after: Snapshot,
-    /// The checkpoints that no power cut may take meanwhile.
+    /// The checkpoints that no power cut may lose meanwhile.
     pub promised: Vec<String>,
-    /// The same once it has ended.
+    /// The checkpoints that no power cut may lose once it has ended.
     pub promised_after: Vec<String>,
 }
 
@@ -42,22 +41,20 @@ pub struct Recorder {
     boot: u32,
 }
 
-/// What was recorded, and all that is needed to judge what a power cut leaves of it.
+/// What was recorded, and everything needed to judge what a power cut leaves of it.
 pub struct Recorded {
-    /// The workspace and the store, on a disk that is fast.
+    /// On a fast disk.
     pub world: World,
-    /// All that was done.
     pub recording: Recording,
-    /// The commands.
     pub phases: Vec<Phase>,
-    /// What each checkpoint holds.
+    /// The contents of each checkpoint.
     pub known: HashMap<String, Snapshot>,
-    /// The checkpoints that no power cut may take any more.
+    /// The checkpoints that no power cut may lose any more.
     pub promised: Vec<String>,
 }
 
 impl Recorder {
-    /// A world without anything. Nothing where strace cannot be used here, which is said.
+    /// An empty world. `None`, and reported, if strace cannot be used here.
     pub fn new(what: &str, binary: &'static str) -> Option<Self> {
         let tried = Command::new("strace").args(["-f", "-y", "-xx", "-o", "/dev/null", "true"]).output();
         let why = match tried {
@@ -78,7 +75,7 @@ impl Recorder {
         Some(Self { scratch, _base: base, recorded, binary, boot: 1 })
     }
 
-    /// The world, to look at and to prepare. What is changed here and not by [`Recorder::edit`] is not recorded.
+    /// The world, for inspection and preparation. What is changed here and not by [`Recorder::edit`] is not recorded.
     pub fn world(&self) -> &World {
         &self.recorded.world
     }
@@ -109,25 +106,25 @@ impl Recorder {
         }
     }
 
-    /// Time passes: all that was written so far is on the disk. The power goes only after this.
+    /// Time passes: everything written so far is on the disk. Power cuts come only after this.
     pub fn settle(&mut self) {
         self.recorded.phases.clear();
         let recording = &mut self.recorded.recording;
         recording.synced(Synced::All, recording.events.len());
     }
 
-    /// Runs piton. `is_durable`: once it has ended, no power cut takes any checkpoint that there is.
+    /// Runs piton. `is_durable`: once it has ended, no power cut loses any existing checkpoint.
     pub fn run(&mut self, args: &[&str], is_durable: bool) -> String {
         self.run_with(args, b"", is_durable)
     }
 
-    /// The same with something to read.
+    /// Like [`Recorder::run`], with input.
     pub fn run_with(&mut self, args: &[&str], input: &[u8], is_durable: bool) -> String {
         let before = self.recorded.world.snapshot();
         self.run_among(args, input, is_durable, &[before])
     }
 
-    /// The same where the workspace may be something else than it is now while the command runs.
+    /// Like [`Recorder::run_with`], where the workspace may also be one of `before` while the command runs.
     pub fn run_among(&mut self, args: &[&str], input: &[u8], is_durable: bool, before: &[Snapshot]) -> String {
         let began = self.recorded.recording.events.len();
         let output = self.trace(args, input);
@@ -137,7 +134,7 @@ impl Recorder {
         if !allowed.contains(&after) {
             allowed.push(after.clone());
         }
-        // From a copy: to open the store is to write to it.
+        // From a copy: opening the store writes to it.
         recorded.recording.live.restore(self.scratch.path(), &["home"]);
         let promised = recorded.promised.clone();
         if let Some(store) = store_in(&self.scratch.path().join("home")) {
@@ -159,18 +156,16 @@ impl Recorder {
         output
     }
 
-    /// Ends the recording.
     pub fn finish(self) -> (Recorded, impl Sized) {
         (self.recorded, (self.scratch, self._base))
     }
 
-    /// What has been recorded so far.
     pub fn recorded(&self) -> &Recorded {
         &self.recorded
     }
 
-    /// The power goes, the machine starts anew with this on its disk, and a new recording begins. What the last phase
-    /// allows the workspace to be is given back.
+    /// The power fails, the machine reboots with this disk, and a new recording begins. Returns what the last phase
+    /// allows the workspace to be.
     pub fn cut(&mut self, phase: usize, disk: &Disk) -> Vec<Snapshot> {
         let recorded = &mut self.recorded;
         disk.restore(recorded.world.base(), &FOLDERS);
@@ -193,7 +188,7 @@ impl Recorder {
         command.arg("-o").arg(&log).arg("--").arg(self.binary).args(args);
         let path = std::env::var_os("PATH").unwrap_or_default();
         command.env_clear().env("PATH", path).env("HOME", &base).env("PITON_HOME", base.join("home"));
-        // The machine's own is for those who open what is left.
+        // The machine's own boot id is for those who open what is left.
         command.env("PITON_TEST_BOOT_ID", format!("run {} of the machine", self.boot));
         command.current_dir(recorded.world.ws()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("strace runs");

@@ -1,58 +1,51 @@
-//! What was done to a disk, in order, and what of it a power cut may take.
+//! What was done to a disk, in order, and which of it a power cut may lose.
 
 use std::collections::HashMap;
 
 use super::disk::{Disk, Effect, Inode, Node};
 
-/// Bytes that a disk writes whole.
+/// Bytes that a disk writes atomically.
 pub const SECTOR: u64 = 512;
 
-/// What was synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synced {
-    /// Everything: `sync`, `syncfs`.
+    /// `sync`, `syncfs`.
     All,
     /// Bytes and length of a file: `fdatasync`.
     Bytes(Inode),
-    /// The same and its permission bits, or the names in a folder: `fsync`.
+    /// Also its permission bits, or the names in a folder: `fsync`.
     Inode(Inode),
 }
 
-/// One thing that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A change.
     Effect(Effect),
-    /// A sync that has returned. It covers what had happened before event `began`, when it was asked for.
+    /// A sync that has returned. It covers what had happened before event `began`, when it was requested.
     Sync(Synced, usize),
 }
 
 /// A disk, and what was done to it.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// As it was at the beginning, all of it durable. Inodes that were made later are there too, without a name.
+    /// As it was at the beginning, all of it durable. Includes inodes that were created later, without a name.
     pub start: Disk,
-    /// As it is with all that was done.
+    /// With everything that was done.
     pub live: Disk,
-    /// What was done.
     pub events: Vec<Event>,
-    /// For each event after which sync it is durable, where there is one.
+    /// For each event, the sync that made it durable, if any.
     durable_by: Vec<Option<usize>>,
 }
 
 impl Recording {
-    /// Nothing has happened yet.
     pub fn new(start: Disk) -> Self {
         Self { live: start.clone(), start, events: Vec::new(), durable_by: Vec::new() }
     }
 
-    /// Adds an inode that no name leads to yet.
     pub fn make(&mut self, node: Node, mode: u32) -> Inode {
         self.start.make(node.clone(), mode);
         self.live.make(node, mode)
     }
 
-    /// Adds a change.
     pub fn happens(&mut self, effect: Effect) {
         self.live.apply(&effect);
         self.events.push(Event::Effect(effect));
@@ -66,7 +59,7 @@ impl Recording {
         self.durable_by[number] = Some(number);
     }
 
-    /// Adds a sync that was asked for when `began` events had happened.
+    /// Adds a sync that was requested when `began` events had happened.
     pub fn synced(&mut self, what: Synced, began: usize) {
         let number = self.events.len();
         for (event, by) in self.events[..began].iter().zip(&mut self.durable_by) {
@@ -80,12 +73,12 @@ impl Recording {
         self.durable_by.push(None);
     }
 
-    /// Whether an event survives a power cut after `at` events for certain.
+    /// Whether an event certainly survives a power cut after `at` events.
     pub fn is_durable(&self, event: usize, at: usize) -> bool {
         self.durable_by[event].is_some_and(|by| by < at)
     }
 
-    /// The changes that a power cut after `at` events may take.
+    /// The changes that a power cut after `at` events may lose.
     pub fn at_risk(&self, at: usize) -> impl Iterator<Item = (usize, &Effect)> {
         self.events[..at].iter().enumerate().filter_map(move |(number, event)| match event {
             Event::Effect(effect) if !self.is_durable(number, at) => Some((number, effect)),
@@ -93,8 +86,8 @@ impl Recording {
         })
     }
 
-    /// The disk after a power cut when `at` events had happened. `survives` is asked for each change that is at risk, for
-    /// a write once for each of its sectors (counted from the file's beginning), else for sector 0.
+    /// The disk after a power cut when `at` events had happened. `survives` is called for each change at risk: for a
+    /// write once for each of its sectors (counted from the file's beginning), else for sector 0.
     pub fn after_cut(&self, at: usize, survives: impl Fn(usize, u64) -> bool) -> Disk {
         let mut disk = self.start.clone();
         for (number, event) in self.events[..at].iter().enumerate() {
@@ -115,7 +108,7 @@ impl Recording {
         disk
     }
 
-    /// One line for each event that a person who looks into a failure wants to see.
+    /// One line for each event that matters when investigating a failure.
     pub fn describe(&self, cut: usize, survives: impl Fn(usize, u64) -> bool) -> Vec<String> {
         let names: HashMap<Inode, String> = self.names_of_inodes();
         let name = |inode: &Inode| names.get(inode).cloned().unwrap_or_else(|| format!("#{inode}"));
@@ -167,7 +160,7 @@ impl Recording {
     }
 }
 
-/// The parts of a write that a disk writes whole.
+/// The parts of a write that a disk writes atomically.
 fn sectors(at: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut from = at;
     let mut rest = bytes;
@@ -185,7 +178,7 @@ fn covers(what: Synced, effect: &Effect) -> bool {
         (Synced::All, _) => true,
         (Synced::Bytes(synced), Effect::Write { file, .. } | Effect::Length(file, _)) => *file == synced,
         (Synced::Bytes(_), _) => false,
-        // A rename is atomic, so that it is in both folders once one of them is synced.
+        // A rename is atomic, so it is in both folders once one of them is synced.
         (Synced::Inode(synced), Effect::Names(slots)) => slots.iter().any(|(folder, _, _)| *folder == synced),
         (Synced::Inode(synced), effect) => effect.inode() == Some(synced),
     }
@@ -229,7 +222,7 @@ mod tests {
         assert_eq!(at(&recording), None, "the folder was not synced");
         recording.synced(Synced::Inode(ROOT), 3);
         assert_eq!(at(&recording).unwrap(), b"bytes");
-        // Before the sync has returned nothing is certain.
+        // Nothing is certain before the sync has returned.
         assert_eq!(content(&recording.after_cut(3, |_, _| false), "f"), None);
         recording.happens(write(file, 5, b" and more"));
         assert_eq!(at(&recording).unwrap(), b"bytes");

@@ -1,7 +1,7 @@
-//! Reading what `strace -f -y -xx` wrote: which of a process's system calls changed the recorded folder, and how.
+//! Parses the output of `strace -f -y -xx`: which of a process's system calls changed the recorded folder, and how.
 //!
-//! Strict: a call that may change the folder and is not understood fails the test, since a recording that lacks something
-//! would prove nothing.
+//! Strict: a call that may change the folder and is not understood fails the test, since an incomplete recording would
+//! prove nothing.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStringExt;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use super::disk::{Effect, Inode, Node};
 use super::recording::{Recording, Synced};
 
-/// The calls to ask strace for. `read` moves no offset that a later write depends on.
+/// The calls that strace records. `read` moves no offset that a later write depends on.
 pub(super) const CALLS: &str = "open,openat,openat2,creat,close,dup,dup2,dup3,fcntl,lseek,write,pwrite64,writev,pwritev,\
      pwritev2,truncate,ftruncate,fallocate,copy_file_range,sendfile,splice,rename,renameat,renameat2,link,linkat,unlink,\
      unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,mknod,mknodat,chmod,fchmod,fchmodat,fchmodat2,fsync,fdatasync,sync,\
      syncfs,msync,mmap,ioctl";
 
-/// Adds what a trace tells to a recording.
+/// Adds a trace to a recording.
 pub(super) struct Reader<'r> {
     pub recording: &'r mut Recording,
     /// The recorded folder.
@@ -24,7 +24,7 @@ pub(super) struct Reader<'r> {
     pub umask: u32,
     /// Open files: the inode, and where the next plain write goes.
     files: HashMap<i32, (Inode, u64, bool)>,
-    /// Calls that other lines came in between of: their beginning, and how many events there were.
+    /// Calls interrupted by other lines: their beginning, and how many events there were.
     unfinished: HashMap<u32, (String, usize)>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Reader<'r> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Argument {
     Text(Vec<u8>),
-    /// A file descriptor and its path; none where the file has lost its name.
+    /// A file descriptor and its path; `None` if the file has lost its name.
     File(i32, Option<PathBuf>),
     /// The current folder.
     Here(PathBuf),
@@ -56,7 +56,7 @@ impl<'r> Reader<'r> {
         let process: u32 = process.parse().unwrap_or_else(|_| panic!("no process: {line}"));
         let rest = rest.trim_start();
         if rest.starts_with("+++") {
-            // Whoever was killed in the middle of a call did not get to its end.
+            // A process killed in the middle of a call did not get to its end.
             self.unfinished.remove(&process);
             return;
         }
@@ -174,7 +174,7 @@ impl<'r> Reader<'r> {
                 }
             }
             "sync" | "syncfs" => self.recording.synced(Synced::All, began),
-            // SQLite maps its shared memory, which is never on a disk, and reads its database so.
+            // SQLite maps its shared memory, which is never on a disk, and reads its database that way.
             "mmap" => {
                 let flags =
                     |at: usize, flag: &str| matches!(&arguments[at], Argument::Other(flags) if flags.contains(flag));
@@ -216,7 +216,7 @@ impl<'r> Reader<'r> {
             Some(inode) => inode,
             None => {
                 assert!(flags.contains("O_CREAT") || name == "creat", "opened and unknown: {}", path.display());
-                // Of `openat` the last argument, of `openat2` a field.
+                // For `openat` the last argument, for `openat2` a field.
                 let wanted = flags.rsplit("mode=").next().unwrap_or_default();
                 let wanted = if name == "openat2" { wanted } else { flags.rsplit(',').next().unwrap_or_default() };
                 let digits: String = wanted.chars().take_while(char::is_ascii_digit).collect();
@@ -249,7 +249,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// From one file to another in the kernel: the bytes are those that the first one has.
+    /// Copies within the kernel: the bytes are those of the first file.
     fn copy(&mut self, name: &str, arguments: &[Argument], length: u64) {
         let (from, to) = if name == "sendfile" { (1, 0) } else { (0, 2) };
         let Some(file) = self.inode(&arguments[to]) else { return };
@@ -309,7 +309,8 @@ impl<'r> Reader<'r> {
         (folder, path.file_name().expect("a path has a name").to_owned().into_vec())
     }
 
-    /// A path from the recorded folder on, where it lies in it. SQLite's shared memory does not count: no disk keeps it.
+    /// A path relative to the recorded folder, if it lies in it. SQLite's shared memory does not count: it never
+    /// reaches a disk.
     fn place(&self, path: &Path) -> Option<PathBuf> {
         let path = path.strip_prefix(self.base).ok()?;
         if path.as_os_str().as_encoded_bytes().ends_with(b"-shm") {
@@ -340,7 +341,7 @@ impl<'r> Reader<'r> {
         self.files.get_mut(fd).filter(|(open, _, _)| *open == inode)
     }
 
-    /// The path that the first arguments give, where it lies in the recorded folder, and the arguments after it.
+    /// The path given by the first arguments, if it lies in the recorded folder, and the remaining arguments.
     fn one_path<'a>(&self, arguments: &'a [Argument]) -> (Option<PathBuf>, &'a [Argument]) {
         let (folder, path, rest) = match arguments {
             [Argument::Text(path), rest @ ..] => (None, path, rest),
@@ -392,7 +393,7 @@ fn mode(argument: &Argument) -> u32 {
     u32::from_str_radix(text, 8).unwrap_or_else(|_| panic!("no mode: {text}"))
 }
 
-/// The arguments up to the closing bracket, and what follows it.
+/// The arguments up to the closing bracket, and the rest.
 fn arguments(mut text: &str) -> (Vec<Argument>, &str) {
     let mut found = Vec::new();
     loop {
@@ -407,7 +408,7 @@ fn arguments(mut text: &str) -> (Vec<Argument>, &str) {
     }
 }
 
-/// One argument, and what follows it. All text is in hex, so that quotes, commas and brackets mean what they seem to.
+/// One argument, and the rest. All text is in hex, so quotes, commas and brackets are never part of it.
 fn argument(text: &str) -> (Argument, &str) {
     if let Some(rest) = text.strip_prefix('"') {
         let (hex, rest) = rest.split_once('"').expect("text has an end");
@@ -440,7 +441,7 @@ fn argument(text: &str) -> (Argument, &str) {
     }
 }
 
-/// Every text in an argument: of `writev` they are in a list.
+/// Every text in an argument: `writev` has a list of them.
 fn texts(argument: &Argument) -> Vec<u8> {
     match argument {
         Argument::Text(bytes) => bytes.clone(),
@@ -449,7 +450,7 @@ fn texts(argument: &Argument) -> Vec<u8> {
     }
 }
 
-/// The bytes of `\x68\x69`. What is no hex (a socket's `socket:[1]`) is itself.
+/// The bytes of `\x68\x69`. What is not hex (a socket's `socket:[1]`) stands for itself.
 fn bytes(text: &str) -> Vec<u8> {
     let mut found = Vec::with_capacity(text.len() / 4);
     let mut rest = text.as_bytes();

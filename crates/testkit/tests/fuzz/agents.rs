@@ -41,7 +41,7 @@ fn lines(files: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
-/// Transcripts that are small enough to try many of.
+/// Transcripts small enough to try many of them.
 fn transcripts() -> Vec<Vec<u8>> {
     let whole = fixtures(|name| name.starts_with("transcript") || name == "subagent.jsonl");
     let short = whole.iter().map(|file| file.split_inclusive(|b| *b == b'\n').take(12).flatten().copied().collect());
@@ -90,7 +90,7 @@ fn reports_in_the_generic_form() {
     reports(generic::AGENT, &REPORTS.map(|report| report.as_bytes().to_vec()));
 }
 
-/// What of a survey does not depend on where lines are.
+/// The part of a survey that does not depend on where lines are.
 type Told<'a> = (Vec<(u32, &'a str, usize)>, bool, u64, usize);
 
 fn told(survey: &Survey) -> Told<'_> {
@@ -163,7 +163,7 @@ fn transcripts_with_a_summary_can_be_read() {
     });
 }
 
-/// A summary is no turn, and a line whose only fault is its id can be read once it has another.
+/// A summary is not a turn, and a line whose only fault is its id can be read once it has another.
 fn same_turns(was: &Survey, is: &Survey) {
     assert!(is.unreadable <= was.unreadable, "a copy is no worse");
     if is.unreadable == was.unreadable {
@@ -204,9 +204,9 @@ fn settings_files_are_changed_exactly_or_refused() {
         if was.hooks.is_empty() {
             assert_eq!(without.as_deref(), Ok(text), "nothing of piton's is there");
             assert_eq!(found.hooks.len(), EVENTS.len());
-            // Of a file without settings only that is known.
+            // For a file without settings, only that is known.
             let is_blank = text.trim_matches('\u{feff}').trim().is_empty();
-            // Blanks that JSON does not know, such as a form feed in a comment: an edit beside one may move it.
+            // Blanks that JSON does not know, such as a form feed in a comment: an edit next to one may move it.
             let is_json = text.chars().all(|c| !c.is_whitespace() || " \t\n\r".contains(c));
             assert!(removed == text || is_blank && removed.is_empty() || !is_json, "taken out: {removed:?}");
         }

@@ -1,4 +1,4 @@
-//! Session archives, which anybody may have made.
+//! Session archives, which may come from anybody.
 
 use piton_engine::Workspace;
 use piton_model::ObjectId;
@@ -16,7 +16,7 @@ fn exported() -> Vec<u8> {
     bytes
 }
 
-/// A workspace to import to. It is made anew when something was imported.
+/// A workspace to import into. Recreated after each successful import.
 struct Target(World, Vec<u8>);
 
 impl Target {
@@ -69,14 +69,14 @@ fn a_changed_archive_is_refused() {
     });
 }
 
-/// An archive without its checksums: each record's kind, its length and what it holds.
+/// An archive without its checksums: each record's kind, length and contents.
 fn open(archive: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for record in framed(archive, HEAD, 0) {
         let raw = record.raw.unwrap();
         out.push(record.kind);
         out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
-        // The id of a large file is none that its list gives.
+        // The id of a large file does not follow from its list.
         if record.kind == 3 {
             out.extend_from_slice(&record.id);
         }
@@ -85,7 +85,7 @@ fn open(archive: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The archive that says so, with every checksum right.
+/// The archive with these contents and valid checksums.
 fn closed(mut opened: &[u8]) -> Vec<u8> {
     let mut out = b"PITONAR1\x01\0\0\0\0\0\0\0".to_vec();
     while let Some((head, rest)) = opened.split_at_checked(5) {

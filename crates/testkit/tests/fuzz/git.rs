@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{
-    Limits, Repository, Seen, UserConfig, excludes_file, is_git_folder, is_worktree, linked_worktrees,
+    Limits, Repository, SeenPath, UserConfig, excludes_file, is_git_folder, is_worktree, linked_worktrees,
 };
 use piton_testkit::fuzz::fuzz;
 use piton_testkit::{git, git_command, not_run};
@@ -18,7 +18,7 @@ fn repository(folder: &Path, options: &[&str]) -> bool {
     if !git_command(folder, &init).output().unwrap().status.success() {
         return false;
     }
-    // Stored and not packed, so that changed bytes get past the unpacking.
+    // Stored uncompressed, so that changed bytes survive decompression.
     git(folder, &["config", "core.compression", "0"]);
     let long: String = (0..200).map(|n| format!("line {n}\n")).collect();
     for n in 0..4 {
@@ -70,7 +70,7 @@ fn look(root: &Path, ids: &[String]) -> String {
     let Some(repository) = Repository::find(root) else { return "none".into() };
     let limits = Limits::default();
     repository.signature(0);
-    let mut seen = |_: &[u8]| Seen::Unknown;
+    let mut seen = |_: &[u8]| SeenPath::Unknown;
     let state = repository.read(&limits, Some(&mut seen));
     let uncommitted = repository.has_uncommitted(&limits, &mut seen);
     let objects = repository.objects();
@@ -93,7 +93,7 @@ fn look(root: &Path, ids: &[String]) -> String {
     )
 }
 
-/// Runs each of git's files in turn: the first byte says which one the rest takes the place of.
+/// Tries each of git's files in turn: the first byte says which one the rest replaces.
 fn check(name: &str, repository: &Path, worktree: &Path) {
     let git_dir = repository.join(".git");
     let listed = git(repository, &["cat-file", "--batch-all-objects", "--batch-check"]);
@@ -116,7 +116,7 @@ fn check(name: &str, repository: &Path, worktree: &Path) {
         let Some((which, content)) = bytes.split_first() else { return Default::default() };
         let which = usize::from(*which) % all.len();
         let mut content = content.to_vec();
-        // Half of the changed indexes have a checksum that holds.
+        // Half of the changed indexes get a valid checksum.
         if is_index(&all[which]) && content.len() > 20 && content[0] & 1 == 0 {
             let end = content.len() - 20;
             let sum = sha1::Sha1::digest(&content[..end]);

@@ -1,4 +1,4 @@
-//! What lies in a workspace and in the store's stat cache: ignore files, and the index.
+//! What is in a workspace and in the store's stat cache: ignore files, and the index.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,14 +9,14 @@ use piton_host::{
 use piton_model::{ObjectId, WorkspacePath};
 use piton_testkit::fuzz::fuzz;
 
-/// A scratch folder in memory where the system has that: each input writes files.
+/// A scratch folder in memory if the system has that: each input writes files.
 pub fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()) } else { tempfile::tempdir() }
         .unwrap()
 }
 
-/// Takes bytes and keeps none.
+/// A sink that only hashes.
 struct Hashed;
 
 impl Sink for Hashed {
@@ -106,7 +106,7 @@ fn ignore_files_never_stop_a_scan_and_decide_the_same_twice() {
 const PREFIX: usize = 104;
 const STAMP: [u8; 32] = [3; 32];
 
-/// Makes the head that of a real index and the checksums hold whatever the blocks say, as far as their lengths go.
+/// Gives the bytes a real index's head and valid checksums, whatever the blocks say, as far as their lengths allow.
 fn seal(bytes: &mut [u8], real: &[u8]) {
     use xxhash_rust::xxh3::xxh3_64_with_seed;
     if bytes.len() < PREFIX {

@@ -1,7 +1,8 @@
-//! Everything that reads bytes from outside, with bytes that somebody changed: no panic, no hang, no gigabytes, and the
-//! promises of each reader hold.
+//! Everything that reads untrusted bytes, with mutated input: no panic, no hang, no gigabytes, and each reader's
+//! promises hold.
 //!
-//! Each harness takes a few seconds. `piton_testkit::fuzz` tells how to run them for longer, and one input alone.
+//! Each harness takes a few seconds. `piton_testkit::fuzz` says how to run them for longer, and how to run a single
+//! input.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

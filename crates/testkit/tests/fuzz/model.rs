@@ -26,7 +26,7 @@ fn settings_are_taken_as_a_whole_or_refused_with_the_place() {
         let user = settings::read(text, Layer::User);
         let workspace = settings::read(text, Layer::Workspace);
         assert!(user.is_ok() || workspace.is_err(), "a workspace may say no more than a user");
-        let mut partial = settings::Partial::empty(Layer::User);
+        let mut partial = settings::LayerSettings::empty(Layer::User);
         for key in Key::ALL {
             let _ = partial.set_text(key, text.lines().next().unwrap_or_default());
         }
@@ -133,7 +133,7 @@ fn records() -> Vec<Vec<u8>> {
     all
 }
 
-/// Three contents in one, between lines of `%%`.
+/// Three contents in one, separated by lines of `%%`.
 fn three(bytes: &[u8]) -> [&[u8]; 3] {
     let mut parts = bytes.splitn(3, |b| *b == b'%').map(|part| part.strip_prefix(b"\n").unwrap_or(part));
     [(); 3].map(|()| parts.next().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! A store's own files, as a disk or somebody else may have changed them: packs, the view, and what lies beside.
+//! A store's own files, as a disk or somebody else may have changed them: packs, the view, and what is next to them.
 
 use std::path::{Path, PathBuf};
 
@@ -38,12 +38,12 @@ pub fn sample() -> World {
     world
 }
 
-/// A store's files, kept in memory.
-struct Kept {
+/// A store's files in memory.
+struct StoreFiles {
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-impl Kept {
+impl StoreFiles {
     fn of(world: &World) -> Self {
         let folder = world.open().store_folder().to_owned();
         let mut files = Vec::new();
@@ -68,7 +68,7 @@ impl Kept {
         found.map_or_else(|| panic!("the store has no {name}"), |(_, bytes)| bytes)
     }
 
-    /// Lays the store out, with one file changed; one that is changed to nothing is not there.
+    /// Writes the store's files, with one changed; one without bytes is missing.
     fn lay(&self, folder: &Path, changed: &str, bytes: Option<&[u8]>, with_view: bool) {
         let _ = std::fs::remove_dir_all(folder);
         std::fs::create_dir_all(folder.join("packs")).unwrap();
@@ -86,17 +86,17 @@ impl Kept {
 
 const PACK: &str = "packs/000001.pack";
 
-/// A record of a pack, found by docs/format.md and with nothing of the store's.
+/// A record of a pack, parsed according to docs/format.md without the store's code.
 pub struct Framed {
     pub from: usize,
     pub to: usize,
     pub kind: u8,
     pub id: [u8; 32],
-    /// Unpacked, where it can be.
+    /// Decompressed, if possible.
     pub raw: Option<Vec<u8>>,
 }
 
-/// The records that follow each other from an offset on, with so many bytes before each.
+/// Consecutive records from an offset on, with `gap` bytes before each.
 pub fn framed(bytes: &[u8], mut at: usize, gap: usize) -> Vec<Framed> {
     let mut found = Vec::new();
     loop {
@@ -115,7 +115,7 @@ pub fn framed(bytes: &[u8], mut at: usize, gap: usize) -> Vec<Framed> {
     }
 }
 
-/// Makes the checks and tags of all records hold, as far as their lengths go.
+/// Makes the checks and tags of all records valid, as far as their lengths allow.
 fn seal(bytes: &mut [u8], pack: u32) {
     if bytes.len() < HEAD {
         return;
@@ -147,14 +147,14 @@ fn seal(bytes: &mut [u8], pack: u32) {
     bytes[32..HEAD].copy_from_slice(&check[..8]);
 }
 
-/// The timeline of a store, for those who read its records.
+/// The timeline of a store, for tests that read its records.
 pub fn timeline() -> Vec<Vec<u8>> {
-    let kept = Kept::of(&sample());
+    let kept = StoreFiles::of(&sample());
     let records = framed(kept.get(PACK), HEAD, 8);
     records.into_iter().filter(|record| record.kind == TIMELINE).filter_map(|record| record.raw).collect()
 }
 
-/// Reads everything that a store has; nothing whose hash is another is ever served.
+/// Reads everything in a store; nothing with a wrong hash is ever returned.
 fn read_all(store: &Store) -> (usize, usize, String) {
     let (mut whole, mut broken) = (0, 0);
     let checkpoints = store.checkpoints(None).unwrap_or_default();
@@ -207,7 +207,7 @@ fn is_readable(store: &Store, id: &ObjectId, depth: u32) -> bool {
     })
 }
 
-/// Writes something and finds it again, also after opening the store anew.
+/// Writes something and finds it again, even after reopening the store.
 fn write_more(store: Store, folder: &Path) -> bool {
     let Ok(lock) = store.lock(std::time::Duration::ZERO) else { return false };
     let Ok(mut writer) = store.write(&lock) else { return false };
@@ -215,7 +215,7 @@ fn write_more(store: Store, folder: &Path) -> bool {
     if writer.commit(false, false).is_err() {
         return false;
     }
-    // A page of the view that nobody has read so far may be damaged; whoever meets that makes the view anew.
+    // A page of the view that has not been read so far may be damaged; whoever finds that rebuilds the view.
     match store.blob(&id) {
         Err(error) if error.is_damaged_database() => return false,
         found => assert_eq!(found.unwrap(), b"written after the damage"),
@@ -254,7 +254,7 @@ fn transactions(pack: &[u8]) -> Vec<(usize, Vec<CheckpointId>)> {
 
 #[test]
 fn a_damaged_pack_keeps_what_was_closed_before_the_damage() {
-    let kept = Kept::of(&sample());
+    let kept = StoreFiles::of(&sample());
     let pack = kept.get(PACK).to_vec();
     let transactions = transactions(&pack);
     let scratch = scratch();
@@ -283,7 +283,7 @@ fn a_damaged_pack_keeps_what_was_closed_before_the_damage() {
 
 #[test]
 fn a_forged_pack_is_read_without_a_panic() {
-    let kept = Kept::of(&sample());
+    let kept = StoreFiles::of(&sample());
     let pack = kept.get(PACK).to_vec();
     let scratch = scratch();
     let folder = scratch.path().join("store");
@@ -299,13 +299,13 @@ fn a_forged_pack_is_read_without_a_panic() {
     });
 }
 
-/// Changes the files beside the packs: whatever they say, the packs stay as they are.
+/// Changes the files next to the packs: whatever they say, the packs stay as they are.
 fn beside(name: &str, changed: &[(&str, &[u8])]) {
     beside_of(name, &sample(), changed);
 }
 
 fn beside_of(name: &str, world: &World, changed: &[(&str, &[u8])]) {
-    let kept = Kept::of(world);
+    let kept = StoreFiles::of(world);
     let pack = kept.get(PACK).to_vec();
     let transactions = transactions(&pack);
     let wanted: Vec<_> = transactions.iter().flat_map(|(_, checkpoints)| checkpoints).collect();
@@ -339,7 +339,7 @@ fn beside_of(name: &str, world: &World, changed: &[(&str, &[u8])]) {
             }
         }
         let store = Store::open(&folder).unwrap();
-        // A view whose rows cannot be read may state more than there ever was: that is noted, since nobody can tell.
+        // A view whose rows cannot be read may claim more than there ever was: that is noted, since nobody can tell.
         let (now_whole, now_broken, found) = read_all(&store);
         assert_eq!((now_whole, now_broken), (wanted.len(), 0), "from the packs alone");
         assert!(found == "sound" || found.starts_with("Gone"), "from the packs alone: {found}");
@@ -349,7 +349,7 @@ fn beside_of(name: &str, world: &World, changed: &[(&str, &[u8])]) {
 
 #[test]
 fn a_damaged_view_never_costs_what_the_packs_have() {
-    // Where files are not told from their copies: every view would be made anew for being one.
+    // Without telling files from their copies: otherwise every view would be rebuilt for being a copy.
     piton_host::clock::in_another_run("a run", || {
         beside("store-view", &[("view-000001.db", b""), ("view-000001.db-wal", b"")]);
     });

@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use piton_model::blame::{Ancestry, Origin};
+use piton_model::blame::{Ancestry, EarlierVersion};
 use piton_model::diff::{self, TreeSource};
-use piton_model::ownership::{self, Candidate, Found, Moment, Owner, Window};
+use piton_model::ownership::{self, Candidate, Moment, ObservedChange, Owner, Window};
 use piton_model::{
     Cause, Checkpoint, CheckpointId, Entry, ObjectId, Operation, OperationKind, StepRef, Tree, WorkspacePath,
 };
@@ -79,7 +79,7 @@ impl Ancestry for Past<'_> {
     type Version = Version;
     type Error = StoreError;
 
-    fn origins(&mut self, of: &Version) -> Result<Vec<Origin<Version>>, StoreError> {
+    fn origins(&mut self, of: &Version) -> Result<Vec<EarlierVersion<Version>>, StoreError> {
         self.contents.clear();
         let Some(versions) = unless_damaged(self.versions_before(of))? else {
             self.doubtful.insert(of.clone());
@@ -95,7 +95,7 @@ impl Ancestry for Past<'_> {
                 };
                 self.contents.insert(blob, bytes);
             }
-            origins.push(Origin { version, blob });
+            origins.push(EarlierVersion { version, blob });
         }
         Ok(origins)
     }
@@ -199,7 +199,7 @@ impl<'w> Past<'w> {
             Some(Some(Who::BeforePiton) | None) => false,
             None => true,
         };
-        let found = Found { path, when: None, deleted: false, was_yours };
+        let found = ObservedChange { path, when: None, deleted: false, was_yours };
         let owner = ownership::owner(found, &windows, &moment);
         // Which tools were at work there at that time is not worth asking.
         let is_alone = self.workspace.near().is_empty();

@@ -1,6 +1,6 @@
 //! When a turn or a step was. A change of the user's names no step, so only when it was found says where it belongs.
 
-use piton_model::{Cause, Place, StepRef};
+use piton_model::{Cause, StepRef, TurnContext};
 use piton_store::StoreError;
 
 use crate::history::lineage::Lineage;
@@ -77,7 +77,7 @@ impl History {
         let id = session.session_of(turn);
         let begin = |step: u32| -> Result<Option<u64>, StoreError> {
             let Some(row) = self.store.step(&StepRef { session: id.clone(), turn, step })? else { return Ok(None) };
-            let place = Place { session: id.clone(), turn, step: Some(step) };
+            let place = TurnContext { session: id.clone(), turn, step: Some(step) };
             let at = self.store.checkpoint_at(&place, Cause::BeforeTool)?;
             Ok(Some(at.map_or(row.seq, |at| at.seq)))
         };
