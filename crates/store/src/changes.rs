@@ -294,7 +294,7 @@ mod tests {
             (Owner::Operation { operation: OperationId::from_random([7; 8]) }, None),
             (candidates(&[]), None),
             (candidates(&[Candidate::You]), None),
-            (candidates(&[a.clone()]), Some("a")),
+            (candidates(std::slice::from_ref(&a)), Some("a")),
             (candidates(&[a.clone(), Candidate::You]), None),
             (candidates(&[a.clone(), b]), None),
             (candidates(&[a, later]), None),
